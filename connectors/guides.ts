@@ -1,6 +1,6 @@
 /**
- * Help on the credentials of each gateway. The console imports it too: no connector, no module of
- * Node.js.
+ * Help on the credentials of each gateway. The console imports this file too, so it imports no
+ * connector and no module of Node.js.
  */
 import { isJsonObject, type JsonObject } from '../shared/domain/json.ts';
 import type { ConnectorId } from '../shared/domain/labels.ts';
@@ -70,7 +70,7 @@ const honorGuide: GuideFacts = {
 const huaweiGuide: GuideFacts = {
   name: 'huawei',
   example: { appId: '101234567', appSecret: '0123456789abcdef0123456789abcdef' },
-  askedSecret: 'appSecret',
+  promptedSecret: 'appSecret',
   fromFile: readHuaweiFile,
   fileMembers: ['serviceAccount'],
   numericId: 'appId',
@@ -147,7 +147,7 @@ const guides: Partial<Record<ConnectorId, GuideFacts>> = {
   vendor_g: fcmGuide,
 };
 
-/** Returns help on the credentials of a connector; undefined if it takes none. */
+/** Returns the help on the credentials of a connector; undefined if the connector needs none. */
 export function guideOf(
   connectorId: ConnectorId,
   language: Language = 'en',

@@ -1,14 +1,14 @@
 /**
- * Contract of a provider of mail or SMS (develop/architecture.md#connectors). Like a gateway's
- * connector, a provider takes one message, tries once, returns the result as data, and uses neither
- * queue nor database.
+ * Interface of a provider of mail or SMS (develop/architecture.md#connectors). Like a push
+ * connector, a provider sends one message in one attempt and returns the result as data. It uses
+ * neither queue nor database.
  */
 
 interface Envelope {
-  /** The same at every try of this message, so that a provider can drop duplicates. */
+  /** Stays the same in all attempts, so that a provider can drop duplicates. */
   id: string;
   appId: string;
-  /** Purpose, such as `general` or `resetPassword`. */
+  /** Purpose of the message, such as `general` or `resetPassword`. */
   type: string;
   to: string;
   text: string;
@@ -23,7 +23,10 @@ export interface MailMessage extends Envelope {
 
 /** SMS or voice call to send. */
 export interface SmsMessage extends Envelope {
-  /** True: a call that reads the code aloud, in place of a text. */
+  /**
+   * If true, the provider makes a call that reads the code aloud. Otherwise it sends a text
+   * message.
+   */
   isVoice: boolean;
   code?: string | undefined;
   sign: string;
@@ -32,23 +35,25 @@ export interface SmsMessage extends Envelope {
   expiresAtMs: number;
 }
 
-/**
- * Result of one try. `reason` is a stored reason from a bounded set, and contains no personal data.
- */
+/** Result of one attempt. `reason` is a stored reason from a bounded set, without personal data. */
 export type ProviderResult =
   | { kind: 'sent' }
   /** Refused permanently. */
   | { kind: 'refused'; reason: string }
   /**
-   * Not accepted, or no response: retry after the dispatcher's back-off, and not before `afterMs`.
+   * Not accepted, or no response. The dispatcher retries after its backoff, but not before
+   * `afterMs`.
    */
   | { kind: 'retry'; reason: string; afterMs: number | null };
 
 /** Client of a provider. */
 export interface Provider<M> {
-  /** Host and port of its server, for logs. */
+  /** Host and port of the provider's server, for logs. */
   readonly host: string;
-  /** Sends a message. Resolves for any response, within its deadline. */
+  /**
+   * Sends a message. Resolves for each response, and at the latest when the provider's timeout
+   * ends.
+   */
   send(message: M): Promise<ProviderResult>;
   close(): Promise<void>;
 }

@@ -5,7 +5,7 @@ import { openSmsWebhook } from './sms/index.ts';
 import { openSmtp } from './smtp/index.ts';
 
 /**
- * Configured providers. Without one, its messages stay in the outbox
+ * Configured providers. Messages of a kind without a provider stay in the outbox
  * (protocol/operation.md#environment).
  */
 export interface Providers {
@@ -21,12 +21,12 @@ export interface ProviderSettings {
 }
 
 /**
- * Returns the signing keys of the webhook, one per key of CARILLON_SECRET, the newest first
+ * Returns the signing keys of the webhook, newest first: one key per key of CARILLON_SECRET
  * (connectors/sms/README.md).
  */
 export const webhookKeys = (vault: Vault): string[] => vault.derivedBy('sms webhook');
 
-/** Opens the configured providers. They connect with the first message. */
+/** Opens the configured providers. They connect when the first message is sent. */
 export function openProviders(
   { smtpUrl, smsWebhookUrl, publicUrl }: ProviderSettings,
   { vault, clock }: { vault: Vault; clock: Clock },

@@ -17,7 +17,7 @@ import { oppo } from './vendors/oppo/index.ts';
 import { vivo } from './vendors/vivo/index.ts';
 import { xiaomi } from './vendors/xiaomi/index.ts';
 
-/** All connectors. A new vendor adds one line (develop/architecture.md#connectors). */
+/** All connectors. A new vendor needs one line here (develop/architecture.md#connectors). */
 export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<ConnectorId, Connector>([
   [apns.id, apns],
   [fcm.id, fcm],
@@ -31,7 +31,7 @@ export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<Connector
   [channel.id, channel],
 ]);
 
-/** Credential schemas; the device channel takes no credentials. */
+/** Schemas of credentials by connector id. The device channel has no credentials. */
 const schemas: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
   ...[...connectors.values()]
     .filter(({ id }) => profileConnectorIds.some((known) => known === id))
@@ -39,20 +39,22 @@ const schemas: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
 ]);
 
 /**
- * Returns the schema of a profile's credentials
- * (protocol/admin-api.md#credentials-of-a-push-profile); undefined if the connector takes no
- * profile. Its messages quote no secret.
+ * Returns the schema for the credentials of a connector's profiles
+ * (protocol/admin-api.md#credentials-of-a-push-profile). Returns undefined if the connector has no
+ * profiles. Error messages of the schema quote no secret.
  */
 export function credentialsOf(connectorId: ConnectorId): z.ZodType | undefined {
   return schemas.get(connectorId);
 }
 
-/** Credentials as stored, or an error that names the wrong member and the expected value. */
+/**
+ * Credentials in the form to store, or an error that names the wrong member and the expected value.
+ */
 export type CheckedCredentials = { ok: true; credentials: unknown } | { ok: false; error: string };
 
 /**
- * Checks credentials: the members of a profile, or the vendor's own file in their place. The error
- * names the member, what is expected, and the cause where it is known; it quotes no value.
+ * Checks credentials, which are the members of a profile or the content of the vendor's own file.
+ * The error names the member, the expected value and, if known, the cause. It quotes no value.
  */
 export function checkCredentials(connectorId: ConnectorId, sent: unknown): CheckedCredentials {
   const schema = credentialsOf(connectorId);
@@ -76,8 +78,8 @@ export function checkCredentials(connectorId: ConnectorId, sent: unknown): Check
 }
 
 /**
- * Reads the vendor's files in credentials: the whole, or the members that hold one, also as JSON
- * text.
+ * Extracts members from the vendor's files: the whole value may be a file, or single members may
+ * contain one, also as JSON text.
  */
 function fromFiles(
   guide: CredentialGuide | undefined,
@@ -112,8 +114,8 @@ function ownMembers(guide: CredentialGuide | undefined, sent: JsonObject): JsonO
 }
 
 /**
- * Returns the error of two members that were swapped, or null: an id of digits stands where none
- * belongs.
+ * Returns an error if two members seem to be swapped: an id of digits is in the wrong member.
+ * Returns null otherwise.
  */
 function swapError(guide: CredentialGuide | undefined, credentials: unknown): string | null {
   const id = guide?.numericId;
@@ -128,8 +130,8 @@ function swapError(guide: CredentialGuide | undefined, credentials: unknown): st
 }
 
 /**
- * Reports kind, expiry and problems of stored credentials. `nowMs` in epoch milliseconds. Never
- * throws: credentials that do not match their schema are a problem.
+ * Returns kind, expiry and problems of stored credentials. `nowMs` is in epoch milliseconds. Never
+ * throws: if the credentials do not match their schema, this is reported as a problem.
  */
 export function inspectCredentials(
   connectorId: ConnectorId,
@@ -147,7 +149,10 @@ export function inspectCredentials(
   };
 }
 
-/** Joins the path of a member and the message about it, which may begin with its name. */
+/**
+ * Joins the path of a member and the message about it. The message may begin with the member's
+ * name.
+ */
 function describeIssue(issue: z.core.$ZodIssue): string {
   const path = issue.path.map(String).join('.');
   const name = String(issue.path.at(-1) ?? '');

@@ -1,5 +1,5 @@
 import type { App } from '../shared/domain/apps/app.ts';
-import type { DeviceTraits } from '../shared/domain/installations/installation.ts';
+import type { RoutingKey } from '../shared/domain/installations/installation.ts';
 import {
   type ConnectorId,
   isAppleDeviceType,
@@ -19,7 +19,7 @@ import {
 } from './contract/connector.ts';
 import { connectors } from './registry.ts';
 
-/** Push profile as stored, with its credentials decrypted. */
+/** Push profile as stored, with decrypted credentials. */
 export interface Profile {
   connector: string;
   name: string;
@@ -27,14 +27,14 @@ export interface Profile {
 }
 
 /**
- * Credentials that were checked; a check takes the time of several pushes, and the cache of an app
- * keeps its profiles for many.
+ * Caches the checked credentials of each profile object; null if they are invalid. Checking takes
+ * longer than planning a push, and the app cache keeps a profile object for many pushes.
  */
 const checked = new WeakMap<Profile, NamedCredentials<unknown> | null>();
 
 /**
- * Returns the credentials of a profile as its connector reads them. Undefined if they do not match
- * their schema, which `carillon doctor` reports, or the connector is unknown.
+ * Returns the checked credentials of a profile. Returns undefined if the connector is unknown or
+ * the credentials do not match its schema. `carillon doctor` reports both.
  */
 export function readCredentials(profile: Profile): NamedCredentials<unknown> | undefined {
   const known = checked.get(profile);
@@ -52,7 +52,8 @@ const noDeviceToken = reason('noDeviceToken');
 const noInstallationId = reason('noInstallationId');
 
 /**
- * Connector and one of its profiles. `error`: the stored reason why these devices cannot be served.
+ * Connector and profile that serve a device. `error` is the stored reason why the device cannot be
+ * served.
  */
 export interface Route {
   connector: ConnectorId;
@@ -62,8 +63,8 @@ export interface Route {
 
 /**
  * Decides which connector and profile serve a device (protocol/push.md#hybrid-push,
- * protocol/push.md#credentials-for-ios). Devices with the same traits share one decision: a push to
- * millions has a handful of routes.
+ * protocol/push.md#credentials-for-ios). Devices with the same routing key share a cached decision,
+ * because a push to millions of devices has few different routing keys.
  */
 export class Router {
   readonly #app: App;
@@ -77,7 +78,10 @@ export class Router {
     for (const profile of profiles) this.#addCandidate(profile);
   }
 
-  /** Ignores profiles whose credentials no longer match their schema. */
+  /**
+   * Adds a profile to the candidates of its connector. Ignores profiles whose credentials do not
+   * match their schema.
+   */
   #addCandidate(profile: Profile): void {
     const candidate = readCredentials(profile);
     if (!candidate || !isConnectorId(profile.connector)) return;
@@ -85,7 +89,7 @@ export class Router {
     this.#candidates.set(profile.connector, [...known, candidate]);
   }
 
-  /** Returns the profiles of this app that serve a limited number of devices per push. */
+  /** Returns the profiles of this app that limit the number of devices per push. */
   massLimits(): (MassLimit & { connector: ConnectorId; profile: string })[] {
     const message = toPushMessage(this.#push);
     return [...this.#candidates].flatMap(([connector, candidates]) =>
@@ -97,10 +101,10 @@ export class Router {
   }
 
   /**
-   * Returns the route of the devices whose traits `key` stands for; `read` is called once for each
-   * key, because a push to millions has a handful of them.
+   * Returns the route of all devices with a routing key. Calls `read` to parse the key only if the
+   * route is not cached.
    */
-  routeOf(key: string, read: (key: string) => DeviceTraits): Route {
+  routeOf(key: string, read: (key: string) => RoutingKey): Route {
     const known = this.#routes.get(key);
     if (known) return known;
     const route = this.route(read(key));
@@ -108,10 +112,10 @@ export class Router {
     return route;
   }
 
-  /** Decides the route of one device. */
-  route(target: DeviceTraits): Route {
+  /** Decides the route of a device. */
+  route(target: RoutingKey): Route {
     const connector = this.#connectorOf(target);
-    if (connector === 'channel') return this.#ownChannel(target);
+    if (connector === 'channel') return this.#deviceChannel(target);
     if (connector === 'apns' && !target.has_token)
       return { connector, profile: '', error: noDeviceToken };
     let error = '';
@@ -123,7 +127,7 @@ export class Router {
     return { connector, profile: '', error };
   }
 
-  #connectorOf(target: DeviceTraits): ConnectorId {
+  #connectorOf(target: RoutingKey): ConnectorId {
     const listed = originalTarget(this.#push.pushOrder);
     if (listed.kind === 'devices' && listed.vendor !== null)
       return requestedConnector(listed.vendor) ?? 'channel';
@@ -134,22 +138,22 @@ export class Router {
     return requestedConnector(vendor) ?? 'channel';
   }
 
-  #ownChannel(target: DeviceTraits): Route {
+  #deviceChannel(target: RoutingKey): Route {
     const route = { connector: 'channel', profile: target.device_type } as const;
     return target.has_installation_id ? route : { ...route, error: noInstallationId };
   }
 
-  #choose(connectorId: ConnectorId, target: DeviceTraits): ProfileChoice {
+  #choose(connectorId: ConnectorId, target: RoutingKey): ProfileChoice {
     const connector = connectors.get(connectorId);
     if (!connector)
       return { ok: false, error: reason('notOnThisServer', { connector: connectorId }) };
     const listed = originalTarget(this.#push.pushOrder);
-    const asked = listed.kind === 'devices' ? listed.deviceProfile : null;
-    const deviceProfile = asked ?? target.device_profile ?? '';
+    const requested = listed.kind === 'devices' ? listed.deviceProfile : null;
+    const deviceProfile = requested ?? target.device_profile ?? '';
     const candidates = this.#candidates.get(connectorId) ?? [];
     if (connector.choose) {
-      const traits = { deviceProfile, topic: target.topic, teamId: target.team_id };
-      return connector.choose(candidates, traits, toPushMessage(this.#push));
+      const criteria = { deviceProfile, topic: target.topic, teamId: target.team_id };
+      return connector.choose(candidates, criteria, toPushMessage(this.#push));
     }
     const name = deviceProfile || '_default';
     if (candidates.some((candidate) => candidate.name === name)) return { ok: true, profile: name };

@@ -25,8 +25,8 @@ import {
 import { findPushes, type PushKey } from '../shared/db/tables/pushes.ts';
 import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/receipts.ts';
 import { type ChargedBatch, type Grant, grantRecipients } from '../shared/db/tables/usage.ts';
+import { RecipientStates } from '../shared/domain/outcome.ts';
 import type { Push } from '../shared/domain/pushes/record.ts';
-import { RecipientStates } from '../shared/domain/recipient-states.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../shared/queue/queue.ts';

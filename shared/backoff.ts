@@ -5,50 +5,50 @@ export interface BackoffLimits {
   longestMs: number;
 }
 
-/** Limits of the waits between the tries of one request. */
+/** Limits for the waits between the attempts of one request. */
 export interface RetryLimits extends BackoffLimits {
-  /** Longest wait that the other side can ask for. */
-  longestAskedMs: number;
+  /** Longest wait that the peer can request. */
+  longestRequestedMs: number;
 }
 
-/** Returns the wait after so many failures: doubled by each one, up to the longest. */
+/** Returns the wait after a number of failures. It doubles with each failure, up to `longestMs`. */
 export const backoffMs = (failures: number, { firstMs, longestMs }: BackoffLimits): number =>
   Math.min(firstMs * 2 ** Math.min(failures, 30), longestMs);
 
 /**
- * Returns the longer of our own floor and the wait that the other side asks for; null without
- * either. The other side never lowers the floor.
+ * Returns the longer of our minimum wait and the wait that the peer requests; null if there is
+ * neither. The peer cannot lower our minimum.
  */
 export function longerWait(
   floorMs: number | null | undefined,
-  askedMs: number | null | undefined,
+  requestedMs: number | null | undefined,
 ): number | null {
-  const longest = Math.max(floorMs ?? 0, askedMs ?? 0);
+  const longest = Math.max(floorMs ?? 0, requestedMs ?? 0);
   return longest > 0 ? longest : null;
 }
 
 /**
- * Returns the shortest wait before the next try: half of the back-off, or what `longerWait`
- * returned.
+ * Returns the shortest wait before the next attempt: half of the backoff, or `minWaitMs` if that is
+ * longer.
  */
 export function shortestRetryMs(
   failures: number,
-  wantedMs: number | null,
+  minWaitMs: number | null,
   limits: RetryLimits,
 ): number {
   const half = Math.ceil(backoffMs(failures, limits) / 2);
-  return Math.max(half, Math.min(wantedMs ?? 0, limits.longestAskedMs));
+  return Math.max(half, Math.min(minWaitMs ?? 0, limits.longestRequestedMs));
 }
 
 /**
- * Returns the wait before the next try after so many failures: the longest of the back-off, our
- * floor and the wait that the other side asks for, with jitter on top. All retries use it, so that
- * no number of a peer uses up the tries (protocol/delivery.md#retries).
+ * Returns the wait before the next attempt: the longest of the backoff, our minimum and the wait
+ * that the peer requests, plus jitter. All retries use this function, so that no value of a peer
+ * can use up the attempts (protocol/delivery.md#retries).
  */
-export function retryMs(failures: number, wantedMs: number | null, limits: RetryLimits): number {
-  const shortest = shortestRetryMs(failures, wantedMs, limits);
+export function retryMs(failures: number, minWaitMs: number | null, limits: RetryLimits): number {
+  const shortest = shortestRetryMs(failures, minWaitMs, limits);
   const half = Math.ceil(backoffMs(failures, limits) / 2);
-  // A wait that was asked for is about right: a second is enough to spread those who got the same
-  // answer.
+  // A requested wait is about right. A second of jitter is enough to spread the clients that got
+  // the same response.
   return shortest + randomInt((shortest > half ? Math.min(half, 1000) : half) + 1);
 }

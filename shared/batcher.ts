@@ -1,35 +1,40 @@
 import { QueueFull } from './semaphore.ts';
 
 export interface BatcherOptions<T, R> {
-  /** Most items of a batch; with `weightOf`, the most weight of a batch of several items. */
+  /**
+   * Maximum number of items in a batch. With `weightOf`, the maximum total weight of a batch with
+   * several items.
+   */
   size: number;
-  /** Batches that run at the same time. */
+  /** Maximum number of batches that run at the same time. */
   concurrency: number;
   /**
-   * Runs a batch. Resolves with the results in the order of `items`; of `void`, with an empty list.
+   * Runs a batch. Resolves with the results in the order of `items`, or with an empty list if `R`
+   * is `void`.
    */
   run(items: T[]): Promise<R[]>;
-  /** Key of an item, such as its app. A batch takes one item of each key in turn. */
+  /** Returns the key of an item, such as its app. A batch takes one item of each key in turn. */
   fairBy?(item: T): string;
-  /** Whether the items of a key of `fairBy` share no batch with other keys. */
+  /** True if items of this key share no batch with other keys. */
   isApart?(key: string): boolean;
-  /** Two items with equal values are never in the same batch. */
+  /** Returns a value of an item. Two items with the same value are never in the same batch. */
   uniqueBy?(item: T): string;
-  /** Weight of an item; 1 by default. */
+  /** Returns the weight of an item; 1 by default. */
   weightOf?(item: T): number;
-  /** Weight of the waiting items of one key; unlimited by default. */
+  /** Maximum total weight of waiting items per key; unlimited by default. */
   maxWaiting?: number;
-  /** Time limit of waiting for a batch; none by default. */
+  /** Maximum time that an item waits for its batch to start; unlimited by default. */
   maxWaitMs?: number;
-  /** Delay of a batch that is not full, in which further items join it. */
+  /** Time that a batch waits for more items if it is not full. */
   delayMs?: number;
-  /** Runs each item of a failed batch alone, so that one item does not fail the others. */
-  runOne?(item: T): Promise<R>;
-  /** Whether an error of a batch is the error of every item; then no item runs alone. */
-  isShared?(error: unknown): boolean;
   /**
-   * Repeats a failed batch after this time, as often as it fails; for writes that must not be lost.
+   * Runs one item alone. Called for each item of a failed batch, so that one bad item does not fail
+   * the others.
    */
+  runOne?(item: T): Promise<R>;
+  /** True if an error of a batch concerns all its items. Their items are then not run alone. */
+  isShared?(error: unknown): boolean;
+  /** Repeats a failed batch after this time until it succeeds. For writes that must not be lost. */
   retry?: { afterMs: number; onError(error: unknown): void };
 }
 
@@ -49,15 +54,15 @@ interface KeyItems<T, R> {
 }
 
 /**
- * Runs items in batches, because one statement for many rows costs a fraction of many statements.
- * Items of one tick share a batch. Items that arrive while all batches run share the next one.
+ * Runs items in batches, because one statement for many rows is cheaper than many statements. Items
+ * of one tick share a batch. If all batches are running, arriving items wait for the next batch.
  */
 export class Batcher<T, R = void> {
   readonly #options: BatcherOptions<T, R>;
-  /** Keys with waiting items; the next in turn is first. */
+  /** Keys with waiting items, in the order of their turns. */
   readonly #keys = new Map<string, KeyItems<T, R>>();
   #running = 0;
-  /** Cancels the start of the next batch; undefined while none is planned. */
+  /** Cancels the planned start of the next batch; undefined if no start is planned. */
   #cancelStart: (() => void) | undefined;
   #isDraining = false;
   #onDrained: (() => void) | undefined;
@@ -67,8 +72,9 @@ export class Batcher<T, R = void> {
   }
 
   /**
-   * Runs an item in a batch and resolves with its result. Rejects with the error of the batch, or
-   * with `QueueFull` if its key has too many items or its batch does not begin in time.
+   * Runs an item in a batch and resolves with its result. Rejects with the error of the batch.
+   * Rejects with `QueueFull` if too many items of its key wait, or if the batch does not start in
+   * time.
    */
   run(item: T): Promise<R> {
     return new Promise((resolve, reject) => {
@@ -76,14 +82,17 @@ export class Batcher<T, R = void> {
     });
   }
 
-  /** Runs an item in a batch without waiting for it. Drops the item if its key has too many. */
+  /**
+   * Runs an item in a batch without waiting for the result. Drops the item if too many items of its
+   * key wait.
+   */
   add(item: T): void {
     this.#push(item, ignored);
   }
 
   /**
-   * Runs the waiting items without delay, and resolves when all batches have ended. Nothing is
-   * retried.
+   * Runs the waiting items without delay. Resolves when all batches have ended. Failed batches are
+   * not retried.
    */
   async drain(): Promise<void> {
     this.#isDraining = true;
@@ -119,7 +128,10 @@ export class Batcher<T, R = void> {
     waiting.reject(new QueueFull({ isOfKey: false }));
   }
 
-  /** Plans the next batch, unless one is planned or `concurrency` batches run. */
+  /**
+   * Plans the start of the next batch, unless a start is planned or `concurrency` batches are
+   * running.
+   */
   #start(pauseMs = this.#pauseMs()): void {
     if (this.#cancelStart || this.#running >= this.#options.concurrency || this.#keys.size === 0)
       return;
@@ -148,23 +160,23 @@ export class Batcher<T, R = void> {
   }
 
   /**
-   * Removes the items of the next batch: one of each key, then another one of each, until it is
-   * full. Without `fairBy` all items have the same key, and the oldest are taken.
+   * Removes the items of the next batch: one item of each key in turn until the batch is full.
+   * Without `fairBy`, all items have the same key, and the oldest items are taken.
    */
   #take(): Waiting<T, R>[] {
     const { size, fairBy, isApart } = this.#options;
     const batch: Waiting<T, R>[] = [];
     const unique = new Set<string>();
     let room = size;
-    // A key with further items moves to the end, where the loop meets it again.
+    // A key with more items is deleted and added again, so the loop reaches it once more.
     for (const [key, own] of this.#keys) {
       if (room <= 0) break;
       const isAlone = isApart?.(key) ?? false;
       if (isAlone && batch.length > 0) continue;
-      const taken = this.#takeOf(own, { count: fairBy && !isAlone ? 1 : size, room, unique });
-      if (taken.length === 0) continue;
-      for (const { weight } of taken) room -= weight;
-      batch.push(...taken);
+      const items = this.#takeOf(own, { count: fairBy && !isAlone ? 1 : size, room, unique });
+      if (items.length === 0) continue;
+      for (const { weight } of items) room -= weight;
+      batch.push(...items);
       this.#keys.delete(key);
       if (own.items.size > 0) this.#keys.set(key, own);
       if (isAlone || !fairBy) break;
@@ -173,8 +185,8 @@ export class Batcher<T, R = void> {
   }
 
   /**
-   * Takes the oldest items of a key that fit into `room`; an item that is larger than a batch has
-   * its own.
+   * Takes the oldest items of a key that fit into `room`. An item that is larger than a batch gets
+   * a batch of its own.
    */
   #takeOf(
     own: KeyItems<T, R>,
@@ -217,8 +229,8 @@ export class Batcher<T, R = void> {
   }
 
   /**
-   * Returns the pause before the next batch. Does not wait for items that run alone, because one
-   * that hangs must not hold up further batches.
+   * Handles a failed batch and returns the pause before the next batch. Does not wait for items
+   * that run alone, because a hanging item must not delay the next batches.
    */
   #onFailure(batch: Waiting<T, R>[], error: unknown): number | undefined {
     const { retry, runOne, isShared } = this.#options;
@@ -228,7 +240,7 @@ export class Batcher<T, R = void> {
         this.#putBack(batch);
         return retry.afterMs;
       }
-      // Every further batch would fail as well.
+      // All waiting items would fail too.
       for (const { items } of this.#keys.values()) batch.push(...items);
       this.#keys.clear();
     }
@@ -239,7 +251,7 @@ export class Batcher<T, R = void> {
     return undefined;
   }
 
-  /** Puts the items of a batch before those that wait. */
+  /** Puts the items of a failed batch before the waiting items. */
   #putBack(batch: Waiting<T, R>[]): void {
     for (const [key, items] of Map.groupBy(batch, (waiting) => waiting.key)) {
       const own = this.#keys.get(key) ?? { items: new Set(), weight: 0 };

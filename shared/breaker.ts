@@ -2,15 +2,15 @@ import CircuitBreaker from 'opossum';
 import type { BreakerState } from './domain/breaker.ts';
 
 export interface BreakerTiming {
-  /** From opening to the first probe. */
+  /** Time from opening to the first probe. */
   coolDownMs: number;
-  /** Each failed probe doubles the cool-down, up to this. */
+  /** Maximum cooldown. Each failed probe doubles the cooldown up to this value. */
   longestCoolDownMs: number;
-  /** Length of the window whose groups count. */
+  /** Length of the time window in which groups count. */
   windowMs: number;
-  /** Groups in the window before their failure rate can open the breaker. */
+  /** Minimum number of groups in the window before their failure rate can open the breaker. */
   minGroups: number;
-  /** A single failed group with this many failed requests opens the breaker at once. */
+  /** A group with at least this many failed requests opens the breaker at once. */
   heavyGroup: number;
 }
 
@@ -24,22 +24,26 @@ export const defaultBreakerTiming: BreakerTiming = {
 
 /** Health of a gateway, measured by one group of requests. */
 export interface HealthSample {
-  /** Requests that tell something: answered, or lost on the way. */
-  asked: number;
-  /** Requests among them that the gateway could not answer. */
+  /**
+   * Number of requests that say something about the gateway: they got a response or were lost on
+   * the way.
+   */
+  requests: number;
+  /** Number of these requests that the gateway could not answer. */
   failed: number;
 }
 
-/** Permission to send one group of requests. The holder releases it exactly once. */
+/** Permit to send one group of requests. The holder must release it exactly once. */
 export interface BreakerPermit {
   /**
-   * Gives the permit back with the group's sample; without one, the group failed for a reason of
-   * ours, which says nothing about the gateway. Resolves when the breaker has its new state.
+   * Releases the permit with the group's sample. If `sample` is undefined, the group failed because
+   * of this process, which says nothing about the gateway. Resolves when the state of the breaker
+   * is updated.
    */
   release(sample: HealthSample | undefined): Promise<void>;
 }
 
-/** Error for the library only: the breaker's way to count a group as failed. */
+/** Error that makes opossum count a group as failed. */
 class GroupFailed extends Error {
   override name = 'GroupFailed';
 }
@@ -47,13 +51,16 @@ class GroupFailed extends Error {
 type Group = () => Promise<void>;
 
 /**
- * A circuit breaker for groups of requests (develop/architecture.md#breakers). Closed: every group
- * gets a permit. Open: no group does until the cool-down is over. Half-open: one group is the probe
- * and decides. Only this file uses opossum.
+ * Circuit breaker for groups of requests (develop/architecture.md#breakers). If it is closed, all
+ * groups get a permit. If it is open, no group gets a permit until the cooldown has ended. If it is
+ * half-open, one group is the probe, which decides whether it closes. Only this file uses opossum.
  */
 export class Breaker {
   readonly #timing: BreakerTiming;
-  /** The library reads `resetTimeout` each time it opens: this is how the cool-down grows. */
+  /**
+   * opossum reads `resetTimeout` each time it opens, so changing this value makes the cooldown
+   * grow.
+   */
   readonly #options: CircuitBreaker.Options<[Group]> & { resetTimeout: number };
   readonly #circuit: CircuitBreaker<[Group], void>;
   readonly #monotonicMs: () => number;
@@ -67,10 +74,10 @@ export class Breaker {
     this.#timing = timing;
     this.#monotonicMs = monotonicMs;
     this.#options = {
-      // The senders have timeouts of their own and report an outcome for each recipient.
+      // The senders have their own timeouts and report an outcome for each recipient.
       timeout: false,
       resetTimeout: timing.coolDownMs,
-      // The library opens above its threshold, the rule opens from one half on.
+      // opossum opens above its threshold, but our rule opens at exactly one half too.
       errorThresholdPercentage: 49.9,
       volumeThreshold: timing.minGroups,
       rollingCountTimeout: timing.windowMs,
@@ -96,22 +103,22 @@ export class Breaker {
     return this.#circuit.halfOpen ? 'half-open' : 'open';
   }
 
-  /** Whether a group would get a permit now; of a half-open breaker only the first one does. */
+  /** True if a group would get a permit now. A half-open breaker gives only one permit. */
   get isPassable(): boolean {
     return this.#circuit.closed || (this.#circuit.halfOpen && this.#circuit.pendingClose);
   }
 
-  /** Milliseconds until the next probe may be sent; 0 unless the breaker is open. */
+  /** Milliseconds until the next probe is allowed; 0 if the breaker is not open. */
   get cooldownLeftMs(): number {
     return this.#circuit.opened ? Math.max(0, this.#probeAtMs - this.#monotonicMs()) : 0;
   }
 
-  /** Returns a permit for one group; undefined while the breaker lets none pass. */
+  /** Returns a permit for one group; undefined if the breaker gives none. */
   acquire(): BreakerPermit | undefined {
     const isProbe = this.#circuit.halfOpen;
     const group = Promise.withResolvers<void>();
     let isAdmitted = false;
-    // The library calls the function before `fire` returns, or not at all.
+    // opossum calls the function before `fire` returns, or not at all.
     const settled = this.#circuit
       .fire(() => {
         isAdmitted = true;
@@ -128,29 +135,27 @@ export class Breaker {
     };
   }
 
-  /** Closes the breaker after another process had a successful probe. */
+  /** Closes the breaker because the probe of another process has succeeded. */
   closeByPeer(): void {
     if (this.isPassable) this.#circuit.close();
   }
 
-  /** Ends its timers. */
+  /** Stops the timers. */
   close(): void {
     this.#circuit.shutdown();
   }
 
   /**
-   * Judges a group by its sample; opens the breaker at once for a heavy one. A probe without an
-   * answer has failed.
+   * Decides from its sample whether a group has failed. Opens the breaker at once if many requests
+   * failed. A probe without a response has failed.
    */
   #hasFailed(sample: HealthSample | undefined, isProbe: boolean): boolean {
-    if (!sample || sample.asked === 0) return isProbe;
+    if (!sample || sample.requests === 0) return isProbe;
     if (!isUnhealthy(sample)) return false;
     if (sample.failed >= this.#timing.heavyGroup) this.#circuit.open();
     return true;
   }
 }
 
-/**
- * Whether a sample shows a gateway that cannot be used: at least half of what was asked has failed.
- */
-export const isUnhealthy = ({ asked, failed }: HealthSample): boolean => failed * 2 >= asked;
+/** True if a sample shows that the gateway is not usable: at least half of the requests failed. */
+export const isUnhealthy = ({ requests, failed }: HealthSample): boolean => failed * 2 >= requests;

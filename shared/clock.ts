@@ -1,6 +1,4 @@
-/**
- * Source of time; no other file reads the machine's clock. Tests pass a clock that they can set.
- */
+/** Source of time. No other file reads the system clock. Tests pass a clock that they control. */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;
@@ -13,7 +11,7 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 };
 
-/** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
+/** Resolves after `ms`, or at once if the signal aborts. Never rejects. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -31,3 +29,21 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 export const minuteMs = 60_000;
 export const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
+
+/** Offset of China's only time zone from UTC. China has no daylight saving time. */
+const aheadMs = 8 * hourMs;
+
+/** Returns the milliseconds since midnight in China. */
+const sinceMidnight = (nowMs: number): number => (nowMs + aheadMs) % dayMs;
+
+/** True if the time in China is from `fromHour` until before `toHour`. */
+export function isBetweenHours(nowMs: number, fromHour: number, toHour: number): boolean {
+  const hours = sinceMidnight(nowMs) / hourMs;
+  return hours >= fromHour && hours < toHour;
+}
+
+/** Returns the milliseconds until the next time that it is `hour` o'clock in China. Never 0. */
+export function untilHourMs(nowMs: number, hour: number): number {
+  const left = hour * 3600_000 - sinceMidnight(nowMs);
+  return left > 0 ? left : left + dayMs;
+}

@@ -9,7 +9,10 @@ import {
 } from 'node:crypto';
 import { parseExactly } from './domain/json.ts';
 
-/** Layout of a sealed value: version, key fingerprint (4), nonce (12), tag (16), ciphertext. */
+/**
+ * Layout of an encrypted value: version, key fingerprint (4 bytes), nonce (12), tag (16),
+ * ciphertext.
+ */
 const version = 1;
 const fingerprintBytes = 4;
 const nonceBytes = 12;
@@ -20,12 +23,12 @@ function fingerprint(key: Buffer): Buffer {
   return createHash('sha256').update(key).digest().subarray(0, fingerprintBytes);
 }
 
-/** Error of a value that cannot be opened: its key is not in CARILLON_SECRET, or it is damaged. */
+/** A value cannot be decrypted: its key is not in CARILLON_SECRET, or the value is damaged. */
 export class SealError extends Error {
   override name = 'SealError';
 }
 
-/** Returns what `open` decrypts; undefined if no key does. */
+/** Returns the decrypted value; undefined if no key decrypts it. */
 export function readable<T>(open: () => T): T | undefined {
   try {
     return open();
@@ -36,29 +39,29 @@ export function readable<T>(open: () => T): T | undefined {
 }
 
 /**
- * Encrypts values at rest with AES-256-GCM (develop/architecture.md#secrets,
- * protocol/operation.md#environment): the first key seals, all open. `context` is bound into the
- * seal, so a value copied to another row does not open.
+ * Encrypts stored values with AES-256-GCM (develop/architecture.md#secrets,
+ * protocol/operation.md#environment). The first key encrypts, and all keys decrypt. The ciphertext
+ * is bound to `context`, so a value that is copied to another row cannot be decrypted there.
  */
 export class Vault {
-  readonly #keys: { key: Buffer; mark: Buffer }[];
+  readonly #keys: { key: Buffer; id: Buffer }[];
 
   constructor(keys: Buffer[]) {
     if (keys.length === 0) throw new Error('a vault needs at least one key');
-    this.#keys = keys.map((key) => ({ key, mark: fingerprint(key) }));
+    this.#keys = keys.map((key) => ({ key, id: fingerprint(key) }));
   }
 
-  /** Prefixes (version and fingerprint, in hex) of sealed values that these keys open. */
-  get marks(): string[] {
-    return this.#keys.map(({ mark }) => Buffer.concat([Buffer.of(version), mark]).toString('hex'));
+  /** Prefixes (version and fingerprint, in hex) of the encrypted values that these keys decrypt. */
+  get prefixes(): string[] {
+    return this.#keys.map(({ id }) => Buffer.concat([Buffer.of(version), id]).toString('hex'));
   }
 
   /**
-   * Ids of the keys, the first key first: 8 hexadecimal digits each, which every encrypted value
-   * also contains.
+   * Ids of the keys, first key first. An id has 8 hexadecimal digits, and each encrypted value
+   * contains the id of its key.
    */
   get keyIds(): [string, ...string[]] {
-    const [first = '', ...others] = this.#keys.map(({ mark }) => mark.toString('hex'));
+    const [first = '', ...others] = this.#keys.map(({ id }) => id.toString('hex'));
     return [first, ...others];
   }
 
@@ -68,31 +71,31 @@ export class Vault {
     const nonce = randomBytes(nonceBytes);
     const cipher = createCipheriv('aes-256-gcm', first.key, nonce).setAAD(Buffer.from(context));
     const body = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
-    return Buffer.concat([Buffer.of(version), first.mark, nonce, cipher.getAuthTag(), body]);
+    return Buffer.concat([Buffer.of(version), first.id, nonce, cipher.getAuthTag(), body]);
   }
 
   /**
-   * Derives a secret from `context` without storing it: HMAC-SHA256 under the first key, base64url
-   * (43 characters). It changes with that key; `derivedBy` also returns the secrets of the other
-   * keys.
+   * Derives a secret from `context`, so that it need not be stored: HMAC-SHA256 with the first key,
+   * in base64url (43 characters). It changes with the first key. `derivedBy` returns the secrets of
+   * all keys.
    */
   derive(context: string): string {
     return this.derivedBy(context)[0] ?? '';
   }
 
-  /** Derives the secret under each key, to check one that was issued with an older key. */
+  /** Derives the secret with each key, to check a secret that was issued with an older key. */
   derivedBy(context: string): string[] {
     return this.#keys.map(({ key }) =>
       createHmac('sha256', key).update(`derive ${context}`).digest('base64url'),
     );
   }
 
-  /** Opens a sealed value. Throws `SealError`; the caller parses the value. */
+  /** Decrypts a value. The caller checks its type. Throws `SealError` if it cannot be decrypted. */
   open(sealed: Buffer, context: string): unknown {
     if (sealed.length < headerBytes || sealed[0] !== version)
       throw new SealError('not a sealed value');
-    const mark = sealed.subarray(1, 1 + fingerprintBytes);
-    const entry = this.#keys.find((candidate) => candidate.mark.equals(mark));
+    const id = sealed.subarray(1, 1 + fingerprintBytes);
+    const entry = this.#keys.find((candidate) => candidate.id.equals(id));
     if (!entry) throw new SealError('sealed with a key that is not among CARILLON_SECRET');
     const nonceStart = 1 + fingerprintBytes;
     const tagStart = nonceStart + nonceBytes;
@@ -113,19 +116,18 @@ export class Vault {
   }
 }
 
-/** Compares two texts in constant time, whatever their contents and lengths. */
+/** Compares two texts in constant time, independent of their content and length. */
 export function equalInConstantTime(a: string, b: string): boolean {
   return timingSafeEqual(sha256(a), sha256(b));
 }
 
 /**
- * Returns whether an `Authorization` header is `Bearer <token>`; takes the same time for every
- * wrong token.
+ * True if an `Authorization` header is `Bearer <token>`. Takes the same time for all wrong tokens.
  */
 export function isBearer(header: string | undefined, token: string): boolean {
   const sent = /^Bearer (.+)$/i.exec(header ?? '')?.[1];
   return sent !== undefined && equalInConstantTime(sent, token);
 }
 
-/** Returns the SHA-256 of a text: what the database keeps of a random secret. */
+/** Returns the SHA-256 of a text. The database stores this digest instead of a random secret. */
 export const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');

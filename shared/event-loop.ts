@@ -1,13 +1,13 @@
-/** Keeps the event loop responsive: long work is spread over ticks, and apps share the ticks. */
+/** Keeps the event loop responsive. Long work is split into ticks, and apps share the ticks. */
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { systemClock } from './clock.ts';
 
-/** Work that is done in one tick. */
+/** Maximum duration of the work in one tick. */
 const maxTickMs = 5;
 
 /**
- * Maps a list in ticks of a few milliseconds, so that a list of megabytes delays no other call:
- * `map` runs for every item in order.
+ * Calls `map` for all items in order. Pauses every few milliseconds, so that a list of megabytes
+ * does not delay other calls.
  */
 export async function mapInTicks<T, R>(items: readonly T[], map: (item: T) => R): Promise<R[]> {
   const mapped: R[] = [];
@@ -21,30 +21,30 @@ export async function mapInTicks<T, R>(items: readonly T[], map: (item: T) => R)
   return mapped;
 }
 
-/** Calls of one app that may start in one tick, however long the tick lasts. */
+/** Number of calls of one app that may start in any tick, however long it lasts. */
 const callsPerTick = 2;
-/** In a tick shorter than this any number of calls may start: they are cheap. */
+/** In a shorter tick, any number of calls may start, because they are cheap. */
 const cheapTickMs = 1;
 
 /**
- * Shares the event loop between apps: parsing a large condition blocks it for milliseconds. Once a
- * tick lasts a millisecond, an app starts only a few more calls in it. Its other calls start in the
- * following ticks, in order. A single call starts at once.
+ * Shares the event loop between apps, because parsing a large condition blocks it for milliseconds.
+ * If a tick lasts longer than a millisecond, each app may start only a few calls in it. Its other
+ * calls start in the next ticks, in order. A single call starts at once.
  */
 export class LoopShare {
-  /** Calls started in this tick, by app. */
+  /** Number of calls that started in this tick, by app. */
   #started = new Map<string, number>();
   readonly #waiting = new Map<string, (() => void)[]>();
   #isTickCounted = false;
   #tickBeganMs = 0;
   readonly #monotonicMs: () => number;
 
-  /** `monotonicMs` returns milliseconds of a monotonic clock. */
+  /** `monotonicMs` returns the milliseconds of a monotonic clock. */
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Resolves when a call of this app may start; returns undefined if it may start at once. */
+  /** Resolves when a call of this app may start. Returns undefined if it may start at once. */
   enter(appId: string): Promise<void> | undefined {
     this.#countTick();
     const waiting = this.#waiting.get(appId);

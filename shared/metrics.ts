@@ -9,7 +9,7 @@ import {
   Registry,
 } from 'prom-client';
 import { isBearer } from './crypto.ts';
-import { isLoopback } from './domain/ip-address.ts';
+import { isLoopback } from './domain/addresses.ts';
 import { connectorIds } from './domain/labels.ts';
 import {
   appCounter,
@@ -20,9 +20,9 @@ import {
 } from './process/operation-metrics.ts';
 
 /**
- * All metrics (protocol/operation.md#metrics): one name each, with the connector as a label. Worker
- * threads count some of them (`ThreadMetrics`). Labels never hold a token, a phone number or an
- * address.
+ * All metrics (protocol/operation.md#metrics). The connector is a label, not part of a name. Worker
+ * threads count some of the metrics (`ThreadMetrics`). Labels never contain a token, phone number
+ * or address.
  */
 export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry'> {
   registry: Registry;
@@ -47,10 +47,10 @@ export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry
   channelConnections: Gauge;
 }
 
-/** Metrics that each worker thread counts in a registry of its own. */
+/** Metrics that each worker thread counts in its own registry. */
 export type ThreadMetrics = ReturnType<typeof createThreadMetrics>;
 
-/** Values of a registry as plain data, which crosses threads. */
+/** Values of a registry as plain data, which can cross threads. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
 
 const firstSendBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
@@ -58,13 +58,13 @@ const completeBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 
 const httpBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
- * Interval in which the lag of the event loop is read: each reading wakes an idle process, and the
- * library's own 10 ms cost 0.5 % of a core. A lag includes the interval, and the alert is for ten
- * times as much.
+ * Interval at which the lag of the event loop is measured. Each measurement wakes an idle process;
+ * the 10 ms of prom-client would cost 0.5 % of a core. A measured lag includes the interval, and
+ * the alert fires at ten times this value.
  */
-const lagReadingMs = 50;
+const lagSampleMs = 50;
 
-/** Kind and version of a process, which `carillon_build_info` shows. */
+/** Kind and version of a process, for `carillon_build_info`. */
 export interface BuildInfo {
   process: 'api' | 'dispatcher';
   version: string;
@@ -74,7 +74,7 @@ export interface BuildInfo {
 export function createMetrics(build?: BuildInfo): Metrics {
   const metrics = openMetrics();
   if (build) metrics.buildInfo.set({ ...build, node: process.version }, 1);
-  // A counter that is absent until its first event hides that event from `rate`.
+  // Creates each series with the value 0. Otherwise `rate` would miss the first event of a series.
   for (const kind of ['mail', 'sms', 'voice']) {
     for (const outcome of ['sent', 'kept', 'retried', 'failed'])
       metrics.messages.inc({ kind, outcome }, 0);
@@ -92,7 +92,7 @@ export function createMetrics(build?: BuildInfo): Metrics {
 function openMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: lagReadingMs });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: lagSampleMs });
   return {
     registry,
     ...countersIn(registers),
@@ -133,7 +133,10 @@ export function createThreadMetrics() {
   return { registry, ...threadMetricsIn([registry]) };
 }
 
-/** The main thread has these too: it shows their names before a thread has counted anything. */
+/**
+ * The main thread has these metrics too, so that their names are visible before a thread has
+ * counted anything.
+ */
 const threadMetricsIn = (registers: Registry[]) => ({
   http2Connections: new Gauge({
     name: 'carillon_http2_connections',
@@ -168,11 +171,11 @@ const threadMetricsIn = (registers: Registry[]) => ({
   }),
 });
 
-/** Returns the sums of the values of several registries. */
+/** Returns the sums of several registries. */
 export const mergedMetrics = (values: MetricValues[]): Promise<MetricValues> =>
   AggregatorRegistry.aggregate(values).getMetricsAsJSON();
 
-/** Returns the text of a scrape: the metrics of a registry, with those of threads added. */
+/** Returns the metrics of a registry as text for a scrape. The values of threads are added. */
 export async function textOfMetrics(registry: Registry, threads: MetricValues[]): Promise<string> {
   const names = new Set(threads.flatMap((values) => values.map(({ name }) => name)));
   const own = (await registry.getMetricsAsJSON()).filter(({ name }) => names.has(name));
@@ -281,17 +284,17 @@ function gaugesIn(registers: Registry[]) {
   } as const;
 }
 
-/** Origin of a scrape. */
+/** Caller of a scrape. */
 export interface Scrape {
   headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** Address of the other end of the connection; undefined for a socket of this machine. */
+  /** Address of the peer; undefined for a Unix socket. */
   socketAddress: string | undefined;
 }
 
 /**
- * Tells whether a caller may read `/metrics`: with METRICS_TOKEN where it is set, and without it
- * from this machine only. A proxy on this machine forwards callers from elsewhere, so a forwarded
- * call does not come from this machine.
+ * True if a caller may read `/metrics`. If METRICS_TOKEN is set, the caller must send it. Otherwise
+ * only callers on this machine may read it. A call with forwarding headers is refused then, because
+ * a proxy on this machine may forward calls from elsewhere.
  */
 export function mayReadMetrics(
   { headers, socketAddress }: Scrape,
@@ -306,7 +309,7 @@ export function mayReadMetrics(
   return !isForwarded && (socketAddress === undefined || isLoopback(socketAddress));
 }
 
-/** Returns the text of a refusal to read the metrics. */
+/** Returns the error text if a caller may not read the metrics. */
 export const metricsRefusal = (token: string | undefined): string =>
   token === undefined
     ? 'Without METRICS_TOKEN the metrics are for callers on the same machine only.'

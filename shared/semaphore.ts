@@ -1,7 +1,7 @@
-/** Error of rejected work: too much of it waits already, or it waited for too long. */
+/** Work was rejected: too much work is waiting, or it waited too long. */
 export class QueueFull extends Error {
   override name = 'QueueFull';
-  /** True if the key has used up its own share; false if other keys kept it waiting. */
+  /** True if the key has used up its own share; false if it waited because of other keys. */
   readonly isOfKey: boolean;
 
   constructor({ isOfKey }: { isOfKey: boolean }) {
@@ -11,13 +11,13 @@ export class QueueFull extends Error {
 }
 
 export interface SemaphoreLimits {
-  /** Tasks that run at the same time. */
+  /** Maximum number of tasks that run at the same time. */
   concurrency: number;
-  /** Tasks of one key that run at the same time; `concurrency` by default. */
+  /** Maximum number of running tasks per key; `concurrency` by default. */
   perKey?: number;
-  /** Waiting tasks of one key. */
+  /** Maximum number of waiting tasks per key. */
   maxWaiting: number;
-  /** Time limit of waiting; none by default. */
+  /** Maximum time that a task waits; unlimited by default. */
   maxWaitMs?: number;
 }
 
@@ -32,12 +32,12 @@ interface KeyTasks {
 }
 
 /**
- * Limits how many tasks run at the same time. Keys (apps) take turns, so that many tasks of one key
- * do not delay the others. A task starts within the call if there is capacity.
+ * Limits the number of tasks that run at the same time. Keys (apps) take turns, so that many tasks
+ * of one key do not delay the others. If there is capacity, a task starts within the call.
  */
 export class Semaphore {
   readonly #limits: Required<SemaphoreLimits>;
-  /** Keys with tasks; the next in turn is first. */
+  /** Keys with tasks, in the order of their turns. */
   readonly #keys = new Map<string, KeyTasks>();
   #running = 0;
 
@@ -45,7 +45,7 @@ export class Semaphore {
     this.#limits = { perKey: limits.concurrency, maxWaitMs: 0, ...limits };
   }
 
-  /** Number of tasks that wait. */
+  /** Number of waiting tasks. */
   get waiting(): number {
     let waiting = 0;
     for (const key of this.#keys.values()) waiting += key.waiting.size;
@@ -54,8 +54,8 @@ export class Semaphore {
 
   /**
    * Runs `work` when it is the turn of its key, and resolves with its result. `maxWaitMs` overrides
-   * the limit of the semaphore. Throws `QueueFull` if the key has `maxWaiting` tasks, or after
-   * `maxWaitMs`.
+   * the limit of the semaphore. Rejects with `QueueFull` if the key has `maxWaiting` waiting tasks,
+   * or after `maxWaitMs`.
    */
   async run<T>(
     key: string,
@@ -64,7 +64,7 @@ export class Semaphore {
   ): Promise<T> {
     const own = this.#keys.get(key) ?? { running: 0, waiting: new Set() };
     this.#keys.set(key, own);
-    // While there is capacity, only keys that have used up their share wait.
+    // If there is capacity, only keys that have used up their share have waiting tasks.
     if (this.#running < this.#limits.concurrency && own.running < this.#limits.perKey)
       this.#acquire(own);
     else await this.#wait(key, own, maxWaitMs);
@@ -109,7 +109,7 @@ export class Semaphore {
     this.#next();
   }
 
-  /** Removes a key without tasks. */
+  /** Removes a key if it has no tasks. */
   #drop(key: string, { running, waiting }: KeyTasks): void {
     if (running === 0 && waiting.size === 0) this.#keys.delete(key);
   }
@@ -119,7 +119,9 @@ export class Semaphore {
     this.#keys.set(key, own);
   }
 
-  /** Starts tasks of keys below their share, and moves each such key to the end. */
+  /**
+   * Starts waiting tasks of keys that are below their share. Moves each of these keys to the end.
+   */
   #next(): void {
     for (const [key, own] of this.#keys) {
       if (this.#running >= this.#limits.concurrency) return;

@@ -3,52 +3,54 @@ import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url);
 
 /**
- * Loads handlebars with the first template: it takes 3 MB, and many services send no mail and no
- * SMS.
+ * Loads handlebars when the first template is parsed. It needs 3 MB, and many services send no mail
+ * and no SMS.
  */
 const loadHandlebars = (): typeof import('handlebars') => require('handlebars');
 
 /**
- * Template of a message: the part of Handlebars that messages need (protocol/codes.md#templates),
- * which is variables, and `if` and `unless` over variables. Without loops, paths, partials,
- * decorators and other helpers, a template takes time in proportion to its length and reads only
- * the values it gets. Only this file imports handlebars.
+ * Template of a message. It supports the part of Handlebars that messages need
+ * (protocol/codes.md#templates): variables, and `if` and `unless` with one variable. Loops, paths,
+ * partials, decorators and other helpers are refused. So rendering takes time proportional to the
+ * template's length, and a template can only read the values it gets. Only this file imports
+ * handlebars.
  */
 export interface Template {
-  /** Variables of the template, those in conditions included. */
+  /** Variables of the template, including variables in conditions. */
   variables: ReadonlySet<string>;
   /**
-   * Renders the template. Returns undefined when a shown variable has no value; a condition without
-   * a value is false.
+   * Renders the template. Returns undefined if a shown variable has no value. A condition without a
+   * value is false.
    */
   render(values: Readonly<Record<string, string>>): string | undefined;
 }
 
-/** Parsed template, or a hint about an invalid one, which quotes names only. */
+/** Parsed template, or a hint about an invalid template. The hint quotes only names. */
 export type TemplateResult = { ok: true; template: Template } | { ok: false; hint: string };
 
 /** Options of a template. */
 export interface TemplateOptions {
-  /** `html` escapes values, `text` does not. */
+  /** `html` escapes values; `text` does not. */
   format: 'html' | 'text';
 }
 
 const variableName = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 const conditions = new Set(['if', 'unless']);
-/** Limit of nesting, for readability and the parser's stack. */
+/** Maximum nesting, which keeps templates readable and protects the parser's stack. */
 const maxDepth = 8;
 
 /**
- * Limit of tags: the parser's time is superlinear in open blocks, and 11,000 of them take minutes.
+ * Maximum number of tags. The parser takes more than linear time for open blocks; 11,000 blocks
+ * take minutes.
  */
 const maxTags = 200;
-/** Limit of characters in a tag. The longest valid one contains a name and a condition. */
+/** Maximum number of characters in a tag. The longest valid tag contains a condition and a name. */
 const maxTagChars = 200;
 
 /**
- * Parses a template. Checks the number and length of its tags before the parser runs; callers limit
- * the length of the text. Refuses `{{{name}}}` and `{{&name}}` in HTML, since they show a value
- * unescaped.
+ * Parses a template. Checks number and length of its tags before the parser runs; callers must
+ * limit the length of the text. In HTML, `{{{name}}}` and `{{&name}}` are refused, because they do
+ * not escape the value.
  */
 export function parseTemplate(text: string, { format }: TemplateOptions): TemplateResult {
   const tagHint = inspectTags(text);
@@ -59,11 +61,11 @@ export function parseTemplate(text: string, { format }: TemplateOptions): Templa
   } catch {
     return { ok: false, hint: unreadable };
   }
-  const found: Variables = { shown: new Set(), conditional: new Set(), format };
+  const found: Variables = { inserted: new Set(), conditional: new Set(), format };
   const hint = inspect(program.body, found, 0);
   if (hint) return { ok: false, hint };
-  // The inspected template contains names and texts only. It is compiled from the text, never from
-  // a submitted tree.
+  // The checked template contains only names and texts. It is compiled from its text, never from a
+  // submitted syntax tree.
   const fill = loadHandlebars().compile<Record<string, string>>(text, {
     noEscape: format === 'text',
     knownHelpersOnly: true,
@@ -71,26 +73,26 @@ export function parseTemplate(text: string, { format }: TemplateOptions): Templa
   });
   return {
     ok: true,
-    template: { variables: new Set([...found.shown, ...found.conditional]), render },
+    template: { variables: new Set([...found.inserted, ...found.conditional]), render },
   };
 
   function render(values: Readonly<Record<string, string>>): string | undefined {
     const own: Record<string, string> = Object.assign(Object.create(null), values);
-    for (const name of found.shown) if (own[name] === undefined) return undefined;
+    for (const name of found.inserted) if (own[name] === undefined) return undefined;
     return fill(own, { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefault: false });
   }
 }
 
 interface Variables {
-  shown: Set<string>;
+  inserted: Set<string>;
   conditional: Set<string>;
   format: TemplateOptions['format'];
 }
 
 /**
- * Finds tags that would take the parser long, in one pass over the text. A valid tag contains no
- * quote, bracket or parenthesis, so it ends at the first two closing braces, for the parser too.
- * Comments may be long.
+ * Finds tags that would take the parser a long time, in one pass over the text. A valid tag
+ * contains no quote, bracket or parenthesis, so it ends at the first two closing braces, also for
+ * the parser. Comments may be long.
  */
 function inspectTags(text: string): string | undefined {
   const [, ...tags] = text.split('{{');
@@ -104,7 +106,9 @@ function inspectTags(text: string): string | undefined {
   return undefined;
 }
 
-/** Accepts the supported statements; returns a hint about the first other one. */
+/**
+ * Checks that all statements are supported. Returns a hint about the first unsupported statement.
+ */
 function inspect(
   statements: hbs.AST.Statement[],
   found: Variables,
@@ -129,7 +133,7 @@ function inspectOne(
     const name = variableOf(statement.path);
     if (name === undefined || statement.params.length > 0 || statement.hash) return onlyVariables;
     if (found.format === 'html' && !statement.escaped) return escapedOnly;
-    found.shown.add(name);
+    found.inserted.add(name);
     return undefined;
   }
   if (isKind<hbs.AST.BlockStatement>(statement, 'BlockStatement'))
@@ -168,8 +172,8 @@ function isKind<N extends hbs.AST.Node>(node: hbs.AST.Node, type: N['type']): no
 }
 
 /**
- * Returns the name of a plain variable; undefined for helpers, and for paths with dots, `@` or
- * `../`.
+ * Returns the name of a plain variable. Returns undefined for helpers, and for paths with dots, `@`
+ * or `../`.
  */
 function variableOf(expression: hbs.AST.Expression): string | undefined {
   const name = nameOf(expression);

@@ -2,25 +2,26 @@ import { type Clock, systemClock } from './clock.ts';
 
 export interface TtlCacheOptions {
   clock?: Pick<Clock, 'monotonicMs'>;
-  /** Age at which an entry ends; without it, entries stay until newer ones replace them. */
+  /** Age at which an entry expires. If absent, entries stay until newer entries replace them. */
   maxAgeMs?: number;
-  /** Maximum number of entries. A further entry replaces the oldest one. */
+  /** Maximum number of entries. A further entry evicts the oldest entry. */
   maxEntries?: number;
 }
 
 /**
- * Maximum age of what operators and other processes change. A change must take effect within one
- * second on every process (protocol/admin-api.md#changes); half of it is left for the query.
+ * Maximum age of data that operators and other processes change. A change must take effect in all
+ * processes within one second (protocol/admin-api.md#changes). Half of this time is left for the
+ * query.
  */
 export const changeMaxAgeMs = 500;
 
-/** Limit of entries, so that invented keys do not fill the memory. */
+/** Maximum number of entries, so that made-up keys cannot fill the memory. */
 const defaultMaxEntries = 10_000;
 
-/** Map of a limited number of entries, each of which ends at an age. */
+/** Map with a limited number of entries, which expire at a certain age. */
 export class TtlCache<K, V> {
   readonly #options: Required<TtlCacheOptions>;
-  /** Entries by their age, the oldest first. */
+  /** Entries by age, oldest first. */
   readonly #entries = new Map<K, { value: V; setAtMs: number }>();
 
   constructor(options: TtlCacheOptions) {
@@ -28,12 +29,12 @@ export class TtlCache<K, V> {
     this.#options = { clock: systemClock, maxAgeMs, maxEntries: defaultMaxEntries, ...options };
   }
 
-  /** Number of entries, ended ones included. */
+  /** Number of entries, including expired entries. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** Returns the value of a key; undefined if it has none, or an ended one. */
+  /** Returns the value of a key; undefined if there is none or it has expired. */
   get(key: K): V | undefined {
     const { clock, maxAgeMs } = this.#options;
     const entry = this.#entries.get(key);
@@ -41,7 +42,7 @@ export class TtlCache<K, V> {
     return entry.value;
   }
 
-  /** Sets the value of a key, and makes it the newest entry. */
+  /** Sets the value of a key and makes it the newest entry. */
   set(key: K, value: V): void {
     this.#entries.delete(key);
     this.#entries.set(key, { value, setAtMs: this.#options.clock.monotonicMs() });
@@ -51,8 +52,9 @@ export class TtlCache<K, V> {
   }
 
   /**
-   * Returns the value of a key, or else the one that `make` returns, which it keeps. Concurrent
-   * callers share a promise; one that rejects is dropped, so that the next caller tries again.
+   * Returns the value of a key. If there is none, stores and returns the value that `make` returns.
+   * Concurrent callers share a promise. A promise that rejects is removed, so that the next caller
+   * tries again.
    */
   getOrMake(key: K, make: () => V): V {
     const found = this.get(key);
@@ -70,7 +72,7 @@ export class TtlCache<K, V> {
     this.#entries.delete(key);
   }
 
-  /** Drops the entries of all keys that meet a condition. */
+  /** Deletes the entries of all keys that meet a condition. */
   deleteWhere(isDropped: (key: K) => boolean): void {
     for (const key of this.#entries.keys()) if (isDropped(key)) this.#entries.delete(key);
   }

@@ -8,7 +8,7 @@ import {
 } from '../../shared/db/limits/database-errors.ts';
 import { ResultTooLarge } from '../../shared/db/limits/transaction.ts';
 import { messageIn, operatorMessage, Refusal } from '../../shared/domain/errors/errors.ts';
-import { detail, shownDetail } from '../../shared/domain/texts/texts.ts';
+import { detail, replyDetail } from '../../shared/domain/texts/texts.ts';
 import { QueueFull } from '../../shared/semaphore.ts';
 
 /** Returns the language of a reply by `Accept-Language`. English is the default. */
@@ -66,7 +66,7 @@ function writeRefusal(ctx: Context, refusal: Refusal): void {
  */
 function nameRefusal(ctx: Context, { kind, detail }: Refusal): void {
   ctx.set(refusalHeader, kind);
-  const encoded = detail && encodeURIComponent(JSON.stringify(shownDetail(detail)));
+  const encoded = detail && encodeURIComponent(JSON.stringify(replyDetail(detail)));
   if (encoded && encoded.length <= maxDetailLength) ctx.set(detailHeader, encoded);
 }
 

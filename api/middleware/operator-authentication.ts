@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Context } from 'koa';
 import type { Config } from '../../shared/config/config.ts';
+import { networkOf } from '../../shared/domain/addresses.ts';
 import { hasRole, mayUseApp, type Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
-import { networkOf } from '../../shared/domain/ip-address.ts';
 import { detail } from '../../shared/domain/texts/texts.ts';
 import type { Route } from '../route.ts';
 import type { Services } from '../services/services.ts';

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import { systemClock } from '../../shared/clock.ts';
+import { networkOf } from '../../shared/domain/addresses.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
-import { networkOf } from '../../shared/domain/ip-address.ts';
 import { measureJson } from '../../shared/domain/json.ts';
 import { detail } from '../../shared/domain/texts/texts.ts';
 import { BodyBudget, type BodyReservation } from '../../shared/http/body/budget.ts';

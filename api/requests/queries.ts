@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { flagQuery } from '../../shared/domain/plain-values.ts';
+import { flagQuery } from '../../shared/domain/client-values.ts';
 import { refusedAs } from './checked.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { type Clock, dayMs, hourMs } from '../../shared/clock.ts';
+import { networkOf } from '../../shared/domain/addresses.ts';
 import type { App, AppOptions } from '../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
-import { networkOf } from '../../shared/domain/ip-address.ts';
 
 const callsOnly = (perHour: number) => ({
   perHour,

@@ -1,10 +1,11 @@
 /**
- * Members of `aps`: their types (protocol/push.md#ios-content, protocol/apns.md#body). Plain forms
- * are converted; what APNs or the device would refuse is an error with the path of the member in
- * the push.
+ * Types of the members of `aps` (protocol/push.md#ios-content, protocol/apns.md#body). Short forms
+ * are converted. Values that APNs or the device would refuse throw an error with the path of the
+ * member in the push.
  */
+
+import { flagIn } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { flagIn } from '../../shared/domain/plain-values.ts';
 import {
   bit,
   int,
@@ -19,7 +20,8 @@ import {
 } from '../kit/values.ts';
 
 /**
- * Error of iOS content, for the caller; `renderApns` catches it. `isMisfit`: no member is wrong.
+ * Error in iOS content, for the caller. `renderApns` catches it. `isMisfit` is true if no member is
+ * wrong.
  */
 export class PayloadError extends Error {
   override readonly name = 'PayloadError';
@@ -31,15 +33,15 @@ export class PayloadError extends Error {
   }
 }
 
-/** Reads a value as APNs takes it; throws an error that begins with `path`. */
+/** Converts a value to the form that APNs accepts. Throws an error that begins with `path`. */
 type Reader = (path: string, value: Json) => Json;
 
-/** Readers of the members of an object by name; others pass. */
+/** Readers by member name. Members without a reader are not checked. */
 type Readers = Readonly<Record<string, Reader>>;
 
 const largestBadge = 2_147_483_647;
 
-/** Returns the reader of a type. */
+/** Returns the reader for a type. */
 export const as =
   (type: ValueType): Reader =>
   (path, value) => {
@@ -48,7 +50,7 @@ export const as =
     return read;
   };
 
-/** Reads the members of an object; nulls are left out. */
+/** Reads the members of an object. Drops nulls. */
 function readMembers(path: string, given: JsonObject, readers: Readers): JsonObject {
   const read: JsonObject = {};
   for (const [name, value] of Object.entries(given)) {
@@ -63,8 +65,8 @@ const anyText = as(text());
 const anyTexts = as(texts);
 
 /**
- * Accepts a list in place of Apple's string (protocol/push.md#alert-objects): a list of one becomes
- * its member.
+ * Accepts a list as well as Apple's string (protocol/push.md#alert-objects). A list with one member
+ * becomes this member.
  */
 const textOrTexts: Reader = (path, value) => {
   if (typeof value === 'string') return value;
@@ -104,7 +106,7 @@ const textOrObject =
     return readMembers(path, value, members);
   };
 
-/** Members of all kinds of pushes but Live Activities. */
+/** Members of all push types except Live Activities. */
 export const notificationMembers: Readers = {
   alert: textOrObject(alertMembers),
   title: anyText,
@@ -127,14 +129,14 @@ export const notificationMembers: Readers = {
   'filter-criteria': anyText,
 };
 
-/** The only value that a member may have: 1 or true. */
+/** Reader of a member whose only valid value is 1 or true. */
 const only = <T extends 1 | true>(value: T): Reader =>
   as({ expected: String(value), read: (given) => (flagIn(given) ? value : undefined) });
 
 const onlyOne = only(1);
 const onlyTrue = only(true);
 
-/** Above any epoch second of this millennium: such a value is a number of milliseconds. */
+/** A value above the limit is a number of milliseconds, which is a common mistake. */
 const epochSeconds = as(
   refined(
     number(),
@@ -143,7 +145,7 @@ const epochSeconds = as(
   ),
 );
 
-/** Text of a Live Activity: a string, or one of the app's own with its values. */
+/** Text of a Live Activity: a string, or a key of the app's texts with its arguments. */
 const localizable: Reader = (path, value) =>
   typeof value === 'string'
     ? value
@@ -185,10 +187,10 @@ const reloadMembers: Readers = { ...notificationMembers, 'content-changed': only
 
 const backgroundMembers: Readers = { ...notificationMembers, 'content-available': onlyOne };
 
-/** Members that the user notices: a text, a number on the icon, a sound. */
+/** Members that the user notices. */
 export const showingMembers: readonly string[] = ['alert', 'title', 'badge', 'sound'];
 
-/** Members of an alert that show a text; the others only format it. */
+/** Members of an alert that contain a text. The others only format it. */
 const shownMembers = ['title', 'title-loc-key', 'subtitle', 'subtitle-loc-key', 'body', 'loc-key'];
 
 const isFilled = (value: Json | undefined): boolean =>
@@ -203,16 +205,13 @@ function isEmptyAlert(alert: Json | undefined): boolean {
     : !isFilled(alert);
 }
 
-/**
- * Puts `title` into the alert: it belongs to a string, since an alert object has a title of its
- * own.
- */
+/** Moves `title` into the alert if the alert is a string. An alert object has its own title. */
 export function withTitle({ title, ...aps }: JsonObject): JsonObject {
   if (typeof title !== 'string' || isJsonObject(aps.alert)) return aps;
   return { ...aps, alert: aps.alert === undefined ? { title } : { title, body: aps.alert } };
 }
 
-/** Removes an alert without text and a sound without name, which have no effect. */
+/** Removes an alert without text and a sound without name, which would have no effect. */
 export function withoutEmpty({ alert, sound, ...aps }: JsonObject): JsonObject {
   return {
     ...(alert === undefined || isEmptyAlert(alert) ? {} : { alert }),
@@ -223,24 +222,24 @@ export function withoutEmpty({ alert, sound, ...aps }: JsonObject): JsonObject {
 
 export const isShowing = (aps: JsonObject): boolean => showingMembers.some((name) => name in aps);
 
-// Table of APNs' push types (protocol/apns.md#push-types): topic, authentication, priority,
+// Table of the push types of APNs (protocol/apns.md#push-types): topic, authentication, priority,
 // expiration, form and size of the body. A push is checked against the row of its type when it is
-// accepted; nothing else in the connector depends on a type.
+// accepted. Nothing else in the connector depends on a push type.
 
 export type Priority = '10' | '5' | '1';
 
 /** Rules for `aps` of one push type. */
 export interface ApsForm {
   members: Readers;
-  /** Alert, badge and sound: one of them must be there, they may be, or the push shows nothing. */
+  /** Whether alert, badge and sound are needed (one of the three), allowed or forbidden. */
   showing: 'needed' | 'allowed' | 'forbidden';
-  /** Members that must be there. */
+  /** Members that are required. */
   required?: readonly string[];
-  /** Further members that must be there, by `event`. */
+  /** Members that are also required for some values of `event`. */
   requiredByEvent?: Readonly<Record<string, readonly string[]>>;
-  /** Two members of which only one may be there. */
+  /** Two members that exclude each other. */
   excluding?: readonly [string, string];
-  /** Push type of content with nothing to show that has `content-available`. */
+  /** Push type to use instead if the content has `content-available` and nothing to show. */
   withoutShowing?: string;
 }
 
@@ -248,19 +247,21 @@ interface PushType {
   /** Suffix of the bundle id in `apns-topic`. */
   topicSuffix: string;
   /**
-   * Token authentication only. Whether a certificate serves another type is told by its list of
-   * topics.
+   * The type needs token authentication. For the other types, the list of topics in a certificate
+   * says whether the certificate is valid for them.
    */
   isTokenOnly?: true;
-  /** Values of `apns-priority`, the default one first. */
+  /** Valid values of `apns-priority`; the first is the default. */
   priorities: readonly [Priority, ...Priority[]];
-  /** `apns-expiration` is 0: APNs tries once. A late call must not ring. */
+  /** Sends `apns-expiration` 0, so that APNs tries only once. A late call must not ring. */
   expiresAtOnce?: true;
-  /** Null: the body has no `aps`. */
+  /** Rules for `aps`. Null if the body has no `aps`. */
   aps: ApsForm | null;
-  /** The plain layout takes the type too. */
+  /** The type may also be used in the plain layout. */
   isPlain?: true;
-  /** The system shows a notification; one with the same collapse id replaces it. */
+  /**
+   * The system shows a notification. A later notification with the same collapse id replaces it.
+   */
   isShown?: true;
   maxBytes: number;
 }
@@ -326,10 +327,13 @@ export const pushTypes: ReadonlyMap<string, PushType> = new Map<string, PushType
   ['controls', { ...usual, topicSuffix: '.push-type.controls', aps: reload }],
 ]);
 
-/** Push type of content that names none. */
+/** Push type of content that has none. */
 export const defaultPushType = 'alert';
 
-/** Returns the row of a push type. Throws for an unknown name, which rendering refuses. */
+/**
+ * Returns the row of a push type. Throws if the type is unknown; rendering refuses unknown types
+ * before.
+ */
 export function pushTypeOf(name: string): PushType {
   const type = pushTypes.get(name);
   if (!type) throw new Error(`${name} is no push type`);
@@ -337,8 +341,8 @@ export function pushTypeOf(name: string): PushType {
 }
 
 /**
- * Returns the topic to send with; undefined if the credentials do not cover it. A listed topic may
- * have a suffix; one without gets the suffix of the push type.
+ * Returns the topic to send to APNs; undefined if the credentials do not cover it. A topic without
+ * suffix gets the suffix of the push type. A listed topic may already have a suffix.
  */
 export function sendableTopic(
   topic: string,

@@ -30,7 +30,7 @@ import { sendableTopic } from './aps.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
 import { type ApnsPayload, renderApns } from './payload.ts';
 import { renderTexts } from './personal.ts';
-import { type ProviderToken, ProviderTokens, TokenTurns } from './provider-token.ts';
+import { type ProviderToken, ProviderTokens, TokenLock } from './provider-token.ts';
 import {
   type ApnsError,
   apnsIdEnd,
@@ -42,25 +42,28 @@ import {
 } from './responses.ts';
 import { certificateProblem } from './routing.ts';
 
-/** Connection state of a sender to one of Apple's gateways, shared by its deliveries. */
+/** Connection to one of Apple's two gateways, shared by all deliveries of a sender. */
 interface ApnsSession {
   transport: Transport;
-  /** Returns the current provider token; null with certificates. */
+  /** Returns the current provider token; null if the profile uses a certificate. */
   token(): ProviderToken | null;
-  /** Sends with one provider token at a time. */
-  turns: TokenTurns;
-  /** Returns another provider token in place of a refused one, or null. */
+  /** Ensures that only one provider token is in use at a time. */
+  tokenLock: TokenLock;
+  /**
+   * Returns a new provider token in place of a refused token; null if no new token is allowed yet.
+   */
   replaceToken(refused: ProviderToken): ProviderToken | null;
-  /** Opens new connections, unless that happened since `sinceMs` (monotonic). */
+  /** Replaces the connections, unless they were already replaced after `sinceMs` (monotonic). */
   reconnect(sinceMs: number): void;
-  /** Pauses this provider key (60 s). */
+  /** Stops sending with this provider key for 60 s. */
   pause(): void;
   onCall(call: GatewayCall): void;
   monotonicMs(): number;
 }
 
 /**
- * Result of all recipients not sent to yet, once it is known; shared by the topics of one `send`.
+ * Result for all recipients that are not sent to yet; null until the first such result. The topics
+ * of one `send` share it.
  */
 interface Ending {
   attempt: AttemptResult | null;
@@ -70,10 +73,10 @@ interface DeliveryOptions {
   session: ApnsSession;
   message: PushMessage;
   payload: ApnsPayload;
-  /** The whole body of each recipient by `index`, where they differ by more than the badge. */
+  /** Body of each recipient by `index`. Absent if the bodies differ at most by the badge. */
   bodies?: ReadonlyMap<number, string> | undefined;
   topic: string;
-  /** Whether the credentials have no other topic. */
+  /** True if the credentials have no other topic. */
   isOnlyTopic: boolean;
   ending: Ending;
   refusals: EqualRefusals;
@@ -81,60 +84,62 @@ interface DeliveryOptions {
   signal: AbortSignal;
 }
 
-/** Recipients that are sent to before the first success of a push. */
+/** Number of recipients that are sent to before the first success of a push. */
 const probeSize = 100;
 
-/** Number of recipients from which on a push's collapse id is worth an entry in the HPACK table. */
+/** With at least this many recipients, the push's collapse id gets an entry in the HPACK table. */
 const manyRecipients = 100;
 
 type Again = 'renew_token' | 'renew_connection';
 
 /**
- * Sends one push to the recipients of one topic: a first pass, then passes for the rest and for
- * repeats.
+ * Sends one push to the recipients of one topic. The first pass sends to everyone; later passes
+ * send to recipients that were left out or must be repeated.
  */
 class Delivery {
   readonly #options: DeliveryOptions;
-  /** Result of the rest of this topic, while other topics go on. */
+  /** Result for the remaining recipients of this topic only. */
   #topicEnding: AttemptResult | null = null;
-  #again: Recipient[] = [];
+  #remaining: Recipient[] = [];
   #cause: Again | null = null;
-  /** The provider token of this pass. */
+  /** The provider token of the current pass. */
   #token: ProviderToken | null = null;
   #refusal: ApnsError | null = null;
   #hasSuccess = false;
-  /** Continues with the rest of the first pass. */
+  /** Starts the main part of the first pass. */
   #onSuccess: () => void = () => undefined;
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
   }
 
-  /** Resolves when every recipient was reported once. */
+  /** Sends to all recipients. Resolves when each recipient was reported once. */
   async run(recipients: Recipient[]): Promise<void> {
     const { session, refusals, topic, report } = this.#options;
     const known = refusals.endingOf(topic);
     if (known) return reportAll({ recipients, report }, known);
     let startedAtMs = session.monotonicMs();
     await this.#firstPass(recipients);
-    // Another delivery replaced the token, or its age did: continue with the new one.
-    while (this.#again.length > 0 && this.#cause === null) {
+    // The token was replaced by another delivery or because of its age. Continue with the new
+    // token.
+    while (this.#remaining.length > 0 && this.#cause === null) {
       startedAtMs = session.monotonicMs();
-      await this.#pass(this.#taken(), false);
+      await this.#pass(this.#takeRemaining(), false);
     }
-    if (this.#again.length === 0) return;
-    const again = this.#taken();
+    if (this.#remaining.length === 0) return;
+    const remaining = this.#takeRemaining();
     const token = this.#token;
     const next =
       this.#cause === 'renew_token' && token !== null ? session.replaceToken(token) : token;
     if (this.#cause === 'renew_connection') session.reconnect(startedAtMs);
-    if (this.#cause === 'renew_token' && next === null) this.#end(again);
-    else await this.#pass(again, true);
+    if (this.#cause === 'renew_token' && next === null) this.#end(remaining);
+    else await this.#pass(remaining, true);
   }
 
   /**
-   * Sends to a few recipients first, and to the rest as soon as one of them succeeded: a connection
-   * in use takes a thousand requests before the first answer, which would all be refused alike.
+   * Sends to a few recipients first, and to the others when one of them has succeeded. Without this
+   * probe, a connection in use would take a thousand requests before the first answer, and all
+   * might be refused for the same reason.
    */
   async #firstPass(recipients: Recipient[]): Promise<void> {
     const { session, refusals, topic, ending, report } = this.#options;
@@ -148,19 +153,19 @@ class Delivery {
     const rest = recipients.slice(probeSize);
     const end = ending.attempt ?? this.#topicEnding;
     if (end) reportAll({ recipients: rest, report }, end);
-    // One pass has one token.
-    else if (this.#cause !== null || session.token() !== this.#token) this.#again.push(...rest);
+    // A pass uses one token only. If it changed, a later pass sends to the others.
+    else if (this.#cause !== null || session.token() !== this.#token) this.#remaining.push(...rest);
     else await this.#pass(rest, false);
     await probe;
   }
 
-  #taken(): Recipient[] {
-    const again = this.#again;
-    this.#again = [];
-    return again;
+  #takeRemaining(): Recipient[] {
+    const remaining = this.#remaining;
+    this.#remaining = [];
+    return remaining;
   }
 
-  /** Reports the refusal for all remaining recipients: no other token is available. */
+  /** Reports the refusal for all remaining recipients, because no other token is available. */
   #end(recipients: Recipient[]): void {
     const { isOnlyTopic, report } = this.#options;
     if (this.#refusal)
@@ -169,15 +174,15 @@ class Delivery {
 
   #pass(recipients: Recipient[], isLast: boolean): Promise<void> {
     const { session, signal } = this.#options;
-    return session.turns.run((token) => {
+    return session.tokenLock.run((token) => {
       this.#token = token;
       const batch = {
         template: this.#template(token, recipients.length),
         requests: this.#requests(recipients),
         signal,
       };
-      return session.transport.sendMany(batch, (place, reply) => {
-        const recipient = recipients[place];
+      return session.transport.sendMany(batch, (index, reply) => {
+        const recipient = recipients[index];
         return recipient && this.#onReply(recipient, reply, isLast);
       });
     });
@@ -191,7 +196,7 @@ class Delivery {
     if (reply.kind === 'not_sent' && reply.reason === 'stopped') {
       const end = ending.attempt ?? this.#topicEnding;
       if (end) report(recipient.index, end);
-      else this.#again.push(recipient);
+      else this.#remaining.push(recipient);
       return undefined;
     }
     report(recipient.index, unansweredResult(reply, payload.isRepeatHidden));
@@ -207,9 +212,9 @@ class Delivery {
     if (reply.status === 200) {
       session.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
       report(recipient.index, sent);
-      if (!this.#hasSuccess) this.#noteSuccess();
-      // Alternating tokens count as token updates, which APNs limits
-      // (protocol/apns.md#provider-tokens).
+      if (!this.#hasSuccess) this.#recordSuccess();
+      // A pass stops when the token was replaced. APNs counts alternating tokens as token updates,
+      // which it limits (protocol/apns.md#provider-tokens).
       const isOutdated = !isLast && session.token() !== this.#token;
       return ending.attempt || isOutdated ? 'stop' : undefined;
     }
@@ -218,7 +223,7 @@ class Delivery {
     if (!isLast && (answer.reaction === 'renew_token' || answer.reaction === 'renew_connection')) {
       this.#cause ??= answer.reaction;
       this.#refusal ??= answer;
-      this.#again.push(recipient);
+      this.#remaining.push(recipient);
       return 'stop';
     }
     const attempt = attemptResult(answer, reply.retryAfterMs, isOnlyTopic);
@@ -226,20 +231,20 @@ class Delivery {
     return this.#verdict(answer, attempt);
   }
 
-  #noteSuccess(): void {
+  #recordSuccess(): void {
     this.#hasSuccess = true;
     this.#onSuccess();
-    this.#options.refusals.noteSent(this.#options.topic);
+    this.#options.refusals.recordSent(this.#options.topic);
   }
 
-  /** Returns whether the transport goes on after this response. */
+  /** Handles a refusal. Returns whether the transport continues the batch after this response. */
   #verdict(answer: ApnsError, attempt: AttemptResult): ResponseDecision {
     const { session, ending, refusals, topic, bodies } = this.#options;
-    // Where bodies differ, the refusal of one proves nothing about the others.
+    // If bodies differ, a refused body says nothing about the other bodies.
     const reaction = answer.reaction === 'fail_push' && bodies ? 'fail' : answer.reaction;
     switch (reaction) {
       case 'fail':
-        this.#topicEnding ??= refusals.note(topic, attempt);
+        this.#topicEnding ??= refusals.recordRefusal(topic, attempt);
         return this.#topicEnding ? 'stop' : undefined;
       case 'retry_elsewhere':
         return 'drain';
@@ -273,9 +278,9 @@ class Delivery {
         'apns-expiration': payload.expiration,
         ...(payload.collapseId === null ? {} : { 'apns-collapse-id': payload.collapseId }),
       },
-      // These values change with every push, so only the names go into the HPACK table
-      // (protocol/apns.md#connections). With many recipients the collapse id is worth its entry:
-      // one byte per request from then on.
+      // These values change with every push, so the HPACK table gets only their names
+      // (protocol/apns.md#connections). If a push has many recipients, its collapse id gets an
+      // entry too, because each further request then needs only one byte for it.
       batchHeaders:
         count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
       requestHeaderName: 'apns-id',
@@ -291,7 +296,8 @@ class Delivery {
     return recipients.map(({ deviceToken, badge, id, index }) => ({
       path: deviceToken.toLowerCase(),
       headerValue: apnsIdEnd(id),
-      // The dispatcher counts it before the first attempt; an installation without a count shows 1.
+      // The dispatcher increments the badge before the first attempt. A device without a stored
+      // badge shows 1.
       ...(bodies
         ? { splice: bodies.get(index) ?? '' }
         : isSpliced
@@ -301,18 +307,19 @@ class Delivery {
   }
 }
 
-/**
- * Hexadecimal, of any length that fits a header (protocol/apns.md#request: the length may change).
- */
+/** Hexadecimal. The length is not fixed, because Apple may change it (protocol/apns.md#request). */
 const tokenForm = /^[0-9a-fA-F]+$/;
-/** Compared apart from the form: a repetition with a limit takes twice the time. */
+/**
+ * Checked apart from the pattern, because a quantifier with an upper limit doubles the time of the
+ * match.
+ */
 const maxTokenChars = 200;
 
 const notHexadecimal = failed(0, reason('tokenNotHexadecimal'));
 
 /**
- * Returns a failure for a token that must not be put into a path. The token stays: no gateway
- * called it invalid.
+ * Returns a failure if a token cannot be put into a path. The device is kept, because no gateway
+ * called the token invalid.
  */
 function malformed({ deviceToken }: Recipient): AttemptResult | undefined {
   return deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken)
@@ -320,18 +327,18 @@ function malformed({ deviceToken }: Recipient): AttemptResult | undefined {
     : notHexadecimal;
 }
 
-/** Apple's own gateways (protocol/apns.md#hosts). */
+/** Apple's two gateways (protocol/apns.md#hosts). */
 const hosts = { prod: 'https://api.push.apple.com', dev: 'https://api.sandbox.push.apple.com' };
 
 export interface ApnsTuning {
   timing: TransportTiming;
-  /** Connections to each of the two gateways, per credential and thread. */
+  /** Connections per gateway, credential and thread. */
   maxConnections: number;
 }
 
 export const defaultTuning: ApnsTuning = { timing: defaultTiming, maxConnections: 8 };
 
-/** Opens the sender of one set of credentials; it connects with the first push. */
+/** Opens the sender for one set of credentials. It connects when the first push is sent. */
 export function openApns(
   credentials: ApnsCredentials,
   context: SenderContext,
@@ -370,14 +377,17 @@ class ApnsSender implements Sender {
     const groups = renderTexts(request, texts);
     await Promise.all(
       groups.map(({ recipients, shared, bodies }) => {
-        // The whole body is in the place of the badge.
+        // `badgeAt` is 0, so each recipient's whole body is inserted where the badge would be.
         const payload = { ...shared, body: Buffer.alloc(0), badgeAt: 0 };
         return this.#deliver({ ...request, recipients }, payload, bodies);
       }),
     );
   }
 
-  /** Sends a rendered push; `bodies`: that of each recipient in place of the shared one. */
+  /**
+   * Sends a rendered push. `bodies` contains the body of each recipient and replaces the shared
+   * body.
+   */
   async #deliver(
     request: SendRequest,
     payload: ApnsPayload,
@@ -432,7 +442,7 @@ class ApnsSender implements Sender {
     await Promise.all([...this.#sessions.values()].map(({ transport }) => transport.close()));
   }
 
-  /** Returns the result of all recipients if nothing can be sent now. */
+  /** Returns the result of all recipients if nothing can be sent now; undefined otherwise. */
   #refusal({ message }: SendRequest): AttemptResult | undefined {
     const nowMs = this.#context.clock.now();
     if (message.expiresAtMs <= nowMs)
@@ -444,7 +454,7 @@ class ApnsSender implements Sender {
     return undefined;
   }
 
-  /** Groups recipients by topic; reports those that cannot be sent to. */
+  /** Groups recipients by topic. Reports the recipients that cannot be sent to. */
   #byTopic(
     { message, recipients, report }: SendRequest,
     payload: ApnsPayload,
@@ -452,18 +462,20 @@ class ApnsSender implements Sender {
     const listed = topicsOf(this.#credentials);
     const groups = new Map<string, Recipient[]>();
     for (const recipient of recipients) {
-      const wanted =
+      const requestedTopic =
         recipient.topic ?? message.topic ?? (listed.length === 1 ? listed[0] : undefined);
       const topic =
-        wanted === undefined ? undefined : sendableTopic(wanted, payload.pushType, listed);
+        requestedTopic === undefined
+          ? undefined
+          : sendableTopic(requestedTopic, payload.pushType, listed);
       const unserved =
         topic === undefined ? null : certificateProblem(this.#credentials, payload.pushType, topic);
       const problem =
         malformed(recipient) ??
-        (topic === undefined ? withoutTopic(wanted) : undefined) ??
+        (topic === undefined ? withoutTopic(requestedTopic) : undefined) ??
         (unserved === null ? undefined : failed(0, unserved));
       if (topic === undefined || problem) {
-        report(recipient.index, problem ?? withoutTopic(wanted));
+        report(recipient.index, problem ?? withoutTopic(requestedTopic));
         continue;
       }
       const group = groups.get(topic);
@@ -495,7 +507,7 @@ class ApnsSender implements Sender {
       transport,
       reconnect: renew,
       token,
-      turns: new TokenTurns(token, () => renew(clock.monotonicMs())),
+      tokenLock: new TokenLock(token, () => renew(clock.monotonicMs())),
       replaceToken: (refused) => tokens?.replace(refused) ?? null,
       pause: () => {
         if (this.#pausedUntilMs > clock.now()) return;
@@ -523,8 +535,8 @@ class ApnsSender implements Sender {
       proxy,
       certificate,
       privateKey,
-      // protocol/apns.md#connections: one stream until a valid token was answered; certificates
-      // start large.
+      // With a token, a connection is limited to one stream until APNs has accepted the token
+      // (protocol/apns.md#connections). With a certificate there is no such limit.
       firstStreams: auth === 'token' ? 1 : undefined,
       maxConnections: this.#tuning.maxConnections,
       timing: this.#tuning.timing,
@@ -535,14 +547,14 @@ class ApnsSender implements Sender {
 }
 
 /**
- * Returns a failure, not a `profile_error`: each installation names its own topic, and others may
- * be valid.
+ * Returns the failure of a recipient whose topic is unknown. The result is not a `profile_error`,
+ * because each device names its own topic, and other devices may have a valid topic.
  */
-function withoutTopic(wanted: string | undefined): AttemptResult {
+function withoutTopic(requestedTopic: string | undefined): AttemptResult {
   return failed(
     0,
-    wanted === undefined
+    requestedTopic === undefined
       ? reason('noTopic')
-      : reason('foreignTopic', { topic: wanted.slice(0, 100) }),
+      : reason('foreignTopic', { topic: requestedTopic.slice(0, 100) }),
   );
 }

@@ -18,37 +18,41 @@ import {
   readPrivateKey,
 } from '../contract/pem.ts';
 
-// Apple's push certificates: bundle id, topics, and the pair of certificate and key
-// (protocol/apns.md#certificates).
+// Apple's push certificates (protocol/apns.md#certificates): bundle id, topics, and the pair of
+// certificate and key.
 
-/** A certificate and its private key. */
+/** Certificate with its private key. */
 interface CertificatePair {
   certificate: X509Certificate;
   key: KeyObject;
 }
 
-/** Returns the bundle id of a certificate: the UID of its subject. Undefined without one. */
+/**
+ * Returns the bundle id in a certificate, which is the UID of its subject; undefined if there is
+ * none.
+ */
 export const bundleIdOf = ({ subject }: X509Certificate): string | undefined =>
   /^UID=(.+)$/m.exec(subject ?? '')?.[1];
 
 /**
- * Returns the topics that a certificate lists; null where it lists none, or its list cannot be
- * read: APNs decides then. Push types with a suffix have topics of their own.
+ * Returns the topics that a certificate lists. Returns null if it lists none or the list cannot be
+ * read; APNs then decides. Push types with a suffix have topics of their own.
  */
 function topicsIn(certificate: X509Certificate): string[] | null {
   const topics = topicLists.flatMap((oid) => topicsBehind(certificate.raw, oid));
   const bundleId = bundleIdOf(certificate);
-  // A list without the bundle id itself was not read as it is meant.
+  // A list without the bundle id was probably not parsed correctly.
   return topics.length > 0 && (bundleId === undefined || topics.includes(bundleId)) ? topics : null;
 }
 
-/** Apple's extensions 1.2.840.113635.100.6.3.4 and .6.3.6, as DER writes their ids. */
+/** Object ids of Apple's extensions 1.2.840.113635.100.6.3.4 and .6.3.6, encoded in DER. */
 const topicLists = [4, 6].map((last) => Buffer.from(`060a2a864886f7636406030${last}`, 'hex'));
 
 const tags = { boolean: 0x01, octets: 0x04, text: 0x0c, sequence: 0x30 };
 
 /**
- * Reads the texts of an extension: a sequence of topics, each followed by a sequence of its kinds.
+ * Reads the strings of an extension: a sequence of topics, each followed by a sequence of its
+ * kinds.
  */
 function topicsBehind(der: Buffer, oid: Buffer): string[] {
   const at = der.indexOf(oid);
@@ -67,7 +71,7 @@ function topicsBehind(der: Buffer, oid: Buffer): string[] {
   return topics;
 }
 
-/** Element of DER: its tag, and where its content begins and ends. */
+/** DER element: its tag, and start and end of its content. */
 interface Element {
   tag: number;
   start: number;
@@ -84,37 +88,39 @@ function elementAt(der: Buffer, at: number): Element | undefined {
   return start + length <= der.length ? { tag, start, end: start + length } : undefined;
 }
 
-/** Apple's extensions of a certificate for an environment; the certificates of today have both. */
-const environmentMarks = {
+/**
+ * Apple's extensions that name the environment of a certificate. Current certificates have both.
+ */
+const environmentOids = {
   dev: '060a2a864886f76364060301',
   prod: '060a2a864886f76364060302',
 } as const;
 
-type ApnsEnvironment = keyof typeof environmentMarks;
+type ApnsEnvironment = keyof typeof environmentOids;
 
 /**
- * Returns the environments that a certificate names; none where it names none, which APNs decides
- * then.
+ * Returns the environments that a certificate names. The list is empty if it names none; APNs then
+ * decides.
  */
 const environmentsIn = ({ raw }: X509Certificate): ApnsEnvironment[] =>
   (['dev', 'prod'] as const).filter((one) =>
-    raw.includes(Buffer.from(environmentMarks[one], 'hex')),
+    raw.includes(Buffer.from(environmentOids[one], 'hex')),
   );
 
-interface Wanted {
+interface PairCriteria {
   topic?: string | undefined;
   environment?: ApnsEnvironment | undefined;
 }
 
 /**
- * Returns the pair to use among all certificates and keys of a file: key and certificate belong
- * together, the certificate serves the topic and the environment, and it is valid longest.
- * Undefined without a pair.
+ * Chooses a pair among all certificates and keys of a file. The key must belong to the certificate.
+ * Certificates for the topic and environment come first, then those that are valid longest. Returns
+ * undefined if there is no pair.
  */
 export function bestPair(
   certificates: readonly X509Certificate[],
   keys: readonly KeyObject[],
-  { environment, topic }: Wanted,
+  { environment, topic }: PairCriteria,
 ): CertificatePair | undefined {
   const pairs = certificates.flatMap((certificate) => {
     const key = keys.find((one) => certificate.checkPrivateKey(one));
@@ -134,8 +140,8 @@ export function bestPair(
 }
 
 /**
- * Returns 2 for a certificate that serves a topic, by its list or by its bundle id; 1 where one of
- * them names the app, and the other a push type of it; 0 for another bundle id.
+ * Returns 2 if a certificate covers a topic by its list or bundle id. Returns 1 if one of the two
+ * ids is the app and the other belongs to a push type of this app. Returns 0 otherwise.
  */
 function relationOf(certificate: X509Certificate, topic: string): 0 | 1 | 2 {
   const bundleId = bundleIdOf(certificate);
@@ -144,7 +150,7 @@ function relationOf(certificate: X509Certificate, topic: string): 0 | 1 | 2 {
   return isRelated ? 1 : 0;
 }
 
-/** Returns the certificates among others that issued a certificate, from the nearest one on. */
+/** Returns the chain of certificates that issued a certificate, nearest issuer first. */
 function issuersOf(
   certificate: X509Certificate,
   others: readonly X509Certificate[],
@@ -162,10 +168,13 @@ function issuersOf(
 
 /** Members of both kinds of credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
 const common = {
-  /** Gateway that the credentials serve; absent: both, by the push's `prod`. */
+  /**
+   * The gateway that the credentials are for. If absent, they are for both, and `prod` of the push
+   * decides.
+   */
   environment: z.enum(['prod', 'dev']).optional(),
   endpoint: z.url({ protocol: /^https$/, error: 'endpoint must be an https URL' }).optional(),
-  /** Accepted like in every profile, but unused: APNs has no token call. */
+  /** Accepted as in all profiles, but unused, because APNs has no token call. */
   authEndpoint: z.url({ protocol: /^https?$/ }).optional(),
   ca: trustedCertificates.optional(),
   transport: z.literal('standard').optional(),
@@ -175,7 +184,7 @@ const common = {
 const tenCharacters = (name: string) =>
   z.string().regex(/^[A-Za-z0-9]{10}$/, `${name} must be the 10 letters and digits Apple gave`);
 
-/** A bundle id, possibly with the suffix of a push type. */
+/** A bundle id, optionally with the suffix of a push type. */
 const topic = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/, 'a topic is a bundle id');
 
 const token = z
@@ -196,7 +205,7 @@ const token = z
 const certificate = z
   .strictObject({
     auth: z.literal('certificate'),
-    /** May hold several certificates, of which the one that fits is kept. */
+    /** May contain several certificates. The one that fits is stored. */
     certificate: z.string().max(maxPemChars),
     privateKey: z.string().max(maxPemChars),
     topic,
@@ -210,14 +219,14 @@ const certificate = z
   });
 
 /**
- * Returns certificate and key in PEM: those that belong together among all that both members hold,
- * in any order. Certificates of authorities stay behind the certificate.
+ * Returns the certificate and key that belong together, in PEM. Both members are searched, and
+ * their order does not matter. Certificates of authorities stay behind the certificate.
  */
 function readPair({
   certificate: certificateText,
   privateKey,
   environment,
-  topic: wanted,
+  topic: requestedTopic,
 }: {
   certificate: string;
   privateKey: string;
@@ -243,7 +252,7 @@ function readPair({
   const best = bestPair(
     certificates,
     keys.map(({ key }) => key),
-    { environment, topic: wanted },
+    { environment, topic: requestedTopic },
   );
   if (!best) return { member: 'privateKey', error: 'privateKey does not belong to certificate' };
   const pem = keys.find(({ key }) => key.equals(best.key))?.pem ?? privateKey;
@@ -262,14 +271,16 @@ export const apnsCredentials = z.discriminatedUnion('auth', [token, certificate]
 
 export type ApnsCredentials = z.infer<typeof apnsCredentials>;
 
-/** Topics these credentials may send to. */
+/** Returns the topics that the credentials may send to. */
 export const topicsOf = (credentials: ApnsCredentials): readonly string[] =>
   credentials.auth === 'token' ? credentials.topics : [credentials.topic];
 
-/** Topics of certificates by their PEM; reading one takes longer than a push to one device. */
+/**
+ * Topics of certificates by PEM text. Parsing a certificate takes longer than a push to one device.
+ */
 const knownTopics = new Map<string, string[] | null>();
 
-/** Returns the topics that a profile's certificate lists; null where it lists none. */
+/** Returns the topics that a profile's certificate lists; null if it lists none. */
 export function certificateTopicsOf({
   certificate: pem,
 }: Extract<ApnsCredentials, { auth: 'certificate' }>): readonly string[] | null {
@@ -283,10 +294,13 @@ export function certificateTopicsOf({
 
 const maxKnown = 1000;
 
-/** Warning time before a certificate expires; Apple's certificates last a year. */
+/**
+ * How long before the expiry of a certificate a problem is reported. Apple's certificates are valid
+ * for a year.
+ */
 const warnBeforeMs = 30 * dayMs;
 
-/** Reports on the credentials. `nowMs` in epoch milliseconds. */
+/** Reports on the credentials. `nowMs` is in epoch milliseconds. */
 export function inspectApns(credentials: ApnsCredentials, nowMs: number): CredentialReport {
   const trust = inspectTrust(credentials.ca, nowMs);
   if (credentials.auth === 'token') return { kind: 'token', ...trust };
@@ -309,11 +323,14 @@ export function inspectApns(credentials: ApnsCredentials, nowMs: number): Creden
 
 const dayOf = (date: Date): string => date.toISOString().slice(0, 10);
 
-/** Says where a certificate does not look like one of Apple's for the topic; APNs decides. */
+/**
+ * Returns problems of a certificate that does not look like Apple's certificate for the topic. APNs
+ * decides.
+ */
 function originProblems({
   certificate: pem,
   environment = 'prod',
-  topic: wanted,
+  topic: requestedTopic,
 }: Extract<ApnsCredentials, { auth: 'certificate' }>): string[] {
   const leaf = new X509Certificate(pem);
   const [only, both] = environmentsIn(leaf);
@@ -321,9 +338,11 @@ function originProblems({
     return [reason('certificateEnvironment', { environment: only })];
   const bundleId = bundleIdOf(leaf);
   if (bundleId === undefined && topicsIn(leaf) === null) return [reason('certificateUnnamed')];
-  return relationOf(leaf, wanted) > 0 ? [] : [reason('certificateOfOtherApp')];
+  return relationOf(leaf, requestedTopic) > 0 ? [] : [reason('certificateOfOtherApp')];
 }
 
-/** Returns when a certificate expires, in epoch milliseconds. Throws for an invalid certificate. */
+/**
+ * Returns when a certificate expires, in epoch milliseconds. Throws if the certificate is invalid.
+ */
 export const certificateExpiryMs = (pem: string): number =>
   new X509Certificate(pem).validToDate.getTime();

@@ -5,13 +5,13 @@ import { type ApnsCredentials, apnsCredentials, inspectApns } from './credential
 import { type ApnsPayload, badgeOf, previewApns, renderApns } from './payload.ts';
 import { chooseApnsProfile, developmentLimit } from './routing.ts';
 
-/** Creates the connector; tests pass other deadlines and connection limits. */
+/** Creates the connector. Tests pass other timeouts and connection limits. */
 export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, ApnsPayload> {
   return {
     id: 'apns',
     can: { passThrough: false, badge: true, collapse: true },
-    // protocol/apns.md#request: one token per request; 4096 bytes (5120 for VoIP, which rendering
-    // knows).
+    // One token per request, and 4096 bytes (protocol/apns.md#request). For VoIP, rendering allows
+    // 5120 bytes.
     limits: { recipientsPerRequest: 1, bodyBytes: 4096 },
     tokenField: 'deviceToken',
     credentials: apnsCredentials,

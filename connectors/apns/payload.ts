@@ -1,6 +1,6 @@
 /**
- * Renders `data` of a push as body and headers of APNs (protocol/push.md#ios-content,
- * protocol/push.md#content, protocol/apns.md#request). Pure; reports wrong types as an error.
+ * Renders `data` of a push as body and headers for APNs (protocol/push.md#ios-content,
+ * protocol/push.md#content, protocol/apns.md#request). Pure. Reports wrong types as errors.
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -22,36 +22,45 @@ import {
   withTitle,
 } from './aps.ts';
 
-/** Rendered push, the part that all recipients share. */
+/** The part of a rendered push that all recipients share. */
 export interface ApnsPayload extends Omit<ApnsText, 'text' | 'bytes' | 'maxBytes'> {
-  /** The body, with a gap for the badge number if it is counted. */
+  /** The body. If the badge is incremented per device, its number is missing at `badgeAt`. */
   body: Buffer;
 }
 
-/** Rendered push with its body as a text. */
+/** Rendered push with its body as text. */
 export interface ApnsText {
   text: string;
-  /** Bytes of the body, with the longest badge if it is counted, and the most that APNs takes. */
+  /**
+   * Size of the body and its maximum. An incremented badge counts with the maximum number of
+   * digits.
+   */
   bytes: number;
   maxBytes: number;
-  /** Offset of each recipient's badge; absent: all recipients have the same body. */
+  /**
+   * Offset at which each recipient's badge is inserted. Absent if all recipients have the same
+   * body.
+   */
   badgeAt?: number;
   pushType: string;
   priority: Priority;
-  /** `apns-collapse-id`: replaces the notification with the same id; null: no such header. */
+  /**
+   * `apns-collapse-id`: replaces an earlier notification with the same id. Null if the header is
+   * not sent.
+   */
   collapseId: string | null;
-  /** The device shows repeats once. */
+  /** True if the device shows a repeated message only once. */
   isRepeatHidden: boolean;
-  /** Epoch seconds; `0`: one attempt. */
+  /** Epoch seconds; `0` means that APNs tries only once. */
   expiration: string;
 }
 
-/** Members of the plain layout that become members of `aps`. */
+/** Members of the plain layout that are moved into `aps`. */
 const apsMembers = new Set(Object.keys(notificationMembers));
 
 type Control = 'collapseId' | 'priority' | 'pushType';
 
-/** Members that become headers, under both of their names (protocol/labels.md#members-of-apns). */
+/** Members that become headers, under both names (protocol/labels.md#members-of-apns). */
 const controlMembers = new Map<string, Control>([
   ['collapse-id', 'collapseId'],
   ['pgw-priority', 'priority'],
@@ -60,19 +69,23 @@ const controlMembers = new Map<string, Control>([
   ['apns-push-type', 'pushType'],
 ]);
 
-/** Members for Android only (protocol/push.md#android-content). */
+/** Members that are only for Android (protocol/push.md#android-content). */
 const foreignMembers = new Set(['silent', 'action', '_notificationChannel', '__proto__']);
 
-/** Most digits of a counted badge. */
+/** Maximum number of digits of an incremented badge. */
 const badgeDigits = 10;
 const maxCollapseBytes = 64;
 
-/** Offset of the number: `badge` is always the first member of `aps`, which comes first. */
+/**
+ * Offset of the badge. `aps` is always the first member of the body, and `badge` the first member
+ * of `aps`.
+ */
 const badgeAt = Buffer.byteLength('{"aps":{"badge":');
 
 /**
- * Renders the shared part of a message: leaves out objects of other device types, and merges `ios`
- * over the default members. `badge: "Increment"` leaves a gap at `badgeAt`.
+ * Renders the shared part of a message. Ignores the objects of other types of devices. The members
+ * of `ios` override the default members. With `badge: "Increment"`, the number is missing at
+ * `badgeAt`.
  */
 export function renderApns(message: PushMessage): Rendering<ApnsPayload> {
   const rendering = renderApnsText(message);
@@ -81,7 +94,7 @@ export function renderApns(message: PushMessage): Rendering<ApnsPayload> {
   return { ok: true, payload: { ...shared, body: Buffer.from(text) } };
 }
 
-/** As `renderApns`, with the body as a text, for texts that differ by recipient. */
+/** Like `renderApns`, with the body as text. Used for texts that differ between recipients. */
 export function renderApnsText(message: PushMessage): Rendering<ApnsText> {
   try {
     return { ok: true, payload: render(message) };
@@ -92,10 +105,10 @@ export function renderApnsText(message: PushMessage): Rendering<ApnsText> {
   }
 }
 
-/** Returns the body as one device receives it, with 1 for a counted badge. */
+/** Returns the body for one device. An incremented badge is shown as 1. */
 export function previewApns({ body, badgeAt: at }: ApnsPayload): string {
   const text = body.toString('utf8');
-  // The text before the gap is ASCII: bytes equal characters.
+  // Everything before `at` is ASCII, so bytes and characters have the same offsets.
   return at === undefined ? text : `${text.slice(0, at)}1${text.slice(at)}`;
 }
 
@@ -105,8 +118,8 @@ function render(message: PushMessage): ApnsText {
   const { expiresAtOnce, isShown = false, maxBytes, priorities } = pushTypeOf(pushType);
   const isSpliced = aps?.badge === 'Increment';
   const text = textOfBody(aps, content.custom, isSpliced);
-  // Without a collapse id the push's own id is used: a repeat replaces the same notification and no
-  // other (protocol/apns.md#repeats). Only for types that the system shows; apps handle the others.
+  // If the push has no collapse id, its own id is used. A repeat then replaces its own notification
+  // and no other (protocol/apns.md#repeats). Apps handle the types that the system does not show.
   const collapseId = collapseIdOf(content) ?? (isShown ? message.objectId : null);
   const bytes = Buffer.byteLength(text) + (isSpliced ? badgeDigits : 0);
   if (bytes > maxBytes) throw new PayloadError(tooLarge(bytes, maxBytes), true);
@@ -123,26 +136,29 @@ function render(message: PushMessage): ApnsText {
   };
 }
 
-/** Tells that a body is too large for APNs. */
+/** Returns the error for a body that is too large for APNs. */
 export const tooLarge = (bytes: number, maxBytes: number): string =>
   `the iOS payload has ${bytes} bytes; APNs takes at most ${maxBytes}`;
 
-/** Member with the path under which the push has it. */
+/** Value of a member with its path in the push. */
 interface Sent {
   value: Json;
   path: string;
 }
 
 /**
- * Content for Apple's devices: the default members and those of `ios`, each in either layout; the
- * latter win.
+ * Content for Apple devices: the default members, overridden by the members of `ios`. Both may use
+ * either layout.
  */
 interface IosContent {
-  /** `isShared`: a default member of the plain layout, which other kinds of devices get too. */
+  /**
+   * `isShared` is true for default members of the plain layout, which other types of devices get
+   * too.
+   */
   aps: Map<string, Sent & { isShared: boolean }>;
   control: Map<Control, Sent>;
   custom: JsonObject;
-  /** Path of the last `aps` object; null in the plain layout. */
+  /** Path of the last `aps` object; null if the content uses the plain layout. */
   apsPath: string | null;
 }
 
@@ -175,7 +191,7 @@ function addLayer(
     content.aps.set(name, { value, path: `${content.apsPath}.${name}`, isShared: false });
 }
 
-/** Both spellings of a header are checked, though one wins. */
+/** Sets a header. Both spellings of its name are checked, even though only one is used. */
 function setControl(content: IosContent, control: Control, sent: Sent): void {
   if (sent.value === null) return;
   content.control.set(control, { ...sent, value: controlReaders[control](sent.path, sent.value) });
@@ -188,8 +204,8 @@ const controlReaders: Readonly<Record<Control, (path: string, value: Json) => Js
 };
 
 /**
- * Returns the push type that the content names. The plain layout takes those that show or wake
- * (protocol/apns.md#push-types).
+ * Returns the push type that the content names. In the plain layout, only types that show a
+ * notification or wake the app are allowed (protocol/apns.md#push-types).
  */
 function typeNameOf({ apsPath, control }: IosContent): string {
   const given = control.get('pushType');
@@ -206,16 +222,16 @@ function typeNameOf({ apsPath, control }: IosContent): string {
 }
 
 /**
- * Checks the content by the row of its push type, and returns its `aps`: null for a body without
- * it. The type changes for content without anything to show.
+ * Checks the content against the row of its push type. Returns its `aps`, or null if the type has
+ * no `aps`. The push type changes if the content has nothing to show.
  */
 function checkBody(
   content: IosContent,
   pushType: string,
 ): { pushType: string; aps: JsonObject | null } {
   const { aps: form } = pushTypeOf(pushType);
-  // A null removes the member of an earlier layer; default members of the plain layout belong to a
-  // notification.
+  // A null removes a member of an earlier layer. Default members of the plain layout belong to a
+  // notification, so other push types ignore them.
   const given = [...content.aps].filter(
     ([name, { isShared, value }]) =>
       value !== null &&
@@ -259,16 +275,19 @@ const withoutAps = (pushType: string, path: string | undefined): string =>
     ? contentRefused(`a push of the type ${pushType} needs members beside aps`)
     : unfitMember(path, `must not be given: a push of the type ${pushType} has a body without aps`);
 
-/** Checks the rules of a push type on its members together. */
+/** Checks the rules of a push type that concern several members. */
 function checkForm(
   aps: JsonObject,
   { form, pushType, pathOf }: { form: ApsForm; pushType: string; pathOf: (name: string) => string },
 ): void {
   const { excluding, required = [], requiredByEvent = {}, showing } = form;
-  const shown = showing === 'forbidden' ? showingMembers.find((name) => name in aps) : undefined;
-  if (shown !== undefined)
+  const visible = showing === 'forbidden' ? showingMembers.find((name) => name in aps) : undefined;
+  if (visible !== undefined)
     throw new PayloadError(
-      unfitMember(pathOf(shown), `must not be given: a push of the type ${pushType} shows nothing`),
+      unfitMember(
+        pathOf(visible),
+        `must not be given: a push of the type ${pushType} shows nothing`,
+      ),
     );
   const event = typeof aps.event === 'string' ? aps.event : '';
   const ofEvent = Object.hasOwn(requiredByEvent, event) ? (requiredByEvent[event] ?? []) : [];
@@ -284,7 +303,7 @@ function checkForm(
     throw new PayloadError(`${excluding.map(pathOf).join(' and ')} must not be given together`);
 }
 
-/** Returns the priority that the content names; undefined without one. */
+/** Returns the priority that the content names; undefined if it names none. */
 function priorityOf({ control }: IosContent, pushType: string): Priority | undefined {
   const given = control.get('priority');
   if (!given) return undefined;
@@ -310,15 +329,15 @@ function collapseIdOf({ control }: IosContent): string | null {
     throw new PayloadError(
       unfitMember(String(path), `must have at most ${maxCollapseBytes} bytes`),
     );
-  // A header accepts visible ASCII only; other ids are replaced by their digest.
+  // A header may contain only visible ASCII characters. Other ids are replaced by their digest.
   return /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(id)
     ? id
     : createHash('sha256').update(id).digest('base64url');
 }
 
 /**
- * Returns the badge of Apple devices: a number, or the case-sensitive word `Increment`; null
- * without one, and for content that rendering refuses (protocol/push.md#badges).
+ * Returns the badge for Apple devices: a number, or the case-sensitive word `Increment`. Returns
+ * null if there is none or the content is invalid (protocol/push.md#badges).
  */
 export function badgeOf(message: Pick<PushMessage, 'data'>): 'Increment' | number | null {
   try {
@@ -331,7 +350,7 @@ export function badgeOf(message: Pick<PushMessage, 'data'>): 'Increment' | numbe
   }
 }
 
-/** Returns the push type of a message; null for content that rendering refuses. */
+/** Returns the push type of a message; null if the content is invalid. */
 export function pushTypeIn(message: Pick<PushMessage, 'data'>): string | null {
   try {
     return typeNameOf(contentOf(message));
@@ -342,8 +361,9 @@ export function pushTypeIn(message: Pick<PushMessage, 'data'>): string | null {
 }
 
 /**
- * Returns the body as text, with a gap for a counted badge. Assembled by hand because JavaScript
- * orders number-like names first, and `badge` must come first.
+ * Returns the body as text, without the number of an incremented badge. `JSON.stringify` is not
+ * used for the whole body, because JavaScript moves number-like names to the front, and `badge`
+ * must come first.
  */
 function textOfBody(aps: JsonObject | null, custom: JsonObject, isSpliced: boolean): string {
   if (aps === null) return `{${membersOf(custom).join(',')}}`;
@@ -354,7 +374,9 @@ function textOfBody(aps: JsonObject | null, custom: JsonObject, isSpliced: boole
   return `{${[`"aps":${apsText}`, ...membersOf(custom)].join(',')}}`;
 }
 
-/** Returns the members of an object as JSON text without braces, as a list of at most one. */
+/**
+ * Returns the members of an object as JSON text without braces, in a list with at most one entry.
+ */
 function membersOf(object: JsonObject): string[] {
   const text = JSON.stringify(object).slice(1, -1);
   return text === '' ? [] : [text];

@@ -1,31 +1,32 @@
-/** Bodies of a push whose texts differ by recipient (protocol/push.md#variables). */
+/** Bodies of a push whose texts differ between recipients (protocol/push.md#variables). */
 import { randomBytes } from 'node:crypto';
 import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { PersonalTexts, Recipient, Rendering, SendRequest } from '../contract/connector.ts';
 import { failed, reportAll } from '../kit/response-rules.ts';
 import { type ApnsText, renderApnsText, tooLarge } from './payload.ts';
 
-/** Recipients whose requests have the same headers, and the body of each by `index`. */
+/** Recipients whose requests have the same headers, with the body of each by `index`. */
 export interface BodyGroup {
   shared: ApnsText;
   recipients: Recipient[];
   bodies: Map<number, string>;
 }
 
-/** Body of a push between its values. */
+/** Body split into parts between its variables. */
 interface BodyTemplate {
   shared: ApnsText;
-  /** Text before the first value, and after each one. */
+  /** Texts before the first variable and after each variable. */
   parts: string[];
-  /** Names of the values between the parts. */
+  /** Names of the variables between the parts. */
   names: string[];
-  /** Bytes of the body without values. */
+  /** Size of the body without the values. */
   bytes: number;
 }
 
 /**
- * Renders each text once, and groups the recipients by headers: an empty value may leave nothing to
- * show, which changes the push type. Reports those whose text APNs does not take.
+ * Renders each text once and groups the recipients by headers. The headers may differ, because an
+ * empty value may leave nothing to show, which changes the push type. Reports recipients whose text
+ * APNs would refuse.
  */
 export function renderTexts(
   { message, report }: Pick<SendRequest, 'message' | 'report'>,
@@ -59,26 +60,26 @@ function groupOf(groups: Map<string, BodyGroup>, shared: ApnsText): BodyGroup {
   return group;
 }
 
-/** Returns a body with the badge of its recipient; one without a count shows 1. */
+/** Returns the body with the badge of its recipient. A device without a stored badge shows 1. */
 const bodyFor = ({ badge }: Recipient, { text, badgeAt }: ApnsText): string =>
   badgeAt === undefined ? text : `${text.slice(0, badgeAt)}${badge ?? 1}${text.slice(badgeAt)}`;
 
 /**
- * Renders the push with a mark for each value, and takes the body apart at the marks. Rendering
- * depends on values only by their size and by whether they are empty, so the parts serve all texts
- * without an empty value. Returns undefined where APNs does not take the push with the marks, which
- * may be longer than the values.
+ * Renders the push with a placeholder for each variable, and splits the body at the placeholders.
+ * Rendering depends only on the size of values and on whether they are empty. So the parts are
+ * valid for all texts without an empty value. Returns undefined if APNs would refuse the push with
+ * placeholders, which may be longer than the values.
  */
 function bodyTemplateOf(
   message: SendRequest['message'],
   texts: PersonalTexts,
 ): BodyTemplate | undefined {
-  // Random, so that no text of a push holds it; JSON writes it as it is.
-  const mark = randomBytes(9).toString('base64url');
-  const marks = new Map(texts.names.map((name, i) => [name, `${mark}${i}.`]));
-  const rendering = renderApnsText({ ...message, data: texts.dataOf(marks) });
+  // Random, so that no text of a push contains it. JSON does not escape its characters.
+  const placeholder = randomBytes(9).toString('base64url');
+  const placeholders = new Map(texts.names.map((name, i) => [name, `${placeholder}${i}.`]));
+  const rendering = renderApnsText({ ...message, data: texts.dataOf(placeholders) });
   if (!rendering.ok) return undefined;
-  const [first = '', ...others] = rendering.payload.text.split(mark);
+  const [first = '', ...others] = rendering.payload.text.split(placeholder);
   const names: string[] = [];
   const parts = [first];
   for (const other of others) {
@@ -91,7 +92,7 @@ function bodyTemplateOf(
   return { shared: rendering.payload, parts, names, bytes: bytes - markBytes };
 }
 
-/** Returns the body with values: each one is escaped as JSON, within the text that holds it. */
+/** Returns the body with the values inserted. Each value is escaped as JSON. */
 function fill({ shared, parts, names, bytes }: BodyTemplate, values: Values): Rendering<ApnsText> {
   let text = parts[0] ?? '';
   let filledBytes = bytes;

@@ -1,12 +1,15 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 
-/** Provider token with its time of issue. */
+/** Provider token with the time when it was issued. */
 export interface ProviderToken {
   /** Value of the `authorization` header. */
   authorization: string;
   issuedAtS: number;
-  /** It replaces a refused token, after whose refusal its connections take no other one. */
+  /**
+   * True if the token replaces a refused token. A connection that has refused a token accepts no
+   * other token.
+   */
   isReplacement?: true;
 }
 
@@ -17,23 +20,23 @@ export interface TokenKey {
 }
 
 /**
- * Tokens change every half hour: within Apple's "not more than once every 20 minutes, not less than
- * once every 60". All threads and processes use the same slots, so APNs sees one token at a time
- * (protocol/apns.md#provider-tokens).
+ * Tokens change every half hour. Apple requires a change at most every 20 minutes and at least
+ * every 60 minutes. All threads and processes use the same time slots, so APNs sees one token at a
+ * time (protocol/apns.md#provider-tokens).
  */
 const slotS = 30 * 60;
-/** Tolerated clock error: APNs refuses a token issued in the future. */
+/** Tolerated clock error in seconds. APNs refuses a token from the future. */
 const skewS = 5 * 60;
-/** Shortest time between two replacements of a key's token. */
+/** Minimum time between two replacements of a key's token. */
 const shortestLifeS = 20 * 60;
 
-/** Provider tokens of one key: created on demand, shared by all requests. */
+/** Creates the provider tokens of one key on demand. All requests share the current token. */
 export class ProviderTokens {
   readonly #key: TokenKey;
   readonly #privateKey: KeyObject;
   readonly #clock: Clock;
   #current: ProviderToken | null = null;
-  /** When a token was last replaced before its slot ended. */
+  /** Time when a token was last replaced before its time slot ended. */
   #replacedAtS = Number.NEGATIVE_INFINITY;
 
   constructor(key: TokenKey, clock: Clock) {
@@ -42,7 +45,9 @@ export class ProviderTokens {
     this.#clock = clock;
   }
 
-  /** Returns the current token. Signing is synchronous, so concurrent callers get the same one. */
+  /**
+   * Returns the current token. Signing is synchronous, so concurrent callers get the same token.
+   */
   current(): ProviderToken {
     const nowS = Math.floor(this.#clock.now() / 1000);
     if (this.#current === null || this.#isDue(this.#current, nowS))
@@ -51,14 +56,15 @@ export class ProviderTokens {
   }
 
   /**
-   * Replaces `token`, which the gateway refused, once for all callers with the same refusal and at
-   * most every 20 minutes. Returns the token to use, or null if there is no other.
+   * Replaces a token that the gateway refused. Concurrent callers with the same refusal get the
+   * same new token. A token is replaced at most every 20 minutes. Returns the token to use; null if
+   * there is no other token.
    */
   replace(token: ProviderToken): ProviderToken | null {
     const current = this.current();
     if (current !== token) return current;
     const nowS = Math.floor(this.#clock.now() / 1000);
-    // Rounded to a minute, so that other threads mostly create the same token.
+    // Rounded to a minute, so that other threads usually create the same token.
     const issuedAtS = nowS - (nowS % 60);
     if (issuedAtS <= token.issuedAtS || nowS - this.#replacedAtS < shortestLifeS) return null;
     this.#replacedAtS = nowS;
@@ -67,9 +73,9 @@ export class ProviderTokens {
   }
 
   #isDue(token: ProviderToken, nowS: number): boolean {
-    // The clock was set back: the token is now in the future.
+    // The clock was set back, so the token is from the future.
     if (token.issuedAtS > nowS) return true;
-    // A replacement stays for 20 minutes even if its slot ends sooner.
+    // A replacement is used for at least 20 minutes, even if its time slot ends sooner.
     return slotStartS(nowS) > token.issuedAtS && nowS - this.#replacedAtS >= shortestLifeS;
   }
 
@@ -86,26 +92,25 @@ export class ProviderTokens {
 }
 
 /**
- * Keeps the requests with one token apart from those with the next one, and opens new connections
- * for a replacement: APNs refuses a connection whose tokens alternate, or change within 20 minutes
+ * Ensures that requests with different tokens do not run at the same time. Opens new connections
+ * for a replacement. APNs refuses a connection whose tokens alternate or change within 20 minutes
  * (protocol/apns.md#provider-tokens).
  */
-export class TokenTurns {
+export class TokenLock {
   readonly #current: () => ProviderToken | null;
   readonly #renew: () => void;
   readonly #running = new Set<Promise<void>>();
   #token: ProviderToken | null = null;
 
   /**
-   * `current` returns the token of the moment, null with certificates; `renew` opens new
-   * connections.
+   * `current` returns the current token, or null with certificates. `renew` opens new connections.
    */
   constructor(current: () => ProviderToken | null, renew: () => void) {
     this.#current = current;
     this.#renew = renew;
   }
 
-  /** Calls `work` with the current token, once all work with another token has ended. */
+  /** Calls `work` with the current token after all work with another token has ended. */
   async run(work: (token: ProviderToken | null) => Promise<void>): Promise<void> {
     while (this.#running.size > 0 && this.#current() !== this.#token)
       await Promise.race(this.#running);
@@ -118,7 +123,7 @@ export class TokenTurns {
   }
 }
 
-/** Returns the time of issue of the current slot's token. */
+/** Returns the issue time of tokens of the current time slot. */
 const slotStartS = (nowS: number): number => nowS - skewS - ((nowS - skewS) % slotS);
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url');

@@ -1,8 +1,6 @@
 /**
- * Response table of APNs: one rule per status and reason.
- *
- * Source of all rules: protocol/apns.md#answers (Apple's "Handling notification responses from
- * APNs"), unless a rule names another section.
+ * Response table of APNs: one rule per status and reason. The source is protocol/apns.md#answers
+ * (Apple's "Handling notification responses from APNs"), unless a rule names another section.
  */
 
 import { hash } from 'node:crypto';
@@ -22,26 +20,29 @@ import {
 } from '../kit/response-rules.ts';
 import { parseObject } from '../kit/values.ts';
 
-/** Reaction to an error response. */
+/** How the connector reacts to an error response. */
 type Reaction =
-  /** This recipient is refused for good; others may succeed. */
+  /** This recipient is refused permanently. Others may succeed. */
   | 'fail'
-  /** All recipients of this push would be refused alike: the rest is not sent. */
+  /** APNs would refuse all recipients of this push. The remaining recipients are not sent to. */
   | 'fail_push'
-  /** All recipients with this topic would be refused alike. */
+  /** APNs would refuse all recipients with this topic. */
   | 'fail_topic'
   /** The gateway says that this token is invalid. */
   | 'dead_token'
   | 'retry'
-  /** Another try on another connection. */
+  /** Try again on another connection. */
   | 'retry_elsewhere'
-  /** A new provider token and a new connection, once; then `profile_error`. */
+  /**
+   * Repeat once with a new provider token on a new connection. If that fails, the result is
+   * `profile_error`.
+   */
   | 'renew_token'
-  /** A new connection, once; then `retry`. */
+  /** Repeat once on a new connection. If that fails, the result is `retry`. */
   | 'renew_connection'
-  /** This key pauses, without a new provider token. */
+  /** Stop sending with this key for a while, and create no new provider token. */
   | 'pause'
-  /** Credentials or configuration are wrong. */
+  /** The credentials or the configuration are wrong. */
   | 'profile_error';
 
 interface ResponseRule {
@@ -51,7 +52,7 @@ interface ResponseRule {
   /** Hint to the operator. */
   hint?: Hint;
   /**
-   * `dead_token`: with a timestamp the answer proves the end of the token
+   * For `dead_token`: a timestamp in the response proves that the token has ended
    * (protocol/delivery.md#promise-7).
    */
   isProof?: true;
@@ -59,14 +60,14 @@ interface ResponseRule {
 
 export const responseRules: readonly ResponseRule[] = [
   { status: 400, reason: 'BadCollapseId', reaction: 'fail_push' },
-  // Malformed, or of the other environment; APNs closes connections with many of them
-  // (protocol/apns.md#connections).
+  // The token is malformed or belongs to the other environment. APNs closes connections with many
+  // such tokens (protocol/apns.md#connections).
   { status: 400, reason: 'BadDeviceToken', reaction: 'dead_token' },
   { status: 400, reason: 'BadExpirationDate', reaction: 'fail_push' },
   { status: 400, reason: 'BadMessageId', reaction: 'fail' },
   { status: 400, reason: 'BadPriority', reaction: 'fail_push' },
   { status: 400, reason: 'BadTopic', reaction: 'fail_topic', hint: 'apnsTopicRefused' },
-  // The token belongs to another app and stays valid (protocol/apns.md#answers, Apple DTS forum
+  // The token belongs to another app and is still valid (protocol/apns.md#answers, Apple DTS forum
   // 807380).
   { status: 400, reason: 'DeviceTokenNotForTopic', reaction: 'fail' },
   { status: 400, reason: 'DuplicateHeaders', reaction: 'fail_push' },
@@ -119,7 +120,7 @@ export const responseRules: readonly ResponseRule[] = [
     reaction: 'profile_error',
     hint: 'apnsKeyEnvironment',
   },
-  // Live servers spell it this way.
+  // APNs servers use this spelling.
   {
     status: 403,
     reason: 'BadEnvironmentKeyInToken',
@@ -128,14 +129,14 @@ export const responseRules: readonly ResponseRule[] = [
   },
   { status: 404, reason: 'BadPath', reaction: 'fail' },
   { status: 405, reason: 'MethodNotAllowed', reaction: 'profile_error', hint: 'apnsMalformed' },
-  // The timestamp tells since when APNs knows that the token is dead.
+  // The timestamp says since when the token is dead.
   { status: 410, reason: 'Unregistered', reaction: 'dead_token', isProof: true },
   { status: 410, reason: 'ExpiredToken', reaction: 'dead_token', isProof: true },
   { status: 413, reason: 'PayloadTooLarge', reaction: 'fail_push' },
-  // protocol/apns.md#provider-tokens: the limit is per connection and sometimes applies to a
-  // correct rotation.
+  // The limit is per connection and is sometimes exceeded by a correct change of tokens
+  // (protocol/apns.md#provider-tokens).
   { status: 429, reason: 'TooManyProviderTokenUpdates', reaction: 'pause' },
-  // Too many requests for this device only: no global throttle.
+  // Too many requests for this device only, so other devices are not throttled.
   { status: 429, reason: 'TooManyRequests', reaction: 'retry' },
   { status: 500, reason: 'InternalServerError', reaction: 'retry' },
   { status: 503, reason: 'ServiceUnavailable', reaction: 'retry' },
@@ -144,15 +145,18 @@ export const responseRules: readonly ResponseRule[] = [
 
 const byKey = new Map(responseRules.map((rule) => [`${rule.status} ${rule.reason}`, rule]));
 
-/** Error response of APNs with its rule. `reason` is from a bounded set, for a metric label. */
+/**
+ * Error response of APNs with its rule. `reason` comes from a bounded set, because it is a metric
+ * label.
+ */
 export interface ApnsError extends ResponseRule {
-  /** 410 only: since when the token is invalid. */
+  /** For status 410: since when the token is invalid. */
   invalidSinceMs?: number;
 }
 
 /**
- * Returns the rule of an error response. An unknown reason gets a rule by its status, and a body
- * that is not APNs' one for this try only; neither deletes a token.
+ * Returns the rule of an error response. An unknown reason gets a rule by its status. A body that
+ * does not come from APNs fails only this attempt. Neither marks a token as dead.
  */
 export function parseError(reply: Extract<RequestResult, { kind: 'response' }>): ApnsError {
   const { status } = reply;
@@ -164,7 +168,7 @@ export function parseError(reply: Extract<RequestResult, { kind: 'response' }>):
 }
 
 function byStatus(status: number, hasOwnBody: boolean): { reaction: Reaction; hint?: Hint } {
-  // The page of a proxy or a firewall says nothing about the device or the credentials.
+  // The page of a proxy or firewall says nothing about the device or the credentials.
   if (isTemporaryStatus(status) || !hasOwnBody) return { reaction: 'retry' };
   if (status === 401 || status === 403)
     return {
@@ -174,18 +178,18 @@ function byStatus(status: number, hasOwnBody: boolean): { reaction: Reaction; hi
   return { reaction: 'fail' };
 }
 
-/** Parses a body of APNs: JSON with a reason. Undefined for any other body. */
+/** Parses an error body of APNs: JSON with a `reason`. Returns undefined for other bodies. */
 function parse(body: string): { reason: string; timestamp?: number } | undefined {
   const { reason, timestamp } = parseObject(body) ?? {};
   if (typeof reason !== 'string') return undefined;
   return typeof timestamp === 'number' && timestamp > 0 ? { reason, timestamp } : { reason };
 }
 
-// Attempt results of APNs requests.
+// Results of attempts.
 
 /**
- * Pause of a key after TooManyProviderTokenUpdates (protocol/apns.md#provider-tokens: back off,
- * create no token).
+ * Pause of a key after TooManyProviderTokenUpdates. No token may be created meanwhile
+ * (protocol/apns.md#provider-tokens).
  */
 export const pauseMs = 60_000;
 
@@ -213,7 +217,7 @@ export function attemptResult(
     case 'fail_push':
       return failed(status, reason);
     case 'fail_topic':
-      // Other topics may succeed, and each installation names its own topic.
+      // Other topics may succeed, because each device names its own topic.
       return isOnlyTopic ? profileError(status, reason, hint) : failed(status, reason);
     case 'retry':
     case 'renew_connection':
@@ -241,20 +245,20 @@ export function unansweredResult(
   return withCause(notProcessed(reply.reason, reply.afterMs), reply.cause);
 }
 
-/** Digits of the last group of a UUID. */
+/** Number of digits in the last group of a UUID. */
 const nodeDigits = 12;
 
 /**
- * Returns the beginning of the `apns-id` of all recipients of a push: a lower-case UUID, the same
- * at every attempt, so that Apple's logs show repeats (protocol/apns.md#request,
- * protocol/apns.md#repeats). Version 8 of RFC 9562: a digest of the push, then the internal id of
- * the recipient in decimal digits.
+ * Returns the beginning of the `apns-id` of all recipients of a push. The id is a lower-case UUID
+ * and stays the same in all attempts, so that Apple's logs show repeats (protocol/apns.md#request,
+ * protocol/apns.md#repeats). It is a version 8 UUID (RFC 9562): a digest of the push, then the
+ * internal id of the recipient in decimal digits.
  */
 export function apnsIdPrefix(objectId: string): string {
   const hex = hash('sha1', objectId, 'hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-`;
 }
 
-/** Returns the rest of an `apns-id`, from the internal id of the recipient. */
+/** Returns the end of an `apns-id`: the internal id of the recipient. */
 export const apnsIdEnd = (recipientId: string): string =>
   recipientId.padStart(nodeDigits, '0').slice(-nodeDigits);

@@ -3,8 +3,8 @@ import type {
   MassLimit,
   NamedCredentials,
   ProfileChoice,
+  ProfileCriteria,
   PushMessage,
-  RouteTraits,
 } from '../contract/connector.ts';
 import { pushTypeOf, sendableTopic } from './aps.ts';
 import { type ApnsCredentials, certificateTopicsOf, topicsOf } from './credentials.ts';
@@ -19,30 +19,32 @@ function serves(candidate: Candidate, prod: 'dev' | 'prod'): boolean {
 }
 
 /**
- * Chooses the profile of an Apple device (protocol/push.md#credentials-for-ios): tokens before
- * certificates; among several teams the installation's, then the push's, then the only one with the
- * topic. Among certificates, `deviceProfile` of the installation takes precedence over the
- * environment.
+ * Chooses the profile for an Apple device (protocol/push.md#credentials-for-ios).
+ *
+ * - Profiles with token authentication come before certificates.
+ * - The team id of the device selects the team, or else the team id of the push. If neither is set,
+ *   only one team may own the topic.
+ * - Among certificates, `deviceProfile` of the device comes before the environment.
  */
 export function chooseApnsProfile(
   profiles: Candidate[],
-  traits: RouteTraits,
+  criteria: ProfileCriteria,
   message: Pick<PushMessage, 'prod' | 'topic' | 'teamId' | 'data'>,
 ): ProfileChoice {
   if (profiles.length === 0) return { ok: false, error: reason('noApnsProfile') };
   const tokens = profiles.filter(({ credentials }) => credentials.auth === 'token');
-  if (tokens.length > 0) return chooseToken(tokens, traits, message);
-  const choice = chooseCertificate(profiles, traits, message.prod);
+  if (tokens.length > 0) return chooseToken(tokens, criteria, message);
+  const choice = chooseCertificate(profiles, criteria, message.prod);
   const chosen = choice.ok ? profiles.find(({ name }) => name === choice.profile) : undefined;
   const pushType = chosen && pushTypeIn(message);
-  const topic = traits.topic ?? message.topic ?? (chosen && topicsOf(chosen.credentials)[0]);
+  const topic = criteria.topic ?? message.topic ?? (chosen && topicsOf(chosen.credentials)[0]);
   const error = pushType && topic ? certificateProblem(chosen.credentials, pushType, topic) : null;
   return error === null ? choice : { ok: false, error };
 }
 
 /**
- * Returns why a certificate does not serve a push type; null if it does, or if only APNs can tell
- * (protocol/apns.md#certificates). `topic`: with or without the suffix of the push type.
+ * Returns the reason why a certificate cannot send a push type. Returns null if it can, or if only
+ * APNs knows (protocol/apns.md#certificates). `topic` may have the suffix of the push type.
  */
 export function certificateProblem(
   credentials: ApnsCredentials,
@@ -61,21 +63,21 @@ export function certificateProblem(
 
 function chooseToken(
   tokens: Candidate[],
-  traits: RouteTraits,
+  criteria: ProfileCriteria,
   message: Pick<PushMessage, 'prod' | 'topic' | 'teamId'>,
 ): ProfileChoice {
   const fitting = tokens.filter((candidate) => serves(candidate, message.prod));
-  const teamId = traits.teamId ?? message.teamId ?? null;
+  const teamId = criteria.teamId ?? message.teamId ?? null;
   const ofTeam =
     teamId === null
       ? fitting
       : fitting.filter((c) => c.credentials.auth === 'token' && c.credentials.teamId === teamId);
-  const topic = traits.topic ?? message.topic ?? null;
+  const topic = criteria.topic ?? message.topic ?? null;
   const owning =
     topic === null
       ? ofTeam
       : ofTeam.filter(({ credentials }) => sendableTopic(topic, 'alert', topicsOf(credentials)));
-  const named = owning.find(({ name }) => name === (traits.deviceProfile || '_default'));
+  const named = owning.find(({ name }) => name === (criteria.deviceProfile || '_default'));
   const teams = new Set(
     owning.map(({ credentials }) => (credentials.auth === 'token' ? credentials.teamId : '')),
   );
@@ -93,15 +95,15 @@ function chooseToken(
 
 function chooseCertificate(
   profiles: Candidate[],
-  traits: RouteTraits,
+  criteria: ProfileCriteria,
   prod: 'dev' | 'prod',
 ): ProfileChoice {
-  if (traits.deviceProfile !== '') {
-    const own = profiles.find(({ name }) => name === traits.deviceProfile);
+  if (criteria.deviceProfile !== '') {
+    const own = profiles.find(({ name }) => name === criteria.deviceProfile);
     if (own) return { ok: true, profile: own.name };
     return {
       ok: false,
-      error: reason('noApnsCertificateNamed', { profile: traits.deviceProfile }),
+      error: reason('noApnsCertificateNamed', { profile: criteria.deviceProfile }),
     };
   }
   const fitting = profiles.filter((candidate) => serves(candidate, prod));
@@ -115,7 +117,7 @@ function chooseCertificate(
 }
 
 /**
- * Returns the limit of a development certificate, 20,000 devices per push
+ * Returns the limit of development certificates: 20,000 devices per push
  * (protocol/push.md#development-certificates).
  */
 export function developmentLimit(

@@ -9,7 +9,10 @@ import type {
 } from '../contract/connector.ts';
 import { renderChannelContent } from './payload.ts';
 
-/** Result of a failed store: always a retry, since repeated messages are skipped. */
+/**
+ * Result if the messages could not be stored. A retry is safe, because the store skips messages
+ * that it already has.
+ */
 export const enqueueFailed: Extract<AttemptResult, { kind: 'retry' }> = {
   kind: 'retry',
   status: 0,
@@ -17,10 +20,10 @@ export const enqueueFailed: Extract<AttemptResult, { kind: 'retry' }> = {
   afterMs: null,
 };
 
-/** Result when the process stops before the store. */
+/** Result if the process stops before the messages are stored. */
 export const stopping: AttemptResult = { kind: 'retry', status: 0, reason: 'stopping', afterMs: 0 };
 
-/** Returns the permanent failure of content that this type of device cannot take. */
+/** Returns the permanent failure of content that devices of this type cannot take. */
 export function unrenderable(error: string): AttemptResult {
   return { kind: 'rejected', outcome: 'failed', status: 400, reason: error };
 }
@@ -30,7 +33,10 @@ interface Group {
   recipients: Recipient[];
 }
 
-/** Groups recipients by content: Android devices get their own, all others the same. */
+/**
+ * Groups recipients by content. All Android devices share their content, and all other devices
+ * share theirs.
+ */
 function groupByContent(recipients: Recipient[]): Group[] {
   const android = recipients.filter(({ deviceType }) => deviceType === 'android');
   const others = recipients.filter(({ deviceType }) => deviceType !== 'android');
@@ -41,8 +47,9 @@ function groupByContent(recipients: Recipient[]): Group[] {
 }
 
 /**
- * Sends by storing: a stored message counts as `sent`, whether its device is connected or not.
- * Stores once per content, all or nothing, so all recipients of a content share one result.
+ * Sends messages by storing them. A stored message counts as `sent`, even if its device is not
+ * connected. Recipients with the same content are stored in one call, which stores all or none. So
+ * these recipients share one result.
  */
 export class ChannelSender implements Sender {
   readonly #context: SenderContext;
@@ -58,7 +65,7 @@ export class ChannelSender implements Sender {
     }
   }
 
-  /** Does nothing: the message store belongs to the worker. */
+  /** Does nothing, because the worker thread owns the message store. */
   async close(): Promise<void> {}
 
   async #sendGroup(

@@ -1,23 +1,23 @@
+import { flagIn } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
-import { flagIn } from '../../shared/domain/plain-values.ts';
 import { misfit, type PushMessage, type Rendering } from '../contract/connector.ts';
 import { contentRefused } from '../kit/values.ts';
 
-/** Members that are texts on Android (protocol/push.md#android-content). */
+/** Members that must be strings on Android (protocol/push.md#android-content). */
 const textMembers = ['alert', 'title', 'action'];
 
 /**
- * Selects members of `data` for every type of device. A member named `mi` or `fcm` is a vendor's
- * only if it is an object.
+ * True if a member of `data` is for all types of devices. A member with a vendor's name, such as
+ * `mi` or `fcm`, belongs to that vendor only if it is an object.
  */
 function isForAll([name, value]: [string, Json]): boolean {
   return !dataKeyOwners.has(name) || !isJsonObject(value);
 }
 
 /**
- * Returns entries, not an object, for `fromEntries`: an assignment to `__proto__` would change the
- * prototype.
+ * Returns the members of the content as entries for `fromEntries`. Assigning a member named
+ * `__proto__` to an object would change its prototype.
  */
 function contentMembers(data: JsonObject, deviceType: string): [string, Json][] {
   const android = data.android;
@@ -26,9 +26,7 @@ function contentMembers(data: JsonObject, deviceType: string): [string, Json][] 
   return [...Object.entries(data).filter(isForAll), ...overrides];
 }
 
-/**
- * Returns the members that the server adds for the device (protocol/channel.md#message-members).
- */
+/** Returns the members that the server adds (protocol/channel.md#message-members). */
 function addedMembers(message: PushMessage): [string, Json][] {
   const added: [string, Json][] = [];
   const [channel, ...more] = message.channels ?? [];
@@ -39,7 +37,7 @@ function addedMembers(message: PushMessage): [string, Json][] {
   return added;
 }
 
-/** Checks Android content, and converts its plain forms (protocol/push.md#plain-forms). */
+/** Checks Android content, and converts its short forms (protocol/push.md#plain-forms). */
 function androidContent(content: JsonObject, { data }: PushMessage): Rendering<JsonObject> {
   const pathOf = (name: string) =>
     isJsonObject(data.android) && Object.hasOwn(data.android, name) ? `android.${name}` : name;
@@ -56,15 +54,15 @@ function androidContent(content: JsonObject, { data }: PushMessage): Rendering<J
   const wrong = textMembers.find((name) => typeof (read[name] ?? '') !== 'string');
   if (wrong === undefined) return { ok: true, payload: read };
   const error = contentRefused(`${pathOf(wrong)} of Android content must be a string.`);
-  // An alert of the push's own that is an object is for iOS.
+  // An alert that is an object is for iOS, unless it stands in the `android` object.
   return pathOf(wrong) === 'alert' && isJsonObject(read.alert)
     ? misfit(error)
     : { ok: false, error };
 }
 
 /**
- * The client shows a notification unless the message is silent or has an action
- * (protocol/channel.md#message-members).
+ * True if the client shows a notification. It shows none for a message that is silent or has an
+ * action (protocol/channel.md#message-members).
  */
 const isShown = ({ action, silent }: JsonObject): boolean =>
   silent !== true && (typeof action !== 'string' || action === '');
@@ -73,10 +71,10 @@ const isEmpty = (alert: Json | undefined): boolean =>
   alert === undefined || alert === null || (typeof alert === 'string' && alert.trim() === '');
 
 /**
- * Renders the content for a device: the default members of `data`, on Android overridden by those
- * of its `android` object (merged, not replaced: protocol/push.md#content), and the members that
- * the server adds. Pure. Checks Android content (protocol/push.md#android-content); other device
- * types (`web`, …) take any.
+ * Renders the content for a type of device: the default members of `data`, plus the members that
+ * the server adds. On Android, the members of the `android` object override the default members;
+ * they are merged, not replaced (protocol/push.md#content). Checks Android content
+ * (protocol/push.md#android-content); other device types accept any content.
  */
 export function renderChannelContent(
   message: PushMessage,

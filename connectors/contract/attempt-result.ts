@@ -1,15 +1,16 @@
 import type { Hint } from '../../shared/domain/reasons.ts';
 
 /**
- * Result of one attempt for one recipient: plain data, since it crosses threads. `reason` is a
- * stored reason. `cause` is the code of a connection that failed (`ENOTFOUND`, `CERT_HAS_EXPIRED`),
- * if known.
+ * Result of one attempt for one recipient. Contains plain data only, because it crosses threads.
+ * `reason` is a stored reason. `cause` is the error code of a failed connection (`ENOTFOUND`,
+ * `CERT_HAS_EXPIRED`), if known.
  */
 export type AttemptResult =
-  /** The gateway accepted the message. `form`: as of `invalid_token`. */
+  /** The gateway accepted the message. `form` has the meaning described at `invalid_token`. */
   | { kind: 'sent'; messageId?: string; form?: string }
   /**
-   * The gateway or this connector refuses it for good; `capped`: a quota of the gateway is used up.
+   * The gateway or this connector refuses the message permanently. `capped` means that a quota of
+   * the gateway is used up.
    */
   | {
       kind: 'rejected';
@@ -18,11 +19,13 @@ export type AttemptResult =
       reason: string;
     }
   /**
-   * The gateway says that this very token is invalid, and perhaps since when. `isProof`: the answer
-   * proves the end of the token; any other only calls it invalid. `form`: the API or the kind of
-   * token, if the connector has several: a success of another form says nothing about this token.
-   * `bothForms` needs a success of each. `keepForMs`: an installation that was saved within this
-   * time is kept.
+   * The gateway says that exactly this token is invalid.
+   *
+   * - `invalidSinceMs`: since when, if the gateway says so.
+   * - `isProof`: the gateway says that the token has ended, not only that it is invalid.
+   * - `form`: the API or kind of token, if the connector has several. A success with another form
+   *   says nothing about this token. `bothForms` needs a success with each form.
+   * - `keepForMs`: a device that was saved within this time is kept.
    */
   | {
       kind: 'invalid_token';
@@ -34,10 +37,10 @@ export type AttemptResult =
       keepForMs?: number;
     }
   /**
-   * Not accepted; another try is worthwhile. `afterMs`: the shortest wait, null without one; the
-   * dispatcher never waits less than its back-off. 0: this process or this one connection is the
-   * cause, so that the try costs nothing and the first repeat is immediate. An answer of the
-   * gateway never gives 0.
+   * Not accepted, but another attempt may succeed. `afterMs` is the shortest wait; null if there is
+   * none. The dispatcher waits at least its own backoff. If this process or this connection caused
+   * the failure, `afterMs` is 0 and the first repeat is immediate. A response of the gateway never
+   * results in 0.
    */
   | {
       kind: 'retry';
@@ -46,11 +49,11 @@ export type AttemptResult =
       afterMs: number | null;
       cause?: string | undefined;
     }
-  /** The request was written and got no answer: the message may have been delivered. */
+  /** The request was written but got no response. The message may have been delivered. */
   | { kind: 'unknown'; reason: string; isRepeatHidden: boolean; cause?: string | undefined }
   /**
-   * Credentials or configuration are wrong: all recipients of the profile would end alike. `hint`
-   * tells the operator what to fix.
+   * Credentials or configuration are wrong, so all recipients of the profile would get this result.
+   * `hint` tells the operator what to fix.
    */
   | {
       kind: 'profile_error';
@@ -60,58 +63,62 @@ export type AttemptResult =
       cause?: string | undefined;
     };
 
-/** Form of a token that both APIs of a gateway refused. */
+/** `form` of a token that both APIs of a gateway refused. */
 export const bothForms = 'v1+v3';
 
 export type Report = (index: number, attempt: AttemptResult) => void;
 
-/** Facts about one request to a gateway, for the metrics of the main thread. */
+/** One request to a gateway, for the metrics of the main thread. */
 export interface GatewayCall {
-  /** HTTP status; 0 without an answer. */
+  /** HTTP status; 0 without a response. */
   status: number;
-  /** Stored reason from a bounded set, never a token. */
+  /** Stored reason from a bounded set. Never contains a token. */
   reason: string;
   seconds: number;
 }
 
-/** Equal refusals without a success after which the gateway is not asked for the rest. */
+/**
+ * Number of equal refusals after which the remaining recipients of a group are not sent to, if the
+ * group has no success.
+ */
 export const maxEqualRefusals = 20;
 
-/** Recipients of a batch whose refusals are compared: those of one topic, one region or one API. */
+/**
+ * Recipients of a batch whose refusals are compared: the recipients of one topic, region or API.
+ */
 interface Group {
   counts: Map<string, number>;
   ending: AttemptResult | null;
 }
 
 /**
- * Equal refusals of one batch. If a gateway refuses the first devices of a batch for the same
- * reason and takes the message for none, it will refuse the rest: the rest gets the result of these
- * devices without a request. Answers that call a token invalid do not count, nor do refusals that
- * concern a single device.
+ * Counts equal refusals in a batch. If a gateway refuses the first devices for the same reason and
+ * accepts no message, it would refuse the others too. The remaining devices then get the same
+ * result without a request. Invalid tokens and refusals that concern a single device do not count.
  */
 export class EqualRefusals {
   readonly #groups = new Map<string, Group>();
-  /** Groups with a success, in any batch of the push. */
+  /** Groups in which a message was accepted, in any batch of the push. */
   readonly #successes: Set<string>;
 
   constructor(successes: Set<string> = new Set()) {
     this.#successes = successes;
   }
 
-  noteSent(group: string): void {
+  recordSent(group: string): void {
     this.#successes.add(group);
   }
 
-  /** Whether the message was taken for a recipient of the group. */
+  /** True if a message was accepted for a recipient of the group. */
   hasSuccess(group: string): boolean {
     return this.#successes.has(group);
   }
 
   /**
-   * Counts a refusal. Returns the result of the rest of the group, null as long as the rest may
-   * succeed.
+   * Counts a refusal. Returns the result for the remaining recipients of the group; null if they
+   * may still succeed.
    */
-  note(group: string, attempt: AttemptResult): AttemptResult | null {
+  recordRefusal(group: string, attempt: AttemptResult): AttemptResult | null {
     if (attempt.kind !== 'rejected' || this.#successes.has(group)) return null;
     const known = this.#groups.get(group) ?? { counts: new Map<string, number>(), ending: null };
     this.#groups.set(group, known);
@@ -122,7 +129,7 @@ export class EqualRefusals {
     return known.ending;
   }
 
-  /** Returns the result of the rest of a group, null as long as the rest may succeed. */
+  /** Returns the result for the remaining recipients of a group; null if they may still succeed. */
   endingOf(group: string): AttemptResult | null {
     return this.#groups.get(group)?.ending ?? null;
   }

@@ -1,9 +1,9 @@
 /**
- * The contract of a connector, which sends to one gateway (develop/architecture.md#connectors).
+ * Interface of a connector, which sends to one gateway (develop/architecture.md#connectors).
  *
- * A connector takes recipients and reports one result for each, as data. It tries once, never
- * throws for a response, and knows neither queue nor database; time and retries belong to the
- * dispatcher.
+ * A connector sends to recipients and reports one result for each, as data. It makes one attempt,
+ * never throws because of a response, and uses neither queue nor database. The dispatcher decides
+ * about times and retries.
  */
 
 import type { z } from 'zod';
@@ -16,28 +16,31 @@ import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { AttemptResult, EqualRefusals, GatewayCall, Report } from './attempt-result.ts';
 
 /**
- * Parts of a push that all recipients share. Built once per push; objects for single device types
- * are not merged yet.
+ * Message of a push, shared by all its recipients and built once per push. `data` still contains
+ * the objects for single types of devices.
  */
 export interface PushMessage {
-  /** Public id of the push record, 16 alphanumerics. */
+  /** Public id of the push record, 16 letters and digits. */
   objectId: string;
-  /** `data` as the caller sent it. */
+  /** `data` of the request, unchanged. */
   data: JsonObject;
   prod: 'dev' | 'prod';
-  /** `topic` and `pgw_team_id` of the push body, for installations without their own. */
+  /** `topic` and `pgw_team_id` of the push. Used for devices that have none of their own. */
   topic?: string;
   teamId?: string;
-  /** Android notification channel (`_notificationChannel` or, for lists of devices, `channel`). */
+  /**
+   * Android notification channel: `_notificationChannel`, or `channel` in a push to a list of
+   * devices.
+   */
   notificationChannel?: string;
-  /** Channels the push was addressed to. */
+  /** Channels that the push was sent to. */
   channels?: string[];
   /** Epoch milliseconds. */
   expiresAtMs: number;
   createdAtMs: number;
 }
 
-/** Fields of a push record that make up its message. */
+/** Fields of a push record that its message is built from. */
 export interface MessageSource {
   objectId: string;
   pushOrder: PushOrder;
@@ -69,33 +72,38 @@ export function toPushMessage({
   };
 }
 
-/** One device of a batch, loaded by the worker thread that sends to it. */
+/** One device of a batch, as loaded by the worker thread that sends to it. */
 export interface Recipient {
-  /** Place in the batch, the argument of `report`. */
+  /** Position in the batch. `report` takes it as argument. */
   index: number;
   /** Internal id of the installation. */
   id: string;
-  /** Device token, registration id or installation id, by connector (`tokenField`). */
+  /**
+   * Device token, registration id or installation id. `tokenField` of the connector decides which.
+   */
   deviceToken: string;
   deviceType: string;
-  /** `vendor` in the installation's spelling: `mi` and `mi-intl` are different regions. */
+  /** Vendor in the spelling of the installation: `mi` and `mi-intl` are different regions. */
   vendor?: string | null;
   topic: string | null;
   teamId: string | null;
-  /** Value to send when `badge` is `Increment`; counted once per push before the first attempt. */
+  /**
+   * Badge to send if the push says `Increment`. The dispatcher increments it once per push, before
+   * the first attempt.
+   */
   badge: number | null;
 }
 
-// Delivery receipts that gateways send to `/callbacks/:connector/:appId/:secret`. A connector
-// parses its gateway's format; the route counts them and retires dead tokens.
+// Receipts that gateways send to `/callbacks/:connector/:appId/:secret`. A connector parses the
+// format of its gateway. The route counts the receipts and deletes devices with dead tokens.
 
-/** Incoming call; only the secret in its URL identifies the caller. */
+/** Call of a gateway with receipts. Only the secret in the URL identifies the caller. */
 export interface ReceiptCall {
-  /** Lower-case names. */
+  /** Headers by lower-case name. */
   headers: Readonly<Record<string, string>>;
-  /** Body before any decoding, the input of signatures. */
+  /** Raw body, which signatures are computed from. */
   body: string;
-  /** When it arrived, in epoch milliseconds; undefined for a kept call of a version before that. */
+  /** Arrival time in epoch milliseconds. Undefined if an earlier version stored the call. */
   receivedAtMs?: number | undefined;
 }
 
@@ -103,40 +111,41 @@ export type ReceiptEvent =
   /** The message reached the device. */
   | 'delivered'
   | 'clicked'
-  /** The gateway says that this very token is invalid. */
+  /** The gateway says that exactly this token is invalid. */
   | 'dead_token'
-  /** The user switched notifications off, or was away for long: the token stays. */
+  /** The user turned notifications off or was inactive for a long time. The token stays valid. */
   | 'suspended'
-  /** Accepted by the gateway but not shown: a quota, a filter, expiry. */
+  /**
+   * The gateway accepted the message but did not show it, because of a quota, a filter or expiry.
+   */
   | 'undelivered';
 
-/** Report of a gateway on one device and one message. */
+/** Receipt of a gateway for one device and one message. */
 export interface Receipt {
-  /** Public id of the push, as passed with the message; null if the gateway does not return it. */
+  /** Public id of the push, if the gateway returns it. */
   objectId: string | null;
-  /** The gateway's id of the message, as in the `sent` result. */
+  /** Message id of the gateway, as in the `sent` result. */
   messageId: string | null;
-  /** Registration id. */
+  /** Registration id of the device. */
   deviceToken: string;
   event: ReceiptEvent;
   /** The gateway's code, as text. */
   code: string;
   /** Time of the event in epoch milliseconds; null if unknown. */
   atMs: number | null;
-  /** `dead_token` that may be wrong: it counts only if another message gets the same receipt. */
+  /** The `dead_token` may be wrong. It counts only if a second message gets the same receipt. */
   needsConfirmation?: true;
 }
 
 /**
- * Receipts of one call and the reply that the gateway expects, or the reason why the call is
- * refused.
+ * Receipts of a call and the reply that the gateway expects, or the reason why the call is refused.
  */
 export type ReceiptsResult =
   | { ok: true; receipts: Receipt[]; reply?: JsonObject }
   | { ok: false; status: 400 | 401; error: string };
 
-// State that senders share across threads and dispatchers. The worker provides it: connectors know
-// no database.
+// State that senders share across threads and dispatchers. The worker thread provides it, because
+// connectors do not use the database.
 
 /** Access token, stored for all threads and dispatchers. */
 export interface StoredToken {
@@ -144,18 +153,21 @@ export interface StoredToken {
   /** Epoch milliseconds. */
   madeAtMs: number;
   expiresAtMs: number;
-  /** Fetched because the gateway had refused the previous token. */
+  /** True if the token replaces a token that the gateway refused. */
   isReplacement: boolean;
 }
 
 /**
  * Stores the access tokens of one app and connector for all threads and dispatchers
- * (develop/architecture.md#access-tokens). `credential` is any text that differs between
- * credentials; only a digest of it is stored. Rejects if the database is unreachable.
+ * (develop/architecture.md#access-tokens). `credential` is a text that differs between credentials;
+ * only its digest is stored. Rejects if the database is unreachable.
  */
 export interface TokenStore {
   read(credential: string): Promise<StoredToken | null>;
-  /** Resolves to true if the caller alone may renew the token, for `leaseMs` at most. */
+  /**
+   * Resolves to true if the caller may renew the token. No other caller may renew it until the
+   * claim ends, at most `leaseMs` later.
+   */
   claim(credential: string, leaseMs: number): Promise<boolean>;
   /** Stores a token and ends the claim. */
   keep(credential: string, token: StoredToken): Promise<void>;
@@ -164,12 +176,11 @@ export interface TokenStore {
 }
 
 /**
- * Day quotas of one profile: once the gateway says that the quota of a message class is used up, no
- * thread of any dispatcher sends in this class before midnight China time. Rejects if the database
- * is unreachable.
+ * Daily quotas of one profile. If the gateway says that the quota of a message class is used up, no
+ * dispatcher sends in this class until midnight China time. Rejects if the database is unreachable.
  */
 export interface DayQuota {
-  /** Resolves to the reason why this class is closed for today, or null. */
+  /** Resolves to the reason why the class is closed today; null if it is open. */
   closed(messageClass: string): Promise<string | null>;
   close(messageClass: string, reason: string): Promise<void>;
 }
@@ -177,62 +188,70 @@ export interface DayQuota {
 export type { AttemptResult, GatewayCall, Report } from './attempt-result.ts';
 
 export interface SendRequest {
-  /** Internal id of the push, for the message store; gateways get `message.objectId`. */
+  /** Internal id of the push, for the message store. Gateways get `message.objectId`. */
   pushId: number;
   message: PushMessage;
   recipients: Recipient[];
   report: Report;
-  /** Stops requests that were not written yet; those in flight finish or are reported `unknown`. */
+  /**
+   * Aborts requests that are not written yet. Requests in flight finish or are reported as
+   * `unknown`.
+   */
   signal: AbortSignal;
-  /** Refusals that the sends of one batch share; absent: those of this send alone. */
+  /** Refusals shared by the sends of one batch. If absent, this send counts its own. */
   refusals?: EqualRefusals | undefined;
 }
 
-/** Recipients that get the same text of a push whose texts differ. */
+/** Recipients with the same values for the variables of a text. */
 export interface TextGroup {
   values: Values;
   recipients: Recipient[];
 }
 
-/** Texts of a push that differ by recipient. */
+/** Texts that differ between recipients. */
 export interface PersonalTexts {
-  /** Returns the `data` of the message with the values of one text. */
+  /** Returns the `data` of the message with these values filled in. */
   dataOf(values: Values): JsonObject;
-  /** Names of the values. */
+  /** Names of the variables. */
   names: readonly string[];
   groups: readonly TextGroup[];
 }
 
-/** Long-lived client of one gateway with one set of credentials; owns its connections. */
+/** Long-lived client of one gateway with one set of credentials. Owns its connections. */
 export interface Sender {
-  /** Resolves when every recipient was reported exactly once. Rejects only on a bug. */
+  /**
+   * Sends to all recipients. Resolves when each was reported exactly once. Rejects only because of
+   * a bug.
+   */
   send(request: SendRequest): Promise<void>;
   /**
-   * Sends texts that differ by recipient in one pass; absent: `send` sends them text by text.
-   * Resolves and reports as `send` does.
+   * Sends texts that differ between recipients in one pass. Resolves and reports like `send`. If
+   * absent, `send` is called for each text.
    */
   sendTexts?(request: Omit<SendRequest, 'recipients'>, texts: PersonalTexts): Promise<void>;
   /**
-   * Opens the connection that the first message of this kind needs, without sending a request;
-   * absent: there is nothing to open before. Resolves when it is open or failed.
+   * Opens the connection that the first message of this environment needs, without sending a
+   * request. Resolves when it is open or has failed. Absent if there is nothing to open in advance.
    */
   warmUp?(message: Pick<PushMessage, 'prod'>): Promise<void>;
   /**
-   * Asks for a new access token, or opens a connection if the gateway has no token call; sends no
-   * message. Absent if the gateway offers neither.
+   * Checks the credentials without sending a message: fetches an access token, or opens a
+   * connection if the gateway has no token call. Absent if the gateway has neither.
    */
   check?(): Promise<GatewayCheck>;
-  /** Returns its open HTTP/2 connections and streams, if it has any. */
+  /** Returns the open HTTP/2 connections and streams. Absent if the sender has none. */
   load?(): TransportLoad;
   close(): Promise<void>;
 }
 
-/** Result of asking a gateway without sending: what it gave, or the reason why it gave nothing. */
+/** Result of a check: what the gateway gave, or why the check failed. */
 export type GatewayCheck =
   | { ok: true; gave: 'token' | 'connection' }
   | { ok: false; attempt: AttemptResult };
 
-/** Stores messages of the device channel before devices are notified; the worker provides it. */
+/**
+ * Stores messages of the device channel before devices are notified. The worker thread provides it.
+ */
 export interface MessageStore {
   enqueue(message: {
     pushId: number;
@@ -248,57 +267,64 @@ export interface SenderContext {
   tokens: TokenStore;
   quota: DayQuota;
   /**
-   * URL for this app's receipts of this connector; the callback parameter is the push's `objectId`.
+   * URL to which the gateway sends the receipts of this app. Its parameter is the `objectId` of the
+   * push.
    */
   callbackUrl: string;
   onCall(call: GatewayCall): void;
-  /** Reports events of HTTP/2 connections, for the metrics of the main thread. */
+  /** Reports an event of an HTTP/2 connection, for the metrics of the main thread. */
   onTransport?(fact: TransportEvent): void;
 }
 
-/** Features of a gateway as data, so that code outside the connector needs no check of its id. */
+/**
+ * Features of a gateway. Code outside the connector uses them instead of checking connector ids.
+ */
 export interface Capabilities {
-  /** Hands a message to the app without a notification (`silent`). */
+  /** Can deliver a message to the app without showing a notification (`silent`). */
   passThrough: boolean;
   /** Accepts a badge number. */
   badge: boolean;
-  /** Replaces an earlier message with the same id, so that a repeat is hidden. */
+  /** Can replace an earlier message with the same id, which hides a repeat. */
   collapse: boolean;
 }
 
 export interface ConnectorLimits {
   recipientsPerRequest: number;
   bodyBytes: number;
-  /** Longest title and text in Unicode code points, if the gateway has a limit. */
+  /**
+   * Maximum length of title and text in Unicode code points. Absent if the gateway has no limit.
+   */
   titleChars?: number;
   alertChars?: number;
 }
 
 /**
- * Rendered message, or the stored reason why the gateway cannot take it. `dropped`: the gateway has
- * no equivalent of such a message (`silent` without support for it); absent: `failed`. `isMisfit`:
- * every member is right, but the message as a whole does not fit this gateway (too long, nothing to
- * show), so that others may take it; absent: a member is wrong.
+ * Rendered message, or the stored reason why the gateway cannot take it.
+ *
+ * - `outcome`: `dropped` if the gateway does not support such messages (for example `silent`);
+ *   otherwise `failed`.
+ * - `isMisfit`: all members are valid, but the message does not fit this gateway (too long, nothing
+ *   to show). Other gateways may take it. If absent, a member is wrong.
  */
 export type Rendering<P> =
   | { ok: true; payload: P }
   | { ok: false; error: string; outcome?: 'failed' | 'dropped'; isMisfit?: true };
 
-/** Returns the error of a message that does not fit a gateway, though its members are right. */
+/** Returns the error of a message that does not fit a gateway although its members are valid. */
 export const misfit = (error: string): { ok: false; error: string; isMisfit: true } => ({
   ok: false,
   error,
   isMisfit: true,
 });
 
-/** Rate that all dispatchers together may send at with one set of credentials. */
+/** Rate limit for one set of credentials, shared by all dispatchers. */
 export interface Rate {
   perSecond: number;
-  /** Unit that the gateway counts. */
+  /** The unit that the gateway counts. */
   counts: 'recipients' | 'requests';
-  /** Units that may leave at once after a pause. */
+  /** Number of units that may be sent at once after a pause. */
   burst: number;
-  /** Time in which the rate grows linearly from 0 after a pause; 0: no ramp. */
+  /** Time in which the rate grows linearly from 0 after a pause; 0 means no ramp. */
   rampMs: number;
 }
 
@@ -308,27 +334,32 @@ export interface TestLimit {
   devicesPerPush: number;
 }
 
-/** A push to more devices fails with `error`, a stored reason, and sends nothing. */
+/**
+ * A push to more than `devices` devices fails with the stored reason `error`, and nothing is sent.
+ */
 export interface MassLimit {
   devices: number;
   error: string;
 }
 
-/** Report on credentials for `carillon doctor` and the admin API; shows no secret. */
+/** Report on credentials for `carillon doctor` and the admin API. Contains no secret. */
 export interface CredentialReport {
-  /** `token`, `certificate`, … */
+  /** Kind of credentials: `token`, `certificate`, … */
   kind: string;
-  /** When they expire, if they say so. */
+  /** Expiry time; null if the credentials do not contain one. */
   expiresAtMs: number | null;
   /** Problems that the operator must fix, as stored reasons. */
   problems: string[];
-  /** Why such credentials are not stored: they can never work. Absent: they are. */
+  /**
+   * Reason to refuse the credentials when they are saved, because they can never work. Absent if
+   * they are accepted.
+   */
   refusal?: string;
 }
 
-/** Fields of a device that decide which profile serves it. */
-export interface RouteTraits {
-  /** `deviceProfile` of the installation; empty: the default profile. */
+/** Values of a device that decide which profile serves it. */
+export interface ProfileCriteria {
+  /** `deviceProfile` of the device; empty means the default profile. */
   deviceProfile: string;
   topic: string | null;
   teamId: string | null;
@@ -346,43 +377,45 @@ export interface Connector<C = unknown, P = unknown> {
   id: ConnectorId;
   can: Capabilities;
   limits: ConnectorLimits;
-  /** Field of an installation that holds its token for this gateway. */
+  /** Field of an installation that contains its token for this gateway. */
   tokenField: 'deviceToken' | 'registrationId' | 'installationId';
   /** Schema of a profile's credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
   credentials: z.ZodType<C>;
   /**
-   * Renders the part of a message that all recipients share. Pure; also called before a push is
-   * accepted.
+   * Renders the part of a message that all recipients share. Pure. Also called before a push is
+   * accepted, as a check.
    */
   render(message: PushMessage, deviceType: string): Rendering<P>;
   /**
-   * Returns the request body as JSON text, for a dry run; absent: the payload is the body. Pure.
+   * Returns the request body as JSON text, for a dry run. Pure. If absent, the payload is the body.
    */
   preview?(payload: P): string;
   /**
-   * Chooses among an app's profiles of this connector. Absent: the profile named by
-   * `deviceProfile`, or `_default` (protocol/push.md#profiles).
+   * Chooses a profile of this connector. If absent, `deviceProfile` names the profile, or
+   * `_default` is used (protocol/push.md#profiles).
    */
   choose?(
     profiles: NamedCredentials<C>[],
-    traits: RouteTraits,
+    criteria: ProfileCriteria,
     message: PushMessage,
   ): ProfileChoice;
-  /** Returns how many devices of one push these credentials serve; null: any number. */
+  /** Returns the maximum number of devices per push with these credentials; null if unlimited. */
   massLimit?(credentials: C, message: PushMessage): MassLimit | null;
-  /** Returns the rate of these credentials; absent or null: unlimited. */
+  /** Returns the rate of these credentials; absent or null if unlimited. */
   rate?(credentials: C): Rate | null;
-  /** Returns the limits of a message that is marked as a test; absent or null: not a test. */
+  /**
+   * Returns the limits of a message that is marked as a test; absent or null for other messages.
+   */
   testLimit?(message: PushMessage): TestLimit | null;
   /**
-   * Returns the change to the badge that the server keeps for each device; absent or null: no
-   * change.
+   * Returns how the push changes the badge that the server stores for each device; absent or null
+   * for no change.
    */
   badge?(message: PushMessage): 'Increment' | number | null;
   inspect(credentials: C, nowMs: number): CredentialReport;
   /**
-   * Parses a call with receipts; absent: the gateway sends none. `profiles`: all credentials of the
-   * app for this connector, to check a signature. Pure; never throws.
+   * Parses a call with receipts. `profiles` contains all credentials of the app for this connector,
+   * to check a signature. Pure; never throws. Absent if the gateway sends no receipts.
    */
   receipts?(call: ReceiptCall, profiles: readonly C[]): ReceiptsResult;
   open(credentials: C, context: SenderContext): Sender;

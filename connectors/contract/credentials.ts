@@ -1,34 +1,34 @@
 import type { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { isBaseUrl } from '../../shared/domain/addresses.ts';
 import { reason } from '../../shared/domain/reasons.ts';
-import { isBaseUrl } from '../../shared/domain/urls.ts';
 import type { CredentialReport } from './connector.ts';
 import { causeOf, certificatesIn, type KeyKind, keptForm, readPrivateKey } from './pem.ts';
 
-// Schema parts for credentials of gateways (protocol/admin-api.md#credentials-of-a-push-profile).
-// Error messages name the expected value and never quote the given one.
+// Schema parts for credentials (protocol/admin-api.md#credentials-of-a-push-profile). Error
+// messages name the expected value and never quote the given value.
 
-/** An http or https URL without user, query or fragment. */
+/** An http or https URL without user, query and fragment. */
 export const baseUrl = (name: string) =>
   z
     .url({ protocol: /^https?$/, error: `${name} must be an http:// or https:// URL` })
     .max(2048)
     .refine((text) => isBaseUrl(text), `${name} must be a base URL: no user, query or fragment`);
 
-/** A text that must be there. */
+/** A required string. */
 export const requiredText = (name: string) =>
   z.string({
     error: ({ input }) => (input === undefined ? `${name} is missing` : `${name} must be a text`),
   });
 
-/** An id or a secret of a gateway. */
+/** An id or a secret, as gateways issue them. */
 export const secretText = (name: string) =>
   requiredText(name)
     .min(1, `${name} must not be empty`)
     .max(1024, `${name} must be at most 1024 characters`)
     .refine((text) => /^[!-~]+$/.test(text), `${name} must be printable characters without blanks`);
 
-/** One or several PEM certificates, trusted in addition to the system's. */
+/** One or more PEM certificates, trusted in addition to the system's certificates. */
 export const trustedCertificates = z
   .string('ca must be a text')
   .max(1_000_000, 'ca must be at most 1000000 characters')
@@ -43,7 +43,7 @@ export const trustedCertificates = z
     return z.NEVER;
   });
 
-/** URL of an HTTP proxy for CONNECT, possibly with user and password. */
+/** URL of an HTTP proxy for CONNECT. It may contain user and password. */
 export const proxyUrl = z
   .url({ protocol: /^https?$/, error: 'proxy must be an http:// or https:// URL' })
   .max(2048)
@@ -53,14 +53,14 @@ export const proxyUrl = z
     return `${search}${hash}` === '' && pathname === '/';
   }, 'proxy must name a host, and a user and password at most');
 
-/** Members of the profiles of every gateway. */
+/** Members that profiles of all gateways have. */
 export const common = {
-  /** Replaces the gateway's host; the gateway's paths follow it. */
+  /** Replaces the gateway's host. The gateway's paths are appended to it. */
   endpoint: baseUrl('endpoint').optional(),
   ca: trustedCertificates.optional(),
-  /** Without effect: profiles of earlier versions have it. */
+  /** Has no effect. Accepted because profiles of earlier versions contain it. */
   transport: z.literal('standard', 'transport must be "standard" where it is given').optional(),
-  /** Rate that the gateway grants this app, in place of the published one. */
+  /** Rate that the gateway grants this app. Replaces the published rate. */
   ratePerSecond: z
     .int('ratePerSecond must be a whole number')
     .min(1, 'ratePerSecond must be at least 1')
@@ -72,8 +72,8 @@ export const common = {
 export const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
 
 /**
- * Reports the earliest expiry of the certificates in `ca`, and those that expired. Secrets and
- * service accounts do not say when they expire.
+ * Reports the earliest expiry of the certificates in `ca`, and a problem if it has passed. Secrets
+ * and service accounts contain no expiry time.
  */
 export function inspectTrust(
   ca: string | undefined,
@@ -87,19 +87,21 @@ export function inspectTrust(
     expiresAtMs !== null && expiresAtMs <= nowMs
       ? [reason('caExpired', { day: new Date(expiresAtMs).toISOString().slice(0, 10) })]
       : [];
-  // Among several, the others still serve.
+  // The credentials are refused only if all certificates in `ca` have expired.
   const isUseless = ends.length > 0 && ends.every((end) => end <= nowMs);
   const [refusal] = isUseless ? problems : [];
   return { expiresAtMs, problems, ...(refusal === undefined ? {} : { refusal }) };
 }
 
-/** Parses all certificates of a PEM text; null without a certificate or with an invalid one. */
+/** Parses all certificates of a PEM text. Returns null if there is none or one is invalid. */
 function certificatesOf(pem: string): X509Certificate[] | null {
   const certificates = certificatesIn(pem);
   return certificates && certificates.length > 0 ? certificates : null;
 }
 
-/** A private key in PEM, in its usual form; the error says what the text is in place of it. */
+/**
+ * A private key in PEM, converted to the usual form. The error says what the text contains instead.
+ */
 export const privateKeyText = (name: string, kind: KeyKind) =>
   requiredText(name).transform((text, context) => {
     const read = readPrivateKey(text, kind);

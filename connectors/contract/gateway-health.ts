@@ -1,10 +1,10 @@
-/** Health of a gateway as results of attempts show it. */
+/** What the results of attempts say about the health of their gateway. */
 import { connectionReason, httpReason, withStatus } from '../../shared/domain/reasons.ts';
 import type { AttemptResult } from './connector.ts';
 
 /**
- * Reasons of results without a response that say nothing about the gateway: aborted or delayed by
- * this process, or redirected.
+ * Reasons of results without a response that say nothing about the gateway: this process aborted or
+ * delayed the request, or the gateway redirected the connection.
  */
 const ignoredReasons = new Set([
   'aborted',
@@ -16,10 +16,10 @@ const ignoredReasons = new Set([
   'outside_sending_hours',
 ]);
 
-/** Reasons of token calls that failed: the gateway itself got no request. */
+/** Reasons of failed token calls. The gateway itself got no request. */
 const tokenCallReasons = new Set(['token_call_refused', 'token_reply_unreadable']);
 
-/** Returns whether the gateway got the request of a try that failed, so that the try counts. */
+/** Returns true if the gateway got the request of a failed attempt. Only such attempts count. */
 export const hasReachedGateway = ({
   status,
   reason,
@@ -28,16 +28,14 @@ export const hasReachedGateway = ({
   reason: string;
 }): boolean => status > 0 && !tokenCallReasons.has(reason);
 
-/**
- * Whether a proxy answered in place of the gateway: a status below 500 without the gateway's own
- * code.
- */
+/** True if a proxy answered instead of the gateway: the response has no code of the gateway. */
 const isPage = ({ status, reason }: { status: number; reason: string }): boolean =>
   status >= 300 && status !== 429 && reason === httpReason(status);
 
 /**
- * Returns true if the gateway did not respond or responded with a 5xx, false if it responded
- * otherwise, null if the result says nothing about it. Input of the breakers.
+ * Returns true if the gateway did not respond or responded with a 5xx status. Returns false if it
+ * responded otherwise, and null if the result says nothing about the gateway. The circuit breakers
+ * use it.
  */
 export function isFailure(attempt: AttemptResult): boolean | null {
   switch (attempt.kind) {
@@ -54,8 +52,8 @@ export function isFailure(attempt: AttemptResult): boolean | null {
 }
 
 /**
- * Returns the reason for which the gateway could not be asked; undefined if the result is no such
- * failure.
+ * Returns the reason why the gateway could not be reached or was unavailable. Returns undefined if
+ * the result is no such failure.
  */
 export function failureCause(attempt: AttemptResult): string | undefined {
   switch (attempt.kind) {
@@ -64,7 +62,8 @@ export function failureCause(attempt: AttemptResult): string | undefined {
     case 'unknown':
       return attempt.cause === undefined ? attempt.reason : connectionReason(attempt.cause);
     case 'profile_error':
-      // Refused credentials are a response; an untrusted certificate is not.
+      // Refused credentials have a status, so the gateway responded. An untrusted certificate has
+      // no status.
       return attempt.status === 0 && attempt.cause !== undefined
         ? connectionReason(attempt.cause)
         : undefined;
@@ -73,7 +72,9 @@ export function failureCause(attempt: AttemptResult): string | undefined {
   }
 }
 
-/** Returns a status with the gateway's reason, or the code of the failed connection alone. */
+/**
+ * Returns the status with the gateway's reason, or only the error code if the connection failed.
+ */
 function retryCause({ status, reason, cause }: Extract<AttemptResult, { kind: 'retry' }>): string {
   if (status > 0) return withStatus(status, reason);
   return cause === undefined ? reason : connectionReason(cause);

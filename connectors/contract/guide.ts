@@ -3,41 +3,45 @@ import type { Language } from '../../shared/domain/texts/catalogue.ts';
 import credentialTexts from '../../shared/domain/texts/credentials.json' with { type: 'json' };
 
 /**
- * Texts of the help on credentials in one language, by the name of a gateway. A member without a
- * Chinese text is a type error.
+ * Help texts on credentials by language and gateway. The type requires a Chinese text for each
+ * English text.
  */
 const texts: Readonly<Record<Language, typeof credentialTexts.en>> = credentialTexts;
 
-/** Help on the credentials of one connector, for operators who fill in a push profile. */
+/** Help on the credentials of a connector, for operators who create a push profile. */
 export interface CredentialGuide extends Omit<GuideFacts, 'name'> {
-  /** Sentence that says where the vendor shows the credentials. */
+  /** Sentence that says where to find the credentials in the vendor's console. */
   source: string;
-  /**
-   * One line for each member of the credentials that belongs to this gateway, required members
-   * first.
-   */
+  /** One line of help for each member of the credentials, required members first. */
   members: Readonly<Record<string, string>>;
-  /** Files of the vendor that `carillon profile put` takes as they were downloaded, a line each. */
+  /** Files of the vendor that `carillon profile put` accepts as downloaded. One line per file. */
   files: readonly string[];
-  /** Question for the member that the vendor's files lack. */
+  /** Question for the member that the vendor's files do not contain. */
   question?: string;
 }
 
-/** What the help on credentials has beside its texts. */
+/** Properties of the help on credentials that are not texts. */
 export interface GuideFacts {
-  /** Name of the gateway in the texts (`shared/domain/texts/credentials.json`). */
+  /** Name of the gateway in `shared/domain/texts/credentials.json`. */
   name: Exclude<keyof typeof credentialTexts.en, 'every'>;
-  /** Credentials of the right shape with made-up values. */
+  /** Example of valid credentials with made-up values. */
   example: JsonObject;
-  /** True where the files may be a key or certificate in PEM, or a PKCS#12 file. */
+  /** True if a file may be a key or certificate in PEM, or a PKCS#12 file. */
   takesKeyFiles?: boolean;
-  /** Member that the vendor's files lack: the command asks for it or reads it from a file. */
-  askedSecret?: string;
-  /** Reads a JSON file as downloaded from the vendor; undefined: not a file of this vendor. */
+  /**
+   * Member that the vendor's files do not contain. The command asks for it or reads it from a file.
+   */
+  promptedSecret?: string;
+  /**
+   * Reads a JSON file that was downloaded from the vendor. Returns undefined if the file is not
+   * from this vendor.
+   */
   fromFile?(document: JsonObject): VendorFile | undefined;
-  /** Members that hold the content of such a file. */
+  /** Members that contain the content of such a file. */
   fileMembers?: readonly string[];
-  /** Id of digits only, which no other member is: shows that two were swapped. */
+  /**
+   * Member that contains only digits. No other member does, so a swap of two members is detected.
+   */
   numericId?: string;
 }
 
@@ -48,27 +52,27 @@ export const guideIn = ({ name, ...facts }: GuideFacts, language: Language): Cre
 });
 
 /**
- * Returns the members of the profiles of every gateway
+ * Returns the help on the members that profiles of all gateways have
  * (protocol/admin-api.md#credentials-of-a-push-profile).
  */
 export const commonMembersIn = (language: Language): Readonly<Record<string, string>> =>
   texts[language].every.members;
 
-/** The same members in English. */
+/** English help on the common members. */
 export const commonMembers = commonMembersIn('en');
 
-/** Members of the credentials in a file, or the reason why it is the wrong file. */
+/** Members of the credentials from a file, or the error why the file is wrong. */
 export type VendorFile =
   | {
       members: JsonObject;
       /** Name of the file. */
       file: string;
-      /** Sentence about what the file does not hold. */
+      /** Sentence about the members that the file does not contain. */
       lacks?: string;
     }
   | { error: string };
 
-/** Types of Google's credential files that are no key of a service account. */
+/** Types of Google credential files without a service account key, with a description. */
 const otherGoogleTypes: ReadonlyMap<unknown, string> = new Map([
   [
     'external_account',
@@ -84,8 +88,8 @@ const otherGoogleTypes: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 /**
- * Names a file of another kind or vendor by its members, with what it is for; undefined for a file
- * that is not known.
+ * Recognizes a file of another kind or vendor by its members and returns its description. Returns
+ * undefined if the file is unknown.
  */
 export function foreignFile(document: JsonObject): string | undefined {
   const { client, installed, project_info: project, type, web } = document;

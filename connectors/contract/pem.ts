@@ -1,19 +1,19 @@
 /**
- * Keys and certificates in PEM as people hand them in: with literal `\n`, without line breaks, with
- * a byte order mark, as bundles. Errors say what a text is in place of what is expected, and quote
- * nothing of it.
+ * Reads keys and certificates in PEM as people provide them: with literal `\n`, without line
+ * breaks, with a byte order mark, or as bundles. Error texts say what a text contains instead of
+ * the expected key, and never quote it.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 
 export interface PemBlock {
-  /** Such as `CERTIFICATE`. */
+  /** Label of the block, such as `CERTIFICATE`. */
   label: string;
-  /** The block in its usual form. */
+  /** The block with usual line breaks. */
   pem: string;
   isEncrypted: boolean;
 }
 
-/** Limit of a text with keys and certificates; a bundle has some kilobytes. */
+/** Maximum length of a text with keys and certificates. A bundle has a few kilobytes. */
 export const maxPemChars = 200_000;
 
 const begin = '-----BEGIN ';
@@ -21,7 +21,7 @@ const end = '-----END ';
 const dashes = '-----';
 
 /**
- * Returns the blocks of a PEM text, the whole of which may also be in base64. Takes linear time.
+ * Returns the blocks of a PEM text. The whole text may also be base64-encoded. Takes linear time.
  */
 export function pemBlocks(given: string): PemBlock[] {
   const text = plainText(given);
@@ -39,7 +39,7 @@ export function pemBlocks(given: string): PemBlock[] {
   return blocks;
 }
 
-/** Returns the text with real line breaks; a text in base64 is decoded. */
+/** Returns the text with real line breaks. Decodes it if it is base64. */
 function plainText(given: string): string {
   const text = given
     .replace(/^\ufeff/, '')
@@ -61,19 +61,19 @@ function blockOf(label: string, content: string): PemBlock {
   };
 }
 
-/** Returns whether a text is JSON, as of a service account, in which a PEM text is a member. */
+/** True if a text is JSON, such as a service account file that contains a PEM text as a member. */
 const isJson = (text: string): boolean => /^[\ufeff\s]*[{[]/.test(text);
 
 const isKeyLabel = (label: string): boolean =>
   label === 'PRIVATE KEY' || label.endsWith(' PRIVATE KEY');
 
-/** Private key that was read, with its PEM. */
+/** Private key with its PEM text. */
 export interface ReadKey {
   key: KeyObject;
   pem: string;
 }
 
-/** Returns the private keys of a text that can be read: not the encrypted and damaged ones. */
+/** Returns the readable private keys of a text. Encrypted and damaged keys are skipped. */
 export function privateKeysIn(text: string): ReadKey[] {
   return pemBlocks(text).flatMap(({ label, pem }) => {
     const key = isKeyLabel(label) ? keyOf(pem) : null;
@@ -90,7 +90,7 @@ export function keyOf(pem: string): KeyObject | null {
   }
 }
 
-/** Returns the certificates of a text; null if one of them is invalid. */
+/** Returns the certificates of a text; null if a certificate is invalid. */
 export function certificatesIn(text: string): X509Certificate[] | null {
   try {
     return pemBlocks(text)
@@ -108,7 +108,7 @@ export function certificatesIn(text: string): X509Certificate[] | null {
 
 const openSsh = 'OPENSSH PRIVATE KEY';
 
-/** What a label means, where a key or a certificate is expected. */
+/** Meaning of a PEM label for the error text. */
 const meanings: readonly (readonly [RegExp, string])[] = [
   [/^OPENSSH/, 'it is a key of OpenSSH'],
   [/PRIVATE KEY$/, 'it is a private key'],
@@ -119,12 +119,12 @@ const meanings: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Returns what a text is in place of a private key or certificate, in words. `wanted`: the labels
- * that would be right, so that they are not the cause.
+ * Returns in words what a text contains instead of a private key or certificate. `isExpected` selects
+ * the expected labels; these are not reported as the cause.
  */
-export function causeOf(text: string, wanted: (label: string) => boolean): string {
+export function causeOf(text: string, isExpected: (label: string) => boolean): string {
   const blocks = pemBlocks(text);
-  const right = blocks.filter(({ label }) => wanted(label) && label !== openSsh);
+  const right = blocks.filter(({ label }) => isExpected(label) && label !== openSsh);
   if (isJson(text)) return 'it is JSON: give the key in it alone';
   if (right.some(({ isEncrypted }) => isEncrypted))
     return 'the key is encrypted: take its password off';
@@ -144,7 +144,7 @@ function formCause(text: string): string {
     : 'it is no PEM text';
 }
 
-/** Kind of private key that a member takes. */
+/** Kind of private key that a member accepts. */
 export type KeyKind = 'P-256' | 'RSA' | 'any';
 
 const expectations: Readonly<Record<KeyKind, string>> = {
@@ -153,7 +153,7 @@ const expectations: Readonly<Record<KeyKind, string>> = {
   any: 'an unencrypted private key in PEM',
 };
 
-/** Returns the private key of a text in PEM, or the error behind the name of the member. */
+/** Returns the private key in a PEM text, or an error that follows the name of the member. */
 export function readPrivateKey(text: string, kind: KeyKind): { pem: string } | { error: string } {
   const keys = text.length > maxPemChars || isJson(text) ? [] : privateKeysIn(text);
   const fitting = keys.filter(({ key }) => kind === 'any' || kindOf(key) === kind);
@@ -171,8 +171,8 @@ export function readPrivateKey(text: string, kind: KeyKind): { pem: string } | {
 }
 
 /**
- * Returns a text as it was sent where it is in its usual form: its fingerprint is then that of the
- * file.
+ * Returns the text unchanged if it is already in the usual form. Its fingerprint then equals the
+ * fingerprint of the file.
  */
 export const keptForm = (text: string, usual: string): string =>
   text.trimEnd() === usual.trimEnd() ? text : usual;

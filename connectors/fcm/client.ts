@@ -50,42 +50,52 @@ interface DeliveryOptions {
   tokens: AccessTokens;
   projectId: string;
   payload: FcmPayload;
-  /** The body of each recipient behind its token, by `index`, where they differ. */
+  /** End of each recipient's body, after the token, by `index`. Absent if all ends are the same. */
   ends?: ReadonlyMap<number, string>;
   request: SendRequest;
 }
 
-/** Characters that need no escape in the JSON body, where the token is inserted. */
+/** Characters that need no escape in JSON, because the token is inserted into the JSON body. */
 const tokenForm = /^[!#-[\]-~]+$/;
-/** Compared apart from the form: a repetition with a limit takes twice the time. */
+/**
+ * Checked apart from the pattern, because a quantifier with an upper limit doubles the time of the
+ * match.
+ */
 const maxTokenChars = 4096;
 
-/** Number of tokens of another project, without any success, after which the send stops. */
-const maxUnclear = 50;
+/** If no token succeeded and this many tokens belong to another project, the send stops. */
+const maxUndecided = 50;
 
-/** Largest push that reports FCM's message ids; large ones would only cost memory. */
+/**
+ * Only pushes to at most this many recipients report FCM's message ids. For larger pushes they
+ * would cost too much memory.
+ */
 const fewRecipients = 20;
 
 /**
- * Sends one push to the recipients of a batch: a first pass, and a second one with another access
- * token.
+ * Sends one push to the recipients of a batch. A second pass repeats with a new access token if
+ * needed.
  */
 class Delivery {
   readonly #options: DeliveryOptions;
-  /** Result of the recipients not sent to yet, once it is known. */
+  /** Result for all recipients that are not sent to yet; null until the first such result. */
   #ending: AttemptResult | null = null;
   /**
-   * The same for the recipients of one form: FCM may refuse a message with one member and take it
-   * with the other.
+   * Result for the remaining recipients of one form. FCM may refuse a message with a `token` but
+   * accept it with a `fid`, or the reverse.
    */
   readonly #endings: Partial<Record<TargetForm, AttemptResult>> = {};
-  /** Recipients for the second pass: refused for an expired access token, or not sent yet. */
-  #again: Recipient[] = [];
+  /**
+   * Recipients for the second pass. They were refused because of an expired access token, or are
+   * not sent to yet.
+   */
+  #remaining: Recipient[] = [];
   #refusal: AttemptResult | null = null;
   /**
-   * Tokens that are invalid if others succeed; otherwise the credentials belong to another project.
+   * Responses that are decided at the end. If other tokens succeed, these tokens are invalid.
+   * Otherwise the credentials belong to another project.
    */
-  readonly #unclear: Unclear[] = [];
+  readonly #undecided: Undecided[] = [];
   readonly #successes = { token: 0, fid: 0 };
   readonly #refusals: EqualRefusals;
 
@@ -94,7 +104,7 @@ class Delivery {
     this.#refusals = options.request.refusals ?? new EqualRefusals();
   }
 
-  /** Resolves when every recipient was reported once. */
+  /** Sends to all recipients. Resolves when each was reported once. */
   async run(): Promise<void> {
     const { request, tokens } = this.#options;
     const { recipients, report } = request;
@@ -109,18 +119,19 @@ class Delivery {
     const token = await tokens.current();
     if (!token.ok) return this.#reportAll(valid, token.attempt);
     await this.#pass(valid, token.value, false);
-    if (this.#again.length > 0) await this.#passAgain(token.value);
-    this.#reportUnclear();
+    if (this.#remaining.length > 0) await this.#secondPass(token.value);
+    this.#reportUndecided();
   }
 
-  async #passAgain(refused: string): Promise<void> {
-    const again = this.#again;
-    this.#again = [];
+  async #secondPass(refused: string): Promise<void> {
+    const remaining = this.#remaining;
+    this.#remaining = [];
     const token = await this.#options.tokens.replace(refused);
-    if (token?.ok) return this.#pass(again, token.value, true);
+    if (token?.ok) return this.#pass(remaining, token.value, true);
     // The page of a proxy says nothing about the token.
-    if (token === null && this.#refusal?.kind === 'retry') return this.#pass(again, refused, true);
-    this.#reportAll(again, token?.attempt ?? this.#refusal ?? retry(0, 'no_access_token'));
+    if (token === null && this.#refusal?.kind === 'retry')
+      return this.#pass(remaining, refused, true);
+    this.#reportAll(remaining, token?.attempt ?? this.#refusal ?? retry(0, 'no_access_token'));
   }
 
   async #pass(recipients: Recipient[], token: string, isLast: boolean): Promise<void> {
@@ -130,7 +141,7 @@ class Delivery {
     );
   }
 
-  /** Sends to recipients of one form: their requests differ in the member that names the target. */
+  /** Sends to the recipients of one form. Their requests use the same member for the target. */
   #passForm(
     form: TargetForm,
     recipients: Recipient[],
@@ -153,8 +164,8 @@ class Delivery {
       path: '',
       splice: ends ? deviceToken + (ends.get(index) ?? '') : deviceToken,
     }));
-    return transport.sendMany({ template, requests, signal: request.signal }, (place, reply) => {
-      const recipient = recipients[place];
+    return transport.sendMany({ template, requests, signal: request.signal }, (index, reply) => {
+      const recipient = recipients[index];
       return recipient && this.#onReply({ recipient, form }, reply, isLast);
     });
   }
@@ -163,7 +174,7 @@ class Delivery {
     return this.#ending ?? this.#endings[form] ?? null;
   }
 
-  #onReply({ recipient, form }: Asked, reply: RequestResult, isLast: boolean): ResponseDecision {
+  #onReply({ recipient, form }: Target, reply: RequestResult, isLast: boolean): ResponseDecision {
     const { context, payload, request } = this.#options;
     if (reply.kind === 'response') return this.#onResponse({ recipient, form }, reply, isLast);
     const ending = this.#endingOf(form);
@@ -177,12 +188,12 @@ class Delivery {
       });
     } else if (reply.reason !== 'stopped') request.report(recipient.index, unsent(reply));
     else if (ending) request.report(recipient.index, ending);
-    else this.#again.push(recipient);
+    else this.#remaining.push(recipient);
     return ending ? 'stop' : undefined;
   }
 
   #onResponse(
-    { recipient, form }: Asked,
+    { recipient, form }: Target,
     reply: Extract<RequestResult, { kind: 'response' }>,
     isLast: boolean,
   ): ResponseDecision {
@@ -190,7 +201,7 @@ class Delivery {
     const { status, seconds } = reply;
     if (status === 200) {
       context.onCall({ status, reason: 'ok', seconds });
-      if (this.#successes[form] === 0) this.#refusals.noteSent(form);
+      if (this.#successes[form] === 0) this.#refusals.recordSent(form);
       this.#successes[form] += 1;
       const isFew = request.recipients.length <= fewRecipients;
       request.report(recipient.index, isFew ? sentAs(reply.body, form) : sentTo[form]);
@@ -200,7 +211,7 @@ class Delivery {
     context.onCall({ status, reason: rule.reason, seconds });
     if ((rule.reaction === 'renew_token' || rule.reaction === 'try_new_token') && !isLast) {
       this.#refusal ??= attemptResult(rule, status);
-      this.#again.push(recipient);
+      this.#remaining.push(recipient);
       return 'stop';
     }
     if (rule.projectHint !== undefined) return this.#reportLater({ recipient, form, status, rule });
@@ -214,8 +225,7 @@ class Delivery {
   }
 
   /**
-   * Ends the rest of the send, or that of one form, if this answer is about more than one
-   * recipient.
+   * Ends the rest of the send, or of one form, if the response concerns more than one recipient.
    */
   #end(form: TargetForm, { reaction }: FcmRule, attempt: AttemptResult): void {
     switch (reaction) {
@@ -226,17 +236,17 @@ class Delivery {
         break;
       case 'fail_push':
       case 'fail': {
-        // Where bodies differ, the refusal of one proves nothing about the others.
+        // If bodies differ, a refused body says nothing about the other bodies.
         const isOfAll = reaction === 'fail_push' && !this.#options.ends;
         this.#endings[form] ??= isOfAll
           ? attempt
-          : (this.#refusals.note(form, attempt) ?? undefined);
+          : (this.#refusals.recordRefusal(form, attempt) ?? undefined);
       }
     }
   }
 
-  #reportLater(unclear: Unclear): ResponseDecision {
-    this.#unclear.push(unclear);
+  #reportLater(unclear: Undecided): ResponseDecision {
+    this.#undecided.push(unclear);
     const { rule, status } = unclear;
     if (this.#isWrongProject())
       this.#ending ??= profileError(status, rule.reason, rule.projectHint ?? 'fcmProject');
@@ -245,13 +255,16 @@ class Delivery {
 
   #isWrongProject(): boolean {
     const { token, fid } = this.#successes;
-    return token + fid === 0 && this.#unclear.length >= maxUnclear;
+    return token + fid === 0 && this.#undecided.length >= maxUndecided;
   }
 
-  /** Reports the unclear recipients: invalid tokens if others succeeded, else a profile error. */
-  #reportUnclear(): void {
+  /**
+   * Reports the undecided recipients: as invalid tokens if others succeeded, otherwise as a profile
+   * error.
+   */
+  #reportUndecided(): void {
     const isWrong = this.#isWrongProject();
-    for (const { recipient, form, rule, status } of this.#unclear) {
+    for (const { recipient, form, rule, status } of this.#undecided) {
       const attempt = isWrong
         ? profileError(status, rule.reason, rule.projectHint ?? 'fcmProject')
         : withForm(attemptResult(rule, status), form);
@@ -266,13 +279,13 @@ class Delivery {
 
 const forms: readonly TargetForm[] = ['token', 'fid'];
 
-/** A recipient that was asked for, and what its registration id is. */
-interface Asked {
+/** Recipient of a request, and the form of its registration id. */
+interface Target {
   recipient: Recipient;
   form: TargetForm;
 }
 
-interface Unclear extends Asked {
+interface Undecided extends Target {
   status: number;
   rule: FcmRule;
 }
@@ -291,8 +304,8 @@ const isWellFormed = ({ deviceToken }: Recipient): boolean =>
   deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken);
 
 /**
- * Returns the result of a request that was not processed: never written, refused by the peer, or
- * taken back.
+ * Returns the result of a request that was not processed: it was not written, or the peer refused
+ * it.
  */
 function unsent({
   afterMs,
@@ -305,7 +318,7 @@ function unsent({
 }
 
 /**
- * Returns a success with the message id: the part after the last slash of
+ * Returns a success with the message id, which is the part after the last slash of
  * `{"name":"projects/p/messages/0:15…"}`.
  */
 function sentAs(body: string, form: TargetForm): AttemptResult {
@@ -318,14 +331,14 @@ const host = 'https://fcm.googleapis.com';
 export interface FcmTuning {
   timing: TransportTiming;
   /**
-   * Connections per credential and thread: each carries 100 requests at a time
+   * Connections per credential and thread. Each connection carries 100 requests at a time
    * (protocol/fcm.md#limits).
    */
   maxConnections: number;
 }
 
 /**
- * At most one ping a minute: Google treats frequent pings as an attack
+ * At most one PING per minute, because Google treats frequent PINGs as an attack
  * (protocol/fcm.md#connections).
  */
 export const defaultTuning: FcmTuning = {
@@ -333,7 +346,7 @@ export const defaultTuning: FcmTuning = {
   maxConnections: 16,
 };
 
-/** Opens the sender of one service account; it connects with the first push. */
+/** Opens the sender of one service account. It connects when the first push is sent. */
 export function openFcm(
   label: FcmLabel,
   credentials: FcmCredentials,
@@ -361,10 +374,10 @@ export function openFcm(
 interface SenderDeps {
   label: FcmLabel;
   context: SenderContext;
-  /** Client of the token call. */
+  /** Client for the token call. */
   client: HttpClient;
   transport: Transport;
-  /** Opens and closes a connection. */
+  /** Opens a connection and closes it, as a check. */
   connect(): Promise<GatewayCheck>;
   tokens: AccessTokens;
   projectId: string;
@@ -414,7 +427,7 @@ class FcmSender implements Sender {
       const end = body.toString('utf8', tokenAt);
       for (const recipient of group.recipients) ends.set(recipient.index, end);
       recipients.push(...group.recipients);
-      // What the payloads have beside their bodies does not depend on the texts.
+      // The payloads differ only in their bodies.
       shared ??= rendering.payload;
     }
     if (!shared) return;

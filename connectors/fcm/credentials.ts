@@ -20,13 +20,13 @@ import {
   tokenFromReply,
 } from '../kit/access-token.ts';
 
-// Access tokens of a service account, exchanged for a signed assertion
+// Access tokens of a service account, which are fetched with a signed assertion
 // (protocol/fcm.md#access-token).
 
-/** Google's service account file as downloaded; unused members are dropped. */
+/** Google's service account file as downloaded. Unused members are dropped. */
 const serviceAccount = z.object(
   {
-    /** Part of a path: the project's id or number. */
+    /** Id or number of the project. It is part of a path. */
     project_id: requiredText('project_id').regex(
       /^[a-z0-9][a-z0-9:.-]{1,127}$/,
       'project_id must be the id of a Google project',
@@ -48,14 +48,16 @@ export const fcmCredentials = z.strictObject({
 
 export type FcmCredentials = z.infer<typeof fcmCredentials>;
 
-/** Reports on the credentials; a service account does not say when it expires. */
+/**
+ * Reports on the credentials. A service account contains no expiry time, so only `ca` is checked.
+ */
 export function inspectFcm({ ca }: FcmCredentials, nowMs: number): CredentialReport {
   return { kind: 'service account', ...inspectTrust(ca, nowMs) };
 }
 
 const scope = 'https://www.googleapis.com/auth/firebase.messaging';
 const grantType = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
-/** Longest life of an assertion that Google accepts. */
+/** Longest lifetime of an assertion that Google accepts. */
 const lifetimeS = 3600;
 
 /** Returns the URL of the token call: `token_uri`, or its path at `authEndpoint`. */
@@ -71,11 +73,11 @@ interface AccountOptions {
   credentials: FcmCredentials;
   store: TokenStore;
   clock: Clock;
-  /** Client of the host of `tokenAddress`. */
+  /** Client for the host of `tokenAddress`. */
   client: HttpClient;
 }
 
-/** Creates the access tokens of an account, shared by threads and dispatchers. */
+/** Creates the access tokens of an account. Threads and dispatchers share them. */
 export function accountTokens({ credentials, store, clock, client }: AccountOptions): AccessTokens {
   const { client_email, private_key_id, private_key, project_id } = credentials.serviceAccount;
   const { base, path } = tokenAddress(credentials);

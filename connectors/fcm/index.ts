@@ -4,12 +4,12 @@ import { type FcmCredentials, fcmCredentials, inspectFcm } from './credentials.t
 import { can, type FcmLabel, type FcmPayload, limits, previewFcm, renderFcm } from './payload.ts';
 
 /**
- * Published rate of a project: 600,000 messages a minute, reached over a minute
+ * Published rate of a project: 600,000 messages per minute, reached after a ramp of one minute
  * (protocol/fcm.md#limits).
  */
 const published = { perSecond: 10_000, burst: 1000, rampMs: 60_000 };
 
-/** Creates the connector; tests pass other deadlines and connection limits. */
+/** Creates the connector. Tests pass other timeouts and connection limits. */
 export function fcmConnector(
   id: FcmLabel,
   tuning: FcmTuning = defaultTuning,
@@ -36,5 +36,5 @@ export function fcmConnector(
 /** Google's Firebase Cloud Messaging, HTTP v1 (protocol/fcm.md). */
 export const fcm = fcmConnector('fcm');
 
-/** FCM under its second label, with separate profiles. */
+/** FCM under its second connector id, with separate profiles. */
 export const vendorG = fcmConnector('vendor_g');

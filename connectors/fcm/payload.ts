@@ -1,10 +1,11 @@
 /**
- * Renders `data` of a push as FCM's message (protocol/fcm.md#message;
- * protocol/push.md#what-a-tap-opens): a notification, and in `data` the member `payload` with the
- * whole push as JSON text. Pure.
+ * Renders `data` of a push as a message of FCM (protocol/fcm.md#message;
+ * protocol/push.md#what-a-tap-opens). The message contains a notification, and in `data` the member
+ * `payload` with the whole push as JSON text. Pure.
  */
+
+import { time } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import { time } from '../../shared/domain/times.ts';
 import type {
   Capabilities,
   ConnectorLimits,
@@ -36,7 +37,7 @@ import {
 
 const longestTtlS = 2_419_200;
 
-/** Names that FCM keeps for itself (protocol/fcm.md#message). */
+/** Names that FCM reserves (protocol/fcm.md#message). */
 const isReserved = (name: string): boolean =>
   /^(from|message_type|google|gcm)$|^(google|gcm)\./.test(name);
 
@@ -52,7 +53,7 @@ const share = number(0, 1);
 const anyDuration = duration(0, 315_576_000_000);
 const largestInt = 2_147_483_647;
 
-/** Members of both forms of an Android notification. */
+/** Members of the notification in `android` and in `android_v2`. */
 const androidNotification = {
   title: text(),
   body: text(),
@@ -174,8 +175,8 @@ const objectAt = (message: JsonObject, path: string): JsonObject | undefined => 
 };
 
 /**
- * Returns the first rule on several members that a message breaks, or null. `path`: that of the
- * message in the push.
+ * Returns the first error that concerns several members of a message; null if there is none. `path`
+ * is the path of the message in the push.
  */
 function messageError(message: JsonObject, path: string): string | null {
   return (
@@ -206,44 +207,44 @@ function lightError(light: JsonObject | undefined, path: string): string | null 
 }
 
 /**
- * Checks `android_v2`: it has one of two bodies, and no `android` beside it
+ * Checks `android_v2`: it contains exactly one of two bodies, and the message has no `android`
  * (protocol/fcm.md#members).
  */
 function secondFormError({ android, android_v2: second }: JsonObject, path: string): string | null {
   if (!isJsonObject(second)) return null;
   if (isJsonObject(android))
     return `${path}.android and ${path}.android_v2 must not be given together`;
-  const { background_sync: sync, remote_notification: shown } = second;
-  if (isJsonObject(shown) === isJsonObject(sync))
+  const { background_sync: sync, remote_notification: remote } = second;
+  if (isJsonObject(remote) === isJsonObject(sync))
     return unfitMember(
       `${path}.android_v2`,
       'must have either remote_notification or background_sync',
     );
-  return isJsonObject(shown) && !isJsonObject(shown.notification)
+  return isJsonObject(remote) && !isJsonObject(remote.notification)
     ? unfitMember(`${path}.android_v2.remote_notification`, 'must have notification')
     : null;
 }
 
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
-/** One token per request; 4096 bytes without it (protocol/fcm.md#message). */
+/** One token per request, and 4096 bytes without the token (protocol/fcm.md#message). */
 export const limits: ConnectorLimits = { recipientsPerRequest: 1, bodyBytes: 4096 };
 
 export type FcmLabel = 'fcm' | 'vendor_g';
 
-/** Rendered push, the part that all recipients share. */
+/** The part of a rendered push that all recipients share. */
 export interface FcmPayload {
   /** Body without the device token. */
   body: Buffer;
-  /** Offset of the token, between its quotes. */
+  /** Offset at which the token is inserted, between its quotes. */
   tokenAt: number;
-  /** A repeat replaces the notification. */
+  /** True if a repeat replaces the notification on the device. */
   isRepeatHidden: boolean;
 }
 
 const head = '{"message":{"token":"';
-/** Members that select the target, and the name that FCM gives; callers cannot set them. */
-const ourMembers = new Set([
+/** Members that callers cannot set: they select the target, or FCM sets them. */
+const protectedMembers = new Set([
   'token',
   'topic',
   'condition',
@@ -254,8 +255,8 @@ const ourMembers = new Set([
 ]);
 
 /**
- * Renders a push for FCM under one of its labels; `nowMs` is the send time, from which the time to
- * live is computed. The vendor's object may be a complete `{"message":{…}}` of FCM.
+ * Renders a push for FCM. `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may be a complete message of FCM, `{"message":{…}}`.
  */
 export function renderFcm(
   label: FcmLabel,
@@ -288,12 +289,12 @@ export function renderFcm(
 }
 
 /**
- * A Firebase installation id: 22 characters of base64url, of which the first nibble is 7
+ * Firebase installation id: 22 characters of base64url whose first four bits are 7
  * (protocol/fcm.md#targets).
  */
 const fidForm = /^[cdef][\w-]{21}$/;
 
-/** What a registration id is: a registration token, or a Firebase installation id. */
+/** Form of a registration id: a registration token or a Firebase installation id. */
 export type TargetForm = 'token' | 'fid';
 
 export const formOf = (registrationId: string): TargetForm =>
@@ -301,7 +302,9 @@ export const formOf = (registrationId: string): TargetForm =>
 
 const heads = { token: head, fid: '{"message":{"fid":"' } as const;
 
-/** Returns the payload with the member that names targets of this form. */
+/**
+ * Returns the payload for targets of this form. The form decides which member contains the target.
+ */
 export function forTargets(payload: FcmPayload, form: TargetForm): FcmPayload {
   if (form === 'token') return payload;
   const { body, tokenAt } = payload;
@@ -313,14 +316,17 @@ export function forTargets(payload: FcmPayload, form: TargetForm): FcmPayload {
   };
 }
 
-/** Returns the body as one device receives it. */
+/** Returns the body for one device. */
 export function previewFcm({ body, tokenAt }: FcmPayload): string {
   return `${body.subarray(0, tokenAt)}TOKEN${body.subarray(tokenAt)}`;
 }
 
 const isNative = (vendor: JsonObject): boolean => isJsonObject(vendor.message);
 
-/** Returns the time to live as a protobuf duration in whole seconds; 0: only online devices. */
+/**
+ * Returns the time to live as a protobuf duration in whole seconds. 0 sends only to devices that
+ * are online.
+ */
 function ttlOf(leftMs: number): string {
   return `${Math.min(longestTtlS, Math.max(0, Math.ceil(leftMs / 1000)))}s`;
 }
@@ -349,7 +355,7 @@ function messageOf(
       ...android,
       priority: 'HIGH',
       notification: {
-        // The same for every attempt: a repeat replaces the notification, another push does not
+        // Stays the same in all attempts. A repeat replaces the notification; another push does not
         // (protocol/fcm.md#repeats).
         tag: group ?? objectId,
         ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
@@ -359,16 +365,16 @@ function messageOf(
 }
 
 /**
- * Returns the members of FCM's message that the caller's object sets: `{"message":{…}}` of FCM, or
- * its members.
+ * Returns the members of FCM's message that the vendor's object sets: a complete `{"message":{…}}`,
+ * or single members.
  */
 function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject> {
-  const { badge: _, message = null, ...members } = withoutOurs(vendor);
+  const { badge: _, message = null, ...members } = withoutProtected(vendor);
   if (message === null) return placed(members, vendorKey);
   if (!isJsonObject(message))
     return { ok: false, error: unfitMember(`${vendorKey}.message`, 'must be an object') };
   const [beside] = Object.keys(members);
-  if (beside === undefined) return placed(withoutOurs(message), `${vendorKey}.message`);
+  if (beside === undefined) return placed(withoutProtected(message), `${vendorKey}.message`);
   return {
     ok: false,
     error: unfitMember(
@@ -378,17 +384,17 @@ function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject
   };
 }
 
-const withoutOurs = (object: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(object).filter(([name]) => !ourMembers.has(name)));
+const withoutProtected = (object: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(object).filter(([name]) => !protectedMembers.has(name)));
 
 function placed(message: JsonObject, path: string): Rendering<JsonObject> {
-  const own = fcmMembers.place(message, path);
+  const own = fcmMembers.arrange(message, path);
   const problem = own.ok ? messageError(own.payload, path) : null;
   return problem === null ? own : { ok: false, error: problem };
 }
 
 /**
- * Returns our message for `android_v2` of the caller in place of `android`
+ * Converts our message to the form with `android_v2`, if the vendor's object uses it
  * (protocol/fcm.md#members).
  */
 const inSecondForm = ({ android: _, ...message }: JsonObject, ttl: string): JsonObject => ({
@@ -396,7 +402,7 @@ const inSecondForm = ({ android: _, ...message }: JsonObject, ttl: string): Json
   android_v2: { ttl },
 });
 
-/** Tells whether a repeat replaces the notification on display. */
+/** True if a repeat replaces the notification on the device. */
 function hasTag({ android, android_v2: second }: JsonObject): boolean {
   const remote = isJsonObject(second) ? second.remote_notification : undefined;
   return [android, remote].some((one) => {

@@ -1,6 +1,6 @@
 /**
- * Response table of FCM (protocol/fcm.md#answers): one rule per status and code. A code with
- * several meanings has a rule for each, and the body decides.
+ * Response table of FCM (protocol/fcm.md#answers), with one rule per status and code. A code with
+ * several meanings has a rule for each meaning, and the body decides.
  */
 import { dayMs } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -17,39 +17,41 @@ import type { TargetForm } from './payload.ts';
 
 export interface FcmRule extends ResponseRule {
   /**
-   * Hint if all tokens get this rule: wrong credentials, not invalid tokens. Decided at the end of
-   * a send.
+   * Hint to use if all tokens get this rule. The credentials are then wrong, not the tokens.
+   * Decided at the end of a send.
    */
   projectHint?: Hint;
 }
 
-/** Shortest retry delay of Google's scaling guide (protocol/fcm.md#answers). */
+/** Shortest retry delay that Google recommends (protocol/fcm.md#answers). */
 const soonestMs = 10_000;
-/** Waits of 429: Google's number, else a minute (protocol/fcm.md#answers). */
+/** Waits after status 429: the time that Google requests, or a minute (protocol/fcm.md#answers). */
 const quota = { afterMs: soonestMs, unaskedMs: 60_000 };
 
 export const responseRules: readonly FcmRule[] = [
-  // One code, several meanings: an invalid token, a malformed token, an invalid or too large
-  // message.
+  // This code has several meanings: the token is invalid or malformed, or the message is invalid or
+  // too large.
   { code: '400 INVALID_ARGUMENT token', reason: 'invalid_token', reaction: 'dead_token' },
   { code: '400 INVALID_ARGUMENT apns', reason: 'apns_token_dead', reaction: 'dead_token' },
   { code: '400 INVALID_ARGUMENT target', reason: 'invalid_target', reaction: 'fail' },
   { code: '400 INVALID_ARGUMENT message', reason: 'invalid_message', reaction: 'fail_push' },
   { code: '400 INVALID_ARGUMENT size', reason: 'message_too_large', reaction: 'fail_push' },
   { code: '400 INVALID_ARGUMENT', reason: 'invalid_argument', reaction: 'fail' },
-  // Google: the token will never be valid again ("manage-tokens").
+  // Google's documentation says that the token will never be valid again ("manage-tokens").
   { code: '404 UNREGISTERED', reason: 'unregistered', reaction: 'dead_token', isProof: true },
-  // The same answer for an id that never registered for messages, and for anything that is no id
-  // (protocol/fcm.md#targets).
+  // FCM gives the same response for an id that was never registered for messages, and for a value
+  // that is no id (protocol/fcm.md#targets).
   {
     code: '404 UNREGISTERED fid',
     reason: 'fid_unregistered',
     reaction: 'dead_token',
     keepForMs: dayMs,
   },
-  // A plain 404 means UNREGISTERED for one token, a wrong project for all.
+  // A 404 without a code means UNREGISTERED if it concerns one token. If all tokens get it, the
+  // project is wrong.
   { code: '404 NOT_FOUND', reason: 'not_found', reaction: 'dead_token', projectHint: 'fcmProject' },
-  // The token belongs to another project; for all tokens, the credentials do.
+  // The token belongs to another project. If all tokens get this code, the credentials belong to
+  // another project.
   {
     code: '403 SENDER_ID_MISMATCH',
     reason: 'sender_id_mismatch',
@@ -68,10 +70,11 @@ export const responseRules: readonly FcmRule[] = [
     reaction: 'renew_token',
     hint: 'fcmTokenRefused',
   },
-  // The Firebase project has no APNs or web push key: neither credentials nor token are invalid.
+  // The Firebase project has no key for APNs or web push. Credentials and token are valid.
   { code: '401 THIRD_PARTY_AUTH_ERROR', reason: 'third_party_auth_error', reaction: 'fail' },
   { code: '401 APNS_AUTH_ERROR', reason: 'third_party_auth_error', reaction: 'fail' },
-  // Two meanings: too many messages to this device, or too many of the project.
+  // This code has two meanings: too many messages to this device, or too many messages of the
+  // project.
   {
     code: '429 QUOTA_EXCEEDED device',
     reason: 'device_rate_exceeded',
@@ -86,7 +89,7 @@ export const responseRules: readonly FcmRule[] = [
   },
   { code: '429 QUOTA_EXCEEDED', reason: 'quota_exceeded', reaction: 'throttle', ...quota },
   { code: '429 RESOURCE_EXHAUSTED', reason: 'quota_exceeded', reaction: 'throttle', ...quota },
-  // Google's front end: the client or a server of FCM gave up.
+  // From Google's front end: the client or an FCM server gave up.
   { code: '499 CANCELLED', reason: 'request_cancelled', reaction: 'retry', afterMs: soonestMs },
   { code: '500 INTERNAL', reason: 'internal', reaction: 'retry', afterMs: soonestMs },
   {
@@ -108,8 +111,8 @@ const ruleFor: (code: string) => FcmRule = responseTable(responseRules);
 const known = new Set(responseRules.map(({ code }) => code));
 
 /**
- * Returns the rule of an error response. An unknown code gets the rule of its status, a body that
- * is not FCM's that of a page; neither deletes a token.
+ * Returns the rule of an error response. An unknown code gets the rule of its status. A body that
+ * does not come from FCM gets the rule of a page. Neither marks a token as dead.
  */
 export function ruleForResponse(status: number, body: string, form: TargetForm = 'token'): FcmRule {
   const error = errorIn(body);
@@ -131,7 +134,7 @@ const detailsOf = ({ details }: JsonObject): JsonObject[] =>
   Array.isArray(details) ? details.filter((one): one is JsonObject => isJsonObject(one)) : [];
 
 /**
- * Finds a detail by the end of its type; older servers spell FcmError differently
+ * Finds a detail by the end of its type name. Older servers spell FcmError differently
  * (protocol/fcm.md#answers).
  */
 function detail(error: JsonObject, ...types: string[]): JsonObject | undefined {
@@ -140,13 +143,13 @@ function detail(error: JsonObject, ...types: string[]): JsonObject | undefined {
   );
 }
 
-/** Returns FCM's code, else Google's general one. */
+/** Returns FCM's code, or else Google's general code. */
 function codeOf(error: JsonObject): string {
   const code = detail(error, 'FcmError', 'FcmErrorCode')?.errorCode ?? error.status;
   return typeof code === 'string' ? code : '';
 }
 
-/** Returns the suffix that tells the meanings of a code apart. */
+/** Returns the suffix that distinguishes the meanings of a code. */
 function meaningOf(code: string, error: JsonObject, form: TargetForm): string {
   if (code === '400 INVALID_ARGUMENT') return meaningOfInvalid(error);
   if (code === '404 UNREGISTERED') return form === 'fid' ? ' fid' : '';
@@ -162,12 +165,12 @@ function meaningOfInvalid(error: JsonObject): string {
   if (apns === 'Unregistered' || apns === 'BadDeviceToken') return ' apns';
   const badRequest = detail(error, 'BadRequest');
   const fields = badRequest ? fieldsOf(badRequest) : undefined;
-  // A violation of any field but the token concerns the message.
+  // If a field other than the token is wrong, the message is invalid.
   if (fields?.some((field) => field !== 'message.token' && field !== 'message.fid'))
     return ' message';
   if (error.message === deadMessage) return ' token';
   if (typeof error.message === 'string' && tooLarge.test(error.message)) return ' size';
-  // FCM names no field if the message as a whole is wrong.
+  // FCM names no field if the whole message is wrong.
   if (fields?.length === 0) return ' message';
   return fields ? ' target' : '';
 }
@@ -180,7 +183,7 @@ function fieldsOf({ fieldViolations: violations }: JsonObject): Json[] {
     : [];
 }
 
-/** Whether the exceeded quota is the device's; by default it is the project's. */
+/** True if the quota of the device is exceeded. Otherwise it is the quota of the project. */
 function isOfDevice(error: JsonObject): boolean {
   const violations = detail(error, 'QuotaFailure')?.violations;
   const text = Array.isArray(violations) ? JSON.stringify(violations) : String(error.message ?? '');

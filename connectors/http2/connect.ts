@@ -13,36 +13,36 @@ import type { TransportOptions } from './transport.ts';
 export interface ConnectTarget {
   url: URL;
   secureContext: SecureContext;
-  /** TCP and TLS. */
+  /** Timeout for TCP and TLS together. */
   connectMs: number;
-  /** HTTP proxy, with user and password in its URL; absent: direct connection. */
+  /** HTTP proxy; its URL may contain user and password. Absent for direct connections. */
   proxy?: { url: URL; secureContext: SecureContext };
 }
 
-/** Returns the target of a transport's connections. Expects checked options. */
+/** Returns what a transport connects to. Expects checked options. */
 export function targetOf(options: TransportOptions): ConnectTarget {
   const { baseUrl, ca, proxy, timing } = options;
   return {
     url: new URL(baseUrl),
     secureContext: secureContextOf(options),
     connectMs: timing.connectMs,
-    // The client certificate is for the gateway only, not for the proxy.
+    // The client certificate is only for the gateway, so the proxy does not get it.
     ...(proxy === undefined
       ? {}
       : { proxy: { url: new URL(proxy), secureContext: secureContextOf({ ca }) } }),
   };
 }
 
-/** Error of a peer that did not agree on HTTP/2. */
+/** The peer did not negotiate HTTP/2. */
 export class NoHttp2Error extends Error {
   readonly code = 'NO_HTTP2';
 }
 
 /**
- * Opens a TLS connection with HTTP/2 negotiated by ALPN (RFC 9113 3.2). Resolves the name for every
- * connection and tries its addresses in random order, to spread connections over them
+ * Opens a TLS connection and negotiates HTTP/2 by ALPN (RFC 9113 3.2). Resolves the name for each
+ * connection and tries its addresses in random order, which spreads connections over the addresses
  * (protocol/apns.md#connections). Rejects with the error of the socket, the proxy or `signal`, or
- * `AddressRefused`.
+ * with `AddressRefused`.
  */
 export async function connectTls(target: ConnectTarget, signal: AbortSignal): Promise<TLSSocket> {
   const { url, secureContext, proxy, connectMs } = target;
@@ -52,7 +52,7 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
   const tunnel: Socket | undefined =
     proxy &&
     (await openTunnel(proxy.url, { host, port, signal, secureContext: proxy.secureContext }));
-  // `tls.connect` hands these on to `net.connect`; its type does not name all of them.
+  // `tls.connect` passes these options to `net.connect`. Its type does not declare all of them.
   const options = {
     host,
     port,
@@ -69,7 +69,7 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
     await once(socket, 'secureConnect', { signal });
     if (socket.alpnProtocol !== 'h2') throw new NoHttp2Error('the peer does not speak HTTP/2');
   } catch (error) {
-    // Without a listener a late error of the destroyed socket would be uncaught.
+    // Without a listener, a late error of the destroyed socket would be an uncaught error.
     socket.on('error', () => undefined);
     socket.destroy();
     throw error;
@@ -79,7 +79,8 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
 }
 
 /**
- * Resolves a name to its addresses in random order. Node asks for one or for all (`options.all`).
+ * Resolves a name to its addresses in random order. Node.js requests one address, or all if
+ * `options.all` is set.
  */
 export const shuffledLookup: LookupFunction = (hostname, options, callback) => {
   guardedLookup(hostname, { ...options, all: true }, (error, addresses) => {
@@ -106,7 +107,10 @@ function shuffle<T>(items: T[]): T[] {
   return items;
 }
 
-/** Creates the secure context of a pool. Pools with the same `ca` and no certificate share one. */
+/**
+ * Creates the secure context of a transport. Transports with the same `ca` and no certificate share
+ * it.
+ */
 export function secureContextOf({
   ca,
   certificate,
@@ -117,19 +121,22 @@ export function secureContextOf({
   return secureContextTrusting(ca, { cert: certificate, key: privateKey });
 }
 
-/** Returns the server name for SNI; empty for an IP address (RFC 6066 allows names only). */
+/**
+ * Returns the server name for SNI. Returns an empty string for an IP address, because RFC 6066
+ * allows only names.
+ */
 export function serverNameOf(hostname: string): string {
   return isIP(hostname.replace(/^\[|\]$/g, '')) ? '' : hostname;
 }
 
-/** TLS alerts by which a peer rejects the client certificate. */
+/** TLS alerts with which a peer refuses the client certificate. */
 const refusals =
   /ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_|UNKNOWN_CA|ACCESS_DENIED|NO_CERTIFICATE)/;
 
 export const isCertificateRefusal = (code: string): boolean =>
   refusals.test(code.replace(/ /g, '_').toUpperCase());
 
-/** Returns the code of an error, or its name: short, bounded, without addresses. */
+/** Returns the code of an error, or its name. Both are short and contain no address. */
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;

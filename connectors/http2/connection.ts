@@ -1,4 +1,4 @@
-/** One connection of a transport, from connecting to closing. */
+/** One connection of a transport, from the connection attempt until it is closed. */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../shared/clock.ts';
 import { codeOf } from './connect.ts';
@@ -14,19 +14,19 @@ import type { Http2SessionHost } from './streams/response-reader.ts';
 import { StreamWindow } from './streams/stream-window.ts';
 import type { TransportReason, TransportTiming } from './transport.ts';
 
-/** Connection, as the watchdog uses it. */
+/** The part of a session that the watchdog uses. */
 export interface Pingable {
-  /** Sends a PING and calls `callback` at its answer. */
+  /** Sends a PING. Calls `callback` when the acknowledgement arrives. */
   ping(callback: (error: Error | null) => void): unknown;
-  /** Bytes wait to be written, perhaps with the PING. */
+  /** True if bytes wait to be written. The PING may be among them. */
   readonly hasBacklog: boolean;
-  /** Grows when such bytes are written. */
+  /** Number of buffers that were written to the socket. It grows while the peer reads. */
   readonly sentPieces: number;
 }
 
 /** Detects a dead peer by PING (protocol/apns.md#connections). Times are monotonic. */
 export class Watchdog {
-  /** Number of reads; the owner increments it. */
+  /** Number of reads. The owner increments it. */
   reads = 0;
   readonly #pingAfterMs: number;
   readonly #pingMs: number;
@@ -43,15 +43,17 @@ export class Watchdog {
   }
 
   /**
-   * Reports a request timeout. If nothing was read since the request, the peer is pinged at once.
+   * Reports a request timeout. If nothing was read since the request was written, a PING is sent at
+   * the next check.
    */
   onTimeout(readsBefore: number): void {
     if (this.reads === readsBefore) this.#mustPing = true;
   }
 
   /**
-   * Returns false once a PING was not answered in time; called periodically. The time starts when
-   * the PING may have been written: it restarts as long as a large upload before it makes progress.
+   * Returns false if a PING was not acknowledged in time. Called periodically. The time starts
+   * again while a large upload before the PING makes progress, because the PING may not be written
+   * yet.
    */
   isAlive(session: Pingable, nowMs: number): boolean {
     if (this.reads !== this.#readsSeen) {
@@ -76,19 +78,19 @@ export class Watchdog {
   }
 }
 
-/** Upper limit of streams, whatever the peer allows. */
+/** Maximum number of streams per connection, even if the peer allows more. */
 const maxStreams = 1000;
 
 /** Callbacks of a connection to its transport. */
 export interface Http2ConnectionOwner extends ConnectionListener<Http2Connection> {
-  /** The connection received its first response. */
+  /** Called when the connection has received its first response. */
   onFirstResponse(): void;
   onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
   onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
 }
 
 export interface Http2ConnectionOptions {
-  /** Rejects when connecting fails or `signal` aborts it. */
+  /** Opens the socket. Rejects if connecting fails or `signal` aborts it. */
   connect(signal: AbortSignal): Promise<TLSSocket>;
   firstStreams: number;
   timing: TransportTiming;
@@ -110,7 +112,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
   readonly #watchdog: Watchdog;
   readonly #window: StreamWindow;
   #session: Http2Session | null = null;
-  /** Streams that may still be opened. */
+  /** Number of streams that this connection may still open in its lifetime. */
   #streamsLeft: number;
   #failure = '';
   #isEnding = false;
@@ -147,8 +149,8 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
   }
 
   /**
-   * Writes up to `count` requests of `batch` to the output and returns their number. `flush` sends
-   * them.
+   * Writes up to `count` requests of `batch` to the output buffer and returns how many were
+   * written. `flush` sends them.
    */
   write(batch: ActiveBatch, count: number, nowMs: number): number {
     const session = this.#session;
@@ -261,7 +263,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
       return;
     }
     socket.on('error', (error) => {
-      // After GOAWAY no request is in flight: a reset by the peer is not a failure.
+      // After our GOAWAY no request is in flight, so a reset by the peer is not a failure.
       if (this.#failure === '' && !this.#isEnding) this.#failure = codeOf(error);
     });
     if (this.phase !== 'connecting') {
@@ -277,7 +279,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
     return Math.min(session.writer.settings.maxConcurrentStreams ?? maxStreams, maxStreams);
   }
 
-  /** Sends GOAWAY once a draining connection has no open stream. */
+  /** Sends GOAWAY if a draining connection has no open stream. */
   #endIfIdle(): void {
     if (this.phase !== 'draining' || this.active > 0 || this.#isEnding) return;
     this.#isEnding = true;

@@ -5,12 +5,12 @@ import { isTemporaryStatus } from '../../shared/http/result.ts';
 import type { TransportOptions } from './transport.ts';
 
 const usual = { firstMs: 100, longestMs: 30_000 };
-/** Failures after which waiting requests are rejected instead of kept. */
+/** Number of failures after which waiting requests are rejected instead of kept. */
 const unreachableAfter = 3;
 
 /**
- * Delay between connection attempts: exponential, with jitter so that processes do not retry in
- * step.
+ * Delay between connection attempts. It grows exponentially and has jitter, so that processes do
+ * not retry at the same time.
  */
 export class Backoff {
   #failures = 0;
@@ -20,7 +20,7 @@ export class Backoff {
     return this.#failures >= unreachableAfter;
   }
 
-  /** Counts a failure; `firstMs` is the delay after the first one. */
+  /** Counts a failure. `firstMs` is the delay after the first failure. */
   fail(nowMs: number, firstMs = usual.firstMs): void {
     const fullMs = backoffMs(this.#failures, { ...usual, firstMs });
     this.#failures += 1;
@@ -32,54 +32,57 @@ export class Backoff {
     this.#untilMs = 0;
   }
 
-  /** Returns the milliseconds until the next attempt; 0 when it may be made now. */
+  /** Returns the milliseconds until the next attempt is allowed; 0 if it is allowed now. */
   waitMs(nowMs: number): number {
     return Math.max(0, Math.ceil(this.#untilMs - nowMs));
   }
 }
 
-/** Interval at which a full pool opens another connection. */
+/** Interval at which a pool opens another connection if all are full. */
 const growEveryMs = 500;
-/** The same while it has fewer connections than before `drainAll`. */
+/** Shorter interval, used while the pool has fewer connections than before `drainAll`. */
 const regrowEveryMs = 100;
-/** Age at which a connection is replaced, ± 25 % so that a pool is not replaced all at once. */
+/**
+ * Age at which a connection is replaced, ± 25 %. The jitter prevents that all connections are
+ * replaced at the same time.
+ */
 const maxAgeMs = 8 * hourMs;
-/** Shortest interval between two replacements for age. */
+/** Minimum interval between two replacements because of age. */
 const retireEveryMs = 10_000;
 /**
- * First pause after ENHANCE_YOUR_CALM, INADEQUATE_SECURITY and HTTP_1_1_REQUIRED: the next
- * connection is likely refused too.
+ * First pause after ENHANCE_YOUR_CALM, INADEQUATE_SECURITY and HTTP_1_1_REQUIRED. The next
+ * connection would probably be refused too.
  */
 const refusedPauseMs = 1000;
 /** First pause after other error codes. */
 const errorPauseMs = 100;
-/** Time without an error code after which the next pause is a first one again. */
+/** If no error code arrives for this time, the pauses start again with the first pause. */
 const forgetErrorsMs = 60_000;
 
-/** Connection, as the pool uses it. */
+/** The part of a connection that the pool uses. */
 export interface PooledConnection {
   readonly phase: 'connecting' | 'open' | 'draining' | 'closed';
-  /** Streams that may be opened now; 0 when it takes no requests. */
+  /** Number of streams that may be opened now; 0 if the connection accepts no requests. */
   readonly freeStreams: number;
   /**
-   * Its own window limits it below the peer's limit, so another connection would not speed up
-   * responses.
+   * True if its congestion window is below the peer's limit. Another connection would not make
+   * responses faster then.
    */
   readonly isBelowPeerLimit: boolean;
-  /** Open streams. */
+  /** Number of open streams. */
   readonly active: number;
-  /** A response showed that the peer accepts our credentials. */
+  /** True if a response has shown that the peer accepts our credentials. */
   readonly hasAcceptedCredentials: boolean;
-  /** The pool drained it: its end is not a failure. */
+  /** True if the pool has drained the connection, so its end is not a failure. */
   readonly isRetired: boolean;
-  /** It received at least one response. */
+  /** True if it has received a response. */
   readonly hasResponse: boolean;
-  /** Start of the connection attempt, monotonic. */
+  /** Start of the connection attempt (monotonic). */
   readonly startedAtMs: number;
-  /** Stops taking requests and closes after the last response. */
+  /** Accepts no more requests and closes after the last response. */
   drain(): void;
   destroy(code: string): void;
-  /** Checks deadlines and the watchdog; called periodically, instead of a timer per request. */
+  /** Checks timeouts and the watchdog. Called periodically, which saves a timer per request. */
   sweep(nowMs: number): void;
 }
 
@@ -87,39 +90,43 @@ export interface PooledConnection {
 export interface ConnectionListener<C> {
   onOpen(): void;
   onRoundTrip(seconds: number): void;
-  /** A stream ended, the limit changed or the socket drained. */
+  /** A stream has ended, the stream limit has changed or the socket has drained. */
   onCapacity(): void;
   /**
-   * The peer ended the connection with a code of RFC 9113 7, or a stream with ENHANCE_YOUR_CALM.
+   * The peer ended the connection with an error code of RFC 9113 7, or reset a stream with
+   * ENHANCE_YOUR_CALM.
    */
   onGoaway(detail: string, code: number): void;
-  /** `code`: of the error that ended it, empty without one. */
+  /** `code` is the error that ended the connection; empty if there was none. */
   onClosed(connection: C, code: string, wasOpen: boolean): void;
 }
 
 /**
- * Returns whether a status shows that the credentials were accepted: all do but 401, 403 and the
- * temporary ones.
+ * Returns true if a status shows that the credentials were accepted. The statuses 401, 403 and
+ * temporary statuses do not show it.
  */
 export const showsAcceptedCredentials = (status: number): boolean =>
   status !== 401 && status !== 403 && !isTemporaryStatus(status);
 
-/** Connections of one transport: selects one for a request, opens, replaces and closes them. */
+/**
+ * Connections of one transport. Picks a connection for a request, and opens, replaces and closes
+ * connections.
+ */
 export class ConnectionPool<C extends PooledConnection> {
   readonly #options: TransportOptions;
   readonly #open: () => C;
   readonly #connections = new Set<C>();
   readonly #backoff = new Backoff();
   /**
-   * Pauses by error codes of the peer. Responses do not end them: the peer answers between its
-   * complaints.
+   * Pauses because of error codes of the peer. Responses do not reset them, because the peer still
+   * responds between such errors.
    */
   readonly #errors = new Backoff();
   #errorAtMs = 0;
   readonly #ageJitter = 0.75 + Math.random() / 2;
   #openedAtMs = 0;
   #retiredAtMs = 0;
-  /** Usable connections at the time of `drainAll`. */
+  /** Number of usable connections when `drainAll` was called. */
   #sizeBeforeDrain = 0;
   #onEmpty: (() => void) | null = null;
 
@@ -132,7 +139,7 @@ export class ConnectionPool<C extends PooledConnection> {
     return this.#connections.size;
   }
 
-  /** Has a connection that is established. */
+  /** True if a connection is established. */
   get isOpen(): boolean {
     for (const { phase } of this.#connections) if (phase !== 'connecting') return true;
     return false;
@@ -144,7 +151,7 @@ export class ConnectionPool<C extends PooledConnection> {
     return active;
   }
 
-  /** Returns the least loaded connection with a free stream. */
+  /** Returns the connection with the fewest open streams that has a free stream. */
   pick(): C | undefined {
     let best: C | undefined;
     for (const connection of this.#connections)
@@ -154,8 +161,8 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   /**
-   * Opens another connection when all are full, one at a time and at most every `growEveryMs`.
-   * Without any usable connection, returns the back-off time to wait.
+   * Opens another connection if all are full: one at a time, and at most one every `growEveryMs`.
+   * If no connection is usable, returns how long to wait for the next attempt.
    */
   grow(): { waitMs: number; isUnreachable: boolean } {
     const nowMs = this.#options.clock.monotonicMs();
@@ -174,7 +181,8 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   /**
-   * Pauses new connections for an error code of GOAWAY or RST_STREAM; the open ones are used on.
+   * Pauses new connections because of an error code in GOAWAY or RST_STREAM. Open connections are
+   * still used.
    */
   onErrorCode(code: number): void {
     const nowMs = this.#options.clock.monotonicMs();
@@ -188,8 +196,8 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   /**
-   * Removes a connection. One that broke before its first response counts as a failed attempt, to
-   * prevent a tight loop.
+   * Removes a connection. If it broke before its first response, this counts as a failed attempt,
+   * which prevents a tight loop.
    */
   remove(connection: C): { isUnreachable: boolean; waitMs: number } {
     const nowMs = this.#options.clock.monotonicMs();
@@ -199,7 +207,7 @@ export class ConnectionPool<C extends PooledConnection> {
     return { isUnreachable: this.#backoff.isUnreachable, waitMs: this.#waitMs(nowMs) };
   }
 
-  /** Drains all connections; new ones are opened one after the other, as needed. */
+  /** Drains all connections. New connections are opened one by one as needed. */
   drainAll(): void {
     this.#sizeBeforeDrain = Math.max(0, this.#usable());
     for (const connection of [...this.#connections]) connection.drain();
@@ -210,7 +218,7 @@ export class ConnectionPool<C extends PooledConnection> {
     this.#retireOldest(nowMs);
   }
 
-  /** Drains all connections and destroys those that are left after `drainMs`. */
+  /** Drains all connections. Destroys the connections that are left after `drainMs`. */
   async close(): Promise<void> {
     if (this.#connections.size === 0) return;
     const empty = new Promise<void>((resolve) => {
@@ -226,8 +234,8 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   /**
-   * Replaces one old connection, opening its successor first so that no request waits. New
-   * connections use new addresses, and stream ids never run out.
+   * Replaces one old connection. Opens its successor first, so that no request waits. Replacing
+   * connections uses new addresses, and stream ids never run out.
    */
   #retireOldest(nowMs: number): void {
     const limitMs = (this.#options.maxAgeMs ?? maxAgeMs) * this.#ageJitter;
@@ -259,8 +267,8 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   /**
-   * Returns the number of usable connections; -1 while one connects or waits for its first accepted
-   * response.
+   * Returns the number of usable connections. Returns -1 if a connection is connecting or waits for
+   * its first accepted response.
    */
   #usable(): number {
     let usable = 0;

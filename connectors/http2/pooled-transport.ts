@@ -1,7 +1,7 @@
 /**
- * The HTTP/2 transport: writes frames to `node:tls` directly, for many small, similar requests. A
- * connection pool, a pump that writes waiting requests once per tick of the event loop, a periodic
- * sweep instead of timers per request, and events of connections.
+ * HTTP/2 transport for many small, similar requests. Writes frames directly to `node:tls`. Waiting
+ * requests are written once per tick. Timeouts are checked by a periodic sweep instead of a timer
+ * per request.
  */
 import { failureCode } from '../../shared/http/result.ts';
 import { type ConnectTarget, connectTls, isCertificateRefusal, targetOf } from './connect.ts';
@@ -23,10 +23,10 @@ import {
   type TransportRequest,
 } from './transport.ts';
 
-/** Repeats of a request that was not processed, before the caller gets `not_sent`. */
+/** Number of times that an unprocessed request is repeated before the caller gets `not_sent`. */
 const maxRepeats = 6;
 
-/** Reasons whose cause is the last connection failure. */
+/** Reasons for which the last connection failure is the cause. */
 const connectReasons = new Set<TransportReason>([
   'address_refused',
   'connect_failed',
@@ -39,12 +39,16 @@ function failureReason(code: string): TransportReason {
   return isCertificateRefusal(code) ? 'certificate_refused' : 'connect_failed';
 }
 
-/** Requests of one batch written to one connection per turn. */
+/**
+ * Number of requests of a batch that are written to a connection before the next batch gets its
+ * turn.
+ */
 const quantum = 64;
 
 /**
- * Opens a connection pool to `options.baseUrl`; connects with the first batch. Throws when the URL
- * or a PEM is invalid, or certificate and key do not match: check credentials before.
+ * Opens a connection pool to `options.baseUrl`. Connects when the first batch is sent. Throws if
+ * the URL or a PEM is invalid, or if certificate and key do not match. Credentials must be checked
+ * before.
  */
 export const openTransport = (options: TransportOptions): Transport => new PooledTransport(options);
 
@@ -58,14 +62,14 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
   readonly #sweeper: NodeJS.Timeout;
   #retryTimer: NodeJS.Timeout | null = null;
   #isPumping = false;
-  /** Callers of `connect` that wait for the end of a connection attempt. */
+  /** Callers of `connect` that wait until a connection attempt ends. */
   #connectWaiters: (() => void)[] = [];
-  /** Code of the last connection failure; cleared by the next success. */
+  /** Error code of the last connection failure. The next success clears it. */
   #lastFailure: string | undefined;
-  /** What that failure means for waiting requests. */
+  /** Reason that waiting requests get because of the last connection failure. */
   #failureReason: TransportReason = 'connect_failed';
 
-  /** Throws like `targetOf`. */
+  /** Throws the errors of `targetOf`. */
   constructor(options: TransportOptions) {
     this.#options = options;
     this.#target = targetOf(options);
@@ -103,14 +107,14 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
     });
   }
 
-  /** Streams of a connection before its first accepted response, and over its life. */
+  /** Stream limits of a connection: before its first accepted response, and in total. */
   get #streamLimits(): { firstStreams: number; streamsPerConnection: number } {
     const { firstStreams = Number.POSITIVE_INFINITY } = this.#options;
     const { streamsPerConnection = defaultStreamsPerConnection } = this.#options;
     return { firstStreams, streamsPerConnection };
   }
 
-  /** Returns the result of a waiting request, with the cause of a failed connection. */
+  /** Returns the result of a waiting request. Adds the cause if the connection failed. */
   #notSent(reason: TransportReason, afterMs: number | null): NotSent {
     const cause = connectReasons.has(reason) ? this.#lastFailure : undefined;
     return { kind: 'not_sent', reason, afterMs, ...(cause === undefined ? {} : { cause }) };
@@ -133,7 +137,7 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
   connect(): Promise<void> {
     if (this.#isClosed || this.#pool.isOpen) return Promise.resolve();
     if (this.#pool.size === 0) this.#pool.grow();
-    // No attempt was started: the back-off of an earlier failure has not ended.
+    // The pool did not start an attempt, because the backoff of an earlier failure has not ended.
     if (this.#pool.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#connectWaiters.push(resolve));
   }
@@ -189,7 +193,7 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
     this.#schedulePump();
   }
 
-  /** Pumps once per tick of the event loop: once per response would cost a write for each. */
+  /** Calls `#pump` once per tick. Pumping after each response would cost a write per response. */
   #schedulePump(): void {
     if (this.#isPumping || this.#isClosed) return;
     this.#isPumping = true;
@@ -200,7 +204,7 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
   }
 
   /**
-   * Opens another connection when all are full. Rejects waiting requests at once when the peer is
+   * Opens another connection if all are full. Rejects waiting requests at once if the peer is
    * unreachable.
    */
   #grow(): void {
@@ -268,7 +272,8 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
   }
 
   /**
-   * Writes waiting requests to connections with free streams; opens another one where all are full.
+   * Writes waiting requests to connections with free streams. Opens another connection if all are
+   * full.
    */
   #pump(): void {
     if (this.#isClosed) return;
@@ -286,7 +291,10 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
     this.#written.clear();
   }
 
-  /** Rejects waiting requests, all or those queued before a time (monotonic). */
+  /**
+   * Rejects waiting requests. With `queuedBeforeMs` (monotonic), only requests that were queued
+   * before this time.
+   */
   #rejectWaiting(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void {
     for (const batch of this.#queue.list(queuedBeforeMs))
       batch.rejectWaiting(this.#notSent(reason, afterMs));

@@ -1,6 +1,4 @@
-/**
- * HTTP/2 session over an established TLS connection: handles every frame of the peer (RFC 9113 6).
- */
+/** HTTP/2 session on an established TLS connection. Handles all frames of the peer (RFC 9113 6). */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../shared/clock.ts';
 import { ControlFrames, receiveWindowBytes } from './frames/control-frames.ts';
@@ -17,11 +15,11 @@ import {
 import { StreamTable } from './streams/stream-table.ts';
 
 /**
- * Unread control frames (acknowledgements, resets, window updates) above which the session is
- * closed.
+ * Maximum number of unsent bytes in control frames (acknowledgements, resets, window updates).
+ * Above it, the connection is closed, because the peer does not read.
  */
 const maxUnreadControlBytes = 131_072;
-/** Time for the socket to close after GOAWAY. */
+/** Time that the socket may take to close after GOAWAY. */
 const closeMs = 1000;
 
 export class Http2Session implements FrameHandler, ResponseReaderHost {
@@ -38,11 +36,11 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   readonly #reader: FrameReader;
   #received = 0;
   #goawayLastId = Number.POSITIVE_INFINITY;
-  /** Input is ignored. */
+  /** True if further input is ignored. */
   #isClosed = false;
-  /** GOAWAY is written: nothing may follow it. */
+  /** True if GOAWAY was written. Nothing may follow it. */
   #isEnded = false;
-  /** A frame of the current read may have freed capacity. */
+  /** True if a frame of the current read may have freed capacity. */
   #mayHaveCapacity = false;
 
   constructor(socket: TLSSocket, host: Http2SessionHost) {
@@ -72,7 +70,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     return this.#socket.writable && !this.writer.isBlocked;
   }
 
-  /** Bytes wait because the peer reads more slowly than the session writes. */
+  /** True if bytes wait, because the peer reads more slowly than the session writes. */
   get hasBacklog(): boolean {
     return this.#output.backlog > 0;
   }
@@ -81,7 +79,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     return this.#output.sentPieces;
   }
 
-  /** The peer causes control frames and does not read them. */
+  /** True if the peer causes control frames but does not read them. */
   get isPeerNotReading(): boolean {
     return this.#output.controlBytes > maxUnreadControlBytes;
   }
@@ -90,15 +88,15 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     if (!this.#isEnded) this.#output.flush();
   }
 
-  /** Sends a PING and calls `callback` at its answer. */
+  /** Sends a PING. Calls `callback` when the acknowledgement arrives. */
   ping(callback: (error: null) => void): void {
     this.#controlFrames.sendPing(callback);
     this.flush();
   }
 
   /**
-   * Sends GOAWAY and closes the socket once it is written. Called when no stream is open or on a
-   * connection error; ignores further frames of the peer.
+   * Sends GOAWAY and closes the socket after it is written. Further frames of the peer are ignored.
+   * Called if no stream is open, or because of a connection error.
    */
   close(code: number): void {
     this.#controlFrames.sendGoaway(code);
@@ -107,18 +105,18 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     this.#isEnded = true;
     this.#reader.stop();
     this.#socket.destroySoon();
-    // Do not wait for a peer that reads nothing.
+    // Do not wait for a peer that does not read.
     setTimeout(() => this.#socket.destroy(), closeMs).unref();
   }
 
-  /** Destroys the socket; `settleAll` settles the requests in flight. */
+  /** Destroys the socket. `settleAll` then settles the requests in flight. */
   destroy(): void {
     this.#isClosed = true;
     this.#reader.stop();
     this.#socket.destroy();
   }
 
-  /** Settles requests whose response is overdue; returns `readsBefore` of each. */
+  /** Settles requests whose response is overdue. Returns the `readsBefore` of each. */
   settleTimedOut(nowMs: number, requestMs: number): number[] {
     const { ids, readsBefore, statuses, writtenAtMs } = this.table;
     const late: number[] = [];
@@ -136,8 +134,8 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   }
 
   /**
-   * Settles all requests of a lost connection. A received status is a response, even with an
-   * incomplete body.
+   * Settles all requests of a lost connection. If a status was received, this is a response, even
+   * if its body is incomplete.
    */
   settleAll(): void {
     this.readAtMs = this.clock.monotonicMs();
@@ -199,7 +197,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     this.#guard.count();
   }
 
-  /** Settles streams above `lastId` as unprocessed (RFC 9113 6.8). */
+  /** Settles all streams above `lastId` as unprocessed (RFC 9113 6.8). */
   onGoaway(lastId: number, code: number, debugData: Buffer): void {
     this.#guard.count();
     this.#goawayLastId = Math.min(this.#goawayLastId, lastId);
@@ -254,7 +252,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
 }
 
 /**
- * Returns the `reason` that APNs puts as JSON into the debug data of a GOAWAY
+ * Returns the `reason` in the debug data of a GOAWAY, where APNs writes it as JSON
  * (protocol/apns.md#answers).
  */
 function goawayReason(data: ArrayBufferView | undefined): string | undefined {

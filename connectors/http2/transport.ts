@@ -1,42 +1,46 @@
 /**
- * Interface of the HTTP/2 client: many small POSTs to one gateway, with one result each.
+ * Interface of the HTTP/2 client, which sends many small POSTs to one gateway and returns one
+ * result for each.
  *
- * Its shape serves speed: the part that all requests of a batch share is given once, the rest is a
- * short path, one header value and a splice into the body, and results come through one callback
- * instead of a promise per request.
+ * The interface is designed for speed. The part that all requests of a batch share is given once. A
+ * request adds only a short path, one header value and an insertion into the body. Results arrive
+ * through one callback instead of a promise per request.
  */
 import type { Clock } from '../../shared/clock.ts';
 
-/** Part that all requests of a batch share. */
+/** The part that all requests of a batch share. */
 export interface RequestTemplate {
-  /** Path between that of the base URL and the `path` of each request. */
+  /** Follows the path of the base URL and precedes the `path` of each request. */
   pathPrefix: string;
-  /** Shared headers, lower-case names, no pseudo headers. */
+  /** Shared headers, with lower-case names and without pseudo headers. */
   headers: Readonly<Record<string, string>>;
   /**
-   * Names among `headers` whose values serve this batch only, so HPACK indexes the name alone
-   * (protocol/apns.md#connections).
+   * Names of `headers` whose values are used in this batch only. HPACK indexes only the name of
+   * these (protocol/apns.md#connections).
    */
   batchHeaders?: readonly string[];
-  /** Name of the header whose value differs by request (`headerValue`). */
+  /** Name of the header whose value differs between requests (`headerValue`). */
   requestHeaderName?: string;
-  /** Beginning of its value that all requests share; `headerValue` follows it. */
+  /** Beginning of this header's value that all requests share. `headerValue` follows it. */
   requestHeaderPrefix?: string;
-  /** Body, without the splice. */
+  /** Body without the insertion. */
   body: Buffer;
-  /** Offset in `body` at which `splice` is inserted; absent: all requests have the same body. */
+  /** Offset in `body` at which `splice` is inserted. Absent if all requests have the same body. */
   spliceAt?: number;
 }
 
-/** Part that differs by request. */
+/** The part that differs between requests. */
 export interface TransportRequest {
-  /** The caller checks that it is safe in a path. Empty where all requests have the same path. */
+  /** The caller checks that it is safe in a path. Empty if all requests have the same path. */
   path: string;
   headerValue?: string;
   splice?: string;
 }
 
-/** Why a request was not sent, or got no response. A bounded set: it becomes a metric label. */
+/**
+ * Reason why a request was not sent or got no response. The set is bounded, because it is a metric
+ * label.
+ */
 export type TransportReason =
   | 'aborted'
   | 'stopped'
@@ -51,7 +55,7 @@ export type TransportReason =
   | 'stream_reset'
   | 'connection_lost';
 
-/** Response of the gateway; `body` up to 64 KiB. */
+/** Response of the gateway. `body` contains at most 64 KiB. */
 export interface Http2Response {
   kind: 'response';
   status: number;
@@ -60,37 +64,42 @@ export interface Http2Response {
   seconds: number;
 }
 
-/** Result of a request that the gateway did not process: it is safe to send it again. */
+/** Result of a request that the gateway did not process. It is safe to repeat the request. */
 export interface NotSent {
   kind: 'not_sent';
   reason: TransportReason;
-  /** Earliest time for a retry. */
+  /** Shortest wait before a retry; null if there is none. */
   afterMs: number | null;
-  /** Cause of a failed connection: `ENOTFOUND`, `CERT_HAS_EXPIRED` (`failureCode`). */
+  /**
+   * Error code of a failed connection, such as `ENOTFOUND` or `CERT_HAS_EXPIRED` (`failureCode`).
+   */
   cause?: string;
 }
 
-/** Result of one request. Never thrown. */
+/** Result of one request. Results are never thrown. */
 export type RequestResult =
   | Http2Response
   | NotSent
-  /** It was written and got no response. */
+  /** The request was written and got no response. */
   | { kind: 'unknown'; reason: TransportReason; seconds: number };
 
 /**
- * Decision of the caller on a response: `drain` drains the connection that carried it, `stop`
- * rejects the requests of the batch that are not written yet (`not_sent`, `stopped`).
+ * Decision of the caller after a response. `drain` drains the connection that carried the response.
+ * `stop` rejects the requests of the batch that are not written yet (`not_sent`, `stopped`).
  */
 export type ResponseDecision = 'drain' | 'stop' | undefined;
 
-/** Callback for one result. The object is reused after the callback returns: copy what you keep. */
+/**
+ * Callback for a result. The object may be reused after the callback returns, so copy the values
+ * you need later.
+ */
 export type OnResult = (index: number, result: RequestResult) => ResponseDecision;
 
 export interface RequestBatch {
   template: RequestTemplate;
   requests: readonly TransportRequest[];
   /**
-   * Rejects requests that are not written yet (`not_sent`, `aborted`); those in flight complete.
+   * Rejects requests that are not written yet (`not_sent`, `aborted`). Requests in flight complete.
    */
   signal?: AbortSignal;
 }
@@ -108,10 +117,10 @@ export interface TransportEvent {
     | 'timeout'
     | 'ping_timeout'
     | 'round_trip';
-  /** Error code or GOAWAY reason; never a token. */
+  /** Error code or GOAWAY reason. Never contains a token. */
   detail: string;
   connections: number;
-  /** For `round_trip`: from our SETTINGS to its acknowledgement, once per connection. */
+  /** For `round_trip`: time from our SETTINGS to their acknowledgement, once per connection. */
   seconds?: number;
 }
 
@@ -125,8 +134,8 @@ export interface TransportLoad {
 /** Long-lived connection pool to one gateway with one set of credentials. */
 export interface Transport {
   /**
-   * Sends every request and calls `onResult` exactly once for each, in any order. Resolves after
-   * the last; rejects only when `onResult` throws or on a defect of the transport.
+   * Sends all requests and calls `onResult` exactly once for each, in any order. Resolves after the
+   * last result. Rejects only if `onResult` throws or the transport has a bug.
    */
   sendMany(batch: RequestBatch, onResult: OnResult): Promise<void>;
   /** Sends a single request. */
@@ -136,37 +145,44 @@ export interface Transport {
     signal?: AbortSignal,
   ): Promise<RequestResult>;
   /**
-   * Opens a first connection, unless there is one; resolves when it is open or failed. Sends no
-   * request.
+   * Opens a connection if there is none, without sending a request. Resolves when it is open or has
+   * failed.
    */
   connect(): Promise<void>;
   load(): TransportLoad;
-  /** Drains all connections and opens new ones: after a change of the provider token. */
+  /** Drains all connections and opens new ones. Called when the provider token has changed. */
   renew(): void;
-  /** Rejects waiting requests, gives those in flight `drainMs` and closes every connection. */
+  /**
+   * Rejects waiting requests. Requests in flight may take `drainMs`; then all connections are
+   * closed.
+   */
   close(): Promise<void>;
 }
 
 export interface TransportOptions {
-  /** Base URL; its path is a prefix of every request's path. */
+  /** Base URL. Its path is the beginning of the path of each request. */
   baseUrl: string;
-  /** PEM of authorities trusted in addition to the system's. */
+  /** PEM certificates that are trusted in addition to the system's certificates. */
   ca?: string;
-  /** Client certificate and its key, PEM. */
+  /** Client certificate and its key in PEM. */
   certificate?: string;
   privateKey?: string;
-  /** URL of an HTTP proxy for CONNECT, with user and password where required. */
+  /** URL of an HTTP proxy for CONNECT, with user and password if required. */
   proxy?: string;
   /**
-   * Streams on a new connection until a response shows accepted credentials. APNs with tokens: 1
-   * (protocol/apns.md#connections). Absent: the peer's limit from the start.
+   * Maximum number of streams on a new connection until a response shows that the credentials were
+   * accepted. 1 for APNs with tokens (protocol/apns.md#connections). If absent, the peer's limit
+   * counts from the start.
    */
   firstStreams?: number;
-  /** Most connections at the same time. */
+  /** Maximum number of connections at the same time. */
   maxConnections: number;
-  /** Requests after which a connection is replaced: stream ids end at 2^31. Default 500 million. */
+  /**
+   * Number of requests after which a connection is replaced, because stream ids end at 2^31. 500
+   * million by default.
+   */
   streamsPerConnection?: number;
-  /** Age at which a connection is replaced, ± 25 %; default 8 hours. */
+  /** Age at which a connection is replaced, ± 25 %; 8 hours by default. */
   maxAgeMs?: number;
   timing: TransportTiming;
   clock: Clock;
@@ -174,17 +190,20 @@ export interface TransportOptions {
 }
 
 export interface TransportTiming {
-  /** TCP, TLS and the peer's first SETTINGS together. */
+  /** Timeout for TCP, TLS and the peer's first SETTINGS together. */
   connectMs: number;
-  /** From writing a request to its complete response. */
+  /** Timeout from writing a request to its complete response. */
   requestMs: number;
-  /** Longest wait for a free stream. */
+  /** Maximum wait for a free stream. */
   queueMs: number;
-  /** Silence after which a connection is pinged; protocol/apns.md#connections asks for 30–60 s. */
+  /**
+   * Time without a read after which a PING is sent. protocol/apns.md#connections recommends 30 to
+   * 60 s.
+   */
   pingAfterMs: number;
-  /** Time for the answer to the ping, then the connection is destroyed; 10–15 s. */
+  /** Timeout for the PING acknowledgement, 10 to 15 s. The connection is destroyed after it. */
   pingMs: number;
-  /** Time for requests in flight at `close()`. */
+  /** Time that requests in flight may take after `close()`. */
   drainMs: number;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Access tokens that a call fetches (develop/architecture.md#access-tokens), one instance per
- * sender. All threads and dispatchers share a token through the store; one of them at a time renews
- * it, before it expires.
+ * Access tokens that are fetched by a call (develop/architecture.md#access-tokens). Each sender has
+ * one instance. All threads and dispatchers share a token through the store. One of them renews it
+ * before it expires.
  */
 
 import { createPrivateKey } from 'node:crypto';
@@ -19,7 +19,10 @@ import type {
 import { profileError, type ResponseRule, retry, unanswered, waits } from './response-rules.ts';
 import { parseObject } from './values.ts';
 
-/** Access token of a gateway. `lifetimeMs`: how long to use it, possibly less than granted. */
+/**
+ * Access token of a gateway. `lifetimeMs` is how long to use it; this may be less than the gateway
+ * grants.
+ */
 interface TokenGrant {
   value: string;
   lifetimeMs: number;
@@ -28,38 +31,41 @@ interface TokenGrant {
 /** Result of a token call. */
 export type TokenFetch = ({ ok: true } & TokenGrant) | { ok: false; attempt: AttemptResult };
 
-/** Access token, or the result of all recipients without one (`retry` or `profile_error`). */
+/** Access token, or the result of all recipients if there is none (`retry` or `profile_error`). */
 type TokenResult = { ok: true; value: string } | { ok: false; attempt: AttemptResult };
 
 interface AccessTokensOptions {
   store: TokenStore;
   clock: Clock;
   /**
-   * Text that differs between credentials and between hosts of the token call; only a digest is
-   * stored.
+   * Text that differs between credentials and hosts of the token call. Only its digest is stored.
    */
   credential: string;
   /** Calls the gateway once. Must not throw. */
   fetch(): Promise<TokenFetch>;
 }
 
-/** Remaining life at which a token is renewed, at most a quarter of its life. */
+/**
+ * A token is renewed when this lifetime is left, or a quarter of its lifetime if that is shorter.
+ */
 const renewBeforeMs = 5 * minuteMs;
-/** Longer than any token call; then others take over from a crashed process. */
+/**
+ * Longer than any token call. If a process crashes during a call, others take over after this time.
+ */
 const leaseMs = 20_000;
 const pollMs = 100;
-/** If a replacement is refused within this time, the cause is not the token. */
+/** If a replaced token is refused within this time, the credentials are wrong, not the token. */
 const proofMs = minuteMs;
-/** Waits between token calls that fail. */
-const callWaits = { firstMs: 1000, longestMs: minuteMs, longestAskedMs: dayMs };
+/** Waits between failed token calls. */
+const callWaits = { firstMs: 1000, longestMs: minuteMs, longestRequestedMs: dayMs };
 
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
   #current: StoredToken | null = null;
   #inFlight: Promise<TokenResult> | null = null;
   /**
-   * Token calls that failed in a row: the last result, and when the next call may be made
-   * (monotonic).
+   * Failed token calls in a row: the last result, and when the next call is allowed (`untilMs`,
+   * monotonic).
    */
   #failure: {
     attempt: Extract<AttemptResult, { kind: 'retry' }>;
@@ -71,7 +77,9 @@ export class AccessTokens {
     this.#options = options;
   }
 
-  /** Returns the token; renews an expired one first, one that expires soon in the background. */
+  /**
+   * Returns the token. Renews it first if it has expired, and in the background if it expires soon.
+   */
   current(): Promise<TokenResult> {
     const nowMs = this.#options.clock.now();
     const token = this.#current;
@@ -80,15 +88,15 @@ export class AccessTokens {
     return Promise.resolve({ ok: true, value: token.value });
   }
 
-  /** Asks the gateway for a token that is not kept. */
+  /** Fetches a token to check the credentials, without storing it. */
   async check(): Promise<GatewayCheck> {
     const fetched = await this.#options.fetch();
     return fetched.ok ? { ok: true, gave: 'token' } : fetched;
   }
 
   /**
-   * Replaces `value`, which the gateway refused, once for all threads that report the same refusal.
-   * Returns null if a replacement was refused as well: the credentials are wrong.
+   * Replaces a token that the gateway refused, once for all threads that report the same refusal.
+   * Returns null if the refused token was already a replacement: the credentials are wrong.
    */
   async replace(value: string): Promise<TokenResult | null> {
     const { clock, credential, store } = this.#options;
@@ -113,7 +121,7 @@ export class AccessTokens {
     return this.#inFlight;
   }
 
-  /** Takes the token of another thread, or fetches one for all. */
+  /** Takes the token that another thread has renewed, or renews it for all. */
   async #share(refused: string | null): Promise<TokenResult> {
     const { clock, credential, store } = this.#options;
     const endsAtMs = clock.monotonicMs() + leaseMs;
@@ -139,13 +147,13 @@ export class AccessTokens {
   async #renew(refused: string | null): Promise<TokenResult> {
     const { clock, credential, fetch, store } = this.#options;
     try {
-      // Another thread may have renewed it between our read and our claim.
+      // Another thread may have renewed the token between our read and our claim.
       if (this.#take(await store.read(credential), refused)) {
         await store.release(credential);
         return { ok: true, value: this.#current?.value ?? '' };
       }
       const fetched = await fetch();
-      this.#noteFailure(fetched);
+      this.#recordResult(fetched);
       if (!fetched.ok) {
         await store.release(credential);
         return fetched;
@@ -168,8 +176,8 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the result of the last call until the next one may be made; each batch would call
-   * otherwise.
+   * Returns the result of the last failed call until the next call is allowed. Otherwise each batch
+   * would make a call.
    */
   #recentFailure(): AttemptResult | undefined {
     if (this.#failure === null) return undefined;
@@ -178,9 +186,9 @@ export class AccessTokens {
   }
 
   /**
-   * Notes the result of a token call: after a temporary failure the next call waits (`retryMs`).
+   * Records the result of a token call. After a temporary failure, the next call waits (`retryMs`).
    */
-  #noteFailure(fetched: TokenFetch): void {
+  #recordResult(fetched: TokenFetch): void {
     if (fetched.ok || fetched.attempt.kind !== 'retry' || fetched.attempt.afterMs === 0) {
       this.#failure = null;
       return;
@@ -196,17 +204,17 @@ const renewAtMs = ({ madeAtMs, expiresAtMs }: StoredToken): number =>
   expiresAtMs - Math.min(renewBeforeMs, (expiresAtMs - madeAtMs) / 4);
 
 /**
- * Returns the result of a token call. `read` parses a JSON body: the token, or the result of a
- * refusal, or null if it does not know the body; `hint` tells the operator what to check after an
- * OAuth error. A body that the gateway did not write says nothing about the credentials: the call
- * is repeated later.
+ * Returns the result of a token call. `read` parses a JSON body and returns the token, the result
+ * of a refusal, or null if it does not know the body. `hint` tells the operator what to check after
+ * an OAuth error. A body that does not come from the gateway says nothing about the credentials, so
+ * the call is repeated later.
  */
 export function tokenFromReply(
   reply: HttpResult,
   read: (body: JsonObject, status: number) => TokenGrant | AttemptResult | null,
   hint?: Hint,
 ): TokenFetch {
-  // A token call is idempotent: without a response it can always be repeated.
+  // A token call is idempotent, so it can be repeated if there was no response.
   if (reply.kind !== 'response')
     return { ok: false, attempt: unanswered({ ...reply, kind: 'not_sent' }, false) };
   const { retryAfterMs, status } = reply;
@@ -225,11 +233,11 @@ export function tokenFromReply(
 
 const refusalHint = (status: number): Hint => ({ code: 'credentialsRefused', params: { status } });
 
-/** Whether a value is a text of visible characters, as a header requires. */
+/** True if a value is a string of visible characters, as a header requires. */
 export const isToken = (value: Json | undefined): value is string =>
   typeof value === 'string' && /^[!-~]+$/.test(value);
 
-/** Returns the token of an OAuth 2.0 body (RFC 6749 section 5.1); null without a token. */
+/** Returns the token of an OAuth 2.0 body (RFC 6749 section 5.1); null if there is none. */
 export const oauthGrant = ({
   access_token: value,
   expires_in: seconds,
@@ -239,7 +247,7 @@ export const oauthGrant = ({
     : null;
 
 /**
- * Errors of a token call that say nothing about the credentials (RFC 6749 section 4.1.2.1, Google).
+ * Errors of token calls that say nothing about the credentials (RFC 6749 section 4.1.2.1, Google).
  */
 const temporaryErrors = new Set([
   'temporarily_unavailable',
@@ -249,9 +257,9 @@ const temporaryErrors = new Set([
 ]);
 
 /**
- * Whether a body refuses the credentials: by a code as in RFC 6749, by a number of Huawei, or by
- * Google's error object. Proxies write other errors in JSON: a status (404), a word ("forbidden")
- * or a text ("Not Found").
+ * True if a body refuses the credentials: by a code of RFC 6749, by a number of Huawei, or by
+ * Google's error object. JSON errors of proxies look different: a status (404), a word
+ * ("forbidden") or a text ("Not Found").
  */
 function isOAuthError({ error }: JsonObject): boolean {
   if (isJsonObject(error)) return typeof error.status === 'string';
@@ -260,8 +268,8 @@ function isOAuthError({ error }: JsonObject): boolean {
 }
 
 /**
- * Returns the result of a refusal by its row in the table of a gateway; null for an unknown code,
- * which proves nothing.
+ * Returns the result of a refusal by its rule. Returns null if the code is unknown, because it
+ * proves nothing.
  */
 export function tokenRefusal(rule: ResponseRule, status: number, hint: Hint): AttemptResult | null {
   if (rule.reason === 'unknown_code' || rule.reaction === 'sent') return null;
@@ -269,18 +277,19 @@ export function tokenRefusal(rule: ResponseRule, status: number, hint: Hint): At
   return profileError(status, rule.reason, rule.hint ?? hint);
 }
 
-/** Signing key of a service account: an RSA key in PEM, and its id at the gateway. */
+/** Signing key of a service account: an RSA key in PEM, and its id. */
 interface SigningKey {
   algorithm: 'PS256' | 'RS256';
   keyId: string;
   privateKey: string;
 }
 
-/** Tolerated clock error: gateways refuse an assertion from the future. */
+/** Tolerated clock error in seconds. Gateways refuse an assertion from the future. */
 export const skewS = 30;
 
 /**
- * Signs a JWT that is valid for `lifetimeS` seconds from slightly before `nowS` (epoch seconds).
+ * Signs a JWT. It is valid for `lifetimeS` seconds and starts slightly before `nowS` (epoch
+ * seconds).
  */
 export async function signJwt(
   { algorithm, keyId, privateKey }: SigningKey,
@@ -290,7 +299,7 @@ export async function signJwt(
     ...claims
   }: { nowS: number; lifetimeS: number; iss: string; aud: string; scope?: string },
 ): Promise<string> {
-  // Loaded on demand: only one thread signs, and every thread would hold the module in memory.
+  // Loaded on demand, because only one thread signs and each thread would need the memory.
   const { importPKCS8, SignJWT } = await import('jose');
   // Converts keys in other formats to PKCS#8.
   const pem = createPrivateKey(privateKey).export({ type: 'pkcs8', format: 'pem' }).toString();

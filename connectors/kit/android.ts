@@ -1,12 +1,12 @@
 /**
- * Builds the content of a push for the Android devices of one vendor (protocol/push.md#content,
- * protocol/push.md#hybrid-push, protocol/push.md#vendor-objects): the default members, overridden
- * by those of `android`, overridden by those of the vendor's object under its neutral or wire name.
- * Pure.
+ * Content of a push for the Android devices of one vendor (protocol/push.md#content,
+ * protocol/push.md#hybrid-push, protocol/push.md#vendor-objects). The members of `android` override
+ * the default members. The members of the vendor's object override both.
  */
+
+import { flagIn, numberIn } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
-import { flagIn, numberIn } from '../../shared/domain/plain-values.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import {
   type Capabilities,
@@ -18,37 +18,41 @@ import {
 import { charsOf, contentRefused, tooLong, unfitMember } from './values.ts';
 
 export interface AndroidContent {
-  /** Text of the notification; empty if the message is silent or the vendor's body is native. */
+  /**
+   * Text of the notification. Empty if the message is silent or the vendor's object is a complete
+   * body.
+   */
   alert: string;
-  /** Null if the push has none; `titleOf` then returns a substitute. */
+  /** Null if the push has no title. `titleOf` then returns a substitute. */
   title: string | null;
   silent: boolean;
   /**
-   * `_notificationChannel` (or `channel` of a push to devices): the Android notification channel.
+   * Android notification channel: `_notificationChannel`, or `channel` of a push to a list of
+   * devices.
    */
   notificationChannel: string | null;
-  /** `badge`, if it is a whole number. */
+  /** `badge` if it is a whole number; null otherwise. */
   badge: number | null;
   /**
-   * All members for the app, including `alert`, `title`, `silent` and `action`: the content of
-   * pass-through messages.
+   * All members for the app, including `alert`, `title`, `silent` and `action`. Pass-through
+   * messages contain them.
    */
   data: JsonObject;
-  /** Custom members of the app, for notifications. */
+  /** Custom members of the app. Notifications contain them. */
   custom: JsonObject;
   /**
-   * Members of the vendor's object that are not content, passed to the vendor unchanged
+   * Members of the vendor's object that are not content. They are passed to the vendor unchanged
    * (protocol/push.md#vendor-objects).
    */
   vendor: JsonObject;
-  /** Key of the vendor's object in the push, for errors. */
+  /** Key of the vendor's object in the push, for error texts. */
   vendorKey: string;
 }
 
-/** Members that every type of device understands; in a vendor's object they are content too. */
+/** Members that all types of devices have. In a vendor's object they also count as content. */
 const contentMembers = new Set(['alert', 'title', 'silent', 'action', '_notificationChannel']);
 
-/** Members that are texts on Android (protocol/push.md#android-content). */
+/** Members that must be strings on Android (protocol/push.md#android-content). */
 const textMembers = ['alert', 'title', 'action', '_notificationChannel'];
 
 export interface AndroidOptions {
@@ -56,22 +60,22 @@ export interface AndroidOptions {
   can: Pick<Capabilities, 'passThrough'>;
   limits: ConnectorLimits;
   /**
-   * Whether the vendor's object is a complete request body of the vendor, sent unchanged: such a
-   * push needs no alert, and its texts are not checked.
+   * True if the vendor's object is a complete request body, which is sent unchanged. Such a push
+   * needs no alert, and its texts are not checked.
    */
   isNative?(vendor: JsonObject): boolean;
 }
 
-/** Member with the path under which the push has it. */
+/** Member with its path in the push, for error texts. */
 type Sent = readonly [name: string, value: Json, path: string];
 
-/** Returns the content for this vendor's devices, or its first error. */
+/** Returns the content for this vendor's devices, or the first error in it. */
 export function androidContent(
   message: PushMessage,
   options: AndroidOptions,
 ): Rendering<AndroidContent> {
   const { data } = message;
-  // The two labels of FCM have the same keys of `data`.
+  // Both connectors of FCM use the same keys of `data`.
   const owner = options.connector === 'fcm' ? 'vendor_g' : options.connector;
   const vendorObjects = Object.entries(data).filter(([name]) => dataKeyOwners.get(name) === owner);
   for (const [name, value] of [...vendorObjects, ['android', data.android ?? {}] as const])
@@ -97,13 +101,13 @@ const sentIn = (value: Json | undefined, key: string): Sent[] =>
     ? Object.entries(value).map(([name, one]): Sent => [name, one, `${key}.${name}`])
     : [];
 
-/** Keeps the last value of each member; a null leaves the one before. */
+/** Returns the last value of each member. A null does not override an earlier value. */
 const merged = (sent: readonly Sent[]): ReadonlyMap<string, Sent> =>
   new Map(sent.filter(([, value]) => value !== null).map((one) => [one[0], one]));
 
 /**
- * Returns a member in its type on Android. An alert of the push's own that is an object is for iOS,
- * so it is no mistake.
+ * Converts a member to its type on Android. A default alert that is an object is for iOS, so it is
+ * only a misfit.
  */
 function contentMember(name: string, value: Json, path: string): Rendering<Json> {
   if (name === 'silent') {
@@ -118,8 +122,8 @@ function contentMember(name: string, value: Json, path: string): Rendering<Json>
 }
 
 /**
- * Returns the members by precedence: defaults without objects of other device kinds, `android`, the
- * vendor's object.
+ * Returns the members in ascending precedence: the default members without the objects of single
+ * types of devices, then `android`, then the vendor's object.
  */
 function layers(data: JsonObject, own: readonly Sent[]): Sent[] {
   const defaults = Object.entries(data)
@@ -172,13 +176,13 @@ function check(
     };
   if (isNative?.(content.vendor) || content.silent) return { ok: true, payload: content };
   if (content.alert.trim() === '') return misfit(contentRefused('Android content needs an alert'));
-  for (const [name, text, most] of [
+  for (const [name, text, max] of [
     ['alert', content.alert, limits.alertChars],
     ['title', content.title ?? '', limits.titleChars],
   ] as const) {
-    if (most === undefined || charsOf(text) <= most) continue;
-    const error = tooLong(pathOf(name), most, connector);
-    // A text of the vendor's own object is for this vendor only.
+    if (max === undefined || charsOf(text) <= max) continue;
+    const error = tooLong(pathOf(name), max, connector);
+    // A text in the vendor's object is only for this vendor, so it is an error.
     return pathOf(name).startsWith(`${content.vendorKey}.`) ? invalid(error) : misfit(error);
   }
   return { ok: true, payload: content };
@@ -186,16 +190,19 @@ function check(
 
 const invalid = (error: string): { ok: false; error: string } => ({ ok: false, error });
 
-/** Returns the first characters of a text, without splitting surrogate pairs. */
+/** Returns the first characters of a text. Never splits a surrogate pair. */
 export const firstChars = (text: string, chars: number): string =>
   [...text].slice(0, chars).join('');
 
-/** Returns a title for gateways that require one: the push's, else the beginning of its text. */
+/**
+ * Returns a title for gateways that require one: the title of the push, or the beginning of its
+ * text.
+ */
 export function titleOf({ title, alert }: AndroidContent, chars: number): string {
   return title !== null && title.trim() !== '' ? title : firstChars(alert.trim(), chars);
 }
 
-/** Returns the error of a body that is too large, or null. `bytes`: without the device tokens. */
+/** Returns the error if a body is too large; null otherwise. `bytes` excludes the device tokens. */
 export function bodySizeError(connector: ConnectorId, bytes: number, limits: ConnectorLimits) {
   return bytes > limits.bodyBytes
     ? misfit(`the message has ${bytes} bytes; ${connector} takes at most ${limits.bodyBytes}`)

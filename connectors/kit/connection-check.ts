@@ -1,4 +1,4 @@
-/** Checks of a gateway that send nothing (protocol/admin-api.md#profiles). */
+/** Checks of a gateway that send no message (protocol/admin-api.md#profiles). */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -10,7 +10,10 @@ import { connectTls as connectHttp2Tls, serverNameOf, targetOf } from '../http2/
 import type { TransportOptions } from '../http2/transport.ts';
 import { retry, unanswered, withCause } from './response-rules.ts';
 
-/** Opens and closes an HTTP/2 connection. It is open when the peer's SETTINGS arrived. */
+/**
+ * Opens an HTTP/2 connection and closes it. It counts as open when the peer's SETTINGS have
+ * arrived.
+ */
 export async function checkHttp2(options: TransportOptions): Promise<GatewayCheck> {
   const signal = AbortSignal.timeout(options.timing.connectMs);
   try {
@@ -21,7 +24,7 @@ export async function checkHttp2(options: TransportOptions): Promise<GatewayChec
       await once(session, 'remoteSettings', { signal });
       return { ok: true, gave: 'connection' };
     } finally {
-      // Without a listener a late error of the destroyed session would be uncaught.
+      // Without a listener, a late error of the destroyed session would be an uncaught error.
       session.on('error', () => undefined);
       session.destroy();
     }
@@ -30,7 +33,7 @@ export async function checkHttp2(options: TransportOptions): Promise<GatewayChec
   }
 }
 
-/** Opens and closes a connection of a gateway without a token call. */
+/** Opens a connection and closes it. Used for gateways without a token call. */
 export async function checkConnection(
   { baseUrl, ca }: { baseUrl: string; ca?: string | undefined },
   connectMs: number,
@@ -59,13 +62,13 @@ export async function checkConnection(
   } catch (error) {
     return refusedConnection(failureCodeOf(error));
   } finally {
-    // Without a listener a late error of the destroyed socket would be uncaught.
+    // Without a listener, a late error of the destroyed socket would be an uncaught error.
     socket.on('error', () => undefined);
     socket.destroy();
   }
 }
 
-/** Returns the result of a connection that failed with this code. */
+/** Returns the result for a connection that failed with an error code. */
 function refusedConnection(cause: string | undefined): GatewayCheck {
   if (cause === 'ADDRESS_REFUSED') {
     const failure = { kind: 'not_sent', reason: 'address_refused', seconds: 0, cause } as const;

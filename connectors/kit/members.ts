@@ -1,6 +1,6 @@
 /**
- * Tables of the members that a vendor's request has: name, place and type. The vendor's object of a
- * push is sorted by the table, so that each member is sent where the vendor has it
+ * Tables of the members of a vendor's request: name, place and type. A table sorts the vendor's
+ * object of a push, so that each member is sent where the vendor expects it
  * (protocol/push.md#vendor-objects). Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -12,51 +12,52 @@ import { unfitMember, type ValueType } from './values.ts';
 /** Member of a vendor's request. */
 export interface Member {
   readonly name: string;
-  /** Object of the request that has the member, dotted; empty for the request itself. */
-  readonly place: string;
-  /** `part`: an object whose members are rows of the table. */
+  /** Dotted path of the object that contains the member; empty for the request itself. */
+  readonly parent: string;
+  /** `part` for an object whose members are rows of the table. */
   readonly type: ValueType;
 }
 
-/** Type of an object whose members are rows of the table themselves, and no others. */
+/** Type of an object whose members are rows of the table. It has no other members. */
 export const part: ValueType = {
   expected: 'an object',
   read: (value) => (isJsonObject(value) ? value : undefined),
 };
 
-/** Returns rows for the members of one object of the request. */
-export const membersAt = (place: string, types: Readonly<Record<string, ValueType>>): Member[] =>
-  Object.entries(types).map(([name, type]) => ({ name, place, type }));
+/** Returns rows for the members of one object. */
+export const membersAt = (parent: string, types: Readonly<Record<string, ValueType>>): Member[] =>
+  Object.entries(types).map(([name, type]) => ({ name, parent, type }));
 
 export interface TableOptions {
   /**
-   * Objects whose members callers may write at the top of the vendor's object; the first one that
-   * has the name counts.
+   * Objects whose members callers may also write at the top of the vendor's object. If several have
+   * a name, the first counts.
    */
   flat: readonly string[];
   /**
-   * Members that are no rows. `refuse`: an error with the nearest known place. A place: those at
-   * the top go there, and those of an object stay in it.
+   * What to do with members that are not in the table. `refuse` returns an error with the nearest
+   * known name. `parent` moves unknown members at the top to this object; unknown members of other
+   * objects stay.
    */
-  unknown: 'refuse' | { place: string };
-  /** Whether a name may be written in snake case and in camel case alike. */
+  unknown: 'refuse' | { parent: string };
+  /** True if names may be written in snake case and camel case. */
   isAnyCase?: boolean;
-  /** Further names of members. */
+  /** Other names of members: alias to name. */
   aliases?: Readonly<Record<string, string>>;
 }
 
-export interface PlaceOptions {
-  /** Object of the request that is given; by default the request itself. */
-  place?: string;
-  /** Objects at the top that stand for another one: their name, and its place. */
+export interface ArrangeOptions {
+  /** Object of the request that the given object belongs to; the request itself by default. */
+  parent?: string;
+  /** Objects at the top that belong elsewhere: their name, and the place they move to. */
   moved?: Readonly<Record<string, string>>;
 }
 
 const notOfObject = '__proto__';
 
-/** Characters of a name that errors show; longer names are not compared with known ones. */
+/** Maximum length of a name in errors. Longer names are not compared with known names. */
 const maxNameChars = 40;
-const shownName = (name: string): string =>
+const shortName = (name: string): string =>
   name.length > maxNameChars ? `${firstChars(name, maxNameChars)}…` : name;
 
 /** Members of a vendor's request. */
@@ -64,42 +65,42 @@ export class MemberTable {
   readonly members: readonly Member[];
   readonly #options: TableOptions;
   readonly #byPath: ReadonlyMap<string, Member>;
-  /** Other spellings of names. */
+  /** Alternative spellings: spelling to name. */
   readonly #spellings: ReadonlyMap<string, string>;
-  readonly #places: ReadonlySet<string>;
+  readonly #parents: ReadonlySet<string>;
 
   constructor(members: readonly Member[], options: TableOptions) {
     this.members = members;
     this.#options = options;
-    this.#byPath = new Map(members.map((member) => [join(member.place, member.name), member]));
+    this.#byPath = new Map(members.map((member) => [join(member.parent, member.name), member]));
     const names = options.isAnyCase ? members.map(({ name }) => name) : [];
     this.#spellings = new Map([
       ...names.map((name): [string, string] => [camelCase(name), name]),
       ...names.map((name): [string, string] => [snakeCase(name), name]),
       ...Object.entries(options.aliases ?? {}),
     ]);
-    this.#places = new Set(members.map(({ place }) => place));
+    this.#parents = new Set(members.map(({ parent }) => parent));
   }
 
-  /** Returns whether an object of the request has a member of this name. */
-  has(place: string, name: string): boolean {
-    return this.#byPath.has(join(place, this.#nameOf(name)));
+  /** True if an object of the request has a member of this name. */
+  has(parent: string, name: string): boolean {
+    return this.#byPath.has(join(parent, this.#nameOf(name)));
   }
 
-  /** Returns whether callers may write a member of this name at the top of the vendor's object. */
+  /** True if callers may write a member of this name at the top of the vendor's object. */
   hasAtTop(name: string): boolean {
-    return ['', ...this.#options.flat].some((place) => this.has(place, name));
+    return ['', ...this.#options.flat].some((parent) => this.has(parent, name));
   }
 
   /**
-   * Returns the request's members that a vendor's object sets, in their places and in the vendor's
-   * form. `path`: the key of the object in the push, for errors. A null stays, so that a merge
-   * removes the member.
+   * Sorts the members of a vendor's object into the request, in the vendor's form. `path` is the
+   * key of the object in the push, for errors. A null stays, so that a later merge removes the
+   * member.
    */
-  place(object: JsonObject, path: string, options: PlaceOptions = {}): Rendering<JsonObject> {
-    const { place = '', moved = {} } = options;
+  arrange(object: JsonObject, path: string, options: ArrangeOptions = {}): Rendering<JsonObject> {
+    const { parent = '', moved = {} } = options;
     try {
-      return { ok: true, payload: this.#read(object, { place, path, moved }) };
+      return { ok: true, payload: this.#read(object, { parent: parent, path, moved }) };
     } catch (error) {
       if (error instanceof MemberError) return { ok: false, error: error.message };
       throw error;
@@ -114,23 +115,23 @@ export class MemberTable {
     return read;
   }
 
-  /** Returns one member in its place below `at`. */
+  /** Converts one member and returns it in its place below `at`. */
   #readOne(sent: string, value: Json, at: Position): JsonObject {
     const name = this.#nameOf(sent);
-    const path = `${at.path}.${shownName(sent)}`;
+    const path = `${at.path}.${shortName(sent)}`;
     const moved = at.moved && Object.hasOwn(at.moved, name) ? at.moved[name] : undefined;
     if (moved !== undefined && isJsonObject(value)) {
       const [last = '', ...outer] = moved.split('.').reverse();
-      return nested(outer.reverse().join('.'), last, this.#read(value, { place: moved, path }));
+      return nested(outer.reverse().join('.'), last, this.#read(value, { parent: moved, path }));
     }
-    const place = this.#placeOf(name, at);
-    if (place === undefined)
+    const parent = this.#parentOf(name, at);
+    if (parent === undefined)
       throw new MemberError(
-        reasonAs(`${path}: ${this.#unknown(name, at.place)}`, 'memberUnfit', { member: path }),
+        reasonAs(`${path}: ${this.#unknown(name, at.parent)}`, 'memberUnfit', { member: path }),
       );
-    const member = this.#byPath.get(join(place, name));
+    const member = this.#byPath.get(join(parent, name));
     const known = value === null || !member ? value : this.#valueOf(member, value, path);
-    return nested(place.slice(at.place.length).replace(/^\./, ''), name, known);
+    return nested(parent.slice(at.parent.length).replace(/^\./, ''), name, known);
   }
 
   #valueOf(member: Member, value: Json, path: string): Json {
@@ -139,45 +140,43 @@ export class MemberTable {
       throw new MemberError(unfitMember(path, `must be ${member.type.expected}`));
     if (!isJsonObject(known)) return known;
     if (member.type.values) return valuesOf(known, member.type.values, path);
-    const place = join(member.place, member.name);
-    return member.type === part || this.#places.has(place)
-      ? this.#read(known, { place, path })
+    const parent = join(member.parent, member.name);
+    return member.type === part || this.#parents.has(parent)
+      ? this.#read(known, { parent: parent, path })
       : known;
   }
 
-  /**
-   * Returns the object of the request to which a member belongs; undefined for one that is refused.
-   */
-  #placeOf(name: string, { place }: Position): string | undefined {
+  /** Returns the object that a member belongs to; undefined if the member is refused. */
+  #parentOf(name: string, { parent }: Position): string | undefined {
     const { flat, unknown } = this.#options;
-    const places = place === '' ? ['', ...flat] : [place];
-    const known = places.find((one) => this.#byPath.has(join(one, name)));
+    const parents = parent === '' ? ['', ...flat] : [parent];
+    const known = parents.find((one) => this.#byPath.has(join(one, name)));
     if (known !== undefined) return known;
     if (unknown === 'refuse') return undefined;
-    return place === '' ? unknown.place : place;
+    return parent === '' ? unknown.parent : parent;
   }
 
-  /** Says that an object has no such member, and which one it may be. */
-  #unknown(name: string, place: string): string {
+  /** Returns the error text for an unknown member, with the member that was probably meant. */
+  #unknown(name: string, parent: string): string {
     const elsewhere = this.members
       .filter((member) => member.name === name)
-      .map((member) => member.place);
+      .map((member) => member.parent);
     if (elsewhere.length > 0)
       return `there is no such member; ${name} is a member of ${elsewhere.map((one) => one || 'the message').join(', ')}`;
     const [nearest] = (name.length > maxNameChars ? [] : this.members)
       .map((member) => ({
         member,
-        distance: editDistance(member.name, name) + (member.place === place ? 0 : 0.5),
+        distance: editDistance(member.name, name) + (member.parent === parent ? 0 : 0.5),
       }))
       .filter(({ distance }) => distance < Math.max(2, name.length / 3))
       .sort((one, other) => one.distance - other.distance);
     return nearest
-      ? `there is no such member; the nearest is ${join(nearest.member.place, nearest.member.name)}`
-      : `there is no such member${this.#membersAt(place)}`;
+      ? `there is no such member; the nearest is ${join(nearest.member.parent, nearest.member.name)}`
+      : `there is no such member${this.#membersAt(parent)}`;
   }
 
-  #membersAt(place: string): string {
-    const names = this.members.filter((member) => member.place === place).map(({ name }) => name);
+  #membersAt(parent: string): string {
+    const names = this.members.filter((member) => member.parent === parent).map(({ name }) => name);
     return names.length === 0 ? '' : `; known are ${names.join(', ')}`;
   }
 
@@ -190,7 +189,7 @@ function valuesOf(object: JsonObject, type: ValueType, path: string): JsonObject
   const values = Object.entries(object).map(([name, value]): [string, Json] => {
     const known = type.read(value);
     if (known === undefined)
-      throw new MemberError(unfitMember(`${path}.${shownName(name)}`, `must be ${type.expected}`));
+      throw new MemberError(unfitMember(`${path}.${shortName(name)}`, `must be ${type.expected}`));
     return [name, known];
   });
   return Object.fromEntries(values);
@@ -198,7 +197,7 @@ function valuesOf(object: JsonObject, type: ValueType, path: string): JsonObject
 
 /** Place in the request, and the path of the same object in the push. */
 interface Position {
-  place: string;
+  parent: string;
   path: string;
   moved?: Readonly<Record<string, string>>;
 }
@@ -207,22 +206,22 @@ class MemberError extends Error {
   override readonly name = 'MemberError';
 }
 
-const join = (place: string, name: string): string => (place === '' ? name : `${place}.${name}`);
+const join = (parent: string, name: string): string => (parent === '' ? name : `${parent}.${name}`);
 
 const camelCase = (name: string): string =>
   name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 const snakeCase = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-function nested(place: string, name: string, value: Json): JsonObject {
+function nested(parent: string, name: string, value: Json): JsonObject {
   const inner: JsonObject = Object.fromEntries([[name, value]]);
-  return place
+  return parent
     .split('.')
     .filter(Boolean)
     .reduceRight<JsonObject>((object, one) => ({ [one]: object }), inner);
 }
 
-/** Merges two objects; unlike `deepMerge`, nulls of the second one stay. */
+/** Merges two objects. Unlike in `deepMerge`, nulls of the second object stay. */
 function merged(base: JsonObject, over: JsonObject): JsonObject {
   const members = new Map<string, Json>(Object.entries(base));
   for (const [name, value] of Object.entries(over)) {
@@ -232,17 +231,17 @@ function merged(base: JsonObject, over: JsonObject): JsonObject {
   return Object.fromEntries(members);
 }
 
-/** Returns how many letters differ between two names. */
+/** Returns the edit distance of two names (Levenshtein). */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, i) => i);
   for (const [i, letter] of [...one].entries()) {
     const next = [i + 1];
-    for (const [j, wanted] of [...other].entries())
+    for (const [j, otherLetter] of [...other].entries())
       next.push(
         Math.min(
           (next[j] ?? 0) + 1,
           (row[j + 1] ?? 0) + 1,
-          (row[j] ?? 0) + (letter === wanted ? 0 : 1),
+          (row[j] ?? 0) + (letter === otherLetter ? 0 : 1),
         ),
       );
     row = next;

@@ -1,7 +1,7 @@
 /**
- * Sends one push to the recipients of a batch in requests with many targets: groups recipients,
- * limits concurrency, and maps each response to the recipients' results. A vendor's client supplies
- * `exchange`, one request and its response.
+ * Sends one push in requests with many recipients. Splits recipients into requests, limits
+ * concurrency, and maps each response to the results of its recipients. A vendor's client provides
+ * `exchange`, which sends one request and parses its response.
  */
 import type { Clock } from '../../shared/clock.ts';
 import type { HttpFailure, HttpResponse } from '../../shared/http/result.ts';
@@ -29,9 +29,12 @@ import {
 export type ExchangeResult =
   /** No response. */
   | HttpFailure
-  /** A response with a body that cannot be parsed: the message may have been sent. */
+  /** The body of the response cannot be parsed. The message may have been sent. */
   | { kind: 'unreadable'; status: number }
-  /** Not sent; the result of its recipients and of the rest of this send. */
+  /**
+   * The request was not sent. The result counts for its recipients and for all remaining recipients
+   * of this send.
+   */
   | { kind: 'attempt'; attempt: AttemptResult }
   | ParsedResponse;
 
@@ -40,42 +43,39 @@ export interface ParsedResponse {
   status: number;
   /** Rule for the whole request. */
   rule: ResponseRule;
-  /** Rules for single targets; all others share `rule`. */
+  /** Rules for single device tokens. All other recipients get `rule`. */
   targets?: ReadonlyMap<string, ResponseRule>;
   messageId?: string | undefined;
-  /** Message ids of single targets. */
+  /** Message ids for single device tokens. */
   messageIds?: ReadonlyMap<string, string>;
   retryAfterMs?: number | null;
 }
 
-/** How one vendor sends. */
+/** How a vendor's connector sends. */
 export interface MulticastPlan {
   clock: Clock;
   recipientsPerRequest: number;
-  /** Concurrent requests of one send. Default 4. */
+  /** Concurrent requests of one send; 4 by default. */
   concurrency?: number;
-  /** Access tokens, if the gateway needs them. */
+  /** Access tokens. Absent if the gateway needs none. */
   tokens?: AccessTokens;
-  /** Message class that `cap` closes for the day, and where that is stored. */
+  /** Message class that the reaction `cap` closes for the day, and the store of closed classes. */
   quota?: { book: DayQuota; messageClass: string };
   /**
-   * Region or API of these requests, if a vendor has several: refusals of one say nothing about
-   * another.
+   * Region or API of these requests, if the vendor has several. Refusals of one group say nothing
+   * about another group.
    */
   group?: string;
-  /**
-   * Form of its tokens, for successes and invalid tokens (`AttemptResult`), if the vendor has
-   * several.
-   */
+  /** `form` of its results (`AttemptResult`), if the vendor has several kinds of tokens. */
   form?: string;
   /**
-   * The device or gateway hides a repeat of this message (a tag, a message id): an unknown outcome
-   * is retried.
+   * True if device or gateway hide a repeat of this message by a tag or message id. An unknown
+   * outcome is then retried.
    */
   isRepeatHidden: boolean;
   /**
-   * Sends one request to these device tokens: all different, at most `recipientsPerRequest`.
-   * `accessToken` is empty without `tokens`. Must not throw for a response.
+   * Sends one request. `deviceTokens` contains no duplicates and at most `recipientsPerRequest`
+   * tokens. `accessToken` is empty without `tokens`. Must not throw because of a response.
    */
   exchange(
     deviceTokens: string[],
@@ -85,22 +85,23 @@ export interface MulticastPlan {
 }
 
 /**
- * Extra requests of one send by halving; more would mean that the cause is not a single bad token.
+ * Maximum number of extra requests per send made by halving. If more were needed, a single bad
+ * token would not be the cause.
  */
 const maxHalvings = 64;
 
-/** Sends to all recipients; resolves when each was reported once. */
+/** Sends to all recipients. Resolves when each was reported once. */
 export function sendMulticast(plan: MulticastPlan, request: SendRequest): Promise<void> {
   return new MulticastSend(plan, request).run();
 }
 
-/** Returns the result of a response with an unparsable body, by its status. */
+/** Returns the result of a response whose body cannot be parsed. */
 export function unreadable({ status, retryAfterMs }: HttpResponse): ExchangeResult {
   if (status < 300) return { kind: 'unreadable', status };
   return { kind: 'parsed', status, rule: ruleForPage(status), retryAfterMs };
 }
 
-/** Returns the facts of one request for `SenderContext.onCall`. */
+/** Returns the metrics of one request for `SenderContext.onCall`. */
 export function gatewayCall(result: ExchangeResult, seconds: number): GatewayCall {
   if (result.kind === 'parsed')
     return {
@@ -117,12 +118,12 @@ class MulticastSend {
   readonly #plan: MulticastPlan;
   readonly #request: SendRequest;
   /**
-   * Recipients with the token of an earlier one share its target: sent twice, the device would show
-   * the message twice.
+   * Recipients whose token equals the token of an earlier recipient. They get its result, because a
+   * second message would be shown twice.
    */
-  readonly #twins = new Map<string, Recipient[]>();
+  readonly #duplicates = new Map<string, Recipient[]>();
   readonly #queue: Recipient[][] = [];
-  /** Result of everything not sent yet, once it is known. */
+  /** Result for everything that is not sent yet; null until the first such result. */
   #ending: AttemptResult | null = null;
   #halvings = 0;
   readonly #refusals: EqualRefusals;
@@ -147,7 +148,7 @@ class MulticastSend {
     await Promise.all(Array.from({ length: workers }, () => this.#runWorker()));
   }
 
-  /** Returns one recipient per token; notes the others. */
+  /** Returns one recipient per token. The others become twins. */
   #distinct(recipients: readonly Recipient[]): Recipient[] {
     const seen = new Set<string>();
     const targets: Recipient[] = [];
@@ -155,12 +156,19 @@ class MulticastSend {
       const { deviceToken } = recipient;
       const { size } = seen;
       if (seen.add(deviceToken).size > size) targets.push(recipient);
-      else this.#twins.set(deviceToken, [...(this.#twins.get(deviceToken) ?? []), recipient]);
+      else
+        this.#duplicates.set(deviceToken, [
+          ...(this.#duplicates.get(deviceToken) ?? []),
+          recipient,
+        ]);
     }
     return targets;
   }
 
-  /** Sends groups until the queue is empty; a halved group returns to it as two. */
+  /**
+   * Sends groups until the queue is empty. A group that is halved returns to the queue as two
+   * groups.
+   */
   async #runWorker(): Promise<void> {
     for (let group = this.#queue.shift(); group; group = this.#queue.shift()) {
       const ending =
@@ -170,7 +178,7 @@ class MulticastSend {
     }
   }
 
-  /** Returns why no request may be sent now, or null. */
+  /** Returns the result if no request may be sent now; null otherwise. */
   async #blocker(): Promise<AttemptResult | null> {
     if (this.#request.signal.aborted) return stopping;
     const { quota } = this.#plan;
@@ -221,7 +229,7 @@ class MulticastSend {
       this.#queue.unshift(group.slice(0, middle), group.slice(middle));
       return;
     }
-    // With many targets the response does not say which one is invalid.
+    // With several recipients, the response does not say which token is invalid.
     const shared =
       rule.reaction === 'dead_token' && !isSingle ? { ...rule, reaction: 'fail' as const } : rule;
     const attempt = withMessageId(
@@ -236,30 +244,30 @@ class MulticastSend {
       const own = targets?.get(target.deviceToken);
       isShared ||= own === undefined;
       const final = own ? attemptResult(own, status, { retryAfterMs, isSingle: true }) : attempt;
-      if (final.kind === 'sent' && !this.#hasSuccess) this.#noteSuccess();
-      if (own) this.#noteRefusal(own, final);
+      if (final.kind === 'sent' && !this.#hasSuccess) this.#recordSuccess();
+      if (own) this.#recordRefusal(own, final);
       this.#report(
         target,
         messageIds ? withMessageId(final, messageIds.get(target.deviceToken)) : final,
       );
     }
-    // One answer, however many devices share it.
-    if (isShared) this.#noteRefusal(rule, attempt);
+    // A response counts as one refusal, even if several devices share it.
+    if (isShared) this.#recordRefusal(rule, attempt);
   }
 
-  #noteSuccess(): void {
+  #recordSuccess(): void {
     this.#hasSuccess = true;
-    this.#refusals.noteSent(this.#group);
+    this.#refusals.recordSent(this.#group);
   }
 
-  #noteRefusal({ reaction, isOfDevice }: ResponseRule, attempt: AttemptResult): void {
+  #recordRefusal({ reaction, isOfDevice }: ResponseRule, attempt: AttemptResult): void {
     const isCounted = (reaction === 'fail' || reaction === 'ambiguous') && isOfDevice !== true;
-    if (isCounted) this.#refusals.note(this.#group, attempt);
+    if (isCounted) this.#refusals.recordRefusal(this.#group, attempt);
   }
 
   async #closeForToday({ reason }: ResponseRule): Promise<void> {
     const { quota } = this.#plan;
-    // If this is not stored, the gateway refuses the next send in the same way.
+    // If this cannot be stored, the gateway will refuse the next send with the same code.
     await quota?.book.close(quota.messageClass, reason).catch(() => undefined);
   }
 
@@ -274,8 +282,8 @@ class MulticastSend {
   #report({ deviceToken, index }: Recipient, result: AttemptResult): void {
     const attempt = withForm(result, this.#plan.form);
     this.#request.report(index, attempt);
-    if (this.#twins.size === 0) return;
-    for (const twin of this.#twins.get(deviceToken) ?? [])
+    if (this.#duplicates.size === 0) return;
+    for (const twin of this.#duplicates.get(deviceToken) ?? [])
       this.#request.report(twin.index, attempt);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Response tables: one rule per code of a gateway. A vendor's `errors.ts` is such a table with the
- * source of each rule; a code that is not in it never deletes a token.
+ * Response tables: one rule per response code of a gateway. Each vendor's `responses.ts` contains
+ * such a table. A code that is not in the table never marks a token as dead.
  */
 import { longerWait } from '../../shared/backoff.ts';
 import {
@@ -12,62 +12,76 @@ import {
 import { type HttpFailure, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult, SendRequest } from '../contract/connector.ts';
 
-/** Reaction to a response. */
+/** How a connector reacts to a response. */
 export type Reaction =
   | 'sent'
-  /** The gateway says that this token is invalid. For a whole request only if it has one target. */
+  /**
+   * The gateway says that this token is invalid. Applies to a whole request only if the request has
+   * one recipient.
+   */
   | 'dead_token'
-  /** These recipients are refused for good; others may succeed. */
+  /** These recipients are refused permanently. Others may succeed. */
   | 'fail'
-  /** As `fail`: the gateway has no such message, or folds it. */
+  /**
+   * Like `fail`, but the recipient counts as dropped: the gateway does not support such a message,
+   * or folds it.
+   */
   | 'drop'
-  /** All recipients of this push would be refused alike: the rest is not sent. */
+  /**
+   * The gateway would refuse all recipients of this push. The remaining recipients are not sent to.
+   */
   | 'fail_push'
   | 'retry'
-  /** Rate limit: these recipients and the rest of this send wait. */
+  /**
+   * The rate limit is exceeded. These recipients and the remaining recipients of this send wait.
+   */
   | 'throttle'
-  /** One new access token and one repeat; then `profile_error`. */
+  /** Repeat once with a new access token. If that fails, the result is `profile_error`. */
   | 'renew_token'
-  /** One new access token and one repeat; then `retry`: the answer may come from a proxy. */
+  /**
+   * Repeat once with a new access token. If that fails, the result is `retry`, because the response
+   * may come from a proxy.
+   */
   | 'try_new_token'
-  /** Credentials or configuration are wrong. */
+  /** The credentials or the configuration are wrong. */
   | 'profile_error'
-  /** The day's quota of this message class is used up: no dispatcher sends more of it today. */
+  /**
+   * The day's quota of this message class is used up. No dispatcher sends more messages of the
+   * class today.
+   */
   | 'cap'
   /**
-   * An unnamed token of the request is bad: the request is halved until one is left, which gets
-   * `singleTarget`.
+   * The request contains an invalid token, but the response does not name it. The request is halved
+   * until one recipient is left. That recipient gets `singleTarget`.
    */
   | 'ambiguous';
 
 export interface ResponseRule {
   /** The gateway's code, as text. */
   code: string;
-  /**
-   * Stored reason from a bounded set: its text is a metric label, and a reason on the push record.
-   */
+  /** Stored reason, used as a metric label and in the push record. Comes from a bounded set. */
   reason: string;
   reaction: Reaction;
   /**
-   * `dead_token`: the answer proves the end of the token, by the gateway's own words. Any other
-   * only calls the token invalid, which a wrong environment or project also causes
+   * For `dead_token`: true if the gateway's documentation says that the token has ended. Otherwise
+   * the token is only called invalid, and a wrong environment or project may be the cause
    * (protocol/delivery.md#promise-7).
    */
   isProof?: true;
-  /** `dead_token`: an installation that was saved within this time is kept. */
+  /** For `dead_token`: keeps the device if it was saved within this time. */
   keepForMs?: number;
   /**
-   * The refusal concerns the state of this one device: equal ones say nothing about other devices
-   * (`EqualRefusals`).
+   * True if the refusal concerns the state of one device only. Many equal refusals then say nothing
+   * about other devices (`EqualRefusals`).
    */
   isOfDevice?: true;
-  /** Hint to the operator (`profile_error`, `renew_token`). */
+  /** Hint to the operator, for `profile_error` and `renew_token`. */
   hint?: Hint;
-  /** `retry` and `throttle`: our own floor of the wait, which the gateway cannot lower. */
+  /** Minimum wait for `retry` and `throttle`. The gateway cannot lower it. */
   afterMs?: number;
-  /** `retry` and `throttle`: the wait where the gateway asks for none. */
+  /** Wait for `retry` and `throttle` if the gateway asks for no wait. */
   unaskedMs?: number;
-  /** `ambiguous`: reaction for a request with one target. */
+  /** Reaction to `ambiguous` if the request has one recipient. */
   singleTarget?: 'dead_token' | 'fail';
 }
 
@@ -92,7 +106,7 @@ export const configError = (code: string, reason: string, hint: Hint): ResponseR
 /** Returns the rule of a code. */
 export type ResponseTable = (code: string | number) => ResponseRule;
 
-/** Builds a response table; codes that are not in it get `unknown`. */
+/** Builds a response table. A code without a row gets the rule `unknown`. */
 export function responseTable(
   rows: readonly ResponseRule[],
   unknown: Omit<ResponseRule, 'code'> = unknownCode,
@@ -104,8 +118,8 @@ export function responseTable(
 const unknownCode: Omit<ResponseRule, 'code'> = { reason: 'unknown_code', reaction: 'fail' };
 
 /**
- * Returns the rule of a response with the gateway's own body and a code that no table has, by its
- * HTTP status. Never deletes a token.
+ * Returns the rule for an HTTP status. Used if the body comes from the gateway but its code is in
+ * no table. Never marks a token as dead.
  */
 export function ruleForStatus(status: number): ResponseRule {
   const code = `http_${status}`;
@@ -119,18 +133,18 @@ export function ruleForStatus(status: number): ResponseRule {
 }
 
 /**
- * Returns the rule of a response without the gateway's own body: the page of a proxy, a portal or a
- * firewall. Such a page says nothing about the message, the device or the credentials, so that only
- * this try fails.
+ * Returns the rule for a response that does not come from the gateway, such as the page of a proxy,
+ * a portal or a firewall. Such a page says nothing about the message, the device or the
+ * credentials. So only this attempt fails.
  */
 export function ruleForPage(status: number): ResponseRule {
   const code = `http_${status}`;
-  // An expired access token is the only cause of a 401 that another try may remove.
+  // An expired access token is the only cause of a 401 that a repeat may fix.
   const reaction = status === 401 ? 'try_new_token' : 'retry';
   return temporaryRule(status) ?? { code, reason: httpReason(status), reaction };
 }
 
-/** Returns the rule of a temporary status; undefined for any other. */
+/** Returns the rule of a temporary status; undefined for another status. */
 function temporaryRule(status: number): ResponseRule | undefined {
   if (!isTemporaryStatus(status)) return undefined;
   const code = `http_${status}`;
@@ -141,12 +155,12 @@ function temporaryRule(status: number): ResponseRule | undefined {
   };
 }
 
-/** Reactions that agree with a temporary status. */
+/** Reactions that wait. They are consistent with a temporary status. */
 export const waits: ReadonlySet<Reaction> = new Set<Reaction>(['retry', 'throttle', 'cap']);
 
 /**
- * Returns the rule of a response from the rule of its code. A temporary status decides, unless the
- * code says that the message waits; a status from 300 on is no success.
+ * Combines the rule of a code with the HTTP status. A temporary status wins, unless the code also
+ * says to wait. A status of 300 or above is never a success.
  */
 export function ruleForReply(status: number, rule: ResponseRule): ResponseRule {
   if (isTemporaryStatus(status)) return waits.has(rule.reaction) ? rule : ruleForPage(status);
@@ -160,7 +174,7 @@ const answered = ({ reason, code }: ResponseRule): Hint => ({
   params: { reason: reasonText(reason), code },
 });
 
-/** Returns the final result of a rule. `status`: the HTTP status. */
+/** Returns the final result of a rule. `status` is the HTTP status. */
 export function attemptResult(
   rule: ResponseRule,
   status: number,
@@ -208,7 +222,7 @@ const invalidToken = (
   ...(keepForMs === undefined ? {} : { keepForMs }),
 });
 
-/** Shows an unknown code on the record. */
+/** Adds the code to the stored reason if the code is unknown, so that the push record shows it. */
 function withCode({ reason, code }: ResponseRule): string {
   if (reason !== 'unknown_code') return reason;
   return reasonOf('unknown_code', { vendorCode: code.replace(/[^\w.-]/g, '').slice(0, 24) });
@@ -217,7 +231,7 @@ function withCode({ reason, code }: ResponseRule): string {
 type Retry = Extract<AttemptResult, { kind: 'retry' }>;
 type ProfileError = Extract<AttemptResult, { kind: 'profile_error' }>;
 
-/** Reports the same result for all recipients of a request. */
+/** Reports the same result for all recipients. */
 export function reportAll(
   { recipients, report }: Pick<SendRequest, 'recipients' | 'report'>,
   attempt: AttemptResult,
@@ -252,7 +266,7 @@ export const unrenderable = (rendering: {
   reason: rendering.error,
 });
 
-/** A quota of the gateway is used up. */
+/** Result if a quota of the gateway is used up. */
 export const capped = (status: number, reason: string): AttemptResult => ({
   kind: 'rejected',
   outcome: 'capped',
@@ -260,15 +274,21 @@ export const capped = (status: number, reason: string): AttemptResult => ({
   reason,
 });
 
-/** `wantedMs`: the shortest wait before another try, if there is one. */
-export const retry = (status: number, reason: string, wantedMs: number | null = null): Retry => ({
+/**
+ * Result of an attempt that is repeated later. `minWaitMs` is the shortest wait before the next
+ * attempt; null if there is none.
+ */
+export const retry = (status: number, reason: string, minWaitMs: number | null = null): Retry => ({
   kind: 'retry',
   status,
   reason,
-  afterMs: longerWait(wantedMs, null),
+  afterMs: longerWait(minWaitMs, null),
 });
 
-/** Not sent for a reason of this process, or of one connection among others. */
+/**
+ * Result of an attempt that is repeated without a wait: this process or one of several connections
+ * caused the failure.
+ */
 export const retryAtOnce = (status: number, reason: string): Retry => ({
   kind: 'retry',
   status,
@@ -276,12 +296,14 @@ export const retryAtOnce = (status: number, reason: string): Retry => ({
   afterMs: 0,
 });
 
-/** Not sent because the process stops or the push was stopped. */
+/** Result of a recipient that was not sent to because the process stops or the push was stopped. */
 export const stopping: AttemptResult = retryAtOnce(0, 'stopping');
 
-/** Returns the result of a request that was certainly not processed. */
-export const notProcessed = (reason: string, wantedMs: number | null = null): Retry =>
-  reason === 'aborted' || reason === 'closed' ? retryAtOnce(0, reason) : retry(0, reason, wantedMs);
+/** Returns the result of a request that the gateway certainly did not process. */
+export const notProcessed = (reason: string, minWaitMs: number | null = null): Retry =>
+  reason === 'aborted' || reason === 'closed'
+    ? retryAtOnce(0, reason)
+    : retry(0, reason, minWaitMs);
 
 export const profileError = (status: number, reason: string, hint: Hint): ProfileError => ({
   kind: 'profile_error',
@@ -291,8 +313,11 @@ export const profileError = (status: number, reason: string, hint: Hint): Profil
 });
 
 /**
- * Returns the result of a request without a response. An untrusted certificate is a configuration
- * error; a request that was certainly not processed is retried; a written one may have arrived.
+ * Returns the result of a request without a response.
+ *
+ * - An untrusted certificate or a private address is a configuration error.
+ * - A request that the gateway certainly did not process is retried.
+ * - A request that was written may have arrived; its result is `unknown`.
  */
 export function unanswered(
   { kind, reason, cause }: HttpFailure,
@@ -307,15 +332,13 @@ export function unanswered(
   return withCause(notProcessed(reason), cause);
 }
 
-/**
- * Hint about a profile whose URL leads to a private address (shared/http/outbound-addresses.ts).
- */
+/** Hint if a profile's URL leads to a private address (shared/http/outbound-addresses.ts). */
 export const refusedAddressHint = 'privateAddress' satisfies Hint;
 
 const untrustedHint = (cause: string | undefined): Hint =>
   cause === undefined ? 'untrusted' : { code: 'untrusted', params: { cause } };
 
-/** Adds the code of the failed connection, if known. */
+/** Adds the error code of the connection, if there is one. */
 export function withCause(
   attempt: Retry | ProfileError | Extract<AttemptResult, { kind: 'unknown' }>,
   cause: string | undefined,

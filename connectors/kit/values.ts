@@ -1,19 +1,20 @@
 /**
- * Types of the members that gateways take. A type converts plain forms
- * (protocol/push.md#plain-forms) and refuses what the gateway would refuse. Pure.
+ * Types of the members that gateways accept. A type converts short forms
+ * (protocol/push.md#plain-forms) and refuses values that the gateway would refuse. Pure.
  */
+
+import { flagIn, numberIn } from '../../shared/domain/client-values.ts';
 import {
   isJsonObject,
   type Json,
   type JsonObject,
   parseExactly,
 } from '../../shared/domain/json.ts';
-import { flagIn, numberIn } from '../../shared/domain/plain-values.ts';
 import { reasonAs } from '../../shared/domain/reasons.ts';
 
 /**
- * Merges two objects recursively; the second one wins, and its nulls remove members. Changes
- * neither.
+ * Merges two objects recursively without changing them. The second object wins, and its nulls
+ * remove members.
  */
 export function deepMerge(base: JsonObject, over: JsonObject): JsonObject {
   const merged = new Map<string, Json>(Object.entries(base));
@@ -29,7 +30,7 @@ export function deepMerge(base: JsonObject, over: JsonObject): JsonObject {
   return Object.fromEntries(merged);
 }
 
-/** Returns the JSON object in a text; undefined when the text is something else. */
+/** Parses a JSON object. Returns undefined for other texts. */
 export function parseObject(text: string): JsonObject | undefined {
   try {
     const value = parseExactly(text);
@@ -40,11 +41,11 @@ export function parseObject(text: string): JsonObject | undefined {
 }
 
 export interface ValueType {
-  /** Expected value in words, as they follow "must be". */
+  /** Expected value, in words that follow "must be". */
   readonly expected: string;
-  /** Returns the value in the form that the gateway takes; undefined for any other value. */
+  /** Returns the value in the form that the gateway accepts; undefined if the value is invalid. */
   read(value: Json): Json | undefined;
-  /** Type of the values of an object with any names; such an error names the value. */
+  /** Type of the values, for an object with arbitrary names. */
   readonly values?: ValueType;
 }
 
@@ -63,7 +64,7 @@ export const bit = typeOf('0 or 1', (value) => {
   return read === undefined ? undefined : Number(read);
 });
 
-/** A whole number. `unit`: words behind the range, such as "seconds". */
+/** A whole number. `unit` is appended to the range in errors, such as "seconds". */
 export function int(from: number, to: number, unit = ''): ValueType {
   const range = to === Number.MAX_SAFE_INTEGER ? `of at least ${from}` : `from ${from} to ${to}`;
   return typeOf(`a whole number ${range}${unit && ` (${unit})`}`, (value) => {
@@ -74,7 +75,7 @@ export function int(from: number, to: number, unit = ''): ValueType {
   });
 }
 
-/** A number, by default any. */
+/** A number. Without arguments, any number. */
 export function number(from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY): ValueType {
   const range = Number.isFinite(from) ? ` from ${from} to ${to}` : '';
   return typeOf(`a number${range}`, (value) => {
@@ -85,11 +86,11 @@ export function number(from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INF
   });
 }
 
-/** One of several numbers, also as text. */
+/** One of several numbers. A string with the number is also accepted. */
 export const oneNumber = (...numbers: number[]): ValueType =>
   typeOf(wordsOf(numbers), (value) => numbers.find((one) => one === numberIn(value)));
 
-/** One of several words, exactly. */
+/** One of several words in exactly this spelling. */
 export const oneWord = (...words: string[]): ValueType =>
   typeOf(
     wordsOf(words),
@@ -97,7 +98,8 @@ export const oneWord = (...words: string[]): ValueType =>
   );
 
 /**
- * One of several names in upper case, written in any case, and with or without their common prefix.
+ * One of several upper-case names. The value may be in any case, and with or without the common
+ * prefix.
  */
 export function oneName(names: readonly string[], prefix = ''): ValueType {
   const known = new Map(
@@ -117,7 +119,7 @@ function wordsOf(values: readonly (string | number)[]): string {
   return others.length === 0 ? `${last}` : `${others.reverse().join(', ')} or ${last}`;
 }
 
-/** A text with a length in characters. */
+/** A string with a minimum and maximum length in characters. */
 export function text(from = 0, to = Number.POSITIVE_INFINITY): ValueType {
   const range = Number.isFinite(to)
     ? from > 0
@@ -134,20 +136,20 @@ export function text(from = 0, to = Number.POSITIVE_INFINITY): ValueType {
   );
 }
 
-/** A text that is not blank. */
-export const filled = (most: number): ValueType =>
+/** A string that is not blank. */
+export const filled = (max: number): ValueType =>
   typeOf(
-    `a string of 1 to ${most} characters`,
-    accepted((value) => typeof value === 'string' && value.trim() !== '' && charsOf(value) <= most),
+    `a string of 1 to ${max} characters`,
+    accepted((value) => typeof value === 'string' && value.trim() !== '' && charsOf(value) <= max),
   );
 
-export const bytes = (most: number): ValueType =>
+export const bytes = (max: number): ValueType =>
   typeOf(
-    `a string of at most ${most} bytes`,
-    accepted((value) => typeof value === 'string' && Buffer.byteLength(value) <= most),
+    `a string of at most ${max} bytes`,
+    accepted((value) => typeof value === 'string' && Buffer.byteLength(value) <= max),
   );
 
-/** A text of a form, which `expected` describes. */
+/** A string that matches a pattern. `expected` describes the pattern. */
 export const like = (form: RegExp, expected: string): ValueType =>
   typeOf(
     expected,
@@ -156,9 +158,9 @@ export const like = (form: RegExp, expected: string): ValueType =>
 
 export const httpsUrl = like(/^https:\/\/\S+$/, 'an https:// URL');
 
-export const list = (of: ValueType, expected: string, most = Number.POSITIVE_INFINITY): ValueType =>
+export const list = (of: ValueType, expected: string, max = Number.POSITIVE_INFINITY): ValueType =>
   typeOf(expected, (value) => {
-    if (!Array.isArray(value) || value.length > most) return undefined;
+    if (!Array.isArray(value) || value.length > max) return undefined;
     const items = value.map((item) => of.read(item));
     return items.every((item) => item !== undefined) ? items : undefined;
   });
@@ -167,35 +169,38 @@ export const texts = list(text(), 'a list of strings');
 
 export const object = typeOf('an object', accepted(isJsonObject));
 
-/** An object with any names and values of one type. */
+/** An object with arbitrary names, and values of one type. */
 export const mapOf = (values: ValueType): ValueType => ({ ...object, values });
 
-/** A text that may be written as a number or a boolean, as in HTTP headers. */
+/** A string that may also be written as a number or boolean, as in HTTP headers. */
 export const written = typeOf('a string', (value) =>
   typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean'
     ? String(value)
     : text().read(value),
 );
 
-/** An object, also as JSON text, where the gateway takes an object. */
+/** An object, or the same as JSON text, if the gateway accepts an object. */
 export const jsonObject = typeOf('an object', (value) => objectIn(value));
 
-/** An object, also as JSON text, where the gateway takes JSON text. */
-export const jsonText = (most: number): ValueType =>
-  typeOf(`a JSON object of at most ${most} characters`, (value) => {
+/** An object, or the same as JSON text, if the gateway accepts JSON text. */
+export const jsonText = (max: number): ValueType =>
+  typeOf(`a JSON object of at most ${max} characters`, (value) => {
     const written =
       typeof value === 'string' && objectIn(value)
         ? value
         : isJsonObject(value)
           ? JSON.stringify(value)
           : '';
-    return written !== '' && charsOf(written) <= most ? written : undefined;
+    return written !== '' && charsOf(written) <= max ? written : undefined;
   });
 
 const objectIn = (value: Json): JsonObject | undefined =>
   typeof value === 'string' ? parseObject(value) : isJsonObject(value) ? value : undefined;
 
-/** Seconds with an `s`, also as a number of seconds. `isWhole`: without a fraction. */
+/**
+ * A duration in seconds such as `"60s"`. A number of seconds is also accepted. `isWhole` forbids
+ * fractions.
+ */
 export const duration = (from: number, to: number, isWhole = false): ValueType =>
   typeOf(`seconds from ${from} to ${to}, such as "${Math.min(60, to)}s"`, (value) => {
     const [, digits] =
@@ -208,7 +213,7 @@ export const duration = (from: number, to: number, isWhole = false): ValueType =
 
 export const any = typeOf('any value', (value) => value);
 
-/** A type with a further rule on the value as it was read. */
+/** A type with an additional check of the converted value. */
 export const refined = (
   base: ValueType,
   isRight: (value: Json) => boolean,
@@ -219,18 +224,18 @@ export const refined = (
     return read !== undefined && isRight(read) ? read : undefined;
   });
 
-/** Counts characters as gateways do: Unicode code points (protocol/gateways.md#text-lengths). */
+/** Counts characters like the gateways: Unicode code points (protocol/gateways.md#text-lengths). */
 export const charsOf = (text: string): number => {
   let chars = 0;
   for (const _ of text) chars += 1;
   return chars;
 };
 
-/** Returns the reason of a wrong member of a push. `rule`: what it must be or have. */
+/** Returns the reason for a wrong member. `rule` says what the member must be or have. */
 export const unfitMember = (member: string, rule: string): string =>
   reasonAs(`${member} ${rule}`, 'memberUnfit', { member });
 
-/** Returns the reason of a text that is too long for a gateway. */
+/** Returns the reason for a text that is too long for a gateway. */
 export const tooLong = (member: string, mostChars: number, connector: string): string =>
   reasonAs(`${member} must have at most ${mostChars} characters for ${connector}`, 'tooLong', {
     member,
@@ -238,6 +243,7 @@ export const tooLong = (member: string, mostChars: number, connector: string): s
   });
 
 /**
- * Returns the reason of content that breaks a rule on several members, or on none that has a path.
+ * Returns the reason for content that breaks a rule about several members, or about no single
+ * member.
  */
 export const contentRefused = (text: string): string => reasonAs(text, 'contentRefused');

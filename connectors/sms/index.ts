@@ -1,17 +1,19 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
+import { basicAuthorization } from '../../shared/domain/addresses.ts';
 import { reason } from '../../shared/domain/reasons.ts';
-import { basicAuthorization } from '../../shared/domain/urls.ts';
 import { createHttpClient, defaultHttpTiming, type HttpTiming } from '../../shared/http/client.ts';
 import { type HttpResult, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { Provider, ProviderResult, SmsMessage } from '../provider.ts';
 
 /** Options of the SMS webhook. */
 export interface SmsWebhookOptions {
-  /** URL that receives messages. Its user and password become basic authentication. */
+  /**
+   * URL that receives the messages. User and password in the URL are sent as basic authentication.
+   */
   url: string;
   /**
-   * Signing keys, the newest first. Each makes one signature, so that a key can be replaced without
+   * Signing keys, newest first. Each key makes a signature, so that a key can be replaced without
    * downtime.
    */
   keys: string[];
@@ -19,19 +21,19 @@ export interface SmsWebhookOptions {
   timing?: HttpTiming;
 }
 
-/** Concurrent connections; further messages wait in the queue. */
+/** Concurrent connections. Further messages wait in the client's queue. */
 const maxConnections = 8;
 
 /**
- * Opens the provider that sends SMS and voice calls through a webhook (README.md has the wire
- * form).
+ * Opens the provider that sends SMS and voice calls through a webhook. README.md describes the
+ * webhook's requests.
  */
 export function openSmsWebhook(options: SmsWebhookOptions): Provider<SmsMessage> {
   const { url, keys, clock, timing = defaultHttpTiming } = options;
   const { origin, path, authorization } = readWebhookUrl(url);
   const client = createHttpClient({
     baseUrl: origin,
-    isOwnAddress: true,
+    isTrustedUrl: true,
     connections: maxConnections,
     timing,
     clock,
@@ -74,7 +76,9 @@ function bodyOf(message: SmsMessage): string {
   });
 }
 
-/** Returns the headers of a request. The signatures cover id, timestamp and body. */
+/**
+ * Returns the headers with the signatures of a request. A signature covers id, timestamp and body.
+ */
 export function signatureHeaders(
   keys: string[],
   { id, body, epochMs }: { id: string; body: string; epochMs: number },
@@ -89,12 +93,12 @@ export function signatureHeaders(
   };
 }
 
-/** Returns the result of a response. Ignores the body. */
+/** Returns the result of a response. The body is ignored. */
 export function readReply(reply: HttpResult): ProviderResult {
   if (reply.kind !== 'response') return { kind: 'retry', reason: reply.reason, afterMs: null };
   const { status, retryAfterMs } = reply;
   if (status >= 200 && status < 300) return { kind: 'sent' };
-  // The webhook already has a message with this id.
+  // The webhook already has the message with this id.
   if (status === 409) return { kind: 'sent' };
   const why = reason('smsStatus', { status });
   if (isTemporaryStatus(status)) return { kind: 'retry', reason: why, afterMs: retryAfterMs };

@@ -92,7 +92,7 @@ class GatewayFailures {
         reason: shortenReason(trouble, maxReasonChars),
         at: new Date(this.#options.clock.now()),
       };
-    else if (health.asked > 0) entry.failure = null;
+    else if (health.requests > 0) entry.failure = null;
     this.#sync(queue, entry);
   }
 
@@ -332,7 +332,7 @@ export class Breakers {
         if (health) this.#failures.record(queue, health);
         await permit.release(health?.health);
         this.#inFlight.untrack(batch);
-        if (health && health.health.asked > health.health.failed) queue.markHealthy();
+        if (health && health.health.requests > health.health.failed) queue.markHealthy();
         queue.untrack();
         // A try while the gateway is down costs nothing: an outage of an hour would use up all
         // tries.

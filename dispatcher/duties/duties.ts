@@ -206,8 +206,8 @@ export async function runDuty(
   const { clock, log, metrics } = deps;
   const labels = { duty: duty.name };
   // Starts the series at 0, so that a background job that never succeeds is visible.
-  metrics.dutyLastSuccess.set(labels, clock.now() / 1000);
-  metrics.dutyFailures.inc(labels, 0);
+  metrics.backgroundJobLastSuccess.set(labels, clock.now() / 1000);
+  metrics.backgroundJobFailures.inc(labels, 0);
   let failures = 0;
   let warnedAtMs = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
@@ -215,15 +215,15 @@ export async function runDuty(
       let rows = rowsAtOnce;
       while (!signal.aborted && rows >= rowsAtOnce) {
         rows = await duty.runOnce(deps);
-        metrics.dutyRows.inc(labels, rows);
+        metrics.backgroundJobRows.inc(labels, rows);
       }
-      metrics.dutyLastSuccess.set(labels, clock.now() / 1000);
+      metrics.backgroundJobLastSuccess.set(labels, clock.now() / 1000);
       if (failures > 0) log.info({ duty: duty.name, failures }, 'a background duty works again');
       failures = 0;
       warnedAtMs = Number.NEGATIVE_INFINITY;
     } catch (error) {
       failures += 1;
-      metrics.dutyFailures.inc(labels);
+      metrics.backgroundJobFailures.inc(labels);
       if (clock.monotonicMs() - warnedAtMs >= warnEveryMs) {
         log.warn({ err: error, duty: duty.name, failures }, 'a background duty failed');
         warnedAtMs = clock.monotonicMs();

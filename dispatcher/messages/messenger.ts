@@ -34,10 +34,10 @@ const maxConcurrent = 16;
 const graceMs = 3000;
 
 /**
- * Waits between the tries of one message. `longestAskedMs` limits a wait that the provider
+ * Waits between the tries of one message. `longestRequestedMs` limits a wait that the provider
  * requests.
  */
-const waits = { firstMs: 1000, longestMs: 10 * minuteMs, longestAskedMs: hourMs };
+const waits = { firstMs: 1000, longestMs: 10 * minuteMs, longestRequestedMs: hourMs };
 
 /** Dependencies of the messenger. */
 export interface MessengerDeps {

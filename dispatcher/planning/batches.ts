@@ -1,7 +1,7 @@
 import { connectors } from '../../connectors/registry.ts';
 import type { Route, Router } from '../../connectors/routing.ts';
 import { parseRoutingKey } from '../../shared/db/tables/audience.ts';
-import type { DeviceTraits } from '../../shared/domain/installations/installation.ts';
+import type { RoutingKey } from '../../shared/domain/installations/installation.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { isToAll } from '../../shared/query/targets/targets.ts';
 import {
@@ -49,7 +49,7 @@ type BatchRoute = Route & BatchGroup;
 
 /** Returns the route of the devices that share a routing key. `read` parses the key. */
 interface Routes {
-  routeOf(routingKey: string, read: (routingKey: string) => DeviceTraits): BatchRoute;
+  routeOf(routingKey: string, read: (routingKey: string) => RoutingKey): BatchRoute;
 }
 
 /**
@@ -73,7 +73,7 @@ class GroupedRoutes implements Routes {
     this.#rules = rules;
   }
 
-  routeOf(routingKey: string, read: (routingKey: string) => DeviceTraits): BatchRoute {
+  routeOf(routingKey: string, read: (routingKey: string) => RoutingKey): BatchRoute {
     const known = this.#byRoutingKey.get(routingKey);
     if (known) return known;
     const groups = this.#rules.map((rule) => rule.group?.(routingKey));

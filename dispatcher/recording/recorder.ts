@@ -333,7 +333,7 @@ function withoutPlaces(result: DeliverResult, stored: Batch, places: Set<number>
     list.filter((_, i) => !places.has(indexes[i] ?? -1));
   return {
     ...result,
-    states: result.states.withPlacesOf(stored.states, places),
+    states: result.states.withStatesOf(stored.states, places),
     retriedCount: stored.retried.length,
     failures: result.failures.filter(({ installation }) => !installations.has(installation)),
     retries: result.retries
@@ -350,9 +350,9 @@ function withoutPlaces(result: DeliverResult, stored: Batch, places: Set<number>
 
 /**
  * Waits between the tries of one recipient. The twelve tries take at least three minutes.
- * `longestAskedMs` limits a wait that the gateway requests.
+ * `longestRequestedMs` limits a wait that the gateway requests.
  */
-const waits = { firstMs: 1000, longestMs: 60_000, longestAskedMs: dayMs };
+const waits = { firstMs: 1000, longestMs: 60_000, longestRequestedMs: dayMs };
 
 /** Maximum tries of one recipient that reach the gateway. */
 const maxTries = 12;

@@ -2,7 +2,7 @@ import type { Worker } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { sleep } from '../../shared/clock.ts';
 import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
-import { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import { RecipientStates } from '../../shared/domain/outcome.ts';
 import {
   type Metrics,
   type MetricValues,

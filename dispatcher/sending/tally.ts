@@ -10,9 +10,8 @@ import type { Batch } from '../../shared/db/tables/batches.ts';
 import type { RecipientFailure } from '../../shared/db/tables/push-failures.ts';
 import type { GatewayMessage } from '../../shared/db/tables/receipts.ts';
 import type { UnknownOutcome } from '../../shared/domain/apps/app.ts';
-import type { Outcome } from '../../shared/domain/outcome.ts';
+import type { Outcome, RecipientStates } from '../../shared/domain/outcome.ts';
 import { withCause, withHint } from '../../shared/domain/reasons.ts';
-import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DeliverResult, RetryGroup, Why } from './task.ts';
 
 /** Maximum repeats after requests without an answer, if the device would show the message twice. */
@@ -44,7 +43,7 @@ export class Tally {
   readonly failures: RecipientFailure[] = [];
   /** Number of recipients by the form of their token; null if the connector has only one form. */
   sentBy: Record<string, number> | null = null;
-  readonly health: HealthSample = { asked: 0, failed: 0 };
+  readonly health: HealthSample = { requests: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
   /** Reason of the last request without an answer; null if the gateway answered every request. */
   trouble: string | null = null;
@@ -184,7 +183,7 @@ export class Tally {
 
   #measure(attempt: AttemptResult): void {
     const hasFailed = isFailure(attempt);
-    if (hasFailed !== null) this.health.asked += 1;
+    if (hasFailed !== null) this.health.requests += 1;
     if (hasFailed) this.health.failed += 1;
     if (hasFailed !== false) this.trouble = failureCause(attempt) ?? this.trouble;
   }

@@ -9,7 +9,7 @@ import { Database, type Handle } from '../../shared/db/pool.ts';
 import { checkpointBatch } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
 import { loadBatches, type RecentProfile } from '../../shared/db/tables/recipients.ts';
-import { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import { RecipientStates } from '../../shared/domain/outcome.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
 import { secureContextTrusting } from '../../shared/http/trust.ts';
 import { createThreadMetrics } from '../../shared/metrics.ts';

@@ -1,6 +1,6 @@
 import type { BreakerTiming } from '../../shared/breaker.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { Config } from '../../shared/config/config.ts';
+import { type Config, packageVersion } from '../../shared/config/config.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database } from '../../shared/db/pool.ts';
@@ -8,7 +8,6 @@ import { onePlanSettings } from '../../shared/db/sharding.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import { packageVersion } from '../../shared/process/version.ts';
 import { ParkedJobs } from '../../shared/queue/consumer.ts';
 import { startWaitingForGateway } from '../../shared/queue/push-jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';

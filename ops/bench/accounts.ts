@@ -9,7 +9,7 @@ const defaultSeconds = 10;
 const defaultClients = 16;
 const users = 50;
 const password = 'the password of a benchmark';
-/** Devices of the concurrent pushes, one push after the other. */
+/** Number of devices that each push is sent to. */
 const devices = 20_000;
 /** Pause between two cheap calls. */
 const pauseMs = 10;
@@ -18,7 +18,7 @@ const anything = z.unknown();
 
 /** Measurements of one round. */
 interface Round {
-  /** The last push may end later than the last login. */
+  /** Duration of the round. The last push may end after the last login. */
   seconds: number;
   loginSeconds: number;
   loginsMs: number[];
@@ -29,8 +29,8 @@ interface Round {
 
 /**
  * Measures logins with a password by `args[1]` clients (16) without pause for `args[0]` seconds
- * (10), and the duration of a cheap call (`GET /1.1/date`) in three rounds: on an idle service,
- * during logins, and during logins and pushes.
+ * (10). Also measures the duration of a cheap call (`GET /1.1/date`) in three rounds: on an idle
+ * service, during logins, and during logins and pushes.
  */
 export function benchAccounts(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -125,7 +125,7 @@ async function logIn(bench: Bench, app: BenchApp, n: number): Promise<void> {
   );
 }
 
-/** Repeats a call. Returns the milliseconds that each call took. */
+/** Repeats a call until `isOver` returns true. Returns the milliseconds that each call took. */
 async function repeat(
   isOver: () => boolean,
   restMs: number,
@@ -141,7 +141,10 @@ async function repeat(
   return tookMs;
 }
 
-/** Sends pushes to all devices, one after the other. Returns the number of sent recipients. */
+/**
+ * Sends pushes to all devices, one after the other, until `isOver` returns true. Returns the number
+ * of sent recipients.
+ */
 async function pushUntil(bench: Bench, app: BenchApp, isOver: () => boolean): Promise<number> {
   let sent = 0;
   while (!isOver()) sent += (await pushAndWait(bench, app, {})).successes;

@@ -37,7 +37,7 @@ const cities = [
   'Lhasa',
   'Wuhan',
 ];
-/** Condition for half of a tenth of the devices. */
+/** Condition that matches half of a tenth of the devices. */
 const where = { city: 'Chengdu', level: { $lt: 50 } };
 const isMeant = (i: number): boolean => i % cities.length === 1 && levelOf(i) < 50;
 const levelOf = (i: number): number => Math.floor(i / cities.length) % 100;
@@ -52,9 +52,9 @@ const importReply = z.object({
 });
 
 /**
- * Imports `args[0]` installations (a million by default) from an export file by the command line,
- * imports them a second time, and sends a push to a `where` over them, while the service runs on a
- * durable database.
+ * Imports `args[0]` installations (1,000,000) from an export file with the command line, then
+ * imports them again. Then sends a push with a `where` over these installations. The service runs
+ * on a durable database meanwhile.
  */
 export async function benchImport(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -126,7 +126,7 @@ async function run(bench: Bench, { path, rows, log }: Job): Promise<Figure[]> {
   ];
 }
 
-/** Returns the index that the plan uses for the condition. */
+/** Returns the names of the indexes that the query plan uses for the condition. */
 function indexIn(plan: string[]): string {
   const names = plan.flatMap((step) => /using (\S+)/.exec(step)?.[1] ?? []);
   return names.length > 0 ? names.join(' and ') : 'reading all of them';
@@ -143,7 +143,7 @@ async function runImport({ db }: Bench, app: BenchApp, path: string) {
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   );
-  // The last values are the totals, because both only grow.
+  // Each sample replaces the previous sample, because both values only grow.
   let use = { cpuSeconds: 0, peakMegabytes: 0 };
   const watch = setInterval(async () => {
     const now = await processUse(child.pid);
@@ -162,7 +162,7 @@ async function runImport({ db }: Bench, app: BenchApp, path: string) {
 
 /**
  * Writes the export. Device number i has `i` in the last eight digits of its token
- * (gateway/arrivals.ts).
+ * (gateway/gateway.ts).
  */
 async function writeExport(path: string, rows: number, topic: string): Promise<void> {
   const file = createWriteStream(path);

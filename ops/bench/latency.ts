@@ -6,17 +6,17 @@ import { type BenchApp, createApp, push, pushAndWait, untilDone } from './harnes
 
 const defaultSamples = 100;
 const busyDevices = 200_000;
-/** Devices of a push whose first request is timed. */
+/** Number of devices of the pushes whose first request is measured. */
 const largeDevices = 20_000;
 const largeSamples = 10;
-/** Pause between two single pushes: the next finds the service idle again. */
+/** Pause between two single pushes, so that the service is idle again at the next push. */
 const pauseMs = 30;
 
 /**
- * Time from accepting a push to one device (its `createdAt`, a little before the answer) to its
- * first send: the first push of fresh processes, and `args[0]` further ones (100) on an idle
- * service (protocol/delivery.md#promise-8). Then the time from the answer for a push to 20,000
- * devices to its first request at the gateway.
+ * Measures the time from the acceptance of a push to one device (its `createdAt`, shortly before
+ * the reply) until its first send (protocol/delivery.md#promise-8). Measures the first push of
+ * fresh processes, then `args[0]` further pushes (100) on an idle service. Then measures the time
+ * from the reply to a push to 20,000 devices until its first request at the gateway.
  */
 export function benchLatency(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -51,8 +51,8 @@ export function benchLatency(args: string[], log: (line: string) => void): Promi
 }
 
 /**
- * Returns the milliseconds from the answer to a push until its first request at the gateway, after
- * the push is done.
+ * Sends a push and waits until it is done. Returns the milliseconds from the reply until the first
+ * request at the gateway.
  */
 async function firstRequest(bench: Bench, app: BenchApp): Promise<number> {
   await bench.gateway.forget();
@@ -62,7 +62,10 @@ async function firstRequest(bench: Bench, app: BenchApp): Promise<number> {
   return (await bench.gateway.observe()).firstMs - answeredAtMs;
 }
 
-/** The same while a push of another app to `args[0]` devices (200,000) is being sent. */
+/**
+ * Measures the time to the first send of single pushes while a push of another app to `args[0]`
+ * devices (200,000) is being sent.
+ */
 export function benchFairness(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
   const [devices = busyDevices] = numbers;
@@ -94,8 +97,8 @@ export async function singleApp(bench: Bench): Promise<BenchApp> {
 }
 
 /**
- * Which pushes are sampled: their body, the pause after each (30 ms), and when there are enough
- * before `count`.
+ * Options of the sampled pushes: their body, the pause after each push (30 ms), and a function that
+ * ends the sampling before `count` pushes.
  */
 interface Sampled {
   body?: object;
@@ -104,8 +107,8 @@ interface Sampled {
 }
 
 /**
- * Sends `count` pushes; returns the milliseconds from each answer to its first send, from the
- * records themselves.
+ * Sends `count` pushes. Returns the milliseconds from the acceptance of each push until its first
+ * send, from the records.
  */
 export async function sample(
   bench: Bench,

@@ -12,9 +12,9 @@ import { benchFairness, benchLatency } from './latency.ts';
 import { benchNeighbour } from './neighbour/bench.ts';
 import { benchBacklog, benchSchedule } from './pipeline/backlog.ts';
 import { benchFlat } from './pipeline/flat.ts';
+import { benchTracing } from './pipeline/measure.ts';
 import { benchPipeline } from './pipeline/pipeline.ts';
 import { benchRivals } from './pipeline/rivals/rivals.ts';
-import { benchTracing } from './pipeline/tracing.ts';
 import { benchMemory } from './size/memory.ts';
 import { benchSizing, benchTables } from './size/sizing.ts';
 
@@ -180,7 +180,10 @@ const benchmarks = new Map<string, Benchmark>([
 /** Names of the benchmarks. */
 export const benchmarkNames: readonly string[] = [...benchmarks.keys()];
 
-/** Runs a benchmark by name, or lists them. `--json` among `args` prints one document. */
+/**
+ * Runs a benchmark by name. Lists the benchmarks if `name` is undefined. With `--json` among
+ * `args`, prints one JSON document.
+ */
 export async function bench(name: string | undefined, args: string[]): Promise<void> {
   const isJson = args.includes('--json');
   const benchmark = name === undefined ? undefined : benchmarks.get(name);
@@ -204,7 +207,10 @@ export async function bench(name: string | undefined, args: string[]): Promise<v
   );
 }
 
-/** Shows goals and earlier values only where a figure has one. */
+/**
+ * Returns figures as a table. The columns for goals and earlier values appear only if a figure has
+ * such a value.
+ */
 function show(figures: Figure[]): string {
   const isCompared = figures.some(({ goal, before }) => goal !== undefined || before !== undefined);
   return table(

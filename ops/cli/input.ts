@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { buffer } from 'node:stream/consumers';
 import type { z } from 'zod';
-import { areDistinct, broughtAppId, broughtKeys } from '../../shared/domain/apps/app.ts';
+import { areDistinct, importedAppId, importedKeys } from '../../shared/domain/apps/app.ts';
 import { operatorMessage, Refusal } from '../../shared/domain/errors/errors.ts';
 import { issueText } from '../../shared/domain/errors/issue-text.ts';
 import { isJsonObject, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
@@ -94,11 +94,11 @@ export async function confirm(question: string): Promise<void> {
 }
 
 /** Existing keys of an app; the service generates the missing ones. */
-export type ProvidedKeys = z.infer<typeof broughtKeys>;
+export type ProvidedKeys = z.infer<typeof importedKeys>;
 
 /** Checks the existing id of an app. Throws `UsageError`. */
 export function parseAppId(value: string): string {
-  const checked = broughtAppId.safeParse(value);
+  const checked = importedAppId.safeParse(value);
   if (!checked.success)
     throw new UsageError(`--app-id ${recognised(checked.error.issues[0]?.message ?? '')}`);
   return checked.data;
@@ -112,7 +112,7 @@ export function parseAppId(value: string): string {
 export async function readProvidedKeys(path: string | undefined): Promise<ProvidedKeys> {
   if (path === undefined) return {};
   const from = inputName(path);
-  const read = broughtKeys.safeParse(toDictionary((await readInput(path)).toString(), from), {
+  const read = importedKeys.safeParse(toDictionary((await readInput(path)).toString(), from), {
     error: issueText,
   });
   if (!read.success) {

@@ -2,7 +2,7 @@ import type { Environment } from '../../shared/config/config.ts';
 import { writeMeaning } from '../../shared/domain/admin/reasons/meaning.ts';
 import { chineseBrandOf, displayName, isConnectorId } from '../../shared/domain/labels.ts';
 import type { Language } from '../../shared/domain/texts/catalogue.ts';
-import { writeShown } from '../../shared/domain/texts/texts.ts';
+import { writeReplyText } from '../../shared/domain/texts/texts.ts';
 import chinese from './zh.json' with { type: 'json' };
 
 /**
@@ -44,10 +44,10 @@ interface CodedText {
 
 /** Returns a sentence of a dry run in the language of the command. */
 export const sentenceIn = (sentence: CodedText): string =>
-  writeShown('forecasts', sentence, chosen);
+  writeReplyText('forecasts', sentence, chosen);
 
 /** Returns a warning of a dry run in the language of the command. */
-export const warningIn = (warning: CodedText): string => writeShown('details', warning, chosen);
+export const warningIn = (warning: CodedText): string => writeReplyText('details', warning, chosen);
 
 /** Returns a reason of a reply; in Chinese its meaning, with the reason itself to search for. */
 export function reasonIn(reason: string, meaning: CodedText | null | undefined): string {

@@ -1,7 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
-import { currentEnvironment } from '../../shared/config/config.ts';
+import { currentEnvironment, packageVersion } from '../../shared/config/config.ts';
 import type { Language } from '../../shared/domain/texts/catalogue.ts';
-import { packageVersion } from '../../shared/process/version.ts';
 import { WrongPathPart } from '../client/client.ts';
 import { breakerCommands, freezeCommands } from './commands/control/freezes.ts';
 import { controlCommands } from './commands/control/pushes.ts';

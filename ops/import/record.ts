@@ -1,4 +1,5 @@
 import { isAscii, isUtf8 } from 'node:buffer';
+import { canonicalTime, timeOfDate } from '../../shared/domain/client-values.ts';
 import { operatorMessage, Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isPublicId } from '../../shared/domain/installations/identity.ts';
 import {
@@ -10,7 +11,6 @@ import {
 import { type Acl, readAcl } from '../../shared/domain/objects/acl.ts';
 import type { Members } from '../../shared/domain/objects/operations.ts';
 import { canonicalValue, isMemberName } from '../../shared/domain/objects/typed-values.ts';
-import { canonicalTime, timeOfDate } from '../../shared/domain/times.ts';
 import { language, say } from '../cli/language.ts';
 
 const byteOrderMark = 0xfeff;

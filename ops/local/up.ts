@@ -38,7 +38,7 @@ interface StartOptions {
   metricsHost: string;
   databaseUrl: string | undefined;
   functionsDir: string | undefined;
-  askedPublicUrl: string | undefined;
+  publicUrlAsSet: string | undefined;
   /** Ports from the environment. */
   asked: { port: number | undefined; metricsPort: number | undefined };
   adminToken: string;
@@ -113,7 +113,7 @@ async function readStartOptions(): Promise<StartOptions> {
   const dataDir = resolve(local.dataDir);
   const { adminToken, secret, made } = await ensureSecrets(dataDir, local);
   if (made.includes('secret')) await refuseNewSecretForOldData(dataDir);
-  const { host, metricsHost, databaseUrl, functionsDir, askedPublicUrl, port, metricsPort } = local;
+  const { host, metricsHost, databaseUrl, functionsDir, publicUrlAsSet, port, metricsPort } = local;
   if (functionsDir !== undefined) await refuseSecretsInside(functionsDir, dataDir);
   const asked = { port, metricsPort };
   const options = {
@@ -122,7 +122,7 @@ async function readStartOptions(): Promise<StartOptions> {
     metricsHost,
     databaseUrl,
     functionsDir,
-    askedPublicUrl,
+    publicUrlAsSet,
     asked,
     adminToken,
     secret,
@@ -178,7 +178,7 @@ async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
 }
 
 async function chooseBinding(options: StartOptions): Promise<Binding> {
-  const { host, metricsHost, asked, askedPublicUrl } = options;
+  const { host, metricsHost, asked, publicUrlAsSet } = options;
   const port = await choosePort({ asked: asked.port, usual: usualPort, host, variable: 'PORT' });
   const metricsPort = await choosePort({
     asked: asked.metricsPort,
@@ -186,7 +186,7 @@ async function chooseBinding(options: StartOptions): Promise<Binding> {
     host: metricsHost,
     variable: 'METRICS_PORT',
   });
-  return { ...options, port, metricsPort, publicUrl: askedPublicUrl ?? `http://127.0.0.1:${port}` };
+  return { ...options, port, metricsPort, publicUrl: publicUrlAsSet ?? `http://127.0.0.1:${port}` };
 }
 
 /**

@@ -1,4 +1,4 @@
-import { isPublicAddress } from '../../shared/domain/admin/service-addresses.ts';
+import { isPublicAddress } from '../../shared/domain/addresses.ts';
 import { type ConnectorId, displayName, labelsOf } from '../../shared/domain/labels.ts';
 import { gatewayName, say } from '../cli/language.ts';
 import type { GatewayNeed } from '../import/needs.ts';

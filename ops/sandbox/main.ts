@@ -1,6 +1,6 @@
 /**
- * Process of the sandbox of `npm start` and of benchmarks: gateways on loopback and simulated
- * devices. Only a supervisor starts it; the data directory holds its state, the keys that the
+ * Process of the sandbox for `npm start` and benchmarks: gateways on loopback, and simulated
+ * devices. Only a supervisor starts it. Its state in the data directory contains the keys that the
  * gateways accept.
  */
 import { join } from 'node:path';
@@ -10,8 +10,7 @@ import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/pro
 import { createLogger } from '../../shared/process/logging.ts';
 import { returnMemoryWhenIdle } from '../../shared/process/memory.ts';
 import { startPage } from './all/page.ts';
-import { keepSandboxSecrets } from './all/secrets.ts';
-import { startGateways } from './all/start.ts';
+import { keepSandboxSecrets, startGateways } from './all/start.ts';
 import { connectDevices, type SimulatedDevices } from './devices/devices.ts';
 
 process.title = 'carillon sandbox';
@@ -19,7 +18,7 @@ process.title = 'carillon sandbox';
 const environment = z.object({
   CARILLON_DATA_DIR: z.string(),
   LOG_LEVEL: z.string().default('info'),
-  /** `none` for benchmarks alone. */
+  /** `none` is only used by benchmarks. */
   SANDBOX_CHECKS: z.enum(['all', 'none']).default('all'),
 });
 

@@ -1,21 +1,23 @@
-/** Command `npx carillon sandbox`: runs the gateways only, for a service that runs elsewhere. */
+/**
+ * Options of `npx carillon sandbox`, which runs only the gateways, for a service that runs
+ * elsewhere.
+ */
 import { ClosingStack, closeOnSignals } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { CommandFailure, type Report } from '../cli/report.ts';
 import { table } from '../cli/table.ts';
 import { type SandboxPage, startPage } from './all/page.ts';
-import { keepSandboxSecrets } from './all/secrets.ts';
-import { type Sandbox, startGateways } from './all/start.ts';
+import { keepSandboxSecrets, type Sandbox, startGateways } from './all/start.ts';
 
 export interface StandaloneOptions {
-  /** Port of the page; the gateways take the next ones. Absent: free ports. */
+  /** Port of the page. The gateways use the next ports. If absent, free ports are used. */
   port?: number;
-  /** File of the keys that the gateways accept; absent: new keys at every start. */
+  /** File with the keys that the gateways accept. If absent, each start creates new keys. */
   keep?: string;
 }
 
 /**
- * Starts gateways and page; they run until SIGINT or SIGTERM. Throws `CommandFailure` if the start
+ * Starts gateways and page, which run until SIGINT or SIGTERM. Throws `CommandFailure` if the start
  * fails.
  */
 export async function startStandalone({ keep, port }: StandaloneOptions): Promise<Report> {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { issueText } from '../domain/errors/issue-text.ts';
 import {
@@ -6,10 +7,10 @@ import {
   processVariables,
   secretList,
 } from './environment.ts';
-import { unknownVariables } from './unknown-variables.ts';
 
 /**
- * Environment as one validated value (protocol/operation.md#environment). No other file reads it.
+ * The environment as one checked value (protocol/operation.md#environment). No other file reads the
+ * environment.
  */
 const schema = processVariables.transform((env) => ({
   port: env.PORT,
@@ -17,10 +18,10 @@ const schema = processVariables.transform((env) => ({
   publicUrl: env.PUBLIC_URL ?? `http://127.0.0.1:${env.PORT}`,
   databaseUrl: env.DATABASE_URL,
   databaseReadUrl: env.DATABASE_READ_URL ?? env.DATABASE_URL,
-  /** PostgreSQL without a pooler, for what needs a session. */
+  /** PostgreSQL without a pooler, for statements that need a session. */
   databaseDirectUrl: env.DATABASE_DIRECT_URL ?? env.DATABASE_URL,
   pooler: env.DATABASE_POOLER,
-  /** Sizes of the connection pools. */
+  /** Maximum sizes of the connection pools. */
   connections: {
     calls: env.DATABASE_CONNECTIONS_CALLS,
     admission: env.DATABASE_CONNECTIONS_ADMISSION,
@@ -35,17 +36,20 @@ const schema = processVariables.transform((env) => ({
   secrets: env.CARILLON_SECRET,
   dispatcherThreads: env.DISPATCHER_THREADS,
   metricsPort: env.METRICS_PORT,
-  /** Address of the dispatcher's metrics, and bearer token of `/metrics` of every process. */
+  /**
+   * Address for the metrics of the dispatcher. `metricsToken` is the bearer token for `/metrics` of
+   * all processes.
+   */
   metricsHost: env.METRICS_HOST ?? env.HOST,
   metricsToken: env.METRICS_TOKEN,
   trustedProxies: env.TRUSTED_PROXIES,
   smtpUrl: env.SMTP_URL,
-  /** Address for notices to the operator. */
+  /** Address for mails to the operator. */
   operatorMail: env.OPERATOR_MAIL,
   smsWebhookUrl: env.SMS_WEBHOOK_URL,
-  /** Private addresses that URLs of the admin API may lead to. */
+  /** Private addresses that URLs of the admin API may use. */
   privateHosts: env.CARILLON_PRIVATE_HOSTS,
-  /** Function host of apps without `functionsUrl`, and the token of calls to it. */
+  /** Function host for apps without `functionsUrl`, and the token for calls to it. */
   functionsUrl: env.CARILLON_FUNCTIONS_URL,
   functionsToken: env.CARILLON_FUNCTIONS_TOKEN,
   logLevel: env.LOG_LEVEL,
@@ -54,7 +58,7 @@ const schema = processVariables.transform((env) => ({
 
 export type Config = z.infer<typeof schema>;
 
-/** Error of an invalid environment: one line per variable, without its value. */
+/** The environment is invalid. Has one line per variable, without its value. */
 export class ConfigError extends Error {
   readonly messages: string[];
 
@@ -75,17 +79,16 @@ const missing: Record<string, string> = {
   CARILLON_SECRET: 'is missing; expected 32 bytes in base64 (`openssl rand -base64 32`)',
 };
 
-/** Variables by name, as `process.env` holds them. */
+/** Variables by name, as in `process.env`. */
 export type Environment = Record<string, string | undefined>;
 
-/** Returns a copy of the environment, for child processes. */
+/** Returns a copy of the environment for child processes. */
 export const currentEnvironment = (): Environment => ({ ...process.env });
 
 /**
- * Reads and checks the environment.
- *
- * An empty variable counts as absent. Throws a `ConfigError` that names each invalid variable, its
- * error and the expected form. Never quotes values, since they may be secrets.
+ * Reads and checks the environment. An empty variable counts as absent. Throws a `ConfigError` that
+ * contains each invalid variable, its error and the expected form. Never quotes values, because
+ * they may be secrets.
  */
 export function readConfig(env: Environment = process.env): Config {
   return check(schema, env);
@@ -107,7 +110,7 @@ function check<T extends z.ZodType>(shape: T, env: Environment): z.infer<T> {
   );
 }
 
-/** Parses the keys of a `CARILLON_SECRET`. Throws `ConfigError` as `readConfig` does. */
+/** Parses the keys in a `CARILLON_SECRET`. Throws a `ConfigError` if they are invalid. */
 export function readSecretKeys(text: string): Buffer[] {
   return check(z.object({ CARILLON_SECRET: secretList }), { CARILLON_SECRET: text })
     .CARILLON_SECRET;
@@ -122,7 +125,7 @@ const functionsSchema = functionHostVariables.transform((env) => ({
 }));
 
 /**
- * Reads the configuration of the embedded function host. Throws `ConfigError` as `readConfig` does.
+ * Reads the configuration of the embedded function host. Throws a `ConfigError` if it is invalid.
  */
 export function readFunctionsConfig(
   env: Environment = process.env,
@@ -130,7 +133,7 @@ export function readFunctionsConfig(
   return check(functionsSchema, env);
 }
 
-/** Returns the URL at which this machine reaches a server that listens on `host`. */
+/** Returns the URL that this machine can use to reach a server listening on `host`. */
 export function urlAt(host: string | undefined, port: number): string {
   const isAnywhere = host === undefined || ['0.0.0.0', '::'].includes(host);
   const name = isAnywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
@@ -138,12 +141,12 @@ export function urlAt(host: string | undefined, port: number): string {
 }
 
 const localSchema = localVariables.transform((env) => ({
-  /** Requested ports; any free port when absent. */
+  /** Requested ports. If absent, any free port is used. */
   port: env.PORT,
   metricsPort: env.METRICS_PORT,
   host: env.HOST,
-  /** PUBLIC_URL as set; `publicUrl` also has a default, for finding the service. */
-  askedPublicUrl: env.PUBLIC_URL,
+  /** PUBLIC_URL as set. `publicUrl` also has a default, which is used to find the service. */
+  publicUrlAsSet: env.PUBLIC_URL,
   publicUrl:
     env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
   metricsHost: env.METRICS_HOST ?? env.HOST,
@@ -157,20 +160,20 @@ const localSchema = localVariables.transform((env) => ({
   secret: env.CARILLON_SECRET,
 }));
 
-/** Settings of a service on this machine; those that are absent come from the data directory. */
+/** Settings of a service on this machine. Absent settings come from the data directory. */
 export type LocalConfig = z.infer<typeof localSchema>;
 
 /**
- * Reads the variables of `npm start` and the command line, all of them optional.
- * Throws `ConfigError` as `readConfig` does.
+ * Reads the variables of `npm start` and the command line. All are optional. Throws a `ConfigError`
+ * if they are invalid.
  */
 export function readLocalConfig(env: Environment = process.env): LocalConfig {
   return check(localSchema, env);
 }
 
 /**
- * Returns warnings about variables that begin with `CARILLON_` and are unknown: a misspelled name
- * would otherwise be ignored silently.
+ * Returns warnings about unknown variables that begin with `CARILLON_`. Without a warning, nobody
+ * would notice a misspelled name.
  */
 export function environmentWarnings(env: Environment = process.env): string[] {
   const shapes = [schema.in.shape, functionsSchema.in.shape, localSchema.in.shape];
@@ -178,4 +181,54 @@ export function environmentWarnings(env: Environment = process.env): string[] {
     env,
     shapes.flatMap((shape) => Object.keys(shape)),
   );
+}
+
+/** Maximum edit distance at which a known name is suggested. */
+const maxEdits = 4;
+
+/**
+ * Returns warnings about unknown variables that begin with `CARILLON_`, with the most similar known
+ * name. Never quotes values.
+ */
+export function unknownVariables(env: Record<string, unknown>, known: readonly string[]): string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith('CARILLON_') && !known.includes(name))
+    .sort()
+    .map((name) => {
+      const nearest = nearestOf(name, known);
+      return `${name} is not a variable of Carillon${nearest === undefined ? '' : `: did you mean ${nearest}?`}`;
+    });
+}
+
+function nearestOf(name: string, known: readonly string[]): string | undefined {
+  let nearest: string | undefined;
+  let smallest = maxEdits + 1;
+  for (const candidate of known) {
+    const edits = editDistance(name.slice(0, 100), candidate);
+    if (edits < smallest) [nearest, smallest] = [candidate, edits];
+  }
+  return nearest;
+}
+
+/**
+ * Returns the edit distance of two texts: the number of insertions, deletions and replacements
+ * (Levenshtein).
+ */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...b].entries()) {
+      const replaced = (row[j] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+/** Returns the version in `package.json`. The compiled package contains a copy of this file. */
+export function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }

@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { parse } from 'pg-connection-string';
 import { z } from 'zod';
-import { isBaseUrl } from '../domain/urls.ts';
+import { isBaseUrl } from '../domain/addresses.ts';
 import { PrivateHosts } from './private-hosts.ts';
 
-/** Modes of libpq, and one that `pg` adds; `connectionUrl` documents their meaning. */
+/** `sslmode` values of libpq, and one that `pg` adds. `connectionUrl` documents their meaning. */
 const sslModes = [
   'disable',
   'allow',
@@ -15,7 +15,7 @@ const sslModes = [
   'no-verify',
 ] as const;
 
-/** Modes that `pg` gets under another name. */
+/** Modes that have another name in `pg`. */
 const pgModes: Readonly<Record<string, string>> = {
   allow: 'disable',
   prefer: 'require',
@@ -24,35 +24,39 @@ const pgModes: Readonly<Record<string, string>> = {
 
 /**
  * Converts a database URL for `pg`, so that `sslmode` has the meaning of libpq (PostgreSQL
- * documentation, "SSL Support"): `require` encrypts, and verifies the certificate only with
- * `sslrootcert`; `verify-ca` verifies the certificate, `verify-full` the host name too. `pg` itself
- * treats `prefer`, `require` and `verify-ca` as `verify-full`, and fails for `allow`.
+ * documentation, "SSL Support"):
  *
- * `pg` does not fall back from one mode to another: `prefer` becomes `require`, and `allow` becomes
- * `disable`. Without `sslmode` the connection is not encrypted. `sslrootcert=system` means the
- * authorities that Node trusts.
+ * - `require` encrypts, and verifies the certificate only with `sslrootcert`.
+ * - `verify-ca` verifies the certificate, and `verify-full` also the host name.
+ * - Without `sslmode`, the connection is not encrypted.
+ * - `sslrootcert=system` trusts the authorities that Node.js trusts.
+ *
+ * `pg` itself treats `prefer`, `require` and `verify-ca` like `verify-full`, and fails for `allow`.
+ * It does not fall back from one mode to another, so `prefer` becomes `require`, and `allow`
+ * becomes `disable`.
  */
 export function connectionUrl(url: string): string {
-  const mark = url.indexOf('?');
-  if (mark < 0) return url;
-  const params = new URLSearchParams(url.slice(mark + 1));
+  const queryStart = url.indexOf('?');
+  if (queryStart < 0) return url;
+  const params = new URLSearchParams(url.slice(queryStart + 1));
   const mode = params.get('sslmode');
   const isSystem = params.get('sslrootcert') === 'system';
   if (mode === null && !isSystem) return url;
-  // As in libpq: with the system's authorities, a certificate without a check of the host name
-  // proves nothing.
+  // As in libpq. With the system's authorities, a certificate proves nothing if the host name is
+  // not checked.
   params.set('sslmode', isSystem ? 'verify-full' : (pgModes[mode ?? ''] ?? mode ?? ''));
   if (isSystem) params.delete('sslrootcert');
   params.set('uselibpqcompat', 'true');
-  return `${url.slice(0, mark)}?${params}`;
+  return `${url.slice(0, queryStart)}?${params}`;
 }
 
 /**
- * Returns the error of a database URL, without its user and password; undefined if `pg` can use it.
+ * Returns the error of a database URL, without user and password. Returns undefined if `pg` can use
+ * the URL.
  */
 function databaseUrlError(url: string): string | undefined {
-  const mark = url.indexOf('?');
-  const params = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
+  const queryStart = url.indexOf('?');
+  const params = new URLSearchParams(queryStart < 0 ? '' : url.slice(queryStart + 1));
   const mode = params.get('sslmode');
   if (mode !== null && !sslModes.some((known) => known === mode))
     return `expected sslmode to be one of ${sslModes.slice(0, -1).join(', ')}`;
@@ -69,8 +73,8 @@ function databaseUrlError(url: string): string | undefined {
 }
 
 /**
- * Variables of the environment with their shapes, meanings and defaults
- * (protocol/operation.md#environment). `shared/config/config.ts` reads them;
+ * Variables of the environment with their types, descriptions and defaults
+ * (protocol/operation.md#environment). `shared/config/config.ts` reads them, and
  * docs/reference/configuration.md is generated from them.
  */
 const databaseUrl = z
@@ -84,7 +88,7 @@ const databaseUrl = z
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   });
 
-/** Accepts digits only: `Number` would also accept 0x50, 1e3 and a blank, which is 0. */
+/** Accepts only digits. `Number` would also accept 0x50, 1e3, and a blank as 0. */
 const wholeNumber = (expected: string) =>
   z
     .string()
@@ -135,16 +139,16 @@ const logLevel = z
   .default('info')
   .describe('Least level that is logged.');
 
-/** Meaning of a variable; `byDefault` describes a default that is not a fixed value. */
+/** Description of a variable. `byDefault` describes a default that is not a fixed value. */
 const meaning = (description: string, byDefault: string) => ({ description, byDefault });
 
-const connections = (least: number, usual: number, use: string) =>
+const connections = (min: number, usual: number, use: string) =>
   wholeNumber('expected a whole number')
-    .pipe(z.number().min(least, `expected at least ${least}`).max(1000, 'expected at most 1000'))
+    .pipe(z.number().min(min, `expected at least ${min}`).max(1000, 'expected at most 1000'))
     .default(usual)
     .describe(`Largest number of database connections for ${use}.`);
 
-/** Variables that every program with a database has. */
+/** Variables of all programs with a database. */
 const poolerVariables = {
   DATABASE_DIRECT_URL: databaseUrl
     .optional()
@@ -162,7 +166,7 @@ const poolerVariables = {
     ),
 };
 
-/** Variables of an api or dispatcher. */
+/** Variables of an api or dispatcher process. */
 export const processVariables = z.object({
   PORT: port
     .default(8080)
@@ -254,7 +258,7 @@ export const processVariables = z.object({
     .describe('`test` lets the admin API return the characters of a captcha.'),
 });
 
-/** Variables of the process of the embedded function host; `npm start` sets them. */
+/** Variables of the embedded function host. `npm start` sets them. */
 export const functionHostVariables = z.object({
   CARILLON_FUNCTIONS_DIR: z.string().describe('Folder of cloud functions.'),
   CARILLON_FUNCTIONS_PORT: port.describe('Port that the function host listens on.'),
@@ -263,7 +267,7 @@ export const functionHostVariables = z.object({
   LOG_LEVEL: logLevel,
 });
 
-/** Variables of `npm start` and the command line, all of them optional. */
+/** Variables of `npm start` and the command line. All are optional. */
 export const localVariables = z.object({
   PORT: port
     .optional()

@@ -1,11 +1,11 @@
 /**
- * Which addresses are public, and which private ones CARILLON_PRIVATE_HOSTS allows.
- * `shared/http/outbound-addresses.ts` asks for each connection.
+ * Decides which addresses are public, and which private addresses CARILLON_PRIVATE_HOSTS allows.
+ * `shared/http/outbound-addresses.ts` checks each connection.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net';
-import { embeddedIpv4 } from '../domain/ip-address.ts';
+import { embeddedIpv4 } from '../domain/addresses.ts';
 
-/** Special-purpose blocks of IPv4 that are no public addresses (IANA registry, RFC 6890). */
+/** Special-purpose blocks of IPv4 that are not public (IANA registry, RFC 6890). */
 const privateIpv4: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -24,7 +24,8 @@ const privateIpv4: readonly (readonly [string, number])[] = [
   ['240.0.0.0', 4],
 ];
 /**
- * Blocks within 2000::/3, the only public part of IPv6, that are not public (RFC 6890, RFC 9637).
+ * Blocks in 2000::/3 that are not public (RFC 6890, RFC 9637). IPv6 addresses outside 2000::/3 are
+ * never public.
  */
 const privateIpv6: readonly (readonly [string, number])[] = [
   ['2001::', 23],
@@ -33,8 +34,8 @@ const privateIpv6: readonly (readonly [string, number])[] = [
   ['3fff::', 20],
 ];
 /**
- * Addresses of cloud metadata services, which hand out the credentials of the machine, and all
- * link-local addresses, where most of these services are: nothing allows them.
+ * Addresses that are never allowed: cloud metadata services, which give out the credentials of the
+ * machine, and all link-local addresses, which most of these services use.
  */
 const metadata: readonly (readonly [string, number])[] = [
   ['169.254.0.0', 16],
@@ -61,7 +62,8 @@ const includes = (list: BlockList, address: string): boolean =>
   list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
 
 /**
- * Loopback, which `npm start`, benchmarks and tests allow: their gateways are on the same machine.
+ * Loopback addresses. `npm start`, benchmarks and tests allow them, because their gateways run on
+ * the same machine.
  */
 export const loopbackNetworks = '127.0.0.0/8,::1/128';
 
@@ -74,14 +76,14 @@ export class PrivateHosts {
   readonly #names = new Set<string>();
 
   /**
-   * `text`: CIDR networks, addresses and host names, separated by commas. Throws a RangeError that
-   * names the place of a wrong entry.
+   * `text` contains CIDR networks, addresses and host names, separated by commas. Throws a
+   * RangeError with the position of the first invalid entry.
    */
   constructor(text: string) {
-    for (const [place, entry] of text.split(',').entries())
+    for (const [index, entry] of text.split(',').entries())
       if (entry.trim() !== '' && !this.#add(entry.trim()))
         throw new RangeError(
-          `expected networks (10.0.0.0/8), addresses and host names, separated by commas; entry ${place + 1} is not one of these`,
+          `expected networks (10.0.0.0/8), addresses and host names, separated by commas; entry ${index + 1} is not one of these`,
         );
   }
 
@@ -105,10 +107,7 @@ export class PrivateHosts {
     return true;
   }
 
-  /**
-   * Tells whether a connection may go to `address`, to which `name` resolved (or which is the host
-   * itself).
-   */
+  /** True if a connection may go to `address`. `name` is the host name that resolved to it. */
   allows(address: string, name = address): boolean {
     const real = embeddedIpv4(address) ?? address;
     if (includes(metadataBlocks, real)) return false;

@@ -1,6 +1,6 @@
 /**
- * Numbers of JSON that keep their digits. `JSON.parse` alone turns an id of 64 bits into another
- * id, and 1e400 into a value that is not JSON.
+ * JSON numbers that keep all their digits. `JSON.parse` would change a 64-bit id to another id, and
+ * 1e400 to a value that is not valid JSON.
  */
 declare global {
   interface JSON {
@@ -8,7 +8,7 @@ declare global {
   }
 }
 
-// `JSON.stringify` writes a bigint by its digits.
+// Makes `JSON.stringify` write a bigint as its digits.
 Object.assign(BigInt.prototype, {
   toJSON(this: bigint) {
     return JSON.rawJSON(String(this));
@@ -16,11 +16,11 @@ Object.assign(BigInt.prototype, {
 });
 
 /**
- * A number that cannot be kept. The message begins with the path of its member, and does not quote
- * it.
+ * A number that cannot be stored exactly. The message begins with the path of its member and does
+ * not quote the number.
  */
 export class InexactNumber extends Error {
-  /** Path of the number; null for a text that is a number. */
+  /** Path of the number; null if the whole text is a number. */
   readonly path: string | null;
 
   constructor(path: string | null) {
@@ -32,14 +32,14 @@ export class InexactNumber extends Error {
 }
 
 /**
- * Text that may hold a number of 16 digits or with an exponent; most text holds none, and takes the
- * fast parser.
+ * Matches a text that may contain a number with 16 digits or an exponent. Other texts use the fast
+ * parser.
  */
 const longNumber = /(?:^|[:,[\s])-?\d(?:\d{15}|[\d.]*[eE])/;
 
 /**
- * Parses JSON text of any size without changing a number. Throws a SyntaxError for invalid text,
- * and `InexactNumber` for a number that would become another one.
+ * Parses JSON text of any size without changing a number. Throws a SyntaxError if the text is
+ * invalid. Throws `InexactNumber` if a number would change.
  */
 export function parseExactly(text: string): ReturnType<typeof JSON.parse> {
   if (!longNumber.test(text)) return JSON.parse(text);
@@ -47,7 +47,7 @@ export function parseExactly(text: string): ReturnType<typeof JSON.parse> {
   const value = JSON.parse(
     text,
     function (this: unknown, name: string, value, context?: { source?: string }) {
-      // Members come before the object that holds them.
+      // `JSON.parse` visits members before the object that contains them.
       if (lost && lost.at === value) lost = { path: [name, ...lost.path], at: this };
       if (typeof value !== 'number' || context?.source === undefined) return value;
       const exact = exactNumber(context.source);
@@ -61,20 +61,21 @@ export function parseExactly(text: string): ReturnType<typeof JSON.parse> {
 }
 
 /**
- * Returns the number with a JSON `source`, a bigint if the double would be another integer;
- * undefined for a number that neither holds. A fraction below 2^53 is a double for every client,
- * whatever digits it was written with.
+ * Returns the number with the JSON text `source`: a double, or a bigint if the double would be
+ * another integer. Returns undefined if neither can represent it. A fraction below 2^53 is always a
+ * double, whatever digits it was written with.
  */
 export function exactNumber(source: string): number | bigint | undefined {
   const value = Number(source);
   if (!Number.isFinite(value) || (value === 0 && /^[^eE]*[1-9]/.test(source))) return undefined;
   if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value;
   const exact = integerOf(source);
-  // `JSON.stringify` writes the double 1e23 as 10^23, though it is less: the text decides.
+  // `JSON.stringify` writes the double 1e23 as 10^23, although the double is less. So the text
+  // decides.
   return exact === integerOf(String(value)) ? value : exact;
 }
 
-/** Returns the integer that a JSON number is; undefined for a fraction. */
+/** Returns the integer of a JSON number; undefined if it is a fraction. */
 export function integerOf(source: string): bigint | undefined {
   const [, whole = '', fraction = '', exponent = '0'] = numberParts.exec(source) ?? [];
   const zeros = Number(exponent) - fraction.length;

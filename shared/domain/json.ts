@@ -3,23 +3,23 @@ import { InexactNumber, parseExactly as parseExactNumbers } from './exact-number
 import { detail } from './texts/texts.ts';
 
 /**
- * JSON value of a body or a jsonb column. An integer that a double cannot hold is a bigint
- * (`parseJson`); code that computes with numbers refuses it, as it refuses any other type.
+ * JSON value of a body or a jsonb column. An integer that a double cannot represent is a bigint
+ * (`parseJson`). Code that computes with numbers refuses bigints like other wrong types.
  */
 export type Json = null | boolean | number | bigint | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json };
 
-/** Returns whether a value is a JSON object: not null, not an array. */
+/** True if a value is a JSON object: not null and not an array. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Bytes that no number, boolean or null exceeds as JSON, with its comma. */
+/** Maximum size of a number, boolean or null in JSON, including its comma. */
 const maxScalarBytes = 32;
 
 /**
- * Returns a number of bytes that the value does not exceed as JSON in UTF-8, at a tenth of the cost
- * of writing it: a character of a text is at most six bytes.
+ * Returns an upper limit for the size of the value as JSON in UTF-8, at a tenth of the cost of
+ * `JSON.stringify`. A character needs at most six bytes.
  */
 export function jsonBytesAtMost(value: Json): number {
   if (typeof value === 'string') return 6 * value.length + 3;
@@ -35,17 +35,20 @@ export function jsonBytesAtMost(value: Json): number {
 
 interface JsonBounds {
   /**
-   * Nesting of arrays and objects. Recursive code (schemas, `JSON.stringify`) overflows at some
-   * thousands.
+   * Maximum nesting of arrays and objects. Recursive code (schemas, `JSON.stringify`) overflows the
+   * stack at a few thousand levels.
    */
   depth: number;
-  /** Members, elements, arrays and objects. Parsing a million blocks the process for a second. */
+  /**
+   * Maximum number of members, elements, arrays and objects. Parsing a million values blocks the
+   * process for a second.
+   */
   values: number;
 }
 
 /**
- * Bounds of all JSON text from outside; a batch of a thousand objects with 250 members each is just
- * within them.
+ * Limits of all JSON text from outside. A batch of 1000 objects with 250 members each is just
+ * allowed.
  */
 export const jsonBounds: JsonBounds = { depth: 100, values: 250_000 };
 
@@ -53,8 +56,9 @@ const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openArray, closeArray, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Counts the values of JSON text without building them; undefined over `bounds`. Takes one linear
- * pass, for invalid text too: up to its first error it is read as `JSON.parse` reads it.
+ * Counts the values of JSON text without building them. Returns undefined if the text exceeds
+ * `bounds`. Takes one linear pass. Invalid text is counted as `JSON.parse` reads it up to its first
+ * error.
  */
 export function measureJson(text: string, bounds: JsonBounds = jsonBounds): number | undefined {
   let depth = 0;
@@ -74,7 +78,8 @@ export function measureJson(text: string, bounds: JsonBounds = jsonBounds): numb
 }
 
 /**
- * Returns the index of the quote that ends the string at `start`; the end of the text without one.
+ * Returns the index of the quote that ends the string at `start`, or the length of the text if
+ * there is none.
  */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
@@ -86,9 +91,9 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Parses JSON text from outside without changing a number: an integer that a double cannot hold
- * becomes a bigint. Throws a SyntaxError for invalid text and over `bounds`, and 111 with the path
- * of a number that would become another one.
+ * Parses JSON text from outside without changing a number: an integer that a double cannot
+ * represent becomes a bigint. Throws a SyntaxError if the text is invalid or exceeds `bounds`.
+ * Throws error 111 with the path of a number that would change.
  */
 export function parseJson(text: string, bounds: JsonBounds = jsonBounds): Json {
   if (measureJson(text, bounds) === undefined)
@@ -97,8 +102,8 @@ export function parseJson(text: string, bounds: JsonBounds = jsonBounds): Json {
 }
 
 /**
- * Parses JSON text as `parseJson`, without bounds: for text whose length was bounded before, or
- * that we wrote. Throws 111 with the path of a number that would become another one.
+ * Parses JSON text like `parseJson`, but without limits. For text that we wrote or whose length is
+ * limited. Throws error 111 with the path of a number that would change.
  */
 export function parseExactly(text: string): Json {
   try {
@@ -111,9 +116,10 @@ export function parseExactly(text: string): Json {
 }
 
 /**
- * Returns the first text in a value that is no Unicode text or that PostgreSQL cannot store, as a
- * sentence that begins with its path; undefined without one. Half of a UTF-16 pair (a lone
- * surrogate) has no form in UTF-8, so that it would reach a device as another character.
+ * Returns a sentence about the first string in a value that is not valid Unicode or cannot be
+ * stored by PostgreSQL; undefined if there is none. The sentence begins with the path of the
+ * string. A lone surrogate (half of a UTF-16 pair) cannot be encoded in UTF-8, so a device would
+ * get another character.
  */
 export function unstorableText(value: unknown, path: string): string | undefined {
   if (typeof value === 'string') {

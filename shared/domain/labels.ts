@@ -1,18 +1,21 @@
 /** Properties of one connector that several parts of the service use. */
 interface ConnectorFacts {
-  /** Neutral id: stored in the database and used in replies, metrics and the admin API. */
+  /** Neutral id, used in the database, replies, metrics and the admin API. */
   id: string;
-  /** The vendor's name, for people. */
+  /** Name of the vendor, for people. */
   brand: string;
-  /** The same in Chinese. */
+  /** Name of the vendor in Chinese. */
   brandZh: string;
-  /** Values of an installation's `vendor` beside the id, in any case; the usual spelling first. */
+  /**
+   * Values of an installation's `vendor` in addition to the id, in any case. The usual spelling
+   * comes first.
+   */
   wireNames: readonly string[];
   /** Other names that people use for the gateway. */
   aliases: readonly string[];
   /**
-   * Keys of push `data`, beside the id of a vendor, whose object applies to this connector's
-   * devices only.
+   * Keys of a push's `data` in addition to the id of a vendor. An object under such a key applies
+   * only to devices of this connector.
    */
   dataKeys: readonly string[];
   /** Member of the push record that counts successes (protocol/push-records.md#successes). */
@@ -21,7 +24,7 @@ interface ConnectorFacts {
 
 /**
  * All connectors, in the order of protocol/admin-api.md#credentials-of-a-push-profile. A new vendor
- * adds one row.
+ * needs one row here.
  */
 const facts = [
   {
@@ -96,7 +99,7 @@ const facts = [
     dataKeys: ['honor'],
     successField: 'honorSuccesses',
   },
-  // Second label of FCM.
+  // FCM under its second connector id.
   {
     id: 'vendor_g',
     brand: 'FCM (vendor_g)',
@@ -125,7 +128,7 @@ const isVendorId = (id: ConnectorId): id is VendorId => id.startsWith('vendor_')
 /** Ids of all connectors. */
 export const connectorIds: readonly ConnectorId[] = facts.map(({ id }) => id);
 
-/** Ids of the device vendors' channels, FCM's second label among them. */
+/** Ids of the vendors, including the second id of FCM. */
 export const vendorIds: readonly VendorId[] = connectorIds.filter(isVendorId);
 
 /** Ids of the connectors that take credentials. */
@@ -135,7 +138,7 @@ export function isConnectorId(value: string): value is ConnectorId {
   return (connectorIds as readonly string[]).includes(value);
 }
 
-/** An installation's `vendor` in lower case → its connector (protocol/labels.md#vendors). */
+/** Connectors by an installation's `vendor` in lower case (protocol/labels.md#vendors). */
 const connectorByVendor = new Map<string, ConnectorId>(
   facts.flatMap(({ id, wireNames }) =>
     [...(isVendorId(id) ? [id] : []), ...wireNames].map(
@@ -145,7 +148,7 @@ const connectorByVendor = new Map<string, ConnectorId>(
 );
 
 /**
- * Returns the canonical connector of an installation's `vendor`, in any spelling; undefined when
+ * Returns the canonical connector of an installation's `vendor` in any spelling; undefined if
  * unknown.
  */
 export function vendorConnector(name: string): ConnectorId | undefined {
@@ -153,16 +156,16 @@ export function vendorConnector(name: string): ConnectorId | undefined {
 }
 
 /**
- * Returns the connector that a vendor's name asks for. FCM has two labels with profiles of their
- * own: `fcm` means the profile under `fcm`, if there is one (`labelsOf`).
+ * Returns the connector that a caller requests by a vendor's name. FCM has two connector ids with
+ * separate profiles. `fcm` means the profile under `fcm`, if there is one (`labelsOf`).
  */
 export function requestedConnector(name: string): ConnectorId | undefined {
   return name.toLowerCase() === 'fcm' ? 'fcm' : vendorConnector(name);
 }
 
 /**
- * Returns the `vendor` of an installation that the connector serves; null where the device type
- * decides.
+ * Returns the `vendor` of installations that the connector serves. Returns null if the device type
+ * decides instead.
  */
 export function installationVendor(id: ConnectorId): string | null {
   if (id === 'apns') return null;
@@ -170,17 +173,17 @@ export function installationVendor(id: ConnectorId): string | null {
   return requestedConnector(wireName) === id ? wireName : id;
 }
 
-/**
- * Returns the value stored in the vendor column: the canonical id, or an unknown name in lower
- * case.
- */
+/** Returns the value of the vendor column: the canonical id, or an unknown name in lower case. */
 export function canonicalVendor(name: string): string {
   return vendorConnector(name) ?? name.toLowerCase();
 }
 
 const fcmLabels: readonly ConnectorId[] = ['fcm', 'vendor_g'];
 
-/** Returns the labels under which a profile serves devices of this connector, its own first. */
+/**
+ * Returns the connector ids whose profiles can serve devices of this connector. The connector
+ * itself comes first.
+ */
 export function labelsOf(connector: ConnectorId): readonly ConnectorId[] {
   if (!fcmLabels.includes(connector)) return [connector];
   return [connector, ...fcmLabels.filter((label) => label !== connector)];
@@ -194,22 +197,22 @@ function factsOf(id: ConnectorId): ConnectorFacts {
   return row;
 }
 
-/** Returns the vendor's own name. */
+/** Returns the name of the vendor. */
 export const brandOf = (id: ConnectorId): string => factsOf(id).brand;
 
-/** Returns the vendor's name in Chinese. */
+/** Returns the name of the vendor in Chinese. */
 export const chineseBrandOf = (id: ConnectorId): string => factsOf(id).brandZh;
 
-/** Returns the names of an installation's `vendor` beside the id, the usual one first. */
+/** Returns the values of an installation's `vendor` in addition to the id, usual spelling first. */
 export const wireNamesOf = (id: ConnectorId): readonly string[] => factsOf(id).wireNames;
 
-/** Returns the name of a connector for people: its brand, or an unknown id unchanged. */
+/** Returns the name of a connector for people. An unknown id is returned unchanged. */
 export const displayName = (connector: string): string =>
   isConnectorId(connector) ? brandOf(connector) : connector;
 
 /**
- * Finds a connector by id, brand, alias or wire name, in any case. Returns undefined when unknown.
- * `fcm` is the connector of that id.
+ * Finds a connector by id, brand, alias or wire name in any case. Returns undefined if there is
+ * none. `fcm` is the connector with that id.
  */
 export function findConnector(name: string): ConnectorId | undefined {
   const lower = name.toLowerCase();
@@ -220,7 +223,7 @@ export function findConnector(name: string): ConnectorId | undefined {
   return found?.id ?? vendorConnector(lower);
 }
 
-/** Keys of push `data` whose object applies to devices of one kind only → that kind. */
+/** Keys of a push's `data` whose object applies to one type of device only, with this type. */
 export const dataKeyOwners = new Map<string, ConnectorId | 'ios' | 'android'>([
   ['ios', 'ios'],
   ['android', 'android'],
@@ -233,8 +236,8 @@ export const dataKeyOwners = new Map<string, ConnectorId | 'ios' | 'android'>([
 export const successField = (id: ConnectorId): string => factsOf(id).successField;
 
 /**
- * Device types whose tokens belong to APNs (protocol/installations.md#device-types: SDKs store more
- * than `ios`).
+ * Device types whose tokens belong to APNs. SDKs store more than `ios`
+ * (protocol/installations.md#device-types).
  */
 export const appleDeviceTypes = ['ios', 'macos', 'tvos', 'watchos', 'visionos'] as const;
 
@@ -242,7 +245,7 @@ export function isAppleDeviceType(deviceType: string): boolean {
   return (appleDeviceTypes as readonly string[]).includes(deviceType);
 }
 
-/** Names of the device type of HarmonyOS 5 and newer: one type. */
+/** Names of one device type: HarmonyOS 5 and newer. */
 export const harmonyDeviceTypes = ['harmony', 'harmonyos', 'ohos', 'openharmony'] as const;
 
 export function isHarmonyDeviceType(deviceType: string): boolean {
@@ -250,12 +253,13 @@ export function isHarmonyDeviceType(deviceType: string): boolean {
 }
 
 /**
- * Returns the vendor of a device: HarmonyOS has one, so that its installations need not name it.
+ * Returns the vendor of a device. HarmonyOS implies Huawei, so its installations may have no
+ * `vendor`.
  */
 export const vendorOfDevice = (deviceType: string, vendor: string | null): string | null =>
   vendor ?? (isHarmonyDeviceType(deviceType) ? 'vendor_a' : null);
 
-/** All device types that an installation may have (protocol/installations.md#device-types). */
+/** All valid device types (protocol/installations.md#device-types). */
 export const deviceTypes: readonly string[] = [
   ...appleDeviceTypes,
   'android',
@@ -268,6 +272,6 @@ export const deviceTypes: readonly string[] = [
 export const namesOfDeviceType = (deviceType: string): readonly string[] =>
   isHarmonyDeviceType(deviceType) ? harmonyDeviceTypes : [deviceType];
 
-/** Returns the one name by which devices of a type are grouped and compared. */
+/** Returns the canonical name of a device type, for grouping and comparing. */
 export const canonicalDeviceType = (deviceType: string): string =>
   namesOfDeviceType(deviceType)[0] ?? deviceType;

@@ -1,9 +1,12 @@
-/** Most times that a path may be encoded; a name needs one, and a proxy may add one. */
+/**
+ * Maximum number of times that a path is decoded. A name is encoded once, and a proxy may encode it
+ * again.
+ */
 const maxDepth = 4;
 
 const isDots = (part: string): boolean => part === '.' || part === '..';
 
-/** Decodes a path once; undefined if it is malformed. */
+/** Decodes a path once. Returns undefined if it is malformed. */
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
@@ -12,7 +15,10 @@ function decode(text: string): string | undefined {
   }
 }
 
-/** Tells whether one part of a path means the same to everybody, however often it is decoded. */
+/**
+ * True if a part of a path has the same meaning for all software, even if it is decoded several
+ * times.
+ */
 function isPlainPart(part: string): boolean {
   let text = part;
   for (let depth = 0; depth <= maxDepth; depth++) {
@@ -25,20 +31,20 @@ function isPlainPart(part: string): boolean {
 }
 
 /**
- * Tells whether the path of a request means the same to everybody (protocol/clients.md#paths).
- * Browsers and proxies resolve `.`, `..` and `\`, and some decode `%2f`: the request reaches
- * another route than its sender meant. A part that is encoded twice is checked as well, because a
- * proxy may decode the path before it forwards it.
+ * True if the path of a request has the same meaning for all software (protocol/clients.md#paths).
+ * Browsers and proxies resolve `.`, `..` and `\`, and some decode `%2f`, so the request could reach
+ * another route than intended. A part that is encoded twice is checked too, because a proxy may
+ * decode the path before forwarding it.
  */
 export const isPlainPath = (path: string): boolean => path.split('/').every(isPlainPart);
 
-/** Tells whether a text can be one part of a path. */
+/** True if a text can be one part of a path. */
 export const isPathPart = (text: string): boolean =>
   text !== '' && !text.includes('/') && text.isWellFormed() && isPlainPart(text);
 
 /**
- * Encodes one part of a path. Throws for a part that is empty, `.` or `..`, or contains a slash:
- * the URL would name something else, such as the whole app in place of an audience.
+ * Encodes one part of a path. Throws if the part is empty, is `.` or `..`, or contains a slash. The
+ * URL would then name something else, such as a whole app instead of an audience.
  */
 export function pathPart(part: string | number): string {
   const text = String(part);
@@ -47,9 +53,9 @@ export function pathPart(part: string | number): string {
 }
 
 /**
- * Returns a name that can be a part of a path and looks the same: full-width characters replace
- * slashes, dots, and a `%` that looks like an encoded character. Migration 0066 renames stored
- * items in the same way.
+ * Returns a name that looks the same but can be part of a path. Full-width characters replace
+ * slashes, dots, and `%` before two hex digits. Migration 0066 renames stored items in the same
+ * way.
  */
 export function reachableName(name: string): string {
   const plain = name

@@ -1,11 +1,11 @@
 import { type Code, isCode, type Language, textIn } from './texts/catalogue.ts';
 
-/** Code of a reason of the catalogue. */
+/** Code of a reason in the catalogue. */
 export type ReasonCode = Code<'reasons'>;
 
 /**
- * Texts of reasons that are sentences or have values (`{name}`), by code. Any other code of the
- * catalogue is its own text, such as `BadDeviceToken`.
+ * Texts of reasons that are sentences or contain values (`{name}`), by code. Each other code of the
+ * catalogue is its own text, for example `BadDeviceToken`.
  */
 export const reasonTemplates = {
   // Limits.
@@ -43,7 +43,7 @@ export const reasonTemplates = {
     "The certificate names no bundle id, as Apple's push certificates do: check that it is one.",
   hybridOff: 'hybridPush is off: no device gets pushes by these credentials.',
   noServiceAccount: 'the profile has no serviceAccount',
-  // Ways to a device.
+  // Routes to a device.
   certificateTopic: 'the certificate does not serve the topic {topic}',
   foreignTopic: 'the topic {topic} is not among those of the profile',
   installationDeleted: 'the installation was deleted',
@@ -62,7 +62,7 @@ export const reasonTemplates = {
   registrationMalformed: 'the registration id is malformed',
   severalTeams: 'several teams own the topic: name one by pgw_team_id',
   tokenNotHexadecimal: 'the device token is not hexadecimal',
-  // Content that a gateway does not take.
+  // Content that a gateway does not accept.
   missingMember: '{connector} needs a {member}',
   silentNotSupported: '{connector} does not support silent messages',
   tooLargeWithValues: 'the message is too large with the values of the installation',
@@ -70,20 +70,20 @@ export const reasonTemplates = {
 
 type Templates = typeof reasonTemplates;
 
-/** Names of the values in a template. */
+/** Names of the values in a template, as a type. */
 type NamesIn<T extends string> = T extends `${string}{${infer Name}}${infer Rest}`
   ? Name | NamesIn<Rest>
   : never;
 
 type Values = Readonly<Record<string, string | number>>;
 
-/** Ends the text of a stored reason; no text contains it. */
+/** Separates the text of a stored reason from its code. Texts do not contain it. */
 const separator = '\t';
 
 /**
- * Makes a stored reason, as tables keep it: its text, and after a tab its code and values, such as
- * `http_503⇥httpFailure {"status":"503"}`. SQL filters and counts by the text, and readers find the
- * code without searching the text. The value `why` is a stored reason itself.
+ * Builds a stored reason, the form in which tables keep a reason: its text, a tab, its code and its
+ * values as JSON. Example: `http_503⇥httpFailure {"status":"503"}`. SQL filters and groups by the
+ * text. The value `why` is itself a stored reason.
  */
 export function reason<C extends keyof Templates>(
   code: C,
@@ -99,7 +99,7 @@ export function reason<C extends keyof Templates>(
   return reasonAs(text, code, known);
 }
 
-/** Makes a stored reason with a text of its own. */
+/** Builds a stored reason with a text that is not in the catalogue. */
 export function reasonAs(text: string, code: string, values: Values = {}): string {
   const entries = Object.entries(values).map(([name, value]) => [name, String(value)]);
   const line = text.replaceAll(separator, ' ');
@@ -107,19 +107,19 @@ export function reasonAs(text: string, code: string, values: Values = {}): strin
   return `${line}${separator}${code} ${JSON.stringify(Object.fromEntries(entries))}`;
 }
 
-/** Stored reason in its parts. */
+/** Parts of a stored reason. */
 export interface ReadReason {
-  /** Text in records, metrics, logs and replies. */
+  /** Text for records, metrics, logs and replies. */
   text: string;
   /**
-   * Code of the catalogue. For a text without a code, such as one of a version before, the text
-   * itself.
+   * Code of the catalogue. If the stored reason has no code, as earlier versions wrote it, the code
+   * is the text.
    */
   code: string;
   params: Record<string, string>;
 }
 
-/** Reads a stored reason. */
+/** Parses a stored reason. */
 export function readReason(stored: string): ReadReason {
   const end = stored.indexOf(separator);
   if (end < 0) return { text: stored, code: stored, params: {} };
@@ -138,55 +138,58 @@ export function reasonText(stored: string): string {
 }
 
 /**
- * Text as replies show it: the code and values from which it is written in a language. A reason has
- * its own `text`, as the gateway gave it.
+ * Text in a reply: the code and the values from which a client writes a sentence in its language.
+ * `text` is present for reasons, as the gateway or this service gave it.
  */
-export type ShownText = { text?: string; code: string; params: ShownValues };
+export type ReplyText = { text?: string; code: string; params: ReplyValues };
 
-/** Values of a text as replies show them. */
-export type ShownValues = { [name: string]: string | number | null | ShownText };
+/** Values of a text in a reply. */
+export type ReplyValues = { [name: string]: string | number | null | ReplyText };
 
-/** Values of a text that are stored reasons themselves. */
+/** Names of values that are themselves stored reasons. */
 const storedValues: readonly string[] = ['why', 'hint'];
 
-/** Returns the values of a text as replies show them, with reasons and sentences among them. */
-export const shownValues = (values: Readonly<ShownValues>): ShownValues =>
+/**
+ * Converts the values of a text to the form of replies. Values that are stored reasons become
+ * objects.
+ */
+export const replyValues = (values: Readonly<ReplyValues>): ReplyValues =>
   Object.fromEntries(
     Object.entries(values).map(([name, value]) => [
       name,
-      shownValue(value, storedValues.includes(name)),
+      replyValue(value, storedValues.includes(name)),
     ]),
   );
 
-function shownValue(value: ShownValues[string], isStored: boolean): ShownValues[string] {
+function replyValue(value: ReplyValues[string], isStored: boolean): ReplyValues[string] {
   if (isStored && typeof value === 'string' && value.includes(separator)) {
     const { text, code, params } = readReason(value);
-    return { ...(text === '' ? {} : { text }), code, params: shownValues(params) };
+    return { ...(text === '' ? {} : { text }), code, params: replyValues(params) };
   }
-  return isShownText(value) ? { ...value, params: shownValues(value.params) } : value;
+  return isReplyText(value) ? { ...value, params: replyValues(value.params) } : value;
 }
 
-/** Tells whether a value of a text is a text itself. */
-export const isShownText = (value: unknown): value is ShownText =>
+/** True if a value is itself a text with a code. */
+export const isReplyText = (value: unknown): value is ReplyText =>
   typeof value === 'object' && value !== null && 'code' in value && 'params' in value;
 
-/** Returns the stored reason of a value `why` or `hint`, which a reply may show as an object. */
+/** Returns the stored reason of a value `why` or `hint`. In a reply, the value may be an object. */
 export function storedReason(value: unknown): string {
-  if (!isShownText(value)) return String(value ?? '');
+  if (!isReplyText(value)) return String(value ?? '');
   const values = Object.entries(value.params).map(([name, inner]) => [name, storedReason(inner)]);
   return reasonAs(value.text ?? '', value.code, Object.fromEntries(values));
 }
 
 /**
- * Returns a stored reason of at most so many characters: a longer one is its shortened text,
- * without the code.
+ * Shortens a stored reason to at most `maxChars` characters. A longer reason loses its code and the
+ * end of its text.
  */
 export const shortenReason = (stored: string, maxChars: number): string =>
   stored.length <= maxChars ? stored : reasonText(stored).slice(0, maxChars);
 
 const httpReasons = new Map<number, string>();
 
-/** Returns the reason of an HTTP status that has no code of the gateway. */
+/** Returns the reason for an HTTP status if the gateway gave no code. */
 export function httpReason(status: number): string {
   const known =
     httpReasons.get(status) ?? reason(status >= 500 ? 'httpFailure' : 'httpRefusal', { status });
@@ -194,16 +197,13 @@ export function httpReason(status: number): string {
   return known;
 }
 
-/** Puts the status of the gateway before a reason: `503 unavailable`. */
+/** Prepends the gateway's status to a reason: `503 unavailable`. */
 export function withStatus(status: number, stored: string): string {
   const { text, code, params } = readReason(stored);
   return reasonAs(`${status} ${text}`, code, { ...params, status });
 }
 
-/**
- * What the operator has to check after a reason: a code of the catalogue, with the values of its
- * text.
- */
+/** What the operator has to check: a code of the catalogue, with the values for its text. */
 export type Hint = HintCode | { code: HintCode; params: Values };
 export type HintCode = Code<'hints'>;
 
@@ -218,8 +218,8 @@ export function hintText(hint: Hint, language: Language = 'en'): string {
 }
 
 /**
- * Puts the hint for the operator behind a reason: `auth_failed: Meizu refuses the signature: check
- * appSecret.` The value `hint` is a stored reason itself, without its text.
+ * Appends a hint for the operator to a reason: `auth_failed: Meizu refuses the signature: check
+ * appSecret.` Stores the hint in the value `hint`, as a stored reason without text.
  */
 export function withHint(stored: string, hint: Hint): string {
   const { text, code, params } = readReason(stored);
@@ -227,22 +227,24 @@ export function withHint(stored: string, hint: Hint): string {
   return reasonAs(`${text}: ${hintText(hint)}`, code, { ...params, hint: key });
 }
 
-/** Reads the value `hint`; undefined for a text, as versions before stored it. */
+/**
+ * Parses the value `hint`. Returns undefined if it is a plain text, which earlier versions stored.
+ */
 export function readHint(stored: string): Hint | undefined {
   const { code, params } = readReason(stored);
   return isCode('hints', code) ? { code, params } : undefined;
 }
 
 /**
- * Puts the code of a broken connection behind a reason, and means that code: `connect_failed
- * ENOTFOUND`.
+ * Appends the error code of a broken connection to a reason: `connect_failed ENOTFOUND`. The result
+ * has the code of the connection error.
  */
 export function withCause(stored: string, cause: string): string {
   const { text, code, params } = readReason(connectionReason(cause));
   return reasonAs(`${reasonText(stored)} ${text}`, code, params);
 }
 
-/** Codes of Node.js with a meaning of their own. */
+/** Error codes of Node.js that the catalogue contains. */
 const nodeCodes: ReadonlySet<string> = new Set<ReasonCode>([
   ...([
     'EAI_AGAIN',
@@ -255,11 +257,14 @@ const nodeCodes: ReadonlySet<string> = new Set<ReasonCode>([
   ...(['EPIPE', 'ETIMEDOUT'] as const),
 ]);
 
-/** Words in the codes of Node.js and OpenSSL for certificates that are not trusted, and for TLS. */
+/**
+ * Words in the error codes of Node.js and OpenSSL that mean an untrusted certificate or a TLS
+ * failure.
+ */
 const certificateWords = ['CERT', 'SELF_SIGNED', 'ALTNAME', 'VERIFY', 'ISSUER'];
 const tlsWords = ['SSL', 'TLS', 'EPROTO'];
 
-/** Returns the reason of a broken connection, from the code of Node.js, OpenSSL or the proxy. */
+/** Returns the reason of a broken connection for an error code of Node.js, OpenSSL or the proxy. */
 export function connectionReason(cause: string): string {
   if (nodeCodes.has(cause)) return cause;
   if (cause.startsWith('PROXY_')) return reason('proxyRefused', { cause });

@@ -1,7 +1,7 @@
 /**
- * Client of an HTTP/1.1 server: keep-alive connections to one base URL, requests with a deadline,
- * and every result told as data (develop/architecture.md#http-clients). A gateway's response is a
- * text, a forwarded one is streamed. Only this folder imports undici.
+ * Client for an HTTP/1.1 server: keep-alive connections to one base URL, and requests with a
+ * timeout. All results are returned as data (develop/architecture.md#http-clients). The response of
+ * a gateway is read as text; a forwarded response is streamed. Only this folder imports undici.
  */
 import { createRequire } from 'node:module';
 import type { SecureContext } from 'node:tls';
@@ -14,11 +14,11 @@ import { sharedSecureContext } from './trust.ts';
 import { openTunnel } from './tunnel.ts';
 
 export interface HttpTiming {
-  /** TCP and TLS. */
+  /** Timeout for TCP and TLS together. */
   connectMs: number;
-  /** From the call to the complete response. */
+  /** Timeout from the call to the complete response. */
   requestMs: number;
-  /** Time for requests in flight at `close()`. */
+  /** Time that requests in flight may take after `close()`. */
   drainMs: number;
 }
 
@@ -29,18 +29,21 @@ export const defaultHttpTiming: HttpTiming = {
 };
 
 export interface HttpClientOptions {
-  /** Base URL; its path is a prefix of every request's path. */
+  /** Base URL. Its path is the beginning of the path of each request. */
   baseUrl: string;
-  /** PEM of a certificate authority trusted beside the system's. */
+  /** PEM of a certificate authority that is trusted in addition to the system's. */
   ca?: string | undefined;
   /** URL of an HTTP proxy for CONNECT tunnels, with user and password if it needs them. */
   proxy?: string | undefined;
   /**
-   * The base URL comes from the environment of the process: it may be private
+   * True if the base URL comes from the environment of the process. It may then be private
    * (outbound-addresses.ts).
    */
-  isOwnAddress?: boolean;
-  /** Limit of connections, and so of concurrent requests; further ones wait. Default 16. */
+  isTrustedUrl?: boolean;
+  /**
+   * Maximum number of connections, which is also the maximum number of concurrent requests. Further
+   * requests wait. 16 by default.
+   */
   connections?: number;
   timing?: HttpTiming;
   clock: Clock;
@@ -48,53 +51,55 @@ export interface HttpClientOptions {
 
 export interface HttpRequest {
   method: 'GET' | 'POST';
-  /** Begins with `/` and includes the query; the caller escapes it. */
+  /** Begins with `/` and includes the query. The caller escapes it. */
   path: string;
   headers?: Readonly<Record<string, string>>;
   body?: string | Buffer;
-  /** Overrides the client's `requestMs`. */
+  /** Overrides `requestMs` of the client. */
   timeoutMs?: number;
-  /** Cancels a request that was not sent yet (`not_sent`, `aborted`); one in flight completes. */
+  /**
+   * Cancels a request that is not sent yet (`not_sent`, `aborted`). A request in flight completes.
+   */
   signal?: AbortSignal | undefined;
 }
 
-/** A long-lived pool of connections to one gateway. */
+/** A long-lived pool of connections to one server. */
 export interface HttpClient {
   request(request: HttpRequest): Promise<HttpResult>;
   /**
-   * Waits `drainMs` for requests in flight, then closes every connection. Later requests end
-   * `not_sent`, `closed`.
+   * Waits up to `drainMs` for requests in flight, then closes all connections. The result of later
+   * requests is `not_sent`, `closed`.
    */
   close(): Promise<void>;
 }
 
 /**
- * Closes idle connections before the peer does (Node's servers: 5 s), to avoid sending on a closing
- * one. The peer's own `Keep-Alive: timeout=600` does not lengthen this: a NAT drops idle
- * connections silently.
+ * Idle connections are closed before the peer closes them (after 5 s for Node.js servers), so that
+ * no request is sent on a closing connection. A `Keep-Alive: timeout=600` of the peer does not
+ * extend this time, because a NAT may silently drop idle connections.
  */
 const keepAlive = { keepAliveTimeout: 4_000, keepAliveMaxTimeout: 4_000 };
 
 /**
- * Loads undici with the first request: it takes 16 MB per thread, and most threads of most
- * dispatchers use HTTP/2 only.
+ * Loads undici when the first request is sent. It needs 16 MB per thread, and most threads of most
+ * dispatchers use only HTTP/2.
  */
 const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
 
 interface ConnectorOptions {
-  /** TCP and TLS. */
+  /** Timeout for TCP and TLS together. */
   connectMs: number;
   secureContext?: SecureContext | undefined;
-  isOwnAddress: boolean;
+  isTrustedUrl: boolean;
 }
 
 /**
- * Returns a connector of undici: TLS 1.2 or newer, to allowed addresses only
+ * Returns a connector for undici. It uses TLS 1.2 or newer and only connects to allowed addresses
  * (outbound-addresses.ts).
  */
 function connectorOf(
   { buildConnector: build }: typeof import('undici'),
-  { connectMs, secureContext, isOwnAddress }: ConnectorOptions,
+  { connectMs, secureContext, isTrustedUrl }: ConnectorOptions,
 ): buildConnector.connector {
   const connect = build({
     timeout: connectMs,
@@ -103,13 +108,13 @@ function connectorOf(
     allowH2: false,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: addressAttemptMs(connectMs),
-    ...(isOwnAddress ? {} : { lookup: guardedLookup }),
+    ...(isTrustedUrl ? {} : { lookup: guardedLookup }),
   });
   return (target, callback) => {
     try {
-      // A socket of a tunnel leads to the proxy, whose address is checked when the tunnel is
-      // opened.
-      if (!isOwnAddress && !target.httpSocket) requireAllowedAddress(target.hostname);
+      // The socket of a tunnel is connected to the proxy. The proxy's address was checked when the
+      // tunnel was opened.
+      if (!isTrustedUrl && !target.httpSocket) requireAllowedAddress(target.hostname);
     } catch (error) {
       return callback(error instanceof Error ? error : new Error('refused'), null);
     }
@@ -121,14 +126,14 @@ const portOf = ({ port, protocol }: Pick<buildConnector.Options, 'port' | 'proto
   Number(port || (protocol === 'https:' ? 443 : 80));
 
 /**
- * Creates a client; connects with the first request. Throws for an invalid URL or PEM: check them
- * before.
+ * Creates a client. It connects when the first request is sent. Throws if the URL or a PEM is
+ * invalid, so these must be checked before.
  */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   return new UndiciHttpClient(options);
 }
 
-/** Returns a POST request with a JSON body; `headers` are added to the content type. */
+/** Returns a POST request with a JSON body. `headers` are sent in addition to the content type. */
 export function jsonPost(
   path: string,
   body: unknown,
@@ -142,7 +147,7 @@ export function jsonPost(
   };
 }
 
-/** Returns a POST request with a form-encoded body, without undefined members. */
+/** Returns a POST request with a form-encoded body. Undefined members are left out. */
 export function formPost(
   path: string,
   members: Readonly<Record<string, string | number | undefined>>,
@@ -162,13 +167,18 @@ export function formPost(
 interface PoolOptions {
   baseUrl: string;
   connections: number;
-  /** Time between two chunks of a response; 0 where the deadline covers the whole exchange. */
+  /**
+   * Maximum time between two chunks of a response; 0 if another timeout covers the whole exchange.
+   */
   idleMs: number;
   drainMs: number;
   connect: (undici: typeof import('undici')) => buildConnector.connector;
 }
 
-/** Connections to one base URL, opened with the first request. No redirects, no retries. */
+/**
+ * Connections to one base URL, opened when the first request is sent. Follows no redirects and does
+ * not retry.
+ */
 class ConnectionPool {
   readonly #options: PoolOptions;
   readonly #url: URL;
@@ -186,7 +196,7 @@ class ConnectionPool {
     return this.#closing !== null;
   }
 
-  /** Sends a request; the exchange gets its result. */
+  /** Sends a request. The result goes to `exchange`. */
   dispatch({ path, ...options }: Dispatcher.DispatchOptions, exchange: Exchange): void {
     if (this.isClosed) exchange.fail('closed');
     else if (!path.startsWith('/') || /[^!-~]/.test(path)) exchange.fail('bad_request');
@@ -207,7 +217,7 @@ class ConnectionPool {
       pipelining: 1,
       allowH2: false,
       ...keepAlive,
-      // Each exchange has a deadline.
+      // Each exchange has its own timeout.
       headersTimeout: 0,
       bodyTimeout: idleMs,
       connect: connect(undici),
@@ -240,7 +250,7 @@ class UndiciHttpClient implements HttpClient {
     baseUrl,
     ca,
     proxy,
-    isOwnAddress = false,
+    isTrustedUrl = false,
     connections = 16,
     timing = defaultHttpTiming,
     clock,
@@ -258,7 +268,7 @@ class UndiciHttpClient implements HttpClient {
         const connect = connectorOf(undici, {
           connectMs: timing.connectMs,
           secureContext,
-          isOwnAddress,
+          isTrustedUrl,
         });
         return proxyUrl === null
           ? connect
@@ -290,19 +300,19 @@ class UndiciHttpClient implements HttpClient {
 
 export interface ForwardLimits {
   connectMs: number;
-  /** From the request to the head of the response. */
+  /** Timeout from the request to the head of the response. */
   waitMs: number;
-  /** Between two chunks of a response. */
+  /** Timeout between two chunks of a response. */
   idleMs: number;
   requestBytes: number;
   replyBytes: number;
-  /** Concurrent requests; a further one fails at once. */
+  /** Maximum number of concurrent requests. A further request fails at once. */
   inFlight: number;
   /**
-   * The base URL comes from the environment of the process: it may be private
+   * True if the base URL comes from the environment of the process. It may then be private
    * (outbound-addresses.ts).
    */
-  isOwnAddress: boolean;
+  isTrustedUrl: boolean;
 }
 
 const defaultForwardLimits: ForwardLimits = {
@@ -312,25 +322,25 @@ const defaultForwardLimits: ForwardLimits = {
   requestBytes: 20 * 1024 * 1024,
   replyBytes: 20 * 1024 * 1024,
   inFlight: 256,
-  isOwnAddress: false,
+  isTrustedUrl: false,
 };
 
 export interface ForwardRequest {
   method: 'GET' | 'POST';
-  /** Begins with `/`; the caller escapes it. */
+  /** Begins with `/`. The caller escapes it. */
   path: string;
-  /** Built by the service, never copied from a request as a whole. */
+  /** Headers that the service has built. They are never copied from a request as a whole. */
   headers: Readonly<Record<string, string>>;
   body: string | null;
 }
 
-/** Forwards a caller's requests to one server, and streams the bodies of its responses. */
+/** Forwards requests of callers to one server and streams the bodies of its responses. */
 export class ForwardClient {
   readonly #pool: ConnectionPool;
   readonly #limits: ForwardLimits;
   #inFlight = 0;
 
-  /** Connects to the server and path of `baseUrl` with the first request. */
+  /** Connects to the server and path of `baseUrl` when the first request is sent. */
   constructor(baseUrl: string, limits: Partial<ForwardLimits> = {}) {
     this.#limits = { ...defaultForwardLimits, ...limits };
     const { inFlight: connections, idleMs } = this.#limits;
@@ -358,7 +368,7 @@ export class ForwardClient {
     });
   }
 
-  /** Waits briefly for requests in flight, then closes every connection. */
+  /** Waits briefly for requests in flight, then closes all connections. */
   close(): Promise<void> {
     return this.#pool.close();
   }
@@ -366,13 +376,13 @@ export class ForwardClient {
 
 interface TunnelDeps {
   timing: HttpTiming;
-  /** Trust for an https:// proxy. */
+  /** Secure context for an https:// proxy. */
   secureContext: SecureContext | undefined;
   /** Starts TLS on a connected socket. */
   connect: buildConnector.connector;
 }
 
-/** Connects through a tunnel, with TLS inside it for an https gateway. */
+/** Connects through a tunnel. For an https gateway, TLS runs inside the tunnel. */
 function throughProxy(
   proxy: URL,
   { timing, secureContext, connect }: TunnelDeps,

@@ -11,12 +11,12 @@ import {
 } from './result.ts';
 
 /**
- * Limit of a response body. A multicast response names each target: 1000 with their ids are some
- * 150 KB.
+ * Maximum size of a response body. The response to a multicast lists each target: 1000 targets with
+ * ids need about 150 KB.
  */
 const maxReplyBytes = 1_048_576;
 
-/** A request without a usable response. `cause`: the code of a connection failure. */
+/** A request without a usable response. `cause` is the error code of a failed connection. */
 interface ExchangeFailure {
   /** False if no byte of the request was written. */
   isWritten: boolean;
@@ -24,7 +24,7 @@ interface ExchangeFailure {
   cause?: string;
 }
 
-/** One request with its deadline. Before `onRequestStart` no byte was written. */
+/** One request with its timeout. Before `onRequestStart`, no byte was written. */
 export abstract class Exchange implements Dispatcher.DispatchHandler {
   readonly #deadline: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
@@ -65,7 +65,7 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     this.fail(this.#isWritten ? 'connection_lost' : reasonOf(error), failureCodeOf(error));
   }
 
-  /** Ends it without a response; the server may have processed it if it was written. */
+  /** Ends the request without a response. If it was written, the server may have processed it. */
   fail(reason: HttpFailureReason, cause?: string): void {
     if (!this.end()) return;
     this.onFailure({
@@ -76,10 +76,13 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
     this.#controller?.abort(new Error(reason));
   }
 
-  /** Takes the only failure of the request, or of a response that is too long. */
+  /**
+   * Receives the failure of the request, at most once. A response that is too long is also a
+   * failure.
+   */
   protected abstract onFailure(failure: ExchangeFailure): void;
 
-  /** Stops the deadline. Returns false if the request has ended before. */
+  /** Stops the timeout. Returns false if the request had already ended. */
   protected end(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
@@ -155,16 +158,16 @@ export class HttpExchange extends Exchange {
 
 export interface StreamedExchangeOptions {
   resolve: (result: ForwardResult) => void;
-  /** Called once, when the body has ended or the request has failed. */
+  /** Called once when the body has ended or the request has failed. */
   onEnd: () => void;
-  /** Limit of the response body in bytes. */
+  /** Maximum size of the response body in bytes. */
   replyBytes: number;
-  /** Time up to the head of the response. */
+  /** Timeout until the head of the response. */
   waitMs: number;
 }
 
 /**
- * A request whose response is streamed with back-pressure: a body that is too long or stalls ends
+ * A request whose response is streamed with backpressure. A body that is too long or stalls ends
  * with an error.
  */
 export class StreamedExchange extends Exchange {
@@ -195,7 +198,7 @@ export class StreamedExchange extends Exchange {
         callback(error);
       },
     });
-    // It may fail before its reader begins.
+    // The body may fail before anyone reads it.
     body.on('error', () => undefined).once('close', onEnd);
     this.#body = body;
     resolve({ kind: 'response', status, headers, body });
@@ -218,13 +221,14 @@ export class StreamedExchange extends Exchange {
 
   protected onFailure({ isWritten: _, ...failure }: ExchangeFailure): void {
     this.#options.onEnd();
-    // No request waits for a connection: each one has its own.
+    // No request waits for a connection, because each has its own. So the connection attempt was
+    // too slow.
     const reason = failure.reason === 'queue_timeout' ? 'timeout' : failure.reason;
     this.#options.resolve({ kind: 'failed', ...failure, reason });
   }
 }
 
-/** Returns headers with lower-case names, of repeated ones the first value. */
+/** Returns the headers with lower-case names. For a repeated header, returns the first value. */
 function firstValues(headers: IncomingHttpHeaders): Record<string, string> {
   const first: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -234,7 +238,10 @@ function firstValues(headers: IncomingHttpHeaders): Record<string, string> {
   return first;
 }
 
-/** Classifies a connection failure by the codes of undici, OpenSSL and the system. */
+/**
+ * Returns the reason of a connection failure from the error codes of undici, OpenSSL and the
+ * system.
+ */
 function reasonOf(error: Error): HttpFailureReason {
   const code = 'code' in error ? String(error.code) : '';
   if (code === 'ADDRESS_REFUSED') return 'address_refused';

@@ -1,9 +1,9 @@
 /**
- * Addresses that the service connects to for others: `endpoint`, `proxy`, `functionsUrl` and every
- * other URL that the admin API stores. A person who sets such a URL must not reach the networks of
- * the service with it (server-side request forgery, CWE-918). So each connection checks the address
- * that the name resolved to: a check of the name alone would be passed by a name that resolves to
- * another address the next time.
+ * Checks addresses that the service connects to because of stored URLs: `endpoint`, `proxy`,
+ * `functionsUrl` and all other URLs that the admin API stores. A person who sets such a URL must
+ * not reach the service's own networks with it (server-side request forgery, CWE-918). Each
+ * connection checks the address that the name resolved to. Checking only the name would not be
+ * enough, because a name may resolve to another address the next time.
  */
 
 import { lookup as resolve } from 'node:dns';
@@ -12,7 +12,8 @@ import { PrivateHosts } from '../config/private-hosts.ts';
 import { equalInConstantTime, type Vault } from '../crypto.ts';
 
 /**
- * Error of a connection to an address that CARILLON_PRIVATE_HOSTS does not allow. Names no address.
+ * Error of a connection to an address that CARILLON_PRIVATE_HOSTS does not allow. Contains no
+ * address.
  */
 class AddressRefused extends Error {
   override name = 'AddressRefused';
@@ -22,16 +23,17 @@ class AddressRefused extends Error {
 let allowed = new PrivateHosts('');
 
 /**
- * Sets what CARILLON_PRIVATE_HOSTS allows in this thread. Without this call only public addresses
- * are allowed.
+ * Sets what CARILLON_PRIVATE_HOSTS allows in this thread. Until then, only public addresses are
+ * allowed.
  */
 export function setPrivateHosts(text: string): void {
   allowed = new PrivateHosts(text);
 }
 
 /**
- * Throws `AddressRefused` if `host` is an address, in a URL's form, that no connection may go to.
- * Names pass here: `guardedLookup` checks what they resolve to.
+ * Throws `AddressRefused` if `host` is an address that is not allowed. `host` has the form it has
+ * in a URL. Names are accepted here, because `guardedLookup` checks the addresses that they resolve
+ * to.
  */
 export function requireAllowedAddress(host: string): void {
   const address = host.replace(/^\[|\]$/g, '');
@@ -40,16 +42,15 @@ export function requireAllowedAddress(host: string): void {
 }
 
 /**
- * Returns the longest time for one address of a host that has several (Node's `autoSelectFamily`),
- * in ms. Node's own 250 ms cut off addresses that are far away.
+ * Returns the timeout in ms for one address of a host that has several (`autoSelectFamily` of
+ * Node.js). The 250 ms of Node.js are too short for distant addresses.
  */
 export const addressAttemptMs = (connectMs: number): number =>
   Math.max(1000, Math.floor(connectMs / 3));
 
 /**
- * Resolves a name to the addresses that a connection may go to; fails with `AddressRefused` when
- * there is none. Node connects to what this function returns, so the checked address is the one
- * that is used.
+ * Resolves a name to the allowed addresses. Fails with `AddressRefused` if there is none. Node.js
+ * connects to the addresses that this function returns, so the checked address is the used address.
  */
 export const guardedLookup: LookupFunction = (hostname, options, callback) => {
   resolve(hostname, { ...options, all: true }, (error, addresses) => {
@@ -67,9 +68,9 @@ export const guardedLookup: LookupFunction = (hostname, options, callback) => {
 };
 
 /**
- * Tells whether a URL can be known to be refused before it is used: its host is an address that is
- * not allowed, or a name of this machine. Gives a clear answer when the URL is set; each
- * connection is checked again.
+ * True if it is certain before any connection that a URL is refused: its host is an address that is
+ * not allowed, or a name of this machine. Used to give a clear error when the URL is set. Each
+ * connection checks again.
  */
 export function isRefusedUrl(url: string): boolean {
   if (!URL.canParse(url)) return false;
@@ -88,28 +89,31 @@ interface CallbackOwner {
   connector: string;
 }
 
-/** 144 bits: gateways limit the URL to 128 bytes. */
+/** 144 bits. The secret is short, because gateways limit the URL to 128 bytes. */
 const secretCharacters = 24;
 
 const contextOf = ({ appId, connector }: CallbackOwner, generation: number) =>
   `callback ${connector} ${appId}${generation === 0 ? '' : ` ${generation}`}`;
 
-/** Returns the generation that a secret names: `<generation>.<secret>`, and 0 without one. */
+/**
+ * Returns the generation in a secret of the form `<generation>.<secret>`; 0 if it contains none.
+ */
 const generationIn = (secret: string): number => Number(/^([1-9]\d{0,6})\./.exec(secret)?.[1] ?? 0);
 
 const textOf = (generation: number, derived: string): string =>
   `${generation === 0 ? '' : `${generation}.`}${derived.slice(0, secretCharacters)}`;
 
 /**
- * Derives the secret of a callback URL; it is not stored. `generation`: the option
- * `receiptUrlGeneration` of the app.
+ * Derives the secret of a callback URL; it is not stored. `generation` is the app's option
+ * `receiptUrlGeneration`.
  */
 export const callbackSecret = (vault: Vault, owner: CallbackOwner, generation: number): string =>
   textOf(generation, vault.derive(contextOf(owner, generation)));
 
 /**
- * Returns the generation of a receipt's secret; undefined if it does not belong to this owner. The
- * app decides whether this generation still counts. Accepts secrets of older keys.
+ * Returns the generation of a receipt's secret. Returns undefined if the secret does not belong to
+ * this owner. Secrets of older keys are accepted. The app decides whether the generation is still
+ * valid.
  */
 export function generationOfSecret(
   vault: Vault,
@@ -124,10 +128,7 @@ export function generationOfSecret(
   return isRight ? generation : undefined;
 }
 
-/**
- * Returns `PUBLIC_URL/callbacks/:connector/:appId/:secret`, to which a gateway sends the receipts
- * of an app.
- */
+/** Returns the URL for the receipts of an app: `PUBLIC_URL/callbacks/:connector/:appId/:secret`. */
 export const callbackUrl = (
   publicUrl: string,
   vault: Vault,

@@ -1,7 +1,10 @@
 import type { Readable } from 'node:stream';
 import { dayMs } from '../clock.ts';
 
-/** Reason of a request that was not sent or not answered. A bounded set: it is a metric label. */
+/**
+ * Reason why a request was not sent or got no response. The set is bounded, because it is a metric
+ * label.
+ */
 export type HttpFailureReason =
   | 'aborted'
   | 'closed'
@@ -18,50 +21,51 @@ export type HttpFailureReason =
 export interface HttpResponse {
   kind: 'response';
   status: number;
-  /** Lower-case names; the first value of a repeated header. */
+  /** Headers with lower-case names. For a repeated header, the first value. */
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** `Retry-After` in milliseconds; null without one. */
+  /** `Retry-After` in milliseconds; null if absent. */
   retryAfterMs: number | null;
   seconds: number;
 }
 
 /**
- * Result of one request; failures are values too. `cause`: the code of a connection failure
- * (`failureCode`).
+ * Result of one request. Failures are returned too, not thrown. `cause` is the error code of a
+ * failed connection (`failureCode`).
  */
 export type HttpResult =
   | HttpResponse
-  /** The server has not processed it: a retry repeats nothing. */
+  /** The server did not process the request, so it is safe to retry. */
   | { kind: 'not_sent'; reason: HttpFailureReason; seconds: number; cause?: string }
-  /** It was written, but no complete response arrived. */
+  /** The request was written, but no complete response arrived. */
   | { kind: 'unknown'; reason: HttpFailureReason; seconds: number; cause?: string };
 
 export type HttpFailure = Exclude<HttpResult, HttpResponse>;
 
-/** Response whose body is streamed. */
+/** A response whose body is streamed. */
 interface StreamedResponse {
   kind: 'response';
   status: number;
-  /** Lower-case names; the first value of a repeated header. */
+  /** Headers with lower-case names. For a repeated header, the first value. */
   headers: Readonly<Record<string, string>>;
   body: Readable;
 }
 
 /**
- * Result of a forwarded request; failures are values too. `busy` and `request_too_large`: nothing
- * was sent. `cause`: the code of a connection failure (`failureCodeOf`).
+ * Result of a forwarded request. Failures are returned too, not thrown. After `busy` and
+ * `request_too_large` nothing was sent. `cause` is the error code of a failed connection
+ * (`failureCodeOf`).
  */
 export type ForwardResult =
   | StreamedResponse
   | { kind: 'failed'; reason: HttpFailureReason | 'busy' | 'request_too_large'; cause?: string };
 
-/** Temporary statuses below 500: timed out, locked, too early, too many requests. */
+/** Temporary statuses below 500: request timeout, locked, too early, too many requests. */
 const temporaryRefusals = new Set([408, 423, 425, 429]);
 
 /**
- * Returns whether an HTTP status is temporary: the same request may succeed later. All callers of
- * other servers decide by this function (protocol/gateways.md#temporary-answers).
+ * True if an HTTP status is temporary: the same request may succeed later. All clients of other
+ * servers use this function (protocol/gateways.md#temporary-answers).
  */
 export const isTemporaryStatus = (status: number): boolean =>
   status >= 500 || temporaryRefusals.has(status);
@@ -69,7 +73,9 @@ export const isTemporaryStatus = (status: number): boolean =>
 const days = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
 const months = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
 const time = '\\d{2}:\\d{2}:\\d{2}';
-/** The three forms of an HTTP date (RFC 9110 5.6.7). The two older ones are still to be read. */
+/**
+ * The three forms of an HTTP date (RFC 9110 5.6.7). Recipients must accept the two obsolete forms.
+ */
 const dates = [
   new RegExp(`^${days}, \\d{2} ${months} \\d{4} ${time} GMT$`),
   new RegExp(`^${days}[a-z]*, \\d{2}-${months}-\\d{2} ${time} GMT$`),
@@ -77,9 +83,8 @@ const dates = [
 ];
 
 /**
- * Parses `Retry-After` in either form of RFC 9110 10.2.3: digits or an HTTP date. Returns
- * milliseconds from now, at most a day, and null for any other text: `Date.parse` reads `1.5` as a
- * day of 2001.
+ * Parses `Retry-After` as digits or HTTP date (RFC 9110 10.2.3). Returns milliseconds from now, at
+ * most a day. Returns null for other texts, because `Date.parse` would read `1.5` as a day in 2001.
  */
 export function retryAfterMs(value: string, epochMs: number): number | null {
   const text = value.trim();
@@ -90,12 +95,12 @@ export function retryAfterMs(value: string, epochMs: number): number | null {
 }
 
 /**
- * Form of the codes of Node, OpenSSL and this service (`PROXY_407`): never matches an address or a
- * secret.
+ * Pattern of the error codes of Node.js, OpenSSL and this service (`PROXY_407`). It never matches
+ * an address or a secret.
  */
 const codePattern = /^[A-Z][A-Z0-9_]{2,59}$/;
 
-/** Codes of other libraries, with their equivalents of Node. */
+/** Error codes of other libraries, with the equivalent codes of Node.js. */
 const equivalents: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'ETIMEDOUT',
   UND_ERR_SOCKET: 'ECONNRESET',
@@ -105,8 +110,9 @@ const equivalents: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the code of a failed connection for the operator: `ENOTFOUND`, `ECONNREFUSED`,
- * `ETIMEDOUT`, `CERT_HAS_EXPIRED`, `ERR_TLS_CERT_ALTNAME_INVALID`. Undefined for any other text.
+ * Returns the error code of a failed connection, for the operator: `ENOTFOUND`, `ECONNREFUSED`,
+ * `ETIMEDOUT`, `CERT_HAS_EXPIRED`, `ERR_TLS_CERT_ALTNAME_INVALID`. Returns undefined for other
+ * texts.
  */
 export function failureCode(text: string): string | undefined {
   // Alerts of OpenSSL contain spaces and slashes: `ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE`,
@@ -116,7 +122,7 @@ export function failureCode(text: string): string | undefined {
   return codePattern.test(known) ? known : undefined;
 }
 
-/** Returns the code of an error or of its cause. */
+/** Returns the error code of an error or of its cause. */
 export function failureCodeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name;
@@ -126,8 +132,8 @@ export function failureCodeOf(error: unknown): string | undefined {
 }
 
 /**
- * Error of another server, the `cause` of a refusal: the log names the host and what happened,
- * which callers are not told. It holds no path, query or body.
+ * Error of another server, used as `cause` of a refusal. The log then contains the host and what
+ * happened, but callers do not see it. Contains no path, query or body.
  */
 export class PeerError extends Error {
   override name = 'PeerError';
@@ -141,7 +147,7 @@ export class PeerError extends Error {
   }
 }
 
-/** Returns the error of a request that got no usable answer. */
+/** Returns the error for a request that got no usable response. */
 export function peerErrorOf(
   url: string,
   result: HttpResult | { kind: 'failed'; reason: string; cause?: string | undefined },

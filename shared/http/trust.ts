@@ -1,13 +1,14 @@
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 
-/** Secure contexts by PEM, weakly held: an unused one is collected. */
+/** Secure contexts by PEM. The references are weak, so unused contexts are garbage-collected. */
 const contexts = new Map<string, WeakRef<SecureContext>>();
 
 /**
- * Creates the secure context of a client that trusts the system's authorities and an additional one
- * (PEM, optional; protocol/admin-api.md#credentials-of-a-push-profile). Adds to the list that the
- * process has parsed: the option `ca` would replace it, and parsing all of the list again takes 10
- * to 15 ms and a megabyte. Throws for an invalid PEM.
+ * Creates the secure context of a client that trusts the system's authorities and, optionally, an
+ * additional authority (PEM; protocol/admin-api.md#credentials-of-a-push-profile). The additional
+ * authority is added to the list that the process has parsed. The option `ca` would replace this
+ * list, and parsing the whole list again takes 10 to 15 ms and a megabyte. Throws if the PEM is
+ * invalid.
  */
 export function secureContextTrusting(
   ca: string | undefined,
@@ -20,7 +21,7 @@ export function secureContextTrusting(
 
 /**
  * Returns the secure context of clients that trust an additional authority (PEM) and have no client
- * certificate; clients with the same authority share it. Throws for an invalid PEM.
+ * certificate. Clients with the same authority share it. Throws if the PEM is invalid.
  */
 export function sharedSecureContext(ca: string): SecureContext {
   const found = contexts.get(ca)?.deref();

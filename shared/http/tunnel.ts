@@ -1,21 +1,21 @@
 import { once } from 'node:events';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext } from 'node:tls';
-import { basicAuthorization } from '../domain/urls.ts';
+import { basicAuthorization } from '../domain/addresses.ts';
 import { guardedLookup, requireAllowedAddress } from './outbound-addresses.ts';
 
-/** Most bytes read of the response to a CONNECT. */
+/** Maximum size of the proxy's response to CONNECT. */
 const maxHeadBytes = 16_384;
 
 export interface TunnelTarget {
   host: string;
   port: number;
   signal: AbortSignal;
-  /** Trust for an https:// proxy; absent: the system's authorities. */
+  /** Secure context for an https:// proxy. If absent, the system's authorities are trusted. */
   secureContext?: SecureContext;
 }
 
-/** Error of a proxy that refused the tunnel; `code` contains its status. */
+/** The proxy refused the tunnel. `code` contains its status. */
 export class ProxyError extends Error {
   readonly code: string;
 
@@ -26,10 +26,10 @@ export class ProxyError extends Error {
 }
 
 /**
- * Opens a tunnel through an HTTP proxy by CONNECT (RFC 9110 9.3.6), with the user and password of
- * its URL as Basic authentication. `proxy` is http:// or https://. Rejects with `ProxyError`,
- * `AddressRefused`, the socket's error or the signal's. The proxy resolves the name of the target,
- * so only a target that is an address can be checked here.
+ * Opens a tunnel through an HTTP proxy by CONNECT (RFC 9110 9.3.6). Sends user and password of the
+ * proxy's URL as Basic authentication. `proxy` is an http:// or https:// URL. Rejects with
+ * `ProxyError`, `AddressRefused`, or the error of the socket or the signal. The target can only be
+ * checked if it is an address, because the proxy resolves names.
  */
 export async function openTunnel(
   proxy: URL,
@@ -45,7 +45,7 @@ export async function openTunnel(
         host: proxyHost,
         port: proxyPort,
         secureContext,
-        // Server names are host names only (RFC 6066).
+        // A server name must be a host name (RFC 6066).
         servername: isIP(proxyHost) ? '' : proxyHost,
         ALPNProtocols: ['http/1.1'],
         lookup: guardedLookup,
@@ -71,8 +71,8 @@ export async function openTunnel(
 }
 
 /**
- * Reads the head of the response; returns 0 when more bytes follow: the client speaks first in the
- * tunnel.
+ * Reads the head of the proxy's response and returns its status. Returns 0 if more bytes follow,
+ * because in the tunnel the client speaks first.
  */
 async function statusOf(socket: Socket, signal: AbortSignal): Promise<number> {
   let head = Buffer.alloc(0);
@@ -87,7 +87,7 @@ async function statusOf(socket: Socket, signal: AbortSignal): Promise<number> {
         /^HTTP\/1\.[01] (\d{3})/.exec(head.toString('latin1', 0, 64))?.[1] ?? 0,
       );
       const rest = head.subarray(end + 4);
-      // Informational responses come first (RFC 9110 15.2).
+      // Informational responses may come first (RFC 9110 15.2).
       if (status < 100 || status > 199) return rest.length === 0 ? status : 0;
       head = rest;
     } else if (head.length > maxHeadBytes) return 0;

@@ -2,13 +2,10 @@ import { isWritten, type Logger } from './logging.ts';
 
 type Closer = { name: string; close: () => Promise<unknown> | unknown };
 
-/** Time limit of a resource that is registered after the stack has closed. */
+/** Timeout for closing a resource that is registered after the stack was closed. */
 const lateTimeoutMs = 1000;
 
-/**
- * Stack of open resources, closed last in, first out. Register a closer immediately after opening a
- * resource.
- */
+/** Stack of open resources, closed in reverse order. Register a resource right after opening it. */
 export class ClosingStack {
   readonly #closers: Closer[] = [];
   readonly #log: Logger;
@@ -20,7 +17,8 @@ export class ClosingStack {
   }
 
   /**
-   * Registers a closer; closes the resource at once if the stack has closed (an interrupted start).
+   * Registers a resource. If the stack is already closed, because the start was interrupted, closes
+   * the resource at once.
    */
   add(name: string, close: () => Promise<unknown> | unknown): void {
     if (this.#isClosed) void this.#closeOne({ name, close }, lateTimeoutMs);
@@ -33,8 +31,9 @@ export class ClosingStack {
   }
 
   /**
-   * Closes every resource within the rest of `timeoutMs`, but at least a tenth of it each. Logs one
-   * that fails or hangs, and closes the others. Further calls return the same promise.
+   * Closes all resources within `timeoutMs`. Each resource gets the remaining time, but at least a
+   * tenth of `timeoutMs`. If a resource fails or hangs, logs this and continues. Further calls
+   * return the same promise.
    */
   close(timeoutMs = 9000): Promise<void> {
     this.#closing ??= this.#closeAll(timeoutMs);
@@ -71,13 +70,13 @@ export class ClosingStack {
 export interface ProcessHooks {
   log: Logger;
   stack: ClosingStack;
-  /** Ends the process after closing; tests pass their own function. */
+  /** Ends the process after closing. Tests pass their own function. */
   exit?: (code: number) => void;
 }
 
 /**
- * Closes the stack and exits 0 on SIGINT, SIGTERM and the loss of a supervising parent; on an
- * uncaught error, logs it, closes the stack and exits 1.
+ * Closes the stack and exits with 0 on SIGINT, SIGTERM, or when the supervising parent process has
+ * exited. On an uncaught error, logs it, closes the stack and exits with 1.
  */
 export function closeOnSignals({
   log,
@@ -101,27 +100,27 @@ export function closeOnSignals({
   process.on('unhandledRejection', crash);
 }
 
-/** Exits after the log is written; exits at once if standard output has no reader. */
+/** Exits after the log was written. If standard output has no reader, exits at once. */
 async function leave(log: Logger, code: number): Promise<void> {
   if (await isWritten(log)) process.exit(code);
   process.kill(process.pid, 'SIGKILL');
 }
 
 /**
- * Calls `listener` when the process that started this one has exited: its IPC channel closes then.
- * Calls it at once if that happened earlier, while this process loaded its modules. Never calls it
- * without such a channel. Returns a function that removes the listener.
+ * Calls `listener` when the parent process has exited, which closes the IPC channel. If this
+ * happened before, while this process loaded its modules, calls it at once. Never calls it if there
+ * is no IPC channel. Returns a function that removes the listener.
  */
 export function whenSupervisorExits(listener: () => void): () => void {
-  // `undefined` without a channel, `false` after its end.
+  // `process.connected` is `undefined` without a channel, and `false` after the channel was closed.
   if (process.connected === false) listener();
   else if (process.connected) process.once('disconnect', listener);
   return () => void process.off('disconnect', listener);
 }
 
 /**
- * Sends a message to the supervisor, if there is one. Ignores a closed channel:
- * `whenSupervisorExits` tells of its end.
+ * Sends a message to the supervisor, if there is one. Ignores a closed channel, because
+ * `whenSupervisorExits` handles it.
  */
 export function notifySupervisor(message: object): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);

@@ -3,7 +3,7 @@ import { sleep } from '../clock.ts';
 
 export type { Logger };
 
-/** Members that the logger redacts, one or two levels deep. */
+/** Members that the logger redacts, up to two levels deep. */
 const secretMembers = [
   'authorization',
   'password',
@@ -29,8 +29,8 @@ const redacted = [
 ];
 
 /**
- * Members of an error that are logged beside name, message and stack. All others stay out: database
- * errors carry SQL, row values and the whole client with its password.
+ * Members of an error that are logged in addition to name, message and stack. Other members are not
+ * logged: database errors contain SQL, row values and the whole client with its password.
  */
 const errorMembers = [
   'code',
@@ -45,7 +45,7 @@ const errorMembers = [
   'status',
 ];
 
-/** Limits of nested errors in a log line; they also end cycles. */
+/** Limits for nested errors in a log line. They also end cycles. */
 const maxDepth = 4;
 const maxErrors = 5;
 
@@ -61,7 +61,7 @@ function describeError(error: unknown, depth = 0): unknown {
     if (errorMembers.includes(key)) plain[key] = value;
   if (depth === maxDepth) return plain;
   if (error.cause !== undefined) plain.cause = describeError(error.cause, depth + 1);
-  // Node reports a refused connection as one error per address.
+  // Node.js reports a refused connection as one error per address.
   if (error instanceof AggregateError)
     plain.errors = error.errors.slice(0, maxErrors).map((one) => describeError(one, depth + 1));
   return plain;
@@ -71,42 +71,41 @@ const serialize = (error: unknown) => describeError(error);
 
 export interface LoggerOptions {
   level: string;
-  /** Name of the process: `api`, `dispatcher`, `up`, … */
+  /** Name of the process, such as `api`, `dispatcher` or `up`. */
   name: string;
   destination?: DestinationStream;
 }
 
-/** Buffer for standard output; further lines are dropped. */
+/** Buffer size for standard output. If the buffer is full, lines are dropped. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
- * Opens standard output for asynchronous writes. A pipe without a reader (a pager, a hanging
- * collector) would otherwise block the process, and not even a signal would end it. A line that
- * cannot be written (a terminal that was closed, a full disk) is tried again with the next one, and
- * stops nothing.
+ * Opens standard output for asynchronous writes. If a pipe has no reader (a pager, a hanging
+ * collector), synchronous writes would block the process, even for signals. A line that cannot be
+ * written (closed terminal, full disk) is retried with the next line.
  */
 function standardOutput(): DestinationStream {
-  // `flush` needs a minimum length.
+  // Without a minimum length, `flush` does nothing.
   const output = pino.destination({ fd: 1, sync: false, minLength: 1, maxLength: maxWaitingBytes });
   output.on('error', () => undefined);
-  // pino calls it for `fatal` and at the exit. It repeats a failing write without end, and blocks
-  // on a pipe without a reader.
+  // pino calls `flushSync` for `fatal` and at exit. It would repeat a failing write endlessly, and
+  // block if a pipe has no reader.
   output.flushSync = () => undefined;
   return output;
 }
 
-/** Time limit for writing the last lines of a process. */
+/** Timeout for writing the last lines of a process. */
 const flushMs = 500;
 
-/** Waits briefly for the log to be written; resolves with whether it was. */
+/** Waits briefly until the log is written. Resolves to true if it was written. */
 export function isWritten(log: Logger): Promise<boolean> {
   const written = new Promise<boolean>((resolve) => log.flush(() => resolve(true)));
   return Promise.race([written, sleep(flushMs).then(() => false)]);
 }
 
 /**
- * Creates a logger that writes one JSON line per event to standard output. It redacts secrets
- * itself, so that no caller has to.
+ * Creates a logger that writes one JSON line per event to standard output. It redacts secrets, so
+ * callers need not do so.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const settings = {

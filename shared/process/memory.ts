@@ -1,5 +1,6 @@
 /**
- * Memory of all processes: V8 flags, heap limits of threads, and memory that idle threads return.
+ * Memory settings of all processes: V8 flags, heap limits of threads, and returning the memory of
+ * idle threads.
  */
 import { Session } from 'node:inspector/promises';
 import { flushCompileCache } from 'node:module';
@@ -7,47 +8,48 @@ import { performance } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * Node flags of a dispatcher. By default V8 gives every thread of a large machine 134 MB for new
- * objects and lets old garbage grow to gigabytes before it collects. The limits keep a dispatcher
- * under 400 MB. The second one also applies to each worker thread, in place of that of
- * `threadMemory`; for the first one see `tuneDispatcherThreads`.
+ * Node.js flags of a dispatcher. They keep it below 400 MB. By default, V8 gives each thread of a
+ * large machine a young generation of 134 MB, and lets garbage grow to gigabytes. The second flag
+ * also applies to each worker thread and replaces the limit in `threadMemory`. For the first flag
+ * see `tuneDispatcherThreads`.
  */
 export const dispatcherFlags = ['--max-semi-space-size=16', '--max-old-space-size=512'];
 
 /**
- * Environment of a dispatcher: glibc otherwise opens an arena for allocations for each thread, and
- * keeps in each what was freed. With 4 threads two arenas save 30 MB. Other C libraries ignore the
- * variable; a value of the operator goes first.
+ * Environment of a dispatcher. Without it, glibc opens an allocation arena per thread and keeps
+ * freed memory in each. With 4 threads, a limit of two arenas saves 30 MB. Other C libraries ignore
+ * the variable. A value set by the operator takes precedence.
  */
 export const dispatcherMemory = { MALLOC_ARENA_MAX: '2' };
 
 /**
- * Node flags of an api. It holds up to 20,000 device channels and sends replies of several
- * megabytes, so its limits are wider. They make V8 collect the garbage of large replies before it
- * takes more memory.
+ * Node.js flags of an api process. Its limits are higher, because it has up to 20,000 device
+ * channels and sends responses of several megabytes. The flags make V8 collect the garbage of large
+ * responses before it takes more memory.
  */
 export const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
 
 /**
- * Node flags of an import. Its objects live for one batch: with a small space for new ones, the
- * installations of a large file take a fifth less memory and no more CPU time.
+ * Node.js flags of an import. Its objects live only for one batch. With a small young generation,
+ * importing a large file needs a fifth less memory and no more CPU time.
  */
 export const importFlags = ['--max-semi-space-size=4'];
 
 /**
- * Heap limits of a worker thread of a dispatcher that was started without `dispatcherFlags`.
- * Without a limit V8 lets garbage grow to gigabytes, while the recipients and requests of the
- * batches use a tenth of this.
+ * Heap limits of a worker thread in a dispatcher that was started without `dispatcherFlags`.
+ * Without a limit, V8 lets garbage grow to gigabytes. The recipients and requests of the batches
+ * need a tenth of this.
  */
 export const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256 };
 
 /**
- * With more threads than this, heaps that double between two full collections would need more than
- * 400 MB.
+ * Maximum number of threads whose heaps may double between two full collections. More threads would
+ * need more than 400 MB.
  */
 const doublingThreads = 2;
 /**
- * MB of a semi-space (half of the young generation) of a thread, with few threads and with many.
+ * Size of a thread's semi-space (half of the young generation) in MB, with few and with many
+ * threads.
  */
 const semiSpaceMb = { few: 16, many: 2 };
 
@@ -62,21 +64,30 @@ export function tuneDispatcherThreads(threads: number): void {
   setFlagsFromString(`--max-semi-space-size=${areFew ? semiSpaceMb.few : semiSpaceMb.many}`);
 }
 
-/** Interval at which the load of the event loop is read. */
-const readingEveryMs = 10_000;
-/** Load below which a thread is idle; health checks, metrics and duties stay below it. */
+/** Interval at which the load of the event loop is measured. */
+const sampleEveryMs = 10_000;
+/**
+ * Load below which a thread counts as idle. Health checks, metrics and background jobs stay below
+ * it.
+ */
 const idleBelow = 0.05;
-/** Load of an interval after which the heap is worth another collection. */
+/**
+ * Load above which an interval counts as busy. After a busy interval, another collection is useful.
+ */
 const busyAbove = 0.2;
 
 /**
- * Decides when a thread returns memory: in the first idle interval after its start, and after each
- * busy interval that follows. Without work in between, a second collection would find nothing.
+ * Decides when a thread returns memory: in the first idle interval after its start, and in the
+ * first idle interval after each busy interval. Without work in between, a second collection would
+ * find nothing.
  */
 export class IdlePeriods {
   #isDue = true;
 
-  /** Takes the load of the last interval, 0 to 1. Tells whether to collect now. */
+  /**
+   * Takes the load of the last interval, from 0 to 1. Returns true if the thread should collect
+   * garbage now.
+   */
   take(load: number): boolean {
     if (load >= busyAbove) this.#isDue = true;
     if (!this.#isDue || load >= idleBelow) return false;
@@ -86,9 +97,9 @@ export class IdlePeriods {
 }
 
 /**
- * Returns memory to the operating system while the event loop of this thread is idle. V8 collects
- * when the heap grows; an idle thread keeps the garbage of its start, and young generation at
- * its largest size: 10 to 20 MB of each. A collection takes about 0.1 s.
+ * Returns memory to the operating system when the event loop of this thread is idle. V8 collects
+ * garbage only when the heap grows. So an idle thread keeps the garbage of its start and a young
+ * generation of maximum size, 10 to 20 MB each. A collection takes about 0.1 s.
  */
 export function returnMemoryWhenIdle(): void {
   const periods = new IdlePeriods();
@@ -97,16 +108,15 @@ export function returnMemoryWhenIdle(): void {
     const now = performance.eventLoopUtilization();
     const { utilization } = performance.eventLoopUtilization(now, before);
     before = now;
-    // Without the inspector the process works as before, with more memory.
+    // If the inspector is not available, the thread only keeps more memory.
     if (periods.take(utilization)) collect().catch(() => undefined);
-  }, readingEveryMs).unref();
+  }, sampleEveryMs).unref();
 }
 
-/**
- * Collects all garbage. Compiled code stays, so that the next request is as fast as the last one.
- */
+/** Collects all garbage. Keeps compiled code, so that the next request is not slower. */
 async function collect(): Promise<void> {
-  // Node writes it at a clean exit only; a start without it takes 10 MB more in each thread.
+  // Node.js writes the compile cache only at a clean exit. Without the cache, each thread needs 10
+  // MB more at its start.
   flushCompileCache();
   const session = new Session();
   session.connect();

@@ -9,12 +9,12 @@ import {
   type Registry,
 } from 'prom-client';
 
-/** Upper bounds of the buckets for requests to gateways, in seconds. */
+/** Upper limits of the histogram buckets for requests to gateways, in seconds. */
 export const gatewayBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Durations counted by bucket. Plain data: it crosses threads. */
+/** Durations counted by bucket. Plain data, because it crosses threads. */
 export interface DurationCounts {
-  /** By bucket of `gatewayBuckets`, and at the end those beyond all of them. */
+  /** Counts by bucket of `gatewayBuckets`. The last count is for longer durations. */
   counts: number[];
   sumSeconds: number;
 }
@@ -24,7 +24,7 @@ export const noDurations = (): DurationCounts => ({
   sumSeconds: 0,
 });
 
-/** Counts one duration. */
+/** Counts a duration. */
 export function addDuration(durations: DurationCounts, seconds: number): void {
   let bucket = 0;
   while (bucket < gatewayBuckets.length && seconds > (gatewayBuckets[bucket] ?? 0)) bucket += 1;
@@ -32,7 +32,7 @@ export function addDuration(durations: DurationCounts, seconds: number): void {
   durations.sumSeconds += seconds;
 }
 
-/** Adds `more` to `durations` in place. */
+/** Adds `more` to `durations`, which is changed. */
 function addDurations(durations: DurationCounts, more: DurationCounts): void {
   for (const [bucket, count] of more.counts.entries())
     durations.counts[bucket] = (durations.counts[bucket] ?? 0) + count;
@@ -42,13 +42,13 @@ function addDurations(durations: DurationCounts, more: DurationCounts): void {
 type Values = MetricObjectWithValues<MetricValueWithName<string>>;
 
 /**
- * Histogram of durations that were counted by bucket elsewhere, such as in threads: one sum for
- * each batch, in place of an observation for each request.
+ * Histogram of durations that were counted elsewhere, for example in threads. A batch adds its sums
+ * once, which is cheaper than an observation per request.
  */
 export class DurationHistogram<Label extends string = string> extends Histogram<Label> {
   readonly #name: string;
   readonly #label: Label;
-  /** Describes this metric: the inherited methods call each other. */
+  /** Describes this metric. Needed because the inherited methods call each other. */
   readonly #empty: Histogram;
   readonly #byLabel = new Map<string, DurationCounts>();
 
@@ -68,7 +68,7 @@ export class DurationHistogram<Label extends string = string> extends Histogram<
     this.#empty = new Histogram({ ...options, ...form, registers: [] });
   }
 
-  /** Adds durations under a value of the label. */
+  /** Adds durations for a label value. */
   add(value: string, durations: DurationCounts): void {
     const known = this.#byLabel.get(value) ?? noDurations();
     addDurations(known, durations);
@@ -82,7 +82,7 @@ export class DurationHistogram<Label extends string = string> extends Histogram<
     return { ...(await this.#empty.get()), values };
   }
 
-  /** The registry asks for this in place of `get` when it writes its text. */
+  /** prom-client calls this method instead of `get` when it writes the metrics as text. */
   getForPromString(): Promise<Values> {
     return this.get();
   }
@@ -103,14 +103,17 @@ export class DurationHistogram<Label extends string = string> extends Histogram<
   }
 }
 
-/** Apps with series of their own: each series takes memory of this process and of Prometheus. */
+/**
+ * Maximum number of apps with their own series. Each series needs memory in this process and in
+ * Prometheus.
+ */
 const mostApps = 1000;
-/** Value of the label `app` for all others. */
+/** Label value for all other apps. */
 const otherApps = 'other';
 
 /**
- * Creates a counter with a label `app`: beyond the first apps that the process counts, all share
- * one value.
+ * Creates a counter with a label `app`. Only the first `mostApps` apps that the process counts get
+ * their own value; all others share one.
  */
 export function appCounter<T extends string>(options: CounterConfiguration<T>): Counter<T> {
   const counter = new Counter<T>(options);
@@ -124,19 +127,16 @@ export function appCounter<T extends string>(options: CounterConfiguration<T>): 
   };
   const byApp = (labels: LabelValues<T> & { app?: unknown }, value?: number): void =>
     inc(hasOwn(labels.app) ? labels : { ...labels, app: otherApps }, value);
-  // prom-client sets `inc` of each counter, so a subclass could not override it.
+  // prom-client sets `inc` on each counter, so a subclass cannot override it.
   return Object.assign(counter, { inc: byApp });
 }
 
 const planningBuckets = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
 
-/** Metrics of how processes, their database and their duties fare. */
+/** Metrics about processes, their database and their background jobs. */
 export type OperationMetrics = ReturnType<typeof operationMetricsIn>;
 
-/**
- * Creates these metrics; their labels have small sets of values, and counters by app those of
- * `appCounter`.
- */
+/** Creates these metrics. Their labels have few values; counters by app use `appCounter`. */
 export function operationMetricsIn(registers: Registry[]) {
   const gauge = <L extends string = never>(name: string, help: string, labelNames: L[] = []) =>
     new Gauge<L>({ name: `carillon_${name}`, help, labelNames, registers });
@@ -147,7 +147,7 @@ export function operationMetricsIn(registers: Registry[]) {
     ...accountGauges(gauge),
     ...peopleGauges(gauge),
     ...redriveCounters(counter),
-    ...dutyMetrics(gauge, counter),
+    ...backgroundJobMetrics(gauge, counter),
     ...threadMetrics(gauge, counter),
     ...recurringCounters(counter),
     ...smsCounters(counter),
@@ -219,7 +219,8 @@ function processMetrics(gauge: MakeGauge, counter: MakeCounter) {
 }
 
 /**
- * Gauges of the 100 apps or profiles each that an operator has to look at first; shared state too.
+ * Gauges of the 100 apps or profiles that an operator should check first. They show state that all
+ * processes share.
  */
 function accountGauges(gauge: MakeGauge) {
   const profile = ['connector', 'app', 'profile'] as const;
@@ -262,7 +263,7 @@ function accountGauges(gauge: MakeGauge) {
   };
 }
 
-/** Gauges of people and their decisions; shared state too. */
+/** Gauges about people and their decisions. They show state that all processes share. */
 function peopleGauges(gauge: MakeGauge) {
   return {
     approvalsWaiting: gauge(
@@ -279,8 +280,8 @@ function peopleGauges(gauge: MakeGauge) {
 }
 
 /**
- * Gauges of state that all processes share: each shows the same reading, so `max` is right and
- * `sum` is not.
+ * Gauges of state that all processes share. Each process reports the same sample, so aggregate with
+ * `max`, not with `sum`.
  */
 function sharedStateGauges(gauge: MakeGauge) {
   return {
@@ -300,14 +301,14 @@ function sharedStateGauges(gauge: MakeGauge) {
     ),
     scheduledPushes: gauge('scheduled_pushes', 'Pushes that wait for their push_time'),
     scheduledLag: gauge('scheduled_lag_seconds', 'Time by which the next scheduled push is late'),
-    sharedReadingAge: gauge(
+    sharedSampleAge: gauge(
       'shared_reading_age_seconds',
       'Age of the reading that the gauges of queues and pushes show',
     ),
   };
 }
 
-/** Recurring pushes, and recipients whose own time and limits decide. */
+/** Counters of recurring pushes, and of recipients with their own times and limits. */
 const recurringCounters = (counter: MakeCounter) => ({
   recurringStarts: counter(
     'recurring_starts_total',
@@ -331,7 +332,7 @@ const recurringCounters = (counter: MakeCounter) => ({
   ),
 });
 
-/** Their ratio is the share of codes that are used; SMS pumping lowers it. */
+/** The ratio of the two counters is the share of codes that are used. SMS pumping lowers it. */
 const smsCounters = (counter: MakeCounter) => ({
   smsRequests: counter(
     'sms_requests_total',
@@ -349,7 +350,10 @@ const smsCounters = (counter: MakeCounter) => ({
   ),
 });
 
-/** What was undeliverable: sent again, and kept to be processed again. */
+/**
+ * Counters of undeliverable messages that were sent again, and of refused receipts that were stored
+ * for later.
+ */
 const redriveCounters = (counter: MakeCounter) => ({
   redrivenMessages: counter(
     'messages_redriven_total',
@@ -363,14 +367,16 @@ const redriveCounters = (counter: MakeCounter) => ({
   ),
 });
 
-const dutyMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({
-  dutyLastSuccess: gauge(
+const backgroundJobMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({
+  backgroundJobLastSuccess: gauge(
     'duty_last_success_timestamp_seconds',
     'When a background duty of this dispatcher last succeeded; its start before that',
     ['duty'],
   ),
-  dutyFailures: counter('duty_failures_total', 'Passes of background duties that failed', ['duty']),
-  dutyRows: counter('duty_rows_total', 'Rows that background duties handled', ['duty']),
+  backgroundJobFailures: counter('duty_failures_total', 'Passes of background duties that failed', [
+    'duty',
+  ]),
+  backgroundJobRows: counter('duty_rows_total', 'Rows that background duties handled', ['duty']),
 });
 
 const threadMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({

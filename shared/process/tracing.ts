@@ -1,6 +1,6 @@
 /**
- * Traces (operate/tracing.md). Only this file imports OpenTelemetry's API. The operator brings the
- * SDK; without one no span is made, and nothing is read or written for one.
+ * Traces (operate/tracing.md). Only this file imports the API of OpenTelemetry. The operator
+ * provides the SDK. Without an SDK, no span is created, and nothing is read or written for traces.
  */
 import {
   type Attributes,
@@ -17,17 +17,17 @@ import {
 } from '@opentelemetry/api';
 
 const scope = 'carillon';
-/** Form of the header `traceparent` (W3C Trace Context), version 00. */
+/** Pattern of the header `traceparent` (W3C Trace Context), version 00. */
 const traceParentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /**
- * Description of a span. Attributes hold ids, names of connectors and counts: no token, key,
+ * Description of a span. Attributes contain ids, connector names and counts, but no token, key,
  * address or text of a message.
  */
 export interface SpanDetails {
   kind?: 'server' | 'client' | 'producer' | 'consumer';
   attributes?: Attributes;
-  /** By default the span of the work that is under way. */
+  /** Parent of the span. By default, the span of the current work. */
   parent?: Context;
 }
 
@@ -38,7 +38,7 @@ const kinds = {
   consumer: SpanKind.CONSUMER,
 };
 
-/** Tells whether an SDK is registered. */
+/** True if an SDK is registered. */
 export function isTracing(): boolean {
   const provider = trace.getTracerProvider();
   return (
@@ -47,8 +47,9 @@ export function isTracing(): boolean {
 }
 
 /**
- * Runs work inside a span, which `work` gets; without an SDK only the work. An exception marks the
- * span as failed, by the error's name alone: its text may quote a value of the caller.
+ * Runs `work` in a span, which is passed to it. Without an SDK, only runs `work`. An exception
+ * marks the span as failed. Only the name of the error is recorded, because its text may quote a
+ * value of the caller.
  */
 export async function inSpan<T>(
   name: string,
@@ -73,14 +74,15 @@ export async function inSpan<T>(
 export const markFailed = (span: Span): void => void span.setStatus({ code: SpanStatusCode.ERROR });
 
 /**
- * Returns the context of a caller's headers; the SDK decides which ones it reads, `traceparent` by
- * default.
+ * Returns the trace context from a caller's headers. The SDK decides which headers are read;
+ * `traceparent` by default.
  */
 export const contextOfHeaders = (headers: object): Context =>
   propagation.extract(ROOT_CONTEXT, headers);
 
 /**
- * Returns a span as `traceparent`, for work that another process continues; undefined without one.
+ * Returns a span as `traceparent`, for work that another process continues. Returns undefined if
+ * there is no span.
  */
 export function traceParentOf(span: Span | undefined): string | undefined {
   const current = span?.spanContext();
@@ -90,8 +92,8 @@ export function traceParentOf(span: Span | undefined): string | undefined {
 }
 
 /**
- * Returns the context in which to continue: that of the work under way, else of the `traceparent`,
- * which is read only when it is needed.
+ * Returns the context to continue: the context of the current work, or else the context of a stored
+ * `traceparent`. `read` is only called if needed.
  */
 export async function contextToContinue(read: () => Promise<string | null>): Promise<Context> {
   if (trace.getSpan(context.active())) return context.active();

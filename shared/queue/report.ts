@@ -164,7 +164,7 @@ export async function reportQueues(
   const waited = new AbortController();
   await Promise.race([ended, sleep(Math.max(0, atMs + waitMs - nowMs), waited.signal)]);
   waited.abort();
-  metrics.sharedReadingAge.set((performance.now() - shown.madeAtMs) / 1000);
+  metrics.sharedSampleAge.set((performance.now() - shown.madeAtMs) / 1000);
 }
 
 /** Never rejects. */

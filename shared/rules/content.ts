@@ -6,8 +6,8 @@ import {
   readFieldValues,
 } from '../db/tables/audience.ts';
 import { addCounts } from '../db/tables/push-reports.ts';
-import { countLanguages, LanguageChooser, shownLanguages } from '../domain/pushes/languages.ts';
-import { shownVariables } from '../domain/pushes/variables.ts';
+import { countLanguages, LanguageChooser, replyLanguages } from '../domain/pushes/languages.ts';
+import { replyVariables } from '../domain/pushes/variables.ts';
 import { idsOf, type PushRule } from './rule.ts';
 
 /**
@@ -33,7 +33,7 @@ export const languages: PushRule = {
 
       forecast: async ({ tx, targets }) => ({
         members: {
-          languages: shownLanguages(countLanguages(chooser, await countLocales(tx, targets))),
+          languages: replyLanguages(countLanguages(chooser, await countLocales(tx, targets))),
         },
       }),
 
@@ -67,7 +67,7 @@ export const variables: PushRule = {
       },
 
       forecast: async ({ tx, targets }) => ({
-        members: { variables: shownVariables(await countFallbacks(tx, targets, all)) },
+        members: { variables: replyVariables(await countFallbacks(tx, targets, all)) },
       }),
 
       /**

@@ -4,7 +4,7 @@ import type { NewBatch } from '../db/tables/batches.ts';
 import type { RecipientFailure } from '../db/tables/push-failures.ts';
 import type { TracedBatch, TracedDevice } from '../db/tables/push-reports.ts';
 import type { App } from '../domain/apps/app.ts';
-import type { DeviceTraits } from '../domain/installations/installation.ts';
+import type { RoutingKey } from '../domain/installations/installation.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import { type Outcome, outcomeCode } from '../domain/outcome.ts';
@@ -30,7 +30,7 @@ export interface Routing {
   /** Returns the route of devices with this routing key. */
   routeOf(
     routingKey: string,
-    read: (routingKey: string) => DeviceTraits,
+    read: (routingKey: string) => RoutingKey,
   ): { connector: ConnectorId; profile: string };
 }
 

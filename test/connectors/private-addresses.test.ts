@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { guideOf } from '../../connectors/guides.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
-import { addressesIn, isAddressMember } from '../../shared/domain/admin/service-addresses.ts';
+import { addressesIn, isAddressMember } from '../../shared/domain/addresses.ts';
 import { appOptionsPatch } from '../../shared/domain/apps/app.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';

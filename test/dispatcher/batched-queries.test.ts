@@ -11,7 +11,7 @@ import {
 } from '../../shared/db/tables/push-progress.ts';
 import { grantRecipients } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
-import { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import { RecipientStates } from '../../shared/domain/outcome.ts';
 import { areDatabasesSpread } from '../support/database.ts';
 import { beginPush } from '../support/gateways/app-gateway.ts';
 import { useTestService } from '../support/service.ts';

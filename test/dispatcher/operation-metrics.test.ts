@@ -214,7 +214,7 @@ describe('the gauges of shared state', () => {
     };
     const ageAfter = async (waitMs?: number) => {
       await reportQueues(db, queue, metrics, waitMs);
-      return (await metrics.sharedReadingAge.get()).values[0]?.value ?? Number.NaN;
+      return (await metrics.sharedSampleAge.get()).values[0]?.value ?? Number.NaN;
     };
     await ageAfter();
     await service.db.transaction(async (tx) => {

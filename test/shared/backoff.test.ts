@@ -3,7 +3,7 @@ import { longerWait, retryMs, shortestRetryMs } from '../../shared/backoff.ts';
 import { dayMs } from '../../shared/clock.ts';
 import { retryAfterMs } from '../../shared/http/result.ts';
 
-const limits = { firstMs: 1000, longestMs: 60_000, longestAskedMs: dayMs };
+const limits = { firstMs: 1000, longestMs: 60_000, longestRequestedMs: dayMs };
 const nowMs = Date.parse('2026-11-26T08:00:00Z');
 
 describe('the wait before a retry', () => {

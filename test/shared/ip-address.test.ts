@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { embeddedIpv4, ipAddressIn, networkOf } from '../../shared/domain/ip-address.ts';
+import { embeddedIpv4, ipAddressIn, networkOf } from '../../shared/domain/addresses.ts';
 
 describe('the address in a text', () => {
   test.each([

@@ -7,8 +7,8 @@ import {
   reasonAs,
   reasonTemplates,
   reasonText,
+  replyValues,
   shortenReason,
-  shownValues,
   storedReason,
   withHint,
   withStatus,
@@ -68,7 +68,7 @@ test('a reason within a reason shows its text', () => {
 test('a shown reason is the stored one in parts', () => {
   const hinted = withHint(withStatus(400, 'auth_failed'), 'credentialsUnfit');
   const stored = reason('expiredAfterTry', { why: reason('retriesExhausted', { why: hinted }) });
-  const [{ why }] = [shownValues({ why: stored })];
+  const [{ why }] = [replyValues({ why: stored })];
   expect(why).toMatchObject({
     code: 'expiredAfterTry',
     params: { why: { code: 'retriesExhausted' } },
@@ -76,7 +76,7 @@ test('a shown reason is the stored one in parts', () => {
   expect(storedReason(JSON.parse(JSON.stringify(why)))).toBe(stored);
   // A reason that is its own code, and a text of a version before.
   for (const plain of ['BadDeviceToken', 'retries exhausted: timeout'])
-    expect(shownValues({ why: plain })).toEqual({ why: plain });
+    expect(replyValues({ why: plain })).toEqual({ why: plain });
 });
 
 test('a text of a version before has no meaning and stays as it is', () => {

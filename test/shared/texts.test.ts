@@ -6,11 +6,11 @@ import en from '../../shared/domain/texts/en.json' with { type: 'json' };
 import {
   detail,
   type ForecastText,
-  shownDetail,
-  shownText,
+  replyDetail,
+  replyText,
   storedDetail,
   type TraceText,
-  writeShown,
+  writeReplyText,
   writeText,
 } from '../../shared/domain/texts/texts.ts';
 import zh from '../../shared/domain/texts/zh.json' with { type: 'json' };
@@ -105,7 +105,7 @@ describe('a detail', () => {
   test('has its values, and words of states in Chinese', () => {
     const moved = detail('wrongState', { state: 'done', verb: 'paused' });
     expect(refuse('conflict', moved).message).toBe('The push is done and cannot be paused.');
-    expect(shownDetail(moved)).toEqual({
+    expect(replyDetail(moved)).toEqual({
       code: 'wrongState',
       params: { state: 'done', verb: 'paused' },
     });
@@ -126,7 +126,7 @@ describe('a detail', () => {
     );
     const chinese = '推送会被拒绝：没有名为 _default 的 Xiaomi 配置。';
     expect(writeText('forecasts', text, 'zh')).toBe(chinese);
-    expect(writeShown('forecasts', shownText(text), 'zh')).toBe(chinese);
+    expect(writeReplyText('forecasts', replyText(text), 'zh')).toBe(chinese);
   });
 
   test('is not in a refusal with the text of the table', () => {

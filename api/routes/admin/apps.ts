@@ -4,8 +4,8 @@ import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts
 import {
   type App,
   appOptionsPatch,
-  broughtAppId,
-  broughtKeys,
+  importedAppId,
+  importedKeys,
 } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
@@ -34,8 +34,8 @@ const newApp = z.strictObject({
   plan: z.enum(['commercial', 'development'], 'expected commercial or development').optional(),
   options: appOptionsPatch.optional(),
   // For an app that moves in from another service with its id and keys.
-  appId: broughtAppId.optional(),
-  ...broughtKeys.shape,
+  appId: importedAppId.optional(),
+  ...importedKeys.shape,
 });
 
 const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsPatch.optional() });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { flagQuery } from '../../../shared/domain/plain-values.ts';
+import { flagQuery } from '../../../shared/domain/client-values.ts';
 import { devicesBody, queryBody } from '../../../shared/domain/pushes/body.ts';
 import { pushBodyBytesBelow } from '../../../shared/domain/pushes/push.ts';
 import { warningsIn } from '../../../shared/domain/texts/texts.ts';

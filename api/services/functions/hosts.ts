@@ -90,15 +90,15 @@ export class FunctionHosts {
     }
     const timing = { connectMs: 3000, requestMs: maxRequestMs, drainMs: 1000 };
     const { clock, config } = this.#deps;
-    const isOwnAddress = url === config.functionsUrl;
+    const isTrustedUrl = url === config.functionsUrl;
     const httpClient = createHttpClient({
       baseUrl: url,
-      isOwnAddress,
+      isTrustedUrl,
       timing,
       connections: 64,
       clock,
     });
-    const host = { url, forwardClient: new ForwardClient(url, { isOwnAddress }), httpClient };
+    const host = { url, forwardClient: new ForwardClient(url, { isTrustedUrl }), httpClient };
     this.#hosts.set(key, host);
     return host;
   }

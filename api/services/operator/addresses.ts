@@ -1,5 +1,5 @@
+import { addressesIn } from '../../../shared/domain/addresses.ts';
 import { hasRole, type OperatorRole } from '../../../shared/domain/admin/operator.ts';
-import { addressesIn } from '../../../shared/domain/admin/service-addresses.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';

@@ -8,6 +8,7 @@ import {
   rotateKey,
   updateApp,
 } from '../../../shared/db/tables/apps.ts';
+import { addressesIn } from '../../../shared/domain/addresses.ts';
 import { masked } from '../../../shared/domain/admin/masking.ts';
 import {
   hasRole,
@@ -15,7 +16,6 @@ import {
   type Operator,
   type OperatorRole,
 } from '../../../shared/domain/admin/operator.ts';
-import { addressesIn } from '../../../shared/domain/admin/service-addresses.ts';
 import {
   type App,
   type AppKeys,

@@ -15,7 +15,7 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type ConnectorId, connectorIds } from '../../../shared/domain/labels.ts';
 import { addTotals, sumTotals } from '../../../shared/domain/outcome.ts';
-import { type LanguageCounts, shownLanguages } from '../../../shared/domain/pushes/languages.ts';
+import { type LanguageCounts, replyLanguages } from '../../../shared/domain/pushes/languages.ts';
 import { addReceipts, noReceipts, type ReceiptTotals } from '../../../shared/domain/pushes/push.ts';
 import {
   allTotals,
@@ -24,7 +24,7 @@ import {
   type Push,
   toPublicRecord,
 } from '../../../shared/domain/pushes/record.ts';
-import { shownVariables, type VariableCounts } from '../../../shared/domain/pushes/variables.ts';
+import { replyVariables, type VariableCounts } from '../../../shared/domain/pushes/variables.ts';
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { pushRecordClass } from '../../../shared/query/schema.ts';
 import { masterViewer } from '../../../shared/query/viewer.ts';
@@ -267,8 +267,8 @@ export class PushRecordService {
     const { pushOrder } = record;
     return {
       ...document,
-      ...(pushOrder.languages ? { languages: shownLanguages(languages.get(record.id) ?? {}) } : {}),
-      ...(pushOrder.variables ? { variables: shownVariables(variables.get(record.id) ?? {}) } : {}),
+      ...(pushOrder.languages ? { languages: replyLanguages(languages.get(record.id) ?? {}) } : {}),
+      ...(pushOrder.variables ? { variables: replyVariables(variables.get(record.id) ?? {}) } : {}),
     };
   }
 

@@ -15,8 +15,7 @@ import {
   parsePush,
   parsePushToDevices,
 } from '../../../shared/domain/pushes/push.ts';
-import type { PushCreator } from '../../../shared/domain/pushes/record.ts';
-import { toScheduledEntry } from '../../../shared/domain/pushes/schedule.ts';
+import { type PushCreator, toScheduledEntry } from '../../../shared/domain/pushes/record.ts';
 import { type Detail, detail } from '../../../shared/domain/texts/texts.ts';
 import { inSpan, traceParentOf } from '../../../shared/process/tracing.ts';
 import { withoutCql } from '../../../shared/query/cql/select.ts';

@@ -12,9 +12,9 @@ import {
   readNumberHistory,
   takeBudget,
 } from '../../../shared/db/tables/sms.ts';
+import { networkOf } from '../../../shared/domain/addresses.ts';
 import { type App, effectiveOptions } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import { networkOf } from '../../../shared/domain/ip-address.ts';
 import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
 import {
   blockPerHour,

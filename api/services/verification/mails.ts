@@ -1,7 +1,7 @@
 import type { OutboxMessage } from '../../../shared/db/tables/outbox.ts';
 import type { LinkPurpose } from '../../../shared/db/tables/sign-in.ts';
 import type { App, AppOptionsPatch, MailTemplate } from '../../../shared/domain/apps/app.ts';
-import { shownName } from '../../../shared/domain/messages/sms.ts';
+import { mailName } from '../../../shared/domain/messages/sms.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 
 /** Values for the template of a mail (protocol/users.md#mail-templates). */
@@ -58,7 +58,7 @@ please open this link to set a new password for your {{appname}} account. It is 
 
 /** Renders a mail for the outbox from the app's template or the default template. */
 export function writeMail(app: App, purpose: LinkPurpose, submitted: MailValues): OutboxMessage {
-  const values = { ...submitted, username: shownName(submitted.username) };
+  const values = { ...submitted, username: mailName(submitted.username) };
   const custom = customTemplate(app, purpose);
   const fallback = defaults[purpose];
   const html = custom.html === undefined ? undefined : render(custom.html, 'html', values);

@@ -1,5 +1,5 @@
 /**
- * Frames of the client that carry no request: preface, SETTINGS, PING, WINDOW_UPDATE, RST_STREAM,
+ * Frames of the client that contain no request: preface, SETTINGS, PING, WINDOW_UPDATE, RST_STREAM,
  * GOAWAY (RFC 9113 6).
  */
 
@@ -17,7 +17,7 @@ import {
   settingsFrame,
 } from './wire-format.ts';
 
-/** Receive window of the connection. */
+/** Receive window of the connection in bytes. */
 export const receiveWindowBytes = 1_048_576;
 
 const ourSettings = settingsFrame([
@@ -26,11 +26,11 @@ const ourSettings = settingsFrame([
   [setting.maxHeaderListSize, maxHeaderListBytes],
 ]);
 
-/** Appends control frames to the output; the caller flushes. */
+/** Appends control frames to the output. The caller flushes. */
 export class ControlFrames {
   readonly #output: Output;
   #pong: ((error: null) => void) | null = null;
-  /** Time at which our SETTINGS were sent; 0 once they are acknowledged. */
+  /** Time at which our SETTINGS were sent; 0 after they were acknowledged. */
   #settingsSentAtMs = 0;
 
   constructor(output: Output) {
@@ -45,7 +45,8 @@ export class ControlFrames {
   }
 
   /**
-   * Handles the acknowledgement of our SETTINGS; returns the round trip in seconds, the first time.
+   * Handles the acknowledgement of our SETTINGS. Returns the round trip in seconds for the first
+   * acknowledgement, then null.
    */
   onSettingsAck(nowMs: number): number | null {
     const seconds = this.#settingsSentAtMs > 0 ? (nowMs - this.#settingsSentAtMs) / 1000 : null;
@@ -57,7 +58,7 @@ export class ControlFrames {
     this.#output.appendControl(frameOf(frame.settings, flag.ack, 0, Buffer.alloc(0)));
   }
 
-  /** Sends a PING and calls `callback` at its answer. */
+  /** Sends a PING. Calls `callback` when the acknowledgement arrives. */
   sendPing(callback: (error: null) => void): void {
     this.#pong = callback;
     this.#output.append(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));

@@ -1,18 +1,25 @@
 import { errorCode, throwConnectionError } from './wire-format.ts';
 
-/** Useless frames allowed in a burst. */
+/** Number of useless frames that are allowed in a burst. */
 const burst = 10_000;
-/** Further ones for every response. */
+/** Number of additional useless frames allowed per response. */
 const perReply = 4;
-/** Further ones per sweep; there are at least two sweeps a second. */
+/**
+ * Number of additional useless frames allowed per sweep. There are at least two sweeps per second.
+ */
 const perSweep = 250;
-/** WINDOW_UPDATE frames allowed in addition, per DATA frame of a waiting body and per KiB in it. */
+/**
+ * Number of WINDOW_UPDATE frames that are allowed per DATA frame of a waiting body, and per KiB in
+ * it.
+ */
 const windowsPerStep = 4;
-/** Most of these that accumulate: a peer may read long after the write. */
+/**
+ * Maximum number of unused WINDOW_UPDATE frames. A peer may read a body long after it was written.
+ */
 const maxWindows = 100_000;
 
 /**
- * Detects floods of frames that cost work and carry no response: SETTINGS, PING, WINDOW_UPDATE,
+ * Detects floods of frames that cause work but contain no response: SETTINGS, PING, WINDOW_UPDATE,
  * RST_STREAM, empty DATA, frames of closed streams and of unknown types. Throws ENHANCE_YOUR_CALM
  * above the limits (RFC 9113 10.5).
  */
@@ -27,13 +34,16 @@ export class FloodGuard {
       throwConnectionError(errorCode.enhanceYourCalm, 'too many frames without a response');
   }
 
-  /** Counts a WINDOW_UPDATE. */
+  /** Counts a WINDOW_UPDATE frame. */
   countWindowUpdate(): void {
     if (this.#windows > 0) this.#windows -= 1;
     else this.count();
   }
 
-  /** Grants WINDOW_UPDATE frames for written bodies; `progress` is that of `Uploads`. */
+  /**
+   * Allows WINDOW_UPDATE frames for the bodies written so far. `progress` is
+   * `Uploads.uploadProgress`.
+   */
   onUploadProgress(progress: number): void {
     if (progress === this.#uploaded) return;
     this.#windows = Math.min(

@@ -1,7 +1,7 @@
 /**
- * Splits the bytes of a peer into frames (RFC 9113 4, 6), in place: a frame that is complete in the
- * read buffer is passed on as a range of it. Checks each frame by itself; the handler checks it
- * against the state of the session.
+ * Splits the bytes of a peer into frames (RFC 9113 4, 6). A frame that is complete in the read
+ * buffer is not copied; the handler gets its range. The reader checks each frame alone. The handler
+ * checks it against the state of the session.
  */
 
 import {
@@ -17,12 +17,15 @@ import {
   throwConnectionError,
 } from './wire-format.ts';
 
-/** Limits of one header block over all its frames, against floods of CONTINUATION. */
+/**
+ * Limits of one header block over all its frames. They protect against floods of CONTINUATION
+ * frames.
+ */
 const maxBlockBytes = 65_536;
 const maxContinuations = 32;
 
 export interface FrameHandler {
-  /** Complete header block, without padding and priority. */
+  /** Receives a complete header block without padding and priority. */
   onHeaders(streamId: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void;
   /** `flowBytes` includes the padding. */
   onData(streamId: number, isEnd: boolean, flowBytes: number, piece: ByteRange): void;
@@ -31,15 +34,18 @@ export interface FrameHandler {
   onPing(isAck: boolean, opaque: Buffer): void;
   onGoaway(lastId: number, code: number, debugData: Buffer): void;
   onReset(streamId: number, code: number): void;
-  /** `streamId` 0: the connection. */
+  /** `streamId` 0 means the connection. */
   onWindowUpdate(streamId: number, increment: number): void;
-  /** PRIORITY and frames of unknown types. */
+  /** Called for PRIORITY frames and frames of unknown types. */
   onIgnored(): void;
-  /** Connection error of the reader or thrown by a method above; nothing more is read. */
+  /**
+   * Called for a connection error of the reader, or thrown by another method of the handler.
+   * Nothing is read after it.
+   */
   onConnectionError(error: ConnectionError): void;
 }
 
-/** Range of a read buffer; valid during the call only. */
+/** Range of a read buffer. Valid only during the call. */
 export interface ByteRange {
   bytes: Buffer;
   start: number;
@@ -50,10 +56,10 @@ const nothing = Buffer.alloc(0);
 
 export class FrameReader {
   readonly #handler: FrameHandler;
-  /** Frame that is not complete yet. */
+  /** The frame that is not complete yet. */
   readonly #partial = Buffer.allocUnsafeSlow(frameHeaderBytes + defaultFrameBytes);
   #partialBytes = 0;
-  /** Header block without END_HEADERS yet. */
+  /** The header block that has no END_HEADERS yet. */
   #block: Buffer[] = [];
   #blockBytes = 0;
   #blockId = 0;
@@ -66,7 +72,7 @@ export class FrameReader {
     this.#handler = handler;
   }
 
-  /** Stops reading, also within the current chunk. */
+  /** Stops reading, even within the current chunk. */
   stop(): void {
     this.#isStopped = true;
     this.#block = [];
@@ -99,7 +105,7 @@ export class FrameReader {
     this.#partialBytes = chunk.length - at;
   }
 
-  /** Completes the partial frame and returns the offset of the next one in `chunk`. */
+  /** Completes the partial frame. Returns the offset of the next frame in `chunk`. */
   #complete(chunk: Buffer): number {
     let at = 0;
     if (this.#partialBytes < frameHeaderBytes) {
@@ -237,8 +243,8 @@ export class FrameReader {
 }
 
 /**
- * Returns the connection error of a frame by its type, length and stream (RFC 9113 6); null for a
- * valid one.
+ * Checks type, length and stream of a frame (RFC 9113 6). Returns the error code of the connection;
+ * null if the frame is valid.
  */
 function frameError(type: number, streamId: number, length: number, isAck: boolean): number | null {
   const isOfConnection = type === frame.settings || type === frame.ping || type === frame.goaway;

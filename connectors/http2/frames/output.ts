@@ -1,31 +1,31 @@
-/** Sink of written bytes. `done` is called when they may be reused. */
+/** Writes bytes, for example to a socket. Calls `done` when the buffer may be reused. */
 export interface ByteSink {
-  /** Bytes handed over and not written yet. */
+  /** Number of bytes that were passed to `write` but are not written yet. */
   readonly writableLength: number;
   write(bytes: Uint8Array, done: () => void): void;
 }
 
 const firstBytes = 65_536;
 /**
- * Size to which buffers grow, so that a turn stays one write: Node would copy several pieces into
- * one.
+ * Maximum size of a buffer. Large buffers keep one write per tick; Node.js would copy several
+ * buffers into one.
  */
 const mostBytes = 524_288;
 const keptBuffers = 2;
 
 /**
- * Write buffer for frames: one write per tick of the event loop, for any number of requests. Reuses
- * its buffers.
+ * Write buffer for frames. Makes one write per tick for any number of requests, and reuses its
+ * buffers.
  */
 export class Output {
-  /** Current buffer; valid until the next `reserve`, `append` or `flush`. */
+  /** Current buffer. Valid until the next `reserve`, `append` or `flush`. */
   bytes: Buffer = Buffer.allocUnsafeSlow(firstBytes);
   length = 0;
-  /** Number of written pieces; it grows as long as the peer reads. */
+  /** Number of written buffers. It grows while the peer reads. */
   sentPieces = 0;
   readonly #sink: ByteSink;
   readonly #free: Buffer[] = [];
-  /** Control bytes in the current buffer; see `controlBytes`. */
+  /** Bytes of control frames in the current buffer; part of `controlBytes`. */
   #bufferedControlBytes = 0;
   #writtenControlBytes = 0;
 
@@ -38,12 +38,12 @@ export class Output {
     return this.length + this.#sink.writableLength;
   }
 
-  /** Unsent bytes of control frames, without requests and bodies. */
+  /** Unsent bytes of control frames. Requests and bodies do not count. */
   get controlBytes(): number {
     return this.#bufferedControlBytes + this.#writtenControlBytes;
   }
 
-  /** Ensures room for `count` bytes, at most 64 KiB, after `length`. */
+  /** Ensures that `count` bytes fit after `length`. `count` is at most 64 KiB. */
   reserve(count: number): void {
     if (this.length + count <= this.bytes.length) return;
     if (this.bytes.length >= mostBytes) this.flush();

@@ -22,9 +22,9 @@ export const initialSettings: PeerSettings = {
 };
 
 /**
- * Returns the settings after a SETTINGS frame; throws for invalid values, ignores unknown ones.
- * Passes every size of the header table to `onTableSize`, in order: the smallest one counts too
- * (RFC 7541 4.2).
+ * Applies a SETTINGS frame and returns the new settings. Ignores unknown settings. Throws if a
+ * value is invalid. Passes each size of the header table to `onTableSize` in order, because the
+ * smallest size counts too (RFC 7541 4.2).
  */
 export function applySettings(
   known: PeerSettings,
@@ -39,7 +39,7 @@ export function applySettings(
         onTableSize(value);
         break;
       case setting.enablePush:
-        // Servers may send 0 only (RFC 9113 6.5.2).
+        // A server may only send 0 (RFC 9113 6.5.2).
         if (value !== 0) throwConnectionError(errorCode.protocol, 'ENABLE_PUSH of a server');
         break;
       case setting.maxConcurrentStreams:

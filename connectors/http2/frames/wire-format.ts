@@ -1,7 +1,9 @@
-/** Constants of RFC 9113 (frames, flags, settings, error codes) and encoding of frames. */
+/**
+ * Constants of RFC 9113 (frames, flags, settings, error codes), and functions that encode frames.
+ */
 
 export const frameHeaderBytes = 9;
-/** Largest frame of the peer, since our SETTINGS keep the default (RFC 9113 6.5.2). */
+/** Largest frame that the peer may send. Our SETTINGS keep the default (RFC 9113 6.5.2). */
 export const defaultFrameBytes = 16_384;
 export const defaultWindowBytes = 65_535;
 export const maxWindowBytes = 0x7fff_ffff;
@@ -51,7 +53,7 @@ export const errorCode = {
 export const readUint24 = (bytes: Uint8Array, at: number): number =>
   ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
 
-/** Reads 31 bits; ignores the reserved first one. */
+/** Reads 31 bits and ignores the reserved first bit. */
 export const readUint31 = (bytes: Uint8Array, at: number): number =>
   (((bytes[at] ?? 0) & 0x7f) << 24) | readUint24(bytes, at + 1);
 
@@ -72,7 +74,7 @@ export interface FrameHead {
   streamId: number;
 }
 
-/** Writes the nine bytes of a frame header; returns the offset of the payload. */
+/** Writes the nine bytes of a frame header. Returns the offset of the payload. */
 export function writeFrameHead(bytes: Uint8Array, at: number, head: FrameHead): number {
   bytes[at] = head.length >>> 16;
   bytes[at + 1] = head.length >>> 8;
@@ -83,7 +85,7 @@ export function writeFrameHead(bytes: Uint8Array, at: number, head: FrameHead): 
   return at + frameHeaderBytes;
 }
 
-/** Returns a whole frame in a new buffer; for infrequent frames. */
+/** Returns a whole frame in a new buffer. For frames that are rarely sent. */
 export function frameOf(
   type: number,
   flags: number,
@@ -114,15 +116,12 @@ export function numberFrame(type: number, streamId: number, value: number): Buff
 
 export function goawayFrame(code: number): Buffer {
   const payload = Buffer.alloc(8);
-  // Servers open no streams, so the last processed id is 0.
+  // The id of the last processed stream is 0, because servers open no streams.
   payload.writeUInt32BE(code, 4);
   return frameOf(frame.goaway, 0, 0, payload);
 }
 
-/**
- * Connection error: a violation of the protocol or of a limit, which ends the connection (RFC 9113
- * 5.4.1).
- */
+/** Violation of the protocol or of a limit that ends the connection (RFC 9113 5.4.1). */
 export class ConnectionError extends Error {
   readonly code: number;
 

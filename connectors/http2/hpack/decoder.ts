@@ -1,6 +1,6 @@
 /**
- * HPACK decoder (RFC 7541). Decodes every field to keep its table correct, but keeps only the
- * status and `retry-after`; creates strings of other fields only for `onField`.
+ * HPACK decoder (RFC 7541). Decodes all fields, because the table depends on them, but keeps only
+ * the status and `retry-after`. Strings of other fields are only created for `onField`.
  */
 
 import { huffmanDecode, huffmanRoom } from './huffman.ts';
@@ -17,25 +17,28 @@ import {
   statusField,
 } from './static-table.ts';
 
-/** `broken`: a connection error (RFC 7541 2.3); `too_large`: above the limit. */
+/**
+ * `broken` is a connection error (RFC 7541 2.3). `too_large` means that the header list is larger
+ * than the limit.
+ */
 export type DecodeError = 'broken' | 'too_large';
 
 export interface DecoderLimits {
   /** Our SETTINGS_HEADER_TABLE_SIZE. */
   tableSize: number;
-  /** Most bytes of one list, counted by RFC 9113 6.5.2. */
+  /** Maximum size of a header list in bytes, counted as in RFC 9113 6.5.2. */
   listSize: number;
 }
 
 const staticCount = staticTable.length;
-/** Far above any valid length, far below the precision limit of numbers. */
+/** Far above any valid length and far below the precision limit of numbers. */
 const maxInteger = 0x0fff_ffff;
 
 export class HeaderDecoder {
-  /** Status of the last block; 0 without one. */
+  /** Status of the last block; 0 if it has none. */
   status = 0;
   retryAfter: string | undefined;
-  /** The block can be decoded, but is not a valid response. */
+  /** True if the block can be decoded but is not a valid response. */
   isMalformed = false;
   readonly #table: ReceivedTable;
   readonly #limits: DecoderLimits;
@@ -52,7 +55,9 @@ export class HeaderDecoder {
     this.#table = new ReceivedTable(limits.tableSize);
   }
 
-  /** Decodes one whole block; `onField` gets every field as text, one character per byte. */
+  /**
+   * Decodes one whole block. Calls `onField` for each field, with texts of one character per byte.
+   */
   decode(
     block: Uint8Array,
     start: number,
@@ -88,7 +93,8 @@ export class HeaderDecoder {
   }
 
   /**
-   * Handles a size update: valid before the first field only, and up to our setting (RFC 7541 4.2).
+   * Handles a size update. It is only valid before the first field, and up to our table size (RFC
+   * 7541 4.2).
    */
   #resize(size: number): boolean {
     if (this.#hasField || size < 0 || size > this.#limits.tableSize) return false;
@@ -139,7 +145,10 @@ export class HeaderDecoder {
       : kindOf(table.bytes.toString('latin1', start, end));
   }
 
-  /** Copies the name of an entry after the tail: the entry may be evicted for the new one. */
+  /**
+   * Copies the name of an entry behind the tail, because adding the new entry may evict it. Returns
+   * the end of the name.
+   */
   #knownName(index: number, at: number): number {
     const table = this.#table;
     if (index > staticCount) {
@@ -153,7 +162,7 @@ export class HeaderDecoder {
     return at + table.bytes.write(name, at, 'latin1');
   }
 
-  /** Decodes a string to `at`, after the tail; returns its end or -1. */
+  /** Decodes a string to offset `at`, behind the tail. Returns its end, or -1 if it is invalid. */
   #text(at: number): number {
     const isHuffman = ((this.#block[this.#at] ?? 0) & 0x80) !== 0;
     const length = this.#integer(0x7f);
@@ -167,8 +176,8 @@ export class HeaderDecoder {
   }
 
   /**
-   * Decodes an integer with the prefix `mask` (RFC 7541 5.1); returns -1 when it is incomplete or
-   * too large.
+   * Decodes an integer with the prefix `mask` (RFC 7541 5.1). Returns -1 if it is incomplete or too
+   * large.
    */
   #integer(mask: number): number {
     if (this.#at >= this.#end) return -1;
@@ -202,7 +211,10 @@ export class HeaderDecoder {
     );
   }
 
-  /** Stores the status: valid once, before all other fields, with three digits (RFC 9113 8.3). */
+  /**
+   * Stores the status. It is valid only once, before all other fields, and with three digits (RFC
+   * 9113 8.3).
+   */
   #setStatus(status: number): void {
     if (this.status !== 0 || this.#hasRegular || status === 0) this.isMalformed = true;
     this.status = status;

@@ -1,12 +1,12 @@
 /**
- * HPACK encoder (RFC 7541) for similar requests. Fields of the connection are indexed and cost a
- * byte afterwards; of fields of a batch only the name is indexed; fields of a request, secret or
- * unique, are never indexed.
+ * HPACK encoder (RFC 7541) for similar requests. Values that repeat on the connection are indexed,
+ * so that they need one byte later. If a value repeats only in a batch, the encoder indexes the
+ * name only. Values of a single request are secret or unique, so they are never indexed.
  */
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { defaultTableSize, entryOverhead, staticTable } from './static-table.ts';
 
-/** Scope in which the value of a field repeats. */
+/** Where the value of a field repeats. */
 export type FieldScope = 'connection' | 'batch' | 'request';
 
 export interface Field {
@@ -22,12 +22,12 @@ interface Entry {
 }
 
 /**
- * Blocks between two evictions, to prevent thrashing; between them fields that do not fit stay
- * literals.
+ * Minimum number of blocks between two evictions, which prevents thrashing. In between, fields that
+ * do not fit the table are sent as literals.
  */
 const blocksBetweenEvictions = 1000;
 
-/** Growing output buffer of an encoder. */
+/** Output buffer that grows as needed. */
 class GrowingBuffer {
   bytes = Buffer.allocUnsafeSlow(4096);
   length = 0;
@@ -47,40 +47,42 @@ class GrowingBuffer {
 }
 
 export class HeaderEncoder {
-  /** Changes with the table: blocks of an earlier generation must not be reused. */
+  /**
+   * Number that changes with the table. A block of an earlier generation must not be sent again.
+   */
   generation = 0;
-  /** Newest first, in the order of their indices. */
+  /** Newest entry first, in the order of their indices. */
   #entries: Entry[] = [];
   #size = 0;
   #maxSize = defaultTableSize;
-  /** Size updates to send, the smallest and the last. */
+  /** Size updates to announce: the smallest size and the last size. */
   #updates: number[] = [];
   #blocks = blocksBetweenEvictions;
   #lastEviction = 0;
   readonly #out = new GrowingBuffer();
 
   /**
-   * Applies the peer's SETTINGS_HEADER_TABLE_SIZE; uses the default size at most. The next block
-   * announces the new size, and the smallest of several (RFC 7541 4.2).
+   * Applies the peer's SETTINGS_HEADER_TABLE_SIZE, up to the default size. The next block announces
+   * the new size, and the smallest size if there were several (RFC 7541 4.2).
    */
   setPeerTableSize(bytes: number): void {
     const size = Math.min(bytes, defaultTableSize);
     if (size === this.#maxSize) return;
-    const least = Math.min(size, ...this.#updates);
-    this.#updates = least < size ? [least, size] : [size];
+    const smallest = Math.min(size, ...this.#updates);
+    this.#updates = smallest < size ? [smallest, size] : [size];
     this.#maxSize = size;
     this.#evictTo(size);
     this.generation += 1;
   }
 
-  /** Current entries, newest first; for tests. */
+  /** Current entries, newest first. For tests. */
   get entries(): readonly Readonly<Entry>[] {
     return this.#entries;
   }
 
   /**
    * Encodes fields as one block. If this changes `generation`, the block updates the peer's table
-   * and must be sent once only.
+   * and must be sent exactly once.
    */
   encode(fields: readonly Field[]): Buffer {
     this.#blocks += 1;
@@ -91,28 +93,28 @@ export class HeaderEncoder {
     return this.#out.take();
   }
 
-  /** Returns the bytes of a never-indexed field before its value. */
+  /** Returns the bytes of a never-indexed field up to its value. */
   neverIndexedPrefix(name: string): Buffer {
     this.#literal(0x10, 0x0f, name);
     return this.#out.take();
   }
 
-  /** Counts blocks that were sent as copies. */
+  /** Counts blocks that were sent as copies of an encoded block. */
   countBlocks(count: number): void {
     this.#blocks += count;
   }
 
-  #field({ name, value, scope: life }: Field): void {
-    const index = life === 'request' ? 0 : this.#indexOf(name, value);
-    const isWanted = life === 'connection' || (life === 'batch' && this.#indexOf(name) === 0);
+  #field({ name, value, scope }: Field): void {
+    const index = scope === 'request' ? 0 : this.#indexOf(name, value);
+    const isIndexable = scope === 'connection' || (scope === 'batch' && this.#indexOf(name) === 0);
     if (index > 0) {
       this.#integer(0x80, 0x7f, index);
-    } else if (isWanted && this.#isAffordable(name.length + value.length + entryOverhead)) {
+    } else if (isIndexable && this.#isAffordable(name.length + value.length + entryOverhead)) {
       this.#literal(0x40, 0x3f, name);
       this.#text(value);
       this.#add(name, value);
     } else {
-      if (life === 'request') this.#literal(0x10, 0x0f, name);
+      if (scope === 'request') this.#literal(0x10, 0x0f, name);
       else this.#literal(0x00, 0x0f, name);
       this.#text(value);
     }
@@ -124,7 +126,10 @@ export class HeaderEncoder {
     if (index === 0) this.#text(name);
   }
 
-  /** Returns the index of the field, or of the first one with its name; 0 without one. */
+  /**
+   * Returns the index of the field. Without `value`, returns the first index with the name. Returns
+   * 0 if there is none.
+   */
   #indexOf(name: string, value?: string): number {
     const matches = (known: string, knownValue: string) =>
       known === name && (value === undefined || knownValue === value);
@@ -137,14 +142,14 @@ export class HeaderEncoder {
   #isAffordable(size: number): boolean {
     if (this.#size + size <= this.#maxSize) return true;
     if (size > this.#maxSize / 2) return false;
-    // Evicts rarely, so that a small table does not change with every block.
+    // Evictions are rare, so that a small table does not change with each block.
     return this.#blocks - this.#lastEviction >= blocksBetweenEvictions;
   }
 
   #add(name: string, value: string): void {
     const size = name.length + value.length + entryOverhead;
     if (this.#size + size > this.#maxSize) {
-      // Evict half of the table, so that the other fields of the list fit too.
+      // Evicts half of the table, so that the other fields of the list fit too.
       this.#evictTo(Math.min(this.#maxSize - size, this.#maxSize / 2));
       this.#lastEviction = this.#blocks;
     }

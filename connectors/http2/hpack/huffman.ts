@@ -1,8 +1,8 @@
 /** The Huffman code of HPACK (RFC 7541 5.2 and Appendix B). */
 
 /**
- * Code lengths in bits of the symbols 0 to 255 and EOS. The code is canonical, so the lengths
- * define it: codes are assigned in ascending order by length, then by symbol.
+ * Code lengths in bits of the symbols 0 to 255 and EOS. The code is canonical: codes are assigned
+ * in ascending order by length, then by symbol. So the lengths define it.
  */
 // biome-ignore format: a table reads better in rows of sixteen.
 const lengths = Uint8Array.of(
@@ -28,13 +28,13 @@ const endOfString = 256;
 const longestCode = 30;
 
 /**
- * Decoder as a state machine that reads four bits at a time; its states are the inner nodes of the
- * code tree. An entry holds the next state, flags and the decoded symbol, at most one, since the
+ * Decoder as a state machine that reads four bits at a time. Its states are the inner nodes of the
+ * code tree. An entry contains the next state, flags and at most one decoded symbol, because the
  * shortest code has five bits.
  */
 const emitFlag = 0x100;
 const failFlag = 0x200;
-/** A text may end in this state: the remaining bits are valid padding, at most 7 ones. */
+/** A text may end in this state: the remaining bits are valid padding, that is, at most 7 ones. */
 const acceptFlag = 0x400;
 const stateShift = 11;
 
@@ -48,15 +48,15 @@ export function huffmanLength(text: Uint8Array): number {
   return (bits + 7) >>> 3;
 }
 
-/** Encodes `text` into `into` at `at`; returns the end. */
+/** Encodes `text` to offset `at` of `into`. Returns the end. */
 export function huffmanEncode(text: Uint8Array, into: Uint8Array, at: number): number {
   let position = at;
   let bits = 0;
   let count = 0;
   for (const byte of text) {
     const length = lengths[byte] ?? 0;
-    // At most 7 remaining bits and a code of at most 28 bits: exact in a double, but not in 32-bit
-    // shifts.
+    // Up to 7 remaining bits and a code of up to 28 bits fit exactly into a double, but not into
+    // 32-bit shifts.
     bits = bits * 2 ** length + (codes[byte] ?? 0);
     count += length;
     while (count >= 8) {
@@ -73,9 +73,9 @@ export function huffmanEncode(text: Uint8Array, into: Uint8Array, at: number): n
 }
 
 /**
- * Decodes `from[start, end)` into `into` at `at`, which must have room for `huffmanRoom(end -
- * start)` bytes. Returns the end of the text, or -1 for invalid code: EOS, or padding that is
- * longer than 7 bits or not all ones (RFC 7541 5.2).
+ * Decodes `from[start, end)` to offset `at` of `into`, which must have space for `huffmanRoom(end -
+ * start)` bytes. Returns the end of the text. Returns -1 if the code is invalid: it contains EOS,
+ * or its padding is longer than 7 bits or not all ones (RFC 7541 5.2).
  */
 export function huffmanDecode(
   from: Uint8Array,
@@ -99,8 +99,8 @@ export function huffmanDecode(
 }
 
 /**
- * Returns the length of the longest text that `bytes` of code can hold: the shortest code has 5
- * bits.
+ * Returns the length of the longest text that `bytes` bytes of code can contain. The shortest code
+ * has 5 bits.
  */
 export const huffmanRoom = (bytes: number): number => Math.ceil((bytes * 8) / 5);
 

@@ -1,11 +1,11 @@
 /**
- * Dynamic table of the decoder (RFC 7541 2.3.2, 4). Stores names and values as bytes in one buffer
- * and their offsets in ring buffers, so that adding a field creates no object.
+ * Dynamic table of the decoder (RFC 7541 2.3.2, 4). Stores names and values as bytes in one buffer,
+ * and their offsets in ring buffers. Adding a field therefore creates no object.
  */
 import { entryOverhead } from './static-table.ts';
 
 export class ReceivedTable {
-  /** Bytes of the entries, oldest first; the current literal is decoded after `tail`. */
+  /** Bytes of the entries, oldest first. The current literal is decoded behind `tail`. */
   bytes: Buffer;
   /** Offset of the next literal. */
   tail = 0;
@@ -28,7 +28,7 @@ export class ReceivedTable {
     this.#kinds = new Uint8Array(slots);
   }
 
-  /** Returns the slot of an entry; index 0 is the newest. Requires `index < count`. */
+  /** Returns the slot of an entry. Index 0 is the newest entry. Requires `index < count`. */
   slotOf(index: number): number {
     const slot = this.#newest - index;
     return slot < 0 ? slot + this.#starts.length : slot;
@@ -50,7 +50,7 @@ export class ReceivedTable {
     return this.#kinds[slot] ?? 0;
   }
 
-  /** Makes room for `length` bytes after `tail`. Moves entries: offsets read before are invalid. */
+  /** Ensures that `length` bytes fit behind `tail`. May move entries, which invalidates offsets. */
   makeRoom(length: number): void {
     if (this.tail + length <= this.bytes.length) return;
     const oldest = this.count === 0 ? this.tail : this.startOf(this.slotOf(this.count - 1));
@@ -65,11 +65,11 @@ export class ReceivedTable {
     this.tail = live;
   }
 
-  /** Adds the bytes at `tail` as an entry; evicts the oldest ones until it fits. */
+  /** Adds the bytes at `tail` as an entry. Evicts the oldest entries until it fits. */
   add(nameLength: number, valueLength: number, kind: number): void {
     const size = nameLength + valueLength + entryOverhead;
     this.#evictTo(this.#maxSize - size);
-    // An entry larger than the table empties it and is not added (RFC 7541 4.4).
+    // An entry that is larger than the table empties the table and is not added (RFC 7541 4.4).
     if (size > this.#maxSize) return;
     const slot = this.#newest + 1 === this.#starts.length ? 0 : this.#newest + 1;
     this.#starts[slot] = this.tail;
@@ -82,7 +82,7 @@ export class ReceivedTable {
     this.tail += nameLength + valueLength;
   }
 
-  /** Resizes the table; the caller checked the size against our setting. */
+  /** Changes the maximum size. The caller has checked it against our setting. */
   resize(maxSize: number): void {
     this.#maxSize = maxSize;
     this.#evictTo(maxSize);

@@ -11,27 +11,27 @@ import type {
 } from '../transport.ts';
 
 /**
- * Batch in progress: a cursor over its requests, the returned ones, and the count of results to
- * come.
+ * Batch in progress: a cursor over its requests, the requests that were returned, and the number of
+ * missing results.
  */
 export class ActiveBatch {
   readonly requests: readonly TransportRequest[];
   readonly template: RequestTemplate;
   /** Header fields that all requests share. */
   readonly fields: readonly Field[];
-  /** Path of the base URL and of the template. */
+  /** Path of the base URL followed by the template's path. */
   readonly pathPrefix: string;
   readonly queuedAtMs: number;
-  /** Reason why waiting requests must not be sent; null: they may. */
+  /** Reason why waiting requests must not be sent; null if they may be sent. */
   stopped: TransportReason | null = null;
   /** True while the batch is in the queue. */
   isQueued = false;
-  /** Requests without a result. */
+  /** Number of requests without a result. */
   #unsettled: number;
   #next = 0;
-  /** Requests that were not processed; they are sent first. */
+  /** Requests that were not processed and are sent again first. */
   #returned: number[] = [];
-  /** Number of returns of each request; allocated at the first. */
+  /** How often each request was returned. Allocated at the first return. */
   #repeats: Uint8Array | null = null;
   #callbackError: unknown;
   readonly #onResult: OnResult;
@@ -61,14 +61,15 @@ export class ActiveBatch {
     return this.requests.length - this.#next + this.#returned.length;
   }
 
-  /** Takes the next waiting request. Requires `waiting` > 0. */
+  /** Takes the next waiting request. Requires that `waiting` is above 0. */
   take(): number {
     if (this.#returned.length > 0) return this.#returned.pop() ?? -1;
     return this.#next++;
   }
 
   /**
-   * Returns a request that was not processed, to be taken first. Returns the number of its returns.
+   * Puts back a request that was not processed; it is taken next. Returns how often it was put
+   * back.
    */
   putBack(index: number): number {
     this.#repeats ??= new Uint8Array(this.requests.length);
@@ -78,14 +79,15 @@ export class ActiveBatch {
     return repeats;
   }
 
-  /** Reverts `putBack` for a request that will not be sent again. */
+  /** Reverts `putBack` if the request will not be sent again. */
   withdraw(index: number): void {
     const at = this.#returned.lastIndexOf(index);
     if (at >= 0) this.#returned.splice(at, 1);
   }
 
   /**
-   * Reports one result. An error of the callback stops the batch and rejects `sendMany` at its end.
+   * Reports one result. If the callback throws, the batch stops, and `sendMany` rejects after the
+   * last result.
    */
   settle(index: number, result: RequestResult): ResponseDecision {
     let decision: ResponseDecision;
@@ -101,19 +103,19 @@ export class ActiveBatch {
     return decision;
   }
 
-  /** Rejects the waiting requests and those that are returned later. */
+  /** Rejects the waiting requests, and the requests that are put back later. */
   stop(reason: TransportReason, afterMs: number | null = null): void {
     this.stopped ??= reason;
     this.rejectWaiting({ kind: 'not_sent', reason, afterMs });
   }
 
-  /** Rejects the waiting requests; those returned later may be sent again. */
+  /** Rejects the waiting requests. Requests that are put back later may be sent again. */
   rejectWaiting(result: NotSent): void {
     while (this.waiting > 0) this.settle(this.take(), result);
   }
 }
 
-/** Returns the shared header fields, pseudo fields first (RFC 9113 8.3). */
+/** Returns the shared header fields. Pseudo fields come first (RFC 9113 8.3). */
 function fieldsOf(template: RequestTemplate, authority: string): Field[] {
   const batchHeaders = new Set(template.batchHeaders);
   const shared = Object.entries(template.headers).map(
@@ -132,40 +134,43 @@ function fieldsOf(template: RequestTemplate, authority: string): Field[] {
 }
 
 /**
- * Round-robin queue of batches that wait for free streams: each gets a few requests per turn, so
- * that a push to one device does not wait for thousands of another push.
+ * Round-robin queue of batches that wait for free streams. Each batch gets a few requests per turn,
+ * so that a push to one device does not wait for a push to thousands.
  */
 export class BatchQueue {
   readonly #batches: ActiveBatch[] = [];
-  #turn = 0;
+  #nextIndex = 0;
 
   get isEmpty(): boolean {
     return this.#batches.length === 0;
   }
 
-  /** Queues a batch with waiting requests, new or returned. */
+  /** Queues a batch if it has waiting requests. */
   add(batch: ActiveBatch): void {
     if (batch.isQueued || batch.waiting === 0) return;
     batch.isQueued = true;
     this.#batches.push(batch);
   }
 
-  /** Returns the batch whose turn it is; removes batches without waiting requests. */
+  /** Returns the batch whose turn it is. Removes batches without waiting requests. */
   next(): ActiveBatch | undefined {
     while (this.#batches.length > 0) {
-      if (this.#turn >= this.#batches.length) this.#turn = 0;
-      const batch = this.#batches[this.#turn];
+      if (this.#nextIndex >= this.#batches.length) this.#nextIndex = 0;
+      const batch = this.#batches[this.#nextIndex];
       if (batch && batch.waiting > 0) {
-        this.#turn += 1;
+        this.#nextIndex += 1;
         return batch;
       }
       if (batch) batch.isQueued = false;
-      this.#batches.splice(this.#turn, 1);
+      this.#batches.splice(this.#nextIndex, 1);
     }
     return undefined;
   }
 
-  /** Returns a copy of the queue, of all batches or of those queued before `queuedBeforeMs`. */
+  /**
+   * Returns a copy of the queue. With `queuedBeforeMs`, only batches that were queued before this
+   * time.
+   */
   list(queuedBeforeMs = Number.POSITIVE_INFINITY): ActiveBatch[] {
     return this.#batches.filter((batch) => batch.queuedAtMs < queuedBeforeMs);
   }

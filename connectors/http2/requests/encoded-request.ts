@@ -1,6 +1,6 @@
 /**
- * Requests as bytes on the wire. The part that requests of a batch share is encoded once, frame
- * headers included; a request is a copy of it with its stream id, path and header value filled in.
+ * Requests as bytes. The part that the requests of a batch share is encoded once, including the
+ * frame headers. A request is a copy of it, with its own stream id, path and header value.
  */
 import { flag, frame, frameHeaderBytes, writeFrameHead } from '../frames/wire-format.ts';
 import type { Field, HeaderEncoder } from '../hpack/encoder.ts';
@@ -9,25 +9,31 @@ import type { ActiveBatch } from './active-batch.ts';
 
 /** First byte of a never-indexed literal `:path`, entry 4 of the static table (RFC 7541 6.2.3). */
 const pathPattern = 0x14;
-/** Encodings cached by length of path and header value; device tokens have two or three lengths. */
+/**
+ * Number of encodings to cache, by length of path and header value. Device tokens have two or three
+ * lengths.
+ */
 const keptEncodings = 8;
 
 const empty = Buffer.alloc(0);
 
 export class EncodedRequest {
-  /** HEADERS, and DATA up to the splice. */
+  /** HEADERS frame, and DATA frame up to the insertion. */
   readonly bytes: Buffer;
-  /** Offset of the path of the request. */
+  /** Offset of the request's path. */
   readonly pathOffset: number;
-  /** Offset of its header value, after the shared beginning; -1: none. */
+  /** Offset of the request's header value, behind its shared beginning; -1 if there is none. */
   readonly headerOffset: number;
-  /** Offset of the DATA frame header; -1: empty body. */
+  /** Offset of the DATA frame header; -1 if the body is empty. */
   readonly dataOffset: number;
   /** Length of the header block. */
   readonly blockBytes: number;
-  /** Body after the splice; null: no splice, the whole body is in `bytes`. */
+  /**
+   * Body behind the insertion. Null if there is no insertion, because `bytes` then contains the
+   * whole body.
+   */
   readonly tail: Buffer | null;
-  /** Length of the body without its splice. */
+  /** Length of the body without the insertion. */
   readonly bodyBytes: number;
 
   constructor(shared: SharedPart, pathLength: number, headerLength: number) {
@@ -70,7 +76,7 @@ export class EncodedRequest {
     front.copy(this.bytes, blockEnd + frameHeaderBytes);
   }
 
-  /** Returns the header block of a request that does not fit the usual two frames. */
+  /** Returns the header block of a request that does not fit into the usual two frames. */
   blockOf(request: TransportRequest): Buffer {
     const block = Buffer.from(this.bytes.subarray(0, frameHeaderBytes + this.blockBytes));
     block.write(request.path, this.pathOffset, 'latin1');
@@ -81,25 +87,25 @@ export class EncodedRequest {
 
 /** Shared part of the requests of a batch, encoded with the HPACK table of one connection. */
 export interface SharedPart {
-  /** Pseudo fields, including the path where all requests have the same. */
+  /** Pseudo fields. They contain the path if all requests have the same path. */
   pseudo: Buffer;
   regular: Buffer;
-  /** Name of the header whose value differs by request. */
+  /** Name of the header whose value differs between requests. */
   headerName: Buffer;
-  /** Beginning of its value. */
+  /** Shared beginning of this header's value. */
   headerPrefix: Buffer;
-  /** Prefix of each request's path; null: `pseudo` contains the path. */
+  /** Beginning of each request's path. Null if `pseudo` contains the path. */
   pathPrefix: Buffer | null;
   body: Buffer;
   spliceAt: number | undefined;
 }
 
-/** Part of a batch that its requests share. */
+/** The shared part of a batch before encoding. */
 type SharedSource = Pick<ActiveBatch, 'template' | 'fields' | 'pathPrefix'>;
 
 /**
- * Encoder of similar batches for one connection; encodes the shared part again when the HPACK table
- * has changed.
+ * Encodes similar batches on one connection. Encodes the shared part again if the HPACK table has
+ * changed.
  */
 export class RequestEncoder {
   readonly #source: SharedSource;
@@ -116,7 +122,7 @@ export class RequestEncoder {
     this.#encoder = encoder;
   }
 
-  /** Whether the requests of a batch are encoded in the same way. */
+  /** True if this encoder can encode the requests of a batch. */
   fits({ fields, pathPrefix, template }: SharedSource): boolean {
     const own = this.#source;
     return (
@@ -130,7 +136,10 @@ export class RequestEncoder {
     );
   }
 
-  /** Returns the encoding for a request. Send it at once: it may update the peer's HPACK table. */
+  /**
+   * Returns the encoding for a request. It must be sent next, because it may update the peer's
+   * HPACK table.
+   */
   encode(request: TransportRequest): EncodedRequest {
     const isPathShared = request.path === '';
     if (this.#generation !== this.#encoder.generation || this.#isPathShared !== isPathShared)
@@ -171,8 +180,8 @@ export class RequestEncoder {
     this.#encoded.clear();
     this.#lastKey = -1;
     this.#isPathShared = isPathShared;
-    // Bytes that update the table must be sent once only: the next request encodes the shared part
-    // again.
+    // Bytes that update the table must be sent exactly once. The next request then encodes the
+    // shared part again.
     this.#generation = encoder.generation === before ? before : -1;
     return this.#build(request);
   }
@@ -190,7 +199,7 @@ const isSameField = ({ name, scope, value }: Field, other: Field | undefined): b
 
 const isPseudo = ({ name }: Field): boolean => name.startsWith(':');
 
-/** Encodes the length prefix of a plain string (RFC 7541 5.1, 5.2). */
+/** Encodes the length of a string without Huffman code (RFC 7541 5.1, 5.2). */
 function lengthPrefix(length: number): Buffer {
   if (length < 0x7f) return Buffer.from([length]);
   const bytes = [0x7f];
@@ -200,26 +209,26 @@ function lengthPrefix(length: number): Buffer {
 }
 
 /**
- * Encoders kept for further batches of the same push; a connection seldom serves more pushes at a
- * time.
+ * Number of encoders to keep for further batches of the same push. A connection rarely sends more
+ * pushes at the same time.
  */
 const keptEncoders = 4;
 
 /**
- * Encoders of one connection. Batches of a push share one, so that their common part is encoded
- * once.
+ * Encoders of one connection. The batches of a push share an encoder, so that their shared part is
+ * encoded once.
  */
 export class EncoderCache {
   readonly #hpack: HeaderEncoder;
   readonly #byBatch = new WeakMap<ActiveBatch, RequestEncoder>();
-  /** Oldest first. */
+  /** Oldest encoder first. */
   readonly #recent: RequestEncoder[] = [];
 
   constructor(hpack: HeaderEncoder) {
     this.#hpack = hpack;
   }
 
-  /** Returns the encoder of a batch. */
+  /** Returns the encoder for a batch. */
   of(batch: ActiveBatch): RequestEncoder {
     const known = this.#byBatch.get(batch);
     if (known) return known;

@@ -1,6 +1,6 @@
 /**
- * Writes requests of one connection to its output, within the flow-control windows (RFC 9113 5.2,
- * 8.1).
+ * Writes the requests of one connection to its output. Respects the flow-control windows (RFC 9113
+ * 5.2, 8.1).
  */
 
 import type { Output } from '../frames/output.ts';
@@ -24,19 +24,25 @@ import type { ActiveBatch } from './active-batch.ts';
 import { type EncodedRequest, EncoderCache } from './encoded-request.ts';
 import { Uploads } from './uploads.ts';
 
-/** Unsent bytes above which no request is written until the socket drains. */
+/** Above this number of unsent bytes, no request is written until the socket drains. */
 const maxBacklogBytes = 524_288;
-/** Largest DATA frame, whatever the peer allows: the backlog may exceed its limit by one frame. */
+/**
+ * Largest DATA frame, even if the peer allows more. The unsent bytes may exceed their limit by one
+ * frame.
+ */
 const maxDataBytes = 65_536;
-/** Most bodies that wait for windows at the same time. */
+/** Maximum number of bodies that wait for a window at the same time. */
 const maxUploads = 64;
 /**
- * Largest block or body written as a single frame without checks; every peer takes frames of this
- * size.
+ * Largest header block or body that is written as a single frame without checks. Every peer accepts
+ * frames of this size.
  */
 const usualBytes = defaultFrameBytes;
 
-/** Time of a write, for the deadline, and number of reads before it, for the watchdog. */
+/**
+ * When a request was written: the time for its timeout, and the number of earlier reads for the
+ * watchdog.
+ */
 export interface WriteTime {
   nowMs: number;
   reads: number;
@@ -44,7 +50,7 @@ export interface WriteTime {
 
 export class RequestWriter {
   settings: PeerSettings = initialSettings;
-  /** Id of the next stream; those of clients are odd (RFC 9113 5.1.1). */
+  /** Id of the next stream. Ids of clients are odd (RFC 9113 5.1.1). */
   nextId = 1;
   readonly #encoder = new HeaderEncoder();
   readonly #output: Output;
@@ -53,7 +59,7 @@ export class RequestWriter {
   readonly #encoders = new EncoderCache(this.#encoder);
   /** Flow-control window of the connection. */
   #window = defaultWindowBytes;
-  /** Largest body that is written with its request, in one frame. */
+  /** Largest body that is written together with its request, in one frame. */
   #bodyLimit = Math.min(usualBytes, initialSettings.initialWindowSize);
 
   constructor(output: Output, table: StreamTable) {
@@ -62,8 +68,8 @@ export class RequestWriter {
   }
 
   /**
-   * No request can be written completely: empty window, too many waiting bodies, or backlog of the
-   * socket.
+   * True if no request can be written completely: the window is empty, too many bodies wait, or the
+   * socket has too many unsent bytes.
    */
   get isBlocked(): boolean {
     return (
@@ -73,12 +79,12 @@ export class RequestWriter {
     );
   }
 
-  /** Writes up to `count` waiting requests of `batch` and returns their number. */
+  /** Writes up to `count` waiting requests of `batch`. Returns how many were written. */
   write(batch: ActiveBatch, count: number, moment: WriteTime): number {
     const encoder = this.#encoders.of(batch);
-    const wanted = this.isBlocked ? 0 : Math.min(count, batch.waiting);
+    const limit = this.isBlocked ? 0 : Math.min(count, batch.waiting);
     let written = 0;
-    while (written < wanted && this.#window > 0 && this.#uploads.count < maxUploads) {
+    while (written < limit && this.#window > 0 && this.#uploads.count < maxUploads) {
       const index = batch.take();
       const request = batch.requests[index];
       if (request === undefined) throw new Error('a request beyond the end of its batch');
@@ -100,7 +106,7 @@ export class RequestWriter {
       throwConnectionError(errorCode.flowControl, 'a window beyond 2^31-1');
   }
 
-  /** Handles a WINDOW_UPDATE; returns the code of a stream error or null (RFC 9113 6.9). */
+  /** Handles a WINDOW_UPDATE (RFC 9113 6.9). Returns the code of a stream error, or null. */
   onWindowUpdate(id: number, increment: number): number | null {
     if (id !== 0) {
       if (increment === 0) return errorCode.protocol;
@@ -128,7 +134,7 @@ export class RequestWriter {
     });
   }
 
-  /** Drops the rest of a body; returns true when there was one. */
+  /** Drops the rest of a body. Returns true if there was a rest. */
   dropUpload(id: number): boolean {
     return this.#uploads.count > 0 && this.#uploads.drop(id);
   }
@@ -192,8 +198,8 @@ export class RequestWriter {
   }
 
   /**
-   * Writes a request that does not fit two frames: with CONTINUATION, and the body as windows
-   * allow.
+   * Writes a request that does not fit into two frames: with CONTINUATION frames, and the body as
+   * far as the windows allow.
    */
   #writeLarge(
     batch: ActiveBatch,

@@ -1,5 +1,5 @@
 /**
- * Bodies that did not fit the windows, a frame or the socket when their request was written (RFC
+ * Body that did not fit into the windows, a frame or the socket when its request was written (RFC
  * 9113 5.2).
  */
 
@@ -24,14 +24,14 @@ interface Upload {
 export interface UploadLimits {
   connectionWindow: number;
   frameBytes: number;
-  /** Bytes that may wait for the socket. */
+  /** Maximum number of unsent bytes. */
   backlogBytes: number;
 }
 
 export class Uploads {
   /**
-   * Frames written in total, plus one per KiB in them: the number of WINDOW_UPDATE frames that a
-   * peer may send.
+   * Number of written frames plus one per KiB in them. A peer may send this number of WINDOW_UPDATE
+   * frames.
    */
   uploadProgress = 0;
   readonly #uploads = new Map<number, Upload>();
@@ -52,14 +52,17 @@ export class Uploads {
     return this.#uploads.delete(id);
   }
 
-  /** Handles a WINDOW_UPDATE of a stream; returns false for a window above the maximum. */
+  /** Handles a WINDOW_UPDATE of a stream. Returns false if the window exceeds the maximum. */
   onWindowUpdate(id: number, bytes: number): boolean {
     const upload = this.#uploads.get(id);
     if (upload) upload.window += bytes;
     return upload === undefined || upload.window <= maxWindowBytes;
   }
 
-  /** Adjusts all stream windows to a new initial window, below 0 too (RFC 9113 6.9.2). */
+  /**
+   * Adjusts all stream windows to a new initial window. A window may become negative (RFC 9113
+   * 6.9.2).
+   */
   adjustWindows(bytes: number): boolean {
     for (const upload of this.#uploads.values()) {
       upload.window += bytes;
@@ -69,8 +72,8 @@ export class Uploads {
   }
 
   /**
-   * Writes as much as the limits allow, oldest body first; returns the bytes taken from the
-   * connection's window.
+   * Writes as much as the limits allow, oldest body first. Returns the number of bytes taken from
+   * the connection's window.
    */
   pump(output: Output, limits: UploadLimits): number {
     let left = limits.connectionWindow;

@@ -1,4 +1,4 @@
-/** Turns the frames of streams into results of requests (RFC 9113 5.1, 8.1). */
+/** Converts the frames of streams to results of requests (RFC 9113 5.1, 8.1). */
 import type { Clock } from '../../../shared/clock.ts';
 import { retryAfterMs } from '../../../shared/http/result.ts';
 import type { FloodGuard } from '../frames/flood-guard.ts';
@@ -13,48 +13,48 @@ import type { PartialResponse, StreamTable } from './stream-table.ts';
 /** Callbacks of a session to its connection. */
 export interface Http2SessionHost {
   readonly clock: Clock;
-  /** SETTINGS arrived, the first or further ones. */
+  /** Called for each SETTINGS frame. */
   onSettings(): void;
   onRoundTrip(seconds: number): void;
-  /** Bytes arrived. */
+  /** Called when bytes arrive. */
   onRead(): void;
-  /** Frames may have freed capacity, or the socket drained. */
+  /** Called if frames may have freed capacity, or the socket has drained. */
   onCapacity(): void;
   onResponse(status: number, seconds: number): void;
   drain(): void;
   onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
   onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
   onGoaway(detail: string, code: number): void;
-  /** RST_STREAM with ENHANCE_YOUR_CALM arrived. */
+  /** Called for RST_STREAM with ENHANCE_YOUR_CALM. */
   onCalm(): void;
-  /** The peer violated the protocol; GOAWAY is sent and the socket closes. */
+  /** The peer violated the protocol. GOAWAY was sent and the socket closes. */
   onConnectionError(code: number): void;
 }
 
-/** Kept part of a response body; a longer one cancels its stream. */
+/** Maximum length of a response body. A longer body is cut off and its stream cancelled. */
 export const maxBodyBytes = 65_536;
-/** Kept parts over all streams of a connection. */
+/** Maximum length of all incomplete response bodies of a connection. */
 const maxKeptBytes = 4_194_304;
 /** Our SETTINGS_MAX_HEADER_LIST_SIZE. */
 export const maxHeaderListBytes = 16_384;
 /**
- * Our SETTINGS_INITIAL_WINDOW_SIZE. Stream windows are never increased, since `maxBodyBytes` is
+ * Our SETTINGS_INITIAL_WINDOW_SIZE. Stream windows are never increased, because `maxBodyBytes` is
  * smaller.
  */
 export const streamWindowBytes = 131_072;
 
-/** Session, as the response reader uses it. */
+/** The part of a session that the response reader uses. */
 export interface ResponseReaderHost {
   readonly clock: Clock;
-  /** Id of the next stream: it and higher ones are idle. */
+  /** Id of the next stream. This stream and all higher streams are idle. */
   readonly nextId: number;
-  /** Time of the current read, monotonic. */
+  /** Time of the current read (monotonic). */
   readonly readAtMs: number;
   /** Sends RST_STREAM and drops the rest of the request's body. */
   reset(id: number, code: number): void;
-  /** A response is complete, `seconds` after the request was written. */
+  /** Called when a response is complete, `seconds` after the request was written. */
   onResponse(status: number, seconds: number): void;
-  /** The stream has ended; the rest of the request's body is not needed. */
+  /** The stream has ended. The rest of the request's body is not needed. */
   onStreamClosed(id: number): void;
 }
 
@@ -68,7 +68,7 @@ export class ResponseReader {
     listSize: maxHeaderListBytes,
   });
   #keptBytes = 0;
-  /** Reused for nearly all responses: 200 without body. */
+  /** Reused for nearly all responses: status 200 without a body. */
   readonly #ok: Http2Response = {
     kind: 'response',
     status: 200,
@@ -91,7 +91,8 @@ export class ResponseReader {
 
   onHeaders(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
     const slot = this.#table.find(id);
-    // `:status: 200` alone, entry 8 of the static table: no need to decode.
+    // The header block contains only `:status: 200`, entry 8 of the static table. Nothing needs to
+    // be decoded.
     if (
       isEnd &&
       end - start === 1 &&
@@ -142,13 +143,13 @@ export class ResponseReader {
     }
     this.#guard.count();
     if (code === errorCode.enhanceYourCalm) this.#connection.onCalm();
-    // A received status is a response, even with an incomplete body.
+    // If a status was received, this is a response, even if its body is incomplete.
     if ((this.#table.statuses[slot] ?? 0) > 0) this.settleResponse(slot);
     else if (code === errorCode.refusedStream) this.settleUnprocessed(slot, 'refused_stream');
     else this.settleUnknown(slot, 'stream_reset');
   }
 
-  /** Settles a stream with its response; `body` where it was not kept. */
+  /** Settles a stream with its response. `body` is given if the body arrived in one piece. */
   settleResponse(slot: number, body?: string): void {
     const table = this.#table;
     const { clock, readAtMs } = this.#session;
@@ -168,7 +169,7 @@ export class ResponseReader {
     });
   }
 
-  /** Settles a stream as unprocessed: the request may be sent again. */
+  /** Settles a stream as unprocessed. The request may be sent again. */
   settleUnprocessed(slot: number, reason: TransportReason): void {
     const batch = this.#table.batches[slot];
     const index = this.#table.indices[slot] ?? 0;
@@ -227,7 +228,7 @@ export class ResponseReader {
   }
 
   #onTrailers(slot: number, id: number, isEnd: boolean): void {
-    // The response is valid; a stream that continues after its trailers is reset (RFC 9113 8.1).
+    // The response is valid. A stream that continues after its trailers is reset (RFC 9113 8.1).
     if (!isEnd) this.#session.reset(id, errorCode.protocol);
     this.settleResponse(slot);
   }
@@ -268,8 +269,8 @@ export class ResponseReader {
   }
 
   /**
-   * Handles a frame of a stream that is not open: ignores it after a reset, fails for an idle
-   * stream.
+   * Handles a frame of a stream that is not open. Ignores it if the stream was open before. Throws
+   * if the stream is idle.
    */
   #onUnknownStream(id: number): void {
     if ((id & 1) === 0 || id >= this.#session.nextId)

@@ -1,36 +1,39 @@
 import type { ActiveBatch } from '../requests/active-batch.ts';
 
-/** Slots by stream id; more than streams are ever open, so that a slot is nearly always free. */
+/**
+ * Slots by stream id. There are more slots than open streams, so the slot of a new stream is nearly
+ * always free.
+ */
 const ringSlots = 2048;
-/** Slots for old streams whose slot a newer stream takes. */
+/** Slots for old streams whose slot was taken by a newer stream. */
 const spareSlots = 1024;
 
-/** Part of a response beside its status; few streams have one. */
+/** The parts of a response other than its status. Few responses have such parts. */
 export interface PartialResponse {
   retryAfter: string | undefined;
-  /** Copies, since read buffers are reused. */
+  /** Copies, because read buffers are reused. */
   chunks: Buffer[];
   bytes: number;
-  /** Bytes taken from the stream's window, padding included. */
+  /** Bytes taken from the stream's window, including padding. */
   flowBytes: number;
 }
 
 /**
- * State of the open streams: typed arrays over a ring of slots, so that a stream needs no object.
- * Stream ids grow (RFC 9113 5.1.1), so the slot follows from the id. A stream that outlives 2048
- * newer ones moves to a spare slot, which a map finds.
+ * State of the open streams. Typed arrays over a ring of slots avoid an object per stream. Stream
+ * ids grow (RFC 9113 5.1.1), so the id determines the slot. If a stream is still open after 2048
+ * newer streams, it moves to a spare slot, which a map finds.
  */
 export class StreamTable {
-  /** Most streams open at the same time. */
+  /** Maximum number of open streams. */
   static readonly capacity = spareSlots;
-  /** Stream id by slot; 0: free. */
+  /** Stream id by slot; 0 if the slot is free. */
   readonly ids = new Uint32Array(ringSlots + spareSlots);
   readonly batches: (ActiveBatch | null)[] = new Array<ActiveBatch | null>(
     ringSlots + spareSlots,
   ).fill(null);
   readonly indices = new Uint32Array(ringSlots + spareSlots);
   readonly writtenAtMs = new Float64Array(ringSlots + spareSlots);
-  /** Reads of the connection before the request was written. */
+  /** Number of reads on the connection before the request was written. */
   readonly readsBefore = new Float64Array(ringSlots + spareSlots);
   readonly statuses = new Uint16Array(ringSlots + spareSlots);
   readonly partials: (PartialResponse | null)[] = new Array<PartialResponse | null>(
@@ -39,7 +42,7 @@ export class StreamTable {
   count = 0;
   readonly #moved = new Map<number, number>();
 
-  /** Returns the slot of an open stream; -1 when it is not open. */
+  /** Returns the slot of an open stream; -1 if the stream is not open. */
   find(id: number): number {
     const slot = (id >>> 1) & (ringSlots - 1);
     if (this.ids[slot] === id) return slot;
@@ -47,8 +50,8 @@ export class StreamTable {
   }
 
   /**
-   * Opens a stream and returns its slot. Its id is the highest so far; fewer than `capacity` are
-   * open.
+   * Opens a stream and returns its slot. Requires that the id is the highest so far and that fewer
+   * than `capacity` streams are open.
    */
   open(id: number): number {
     const slot = (id >>> 1) & (ringSlots - 1);

@@ -1,25 +1,28 @@
 /**
- * Seconds of responses that may be outstanding: this much is still in flight when a push is
+ * Seconds of responses that may be outstanding. This many are still in flight when a push is
  * stopped.
  */
 const aheadSeconds = 0.4;
-/** Response time above which requests queue at the peer. */
+/** Response time above which requests are assumed to wait in a queue of the peer. */
 const lateSeconds = 0.8;
-/** The same limits for peers far away, in round trips. */
+/** Both limits in round trips, for distant peers. */
 const aheadTrips = 2;
 const lateTrips = 3;
-/** Limit of a new connection; it reaches any limit of the peer in a few tenths of a second. */
+/**
+ * Stream limit of a new connection. From there it reaches any limit of the peer in a few tenths of
+ * a second.
+ */
 const firstStreams = 100;
 const leastStreams = 16;
 const measureMs = 100;
-/** Shortest time for which the quickest response is remembered. */
+/** Minimum time for which the quickest response is remembered. */
 const memoryMs = 30_000;
 
 /**
- * Congestion window: the number of requests in flight on a connection. A peer that responds more
- * slowly than requests are written queues them, which speeds up nothing, delays the stop of a push
- * and increases the number of unknown results when the connection breaks. So the limit follows the
- * response rate, and doubles while responses are quick.
+ * Congestion window: limits the requests in flight on a connection. If requests are written faster
+ * than the peer responds, they wait in a queue of the peer. This makes nothing faster, delays the
+ * stop of a push, and causes more unknown results if the connection breaks. So the limit follows
+ * the response rate, and doubles while responses are quick.
  */
 export class StreamWindow {
   #limit = firstStreams;
@@ -39,12 +42,12 @@ export class StreamWindow {
     this.#forgetAtMs = nowMs + memoryMs;
   }
 
-  /** Returns the number of streams that may be open, given the peer's limit. */
+  /** Returns the maximum number of open streams for the peer's limit. */
   limitFor(peerLimit: number): number {
     return Math.min(peerLimit, this.#limit);
   }
 
-  /** Records a response, `seconds` after its request was written. */
+  /** Records a response. `seconds` is the time since its request was written. */
   onResponse(seconds: number): void {
     this.#responses += 1;
     this.#latest = seconds;
@@ -52,18 +55,18 @@ export class StreamWindow {
     if (seconds < this.#quickest) this.#quickest = seconds;
   }
 
-  /** Records that the limit held requests back. */
+  /** Records that the limit has delayed requests. */
   onFull(): void {
     this.#wasFull = true;
   }
 
-  /** Adjusts the limit; called after responses were read. */
+  /** Adjusts the limit. Called after responses were read. */
   onRead(nowMs: number): void {
     const passedMs = nowMs - this.#measuredAtMs;
     if (passedMs < measureMs || this.#responses === 0) return;
     const trip = Math.min(this.#quickest, this.#quickestBefore);
     const ahead = Math.max(aheadSeconds, aheadTrips * trip);
-    // Responses to requests from before the last change do not reflect it.
+    // Responses to requests that were written before the last change do not reflect it.
     const isRecent = nowMs - this.#latest * 1000 >= this.#changedAtMs;
     if (this.#slowest > Math.max(lateSeconds, lateTrips * trip)) {
       const responsesAhead = Math.ceil((this.#responses * 1000 * ahead) / passedMs);

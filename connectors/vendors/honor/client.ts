@@ -22,8 +22,8 @@ import { bodyOf, limits, renderHonor } from './payload.ts';
 import { parseResponse, TokenErrorClassifier } from './responses.ts';
 
 /**
- * Credentials of Honor (protocol/admin-api.md#credentials-of-a-push-profile). Without `badgeClass`,
- * the entry activity, a device shows no badge (protocol/honor.md#message).
+ * Credentials of Honor (protocol/admin-api.md#credentials-of-a-push-profile). `badgeClass` is the
+ * entry activity of the app. Devices show no badge without it (protocol/honor.md#message).
  */
 export const honorCredentials = z.strictObject({
   appId: secretText('appId'),
@@ -39,7 +39,7 @@ export const honorCredentials = z.strictObject({
 
 export type HonorCredentials = z.infer<typeof honorCredentials>;
 
-/** Reports on the credentials; secrets do not say when they expire. */
+/** Reports on the credentials. Secrets contain no expiry time, so only `ca` is checked. */
 export function inspectHonor({ ca }: HonorCredentials, nowMs: number): CredentialReport {
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }
@@ -47,7 +47,7 @@ export function inspectHonor({ ca }: HonorCredentials, nowMs: number): Credentia
 const host = 'https://push-api.cloud.honor.com';
 const authHost = 'https://iam.developer.honor.com';
 
-/** Opens the sender of one profile; it connects with the first push. */
+/** Opens the sender of one profile. It connects when the first push is sent. */
 export function openHonor(
   credentials: HonorCredentials,
   context: SenderContext,
@@ -64,7 +64,7 @@ interface SenderDeps {
   credentials: HonorCredentials;
   context: SenderContext;
   client: HttpClient;
-  /** Client of the token call. */
+  /** Client for the token call. */
   authClient: HttpClient;
 }
 
@@ -126,8 +126,8 @@ class HonorSender implements Sender {
 }
 
 /**
- * Creates the app's access tokens (protocol/honor.md#access-token), which threads and dispatchers
- * share.
+ * Creates the access tokens of the app (protocol/honor.md#access-token). Threads and dispatchers
+ * share them.
  */
 function accessTokens({ authClient, context, credentials }: SenderDeps): AccessTokens {
   const { authEndpoint = authHost, clientId, clientSecret } = credentials;

@@ -4,7 +4,7 @@ import { type HonorCredentials, honorCredentials, inspectHonor, openHonor } from
 import { bodyOf, can, type HonorPayload, limits, renderHonor, testLimit } from './payload.ts';
 import { readReceipts } from './receipts.ts';
 
-/** Creates the connector; tests pass shorter deadlines. */
+/** Creates the connector. Tests pass shorter timeouts. */
 export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials, HonorPayload> {
   return {
     id: 'vendor_f',
@@ -14,7 +14,7 @@ export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials,
     credentials: honorCredentials,
     render: (message) => renderHonor(message),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
-    // Honor publishes no number (protocol/honor.md#message); counts devices as Huawei does.
+    // Honor publishes no rate (protocol/honor.md#message). Like for Huawei, recipients are counted.
     rate: ({ ratePerSecond: perSecond }) =>
       perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },
     testLimit,

@@ -1,10 +1,12 @@
 /**
- * `data` of a push → the body Honor takes (protocol/honor.md#message;
- * protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens): a notification whose tap
- * opens an intent with the app's members, or with `silent` a data message of all of them. Pure.
+ * Renders `data` of a push as a body of Honor (protocol/honor.md#message;
+ * protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens). A tap on the notification
+ * opens an intent that contains the app's members. With `silent`, the body is a data message with
+ * all members. Pure.
  */
+
+import { numberIn } from '../../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { numberIn } from '../../../shared/domain/plain-values.ts';
 import type {
   Capabilities,
   ConnectorLimits,
@@ -32,19 +34,19 @@ import {
 // Members of Honor's request (protocol/honor.md#message; protocol/push.md#vendor-objects).
 
 const largestInt = 2_147_483_647;
-/** 15 days (protocol/honor.md#message). */
+/** 15 days, the maximum of Honor (protocol/honor.md#message). */
 const longestTtlS = 1_296_000;
 
 const activity = like(/^[A-Za-z][\w$.]{0,255}$/, 'the full name of an activity');
 
-/** A text, also written as the object that it holds as JSON. */
+/** A string. An object is converted to JSON text. */
 const dataText: ValueType = {
   expected: 'a string',
   read: (value) => (isJsonObject(value) ? JSON.stringify(value) : text().read(value)),
 };
 
 /**
- * Honor's object; a number sets the badge, `Increment` adds one on the device
+ * Badge of Honor. A number sets the badge, and `Increment` adds one on the device
  * (protocol/honor.md#message).
  */
 const badge: ValueType = {
@@ -52,12 +54,12 @@ const badge: ValueType = {
   read: (value) => changeOf(value) ?? undefined,
 };
 
-const shown = { title: text(), body: text(), image: text() };
+const textMembers = { title: text(), body: text(), image: text() };
 
 export const honorMembers = new MemberTable(
   [
     ...membersAt('', { notification: part, data: dataText, android: part }),
-    ...membersAt('notification', shown),
+    ...membersAt('notification', textMembers),
     ...membersAt('android', {
       ttl: duration(1, longestTtlS, true),
       biTag: text(),
@@ -66,7 +68,7 @@ export const honorMembers = new MemberTable(
       notification: part,
     }),
     ...membersAt('android.notification', {
-      ...shown,
+      ...textMembers,
       clickAction: part,
       style: oneNumber(0, 1),
       bigTitle: text(),
@@ -91,23 +93,23 @@ export const honorMembers = new MemberTable(
       badgeClass: activity,
     }),
   ],
-  { flat: ['android', 'android.notification'], unknown: { place: 'android' } },
+  { flat: ['android', 'android.notification'], unknown: { parent: 'android' } },
 );
 
 /**
- * Members that select devices, which callers cannot set, and the name of the activity, which
- * belongs to the badge.
+ * Members that callers cannot set because they select devices, and `badgeClass`, which is moved
+ * into the badge.
  */
-const ours = new Set(['token', 'badgeClass']);
+const protectedMembers = new Set(['token', 'badgeClass']);
 
 /** Returns the members of the request that the vendor's object sets. */
 function placed(vendor: JsonObject, path: string): Rendering<JsonObject> {
-  const members = Object.entries(vendor).filter(([name]) => !ours.has(name));
-  // Beside a body of Honor's own, `notification` is that of Android.
+  const members = Object.entries(vendor).filter(([name]) => !protectedMembers.has(name));
+  // If the object is a complete body of Honor, `notification` is already in the right place.
   const moved: Record<string, string> = hasOwnText(vendor)
     ? {}
     : { notification: 'android.notification' };
-  const own = honorMembers.place(Object.fromEntries(members), path, { moved });
+  const own = honorMembers.arrange(Object.fromEntries(members), path, { moved });
   const { badgeClass = null } = vendor;
   if (badgeClass !== null && activity.read(badgeClass) === undefined)
     return { ok: false, error: unfitMember(`${path}.badgeClass`, `must be ${activity.expected}`) };
@@ -126,22 +128,26 @@ function clickError(notification: JsonObject, path: string): string | null {
     : null;
 }
 
-/** Whether the object is a complete body of Honor with a text: it is sent unchanged. */
+/**
+ * True if the vendor's object contains a text. It is then a complete body of Honor, which is sent
+ * unchanged.
+ */
 function hasOwnText(vendor: JsonObject): boolean {
   const own = [objectOf(vendor.android).notification, vendor.notification];
   return own.some((one) => typeof objectOf(one).body === 'string');
 }
 
-/**
- * Builds the badge of the push, with the activity that the vendor's object or the profile names.
- */
+/** Adds the activity to the badge. The vendor's object or the profile names it. */
 function badgeOf(change: JsonObject | null, badgeClass: Json | undefined): JsonObject | null {
   if (change === null || typeof badgeClass !== 'string' || change.badgeClass !== undefined)
     return change;
   return { ...change, badgeClass };
 }
 
-/** Returns the change that a badge makes (0 to 99); null for a value that is no badge. */
+/**
+ * Converts a badge to Honor's object; a number is limited to 99. Returns null if the value is not a
+ * badge.
+ */
 function changeOf(value: Json | undefined): JsonObject | null {
   if (isJsonObject(value)) return value;
   if (value === 'Increment') return { addNum: 1 };
@@ -157,28 +163,28 @@ const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ?
 export const can: Capabilities = { passThrough: true, badge: true, collapse: true };
 
 /**
- * Honor publishes no limits: 1000 devices and 4096 bytes without them, as its clients assume
- * (protocol/honor.md#message).
+ * Honor publishes no limits. These are the limits of its own clients: 1000 devices, and 4096 bytes
+ * without the device tokens (protocol/honor.md#message).
  */
 export const limits: ConnectorLimits = { recipientsPerRequest: 1000, bodyBytes: 4096 };
 
-/** Rendered push, the part that all recipients share. */
+/** The part of a rendered push that all recipients share. */
 export interface HonorPayload {
   /** Body before and after the device tokens. */
   head: string;
   tail: string;
-  /** A repeat replaces the notification (protocol/honor.md#repeats). */
+  /** True if a repeat replaces the notification on the device (protocol/honor.md#repeats). */
   isRepeatHidden: boolean;
 }
 
 interface RenderOptions {
-  /** Entry activity of the app, if the push names none. */
+  /** Entry activity of the app. Used if the push does not name it. */
   badgeClass?: string | undefined;
-  /** Send time, from which the time to live is computed; absent: creation time. */
+  /** Send time, from which the time to live is computed. Defaults to the creation time. */
   nowMs?: number;
 }
 
-/** Intent host of this protocol's clients (protocol/push.md#what-a-tap-opens). */
+/** Host of the intent that clients of this protocol handle (protocol/push.md#what-a-tap-opens). */
 const intentHost = 'cn.leancloud.push';
 const titleChars = 40;
 
@@ -202,13 +208,15 @@ export function renderHonor(
   return { ok: true, payload: { head: text.slice(0, -tail.length), tail, isRepeatHidden } };
 }
 
-/** Whether the object needs no alert: it has a text, or data for the app. */
+/**
+ * True if the push needs no alert, because the vendor's object contains a text or data for the app.
+ */
 const isNative = (vendor: JsonObject): boolean =>
   hasOwnText(vendor) || typeof vendor.data === 'string' || isJsonObject(vendor.data);
 
 /**
- * Returns the body: the vendor's own one, or that of the push's content with the members of the
- * vendor's object.
+ * Returns the body: the vendor's object if it contains a text, or the push's content with the
+ * members of the vendor's object.
  */
 function bodyWith(
   own: JsonObject,
@@ -218,7 +226,7 @@ function bodyWith(
   const { alert, custom, data, silent, vendor } = content;
   if (hasOwnText(vendor)) return own;
   if (silent || alert.trim() === '') {
-    // With a notification, the app would not get the data.
+    // If there is a notification, the app does not get the data.
     const { notification: _, ...android } = objectOf(own.android);
     return deepMerge(silent ? { data: JSON.stringify(data) } : {}, { ...own, android });
   }
@@ -233,24 +241,24 @@ function bodyWith(
     clickAction: clickAction ?? { type: 1, intent: intentOf(custom) },
     ...tagOf(data['collapse-id'], over, message.objectId),
   };
-  const shown = withBigText({
+  const visible = withBigText({
     ...deepMerge(notification, over),
     ...(badge === null ? {} : { badge }),
   });
-  return deepMerge(own, { android: { notification: shown } });
+  return deepMerge(own, { android: { notification: visible } });
 }
 
 /**
- * Returns the tag: the push's collapse id or its own id, the same for every attempt, so that a
- * repeat replaces the notification (protocol/honor.md#repeats). No tag if the push sets a number,
- * which does the same.
+ * Returns the tag: the collapse id, or the id of the push. It stays the same in all attempts, so a
+ * repeat replaces the notification (protocol/honor.md#repeats). Returns no tag if the push sets
+ * `notifyId`, which has the same effect.
  */
 function tagOf(group: Json | undefined, own: JsonObject, objectId: string): JsonObject {
   if (typeof group === 'string' && group !== '') return { tag: group };
   return typeof own.notifyId === 'number' ? {} : { tag: objectId };
 }
 
-/** Sets the large text, which must equal the text (protocol/honor.md#message). */
+/** Sets the large text. Honor requires that it equals the text (protocol/honor.md#message). */
 function withBigText(notification: JsonObject): JsonObject {
   const { body, style, title } = notification;
   if (style !== 1 || body === undefined || title === undefined) return notification;
@@ -262,7 +270,7 @@ function intentOf(custom: JsonObject): string {
   return `intent://${intentHost}/notify_detail?S.content=${content}#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end`;
 }
 
-/** Returns the time to live in seconds: at least 1, at most Honor's maximum. */
+/** Returns the time to live in seconds, from 1 to Honor's maximum. */
 function ttlSeconds({ createdAtMs, expiresAtMs }: PushMessage, nowMs = createdAtMs): number {
   return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
 }
@@ -272,7 +280,10 @@ export function bodyOf({ head, tail }: HonorPayload, deviceTokens: readonly stri
   return `${head}${deviceTokens.map((deviceToken) => JSON.stringify(deviceToken)).join(',')}${tail}`;
 }
 
-/** `targetUserType` 1 marks a test (protocol/push.md#test-pushes; protocol/honor.md#message). */
+/**
+ * Returns the limits of a test push. `targetUserType` 1 marks a test (protocol/push.md#test-pushes;
+ * protocol/honor.md#message).
+ */
 export function testLimit({ data }: PushMessage): TestLimit | null {
   const isTest = [data.honor, data.vendor_f].some((value) => {
     const vendor = objectOf(value);

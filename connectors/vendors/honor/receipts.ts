@@ -1,6 +1,7 @@
 /**
- * Honor's receipts (protocol/honor.md#receipts): unsigned calls to the URL registered with Honor.
- * One status is known, from a single source; the others are not public, so they retire no token.
+ * Receipts of Honor (protocol/honor.md#receipts): unsigned calls to the URL that is registered with
+ * Honor. Only one status is known, from a single source. The others are not public, so no receipt
+ * marks a token as dead.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';
@@ -8,16 +9,16 @@ import { epochMsOf, textOf } from '../../kit/receipts.ts';
 import { parseObject } from '../../kit/values.ts';
 
 const delivered = '40000002';
-const mostStatuses = 1000;
+const maxStatuses = 1000;
 
 /** Parses the receipts of one call. */
 export function readReceipts({ body }: ReceiptCall): ReceiptsResult {
   const statuses = parseObject(body)?.statuses;
-  if (!Array.isArray(statuses) || statuses.length > mostStatuses)
+  if (!Array.isArray(statuses) || statuses.length > maxStatuses)
     return {
       ok: false,
       status: 400,
-      error: `expected statuses, an array of at most ${mostStatuses}`,
+      error: `expected statuses, an array of at most ${maxStatuses}`,
     };
   const receipts = statuses.flatMap((one) => (isJsonObject(one) ? (receiptOf(one) ?? []) : []));
   return { ok: true, receipts, reply: { code: 200, message: 'success' } };

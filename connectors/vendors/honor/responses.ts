@@ -1,6 +1,6 @@
 /**
- * Parses Honor's responses (protocol/honor.md#answers): `code` is a number, and 200 may still name
- * failed tokens.
+ * Parses responses of Honor (protocol/honor.md#answers). `code` is a number, and a response with
+ * code 200 may list failed tokens.
  */
 import { isJsonObject, type Json } from '../../../shared/domain/json.ts';
 import { type HttpResponse, isTemporaryStatus } from '../../../shared/http/result.ts';
@@ -13,10 +13,10 @@ import {
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 
-// Response table of Honor (protocol/honor.md#answers). Honor publishes no codes: these are the
-// known ones. Only `expireTokens` deletes a token.
+// Response table of Honor (protocol/honor.md#answers). Honor does not publish its codes, so the
+// table contains the codes that are known. Only `expireTokens` marks a token as dead.
 
-/** Rules for codes of the body, which equal HTTP statuses, and for the HTTP status itself. */
+/** Rules for the codes in a body, which equal HTTP statuses, and for the HTTP status itself. */
 export const responseRules: readonly ResponseRule[] = [
   { code: '200', reason: 'ok', reaction: 'sent' },
   { code: '401', reason: 'auth_failed', reaction: 'renew_token', hint: 'honorTokenRefused' },
@@ -28,8 +28,8 @@ export const responseRules: readonly ResponseRule[] = [
 ];
 
 /**
- * Rule for an error with any code whose text mentions tokens or authorisation: most likely the
- * access token.
+ * Rule for an error whose text mentions tokens or authorisation, with any code. The access token is
+ * the most likely cause.
  */
 const authMessage: ResponseRule = {
   code: 'message',
@@ -39,8 +39,8 @@ const authMessage: ResponseRule = {
 };
 
 /**
- * Rule for the same error with a good access token: a device token is invalid, and halving finds
- * it.
+ * Rule for the same error if the access token is known to be valid. A device token is then invalid,
+ * and halving the request finds it.
  */
 const ambiguousToken: ResponseRule = {
   ...authMessage,
@@ -48,13 +48,13 @@ const ambiguousToken: ResponseRule = {
   singleTarget: 'fail',
 };
 
-/** Rules for device tokens in a response with code 200 (protocol/honor.md#answers). */
+/** Rules for device tokens that a response with code 200 lists (protocol/honor.md#answers). */
 const tokenRules = {
   expireTokens: { code: 'expireTokens', reason: 'expired_token', reaction: 'dead_token' },
   failTokens: { code: 'failTokens', reason: 'failed_this_time', reaction: 'retry' },
 } as const satisfies Record<string, ResponseRule>;
 
-/** Rule for code 200 with `sendResult` false: not sent. */
+/** Rule for code 200 with `sendResult` false: the message was not sent. */
 const notSent: ResponseRule = { code: 'sendResult', reason: 'send_result_false', reaction: 'fail' };
 
 const lookUp = responseTable(responseRules);
@@ -66,13 +66,13 @@ function ruleFor(status: number, code: string, message: unknown): ResponseRule {
   if (known.has(code) && (status < 300 || code !== '200')) return lookUp(code);
   if (status === 403 || status === 404) return ruleForStatus(status);
   if (typeof message === 'string' && /token|auth/i.test(message)) return authMessage;
-  // Its codes are those of HTTP.
+  // Honor's codes equal HTTP statuses.
   return isTemporaryStatus(Number(code)) && code.length === 3
     ? ruleForStatus(Number(code))
     : lookUp(code);
 }
 
-/** Text of an answer that refuses the access token without a code. */
+/** Text of a response without a code that refuses the access token. */
 const accessTokenText = /\baccess[ _-]?token\b/i;
 const markup = /^\s*</;
 
@@ -82,7 +82,7 @@ function ruleForText(status: number, text: string): ResponseRule {
   return accessTokenText.test(text) && !markup.test(text) ? authMessage : ruleForPage(status);
 }
 
-/** Returns the rule of an HTTP status of Honor itself. */
+/** Returns the rule of an HTTP status that Honor itself sent. */
 function ruleForHttpStatus(status: number): ResponseRule {
   return known.has(String(status)) ? lookUp(status) : ruleForStatus(status);
 }
@@ -121,22 +121,22 @@ const strings = (value: Json | undefined): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 
 /**
- * Halving finds one token among a thousand in ten steps; more refusals without a success are due to
- * the access token.
+ * Halving finds one invalid token among a thousand in ten steps. If there are more refusals without
+ * a success, the access token is the cause.
  */
 const enoughRefusals = 12;
 const recentMs = 60_000;
 
 /**
- * Decides which token an error means that does not say so (protocol/honor.md#answers): the access
- * token at first; after its renewal a device token, so that the request is halved; without any
- * success the access token again.
+ * Decides which token is meant by an error that does not say so (protocol/honor.md#answers). First
+ * it is the access token. After the access token was renewed, it is a device token, so the request
+ * is halved. If there is still no success, it is the access token again.
  */
 export class TokenErrorClassifier {
   #refused: { token: string; atMs: number } | null = null;
   #refusals = 0;
 
-  /** Returns the result with the rule that applies. `nowMs` in epoch milliseconds. */
+  /** Returns the result with the rule that applies. `nowMs` is in epoch milliseconds. */
   classify(result: ExchangeResult, token: string, nowMs: number): ExchangeResult {
     if (result.kind !== 'parsed') return result;
     if (result.rule.reaction === 'sent') this.#refusals = 0;

@@ -42,11 +42,11 @@ import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
 import { renderV3 } from './payload-v3.ts';
 import { type ApiVersion, isHarmonyToken, parseResponse } from './responses.ts';
 
-// Access tokens of the two APIs (protocol/huawei.md#access-tokens): fetched for v1, JWTs signed
-// here for v3.
+// Access tokens of the two APIs (protocol/huawei.md#access-tokens). Tokens of v1 are fetched;
+// tokens of v3 are JWTs signed here.
 
 /**
- * Huawei's service account file as downloaded (protocol/huawei.md#service-account); unused members
+ * Huawei's service account file as downloaded (protocol/huawei.md#service-account). Unused members
  * are dropped.
  */
 const serviceAccount = z.object(
@@ -60,9 +60,9 @@ const serviceAccount = z.object(
 );
 
 /**
- * Credentials of Huawei (protocol/admin-api.md#credentials-of-a-push-profile). `serviceAccount`
- * serves devices of HarmonyOS 5 and newer; `callbackKey` and `callbackUser` are those of AppGallery
- * Connect, for signed receipts.
+ * Credentials of Huawei (protocol/admin-api.md#credentials-of-a-push-profile). `serviceAccount` is
+ * for devices with HarmonyOS 5 and newer. `callbackKey` and `callbackUser` are set in AppGallery
+ * Connect and sign receipts.
  */
 export const huaweiCredentials = z.strictObject({
   appId: secretText('appId'),
@@ -82,7 +82,10 @@ export const huaweiCredentials = z.strictObject({
 export type HuaweiCredentials = z.infer<typeof huaweiCredentials>;
 type HuaweiServiceAccount = z.infer<typeof serviceAccount>;
 
-/** Reports on the credentials; neither secrets nor service accounts say when they expire. */
+/**
+ * Reports on the credentials. Secrets and service accounts contain no expiry time, so only `ca` is
+ * checked.
+ */
 export function inspectHuawei(
   { ca, serviceAccount }: HuaweiCredentials,
   nowMs: number,
@@ -96,24 +99,24 @@ export function inspectHuawei(
 const authHost = 'https://oauth-login.cloud.huawei.com';
 const tokenPath = '/oauth2/v3/token';
 /**
- * Audience: Huawei's own URL even if the profile sets another (`authEndpoint`)
+ * Audience of the JWT. It is always Huawei's own URL, even if the profile sets `authEndpoint`
  * (protocol/huawei.md#service-account).
  */
 const audience = `${authHost}${tokenPath}`;
-/** Huawei's recommendation; it refuses more than a day (80300036). */
+/** Lifetime that Huawei recommends. Huawei refuses more than a day (80300036). */
 const lifetimeS = 3600;
 
 interface TokenDeps {
   credentials: HuaweiCredentials;
   store: TokenStore;
   clock: Clock;
-  /** Client of the token call's host. */
+  /** Client for the host of the token call. */
   client: HttpClient;
 }
 
 /**
- * Creates the app's access tokens for the v1 API (protocol/huawei.md#access-tokens). Older tokens
- * stay valid after a renewal.
+ * Creates the access tokens for the v1 API (protocol/huawei.md#access-tokens). Older tokens stay
+ * valid after a renewal.
  */
 function accessTokens({ credentials, store, clock, client }: TokenDeps): AccessTokens {
   const { appId, appSecret, authEndpoint = authHost } = credentials;
@@ -128,8 +131,8 @@ function accessTokens({ credentials, store, clock, client }: TokenDeps): AccessT
 }
 
 /**
- * Creates JWTs of the service account for the v3 API (protocol/huawei.md#service-account), shared
- * by all senders.
+ * Creates JWTs of the service account for the v3 API (protocol/huawei.md#service-account). All
+ * senders share them.
  */
 function signedTokens(
   account: HuaweiServiceAccount,
@@ -160,7 +163,7 @@ function sign(
 
 const host = 'https://push-api.cloud.huawei.com';
 
-/** Opens the sender of one profile; it connects with the first push. */
+/** Opens the sender of one profile. It connects when the first push is sent. */
 export function openHuawei(
   credentials: HuaweiCredentials,
   context: SenderContext,
@@ -180,7 +183,7 @@ interface SenderDeps {
   credentials: HuaweiCredentials;
   context: SenderContext;
   client: HttpClient;
-  /** Client of the token call. */
+  /** Client for the token call. */
   authClient: HttpClient;
 }
 
@@ -192,35 +195,38 @@ interface PushApi {
   render(message: PushMessage): Rendering<HuaweiPayload>;
 }
 
-/** Reasons for which an API does not take a token that the other one may take. */
+/** Reasons with which one API refuses a token that the other API may accept. */
 const otherSystem = new Set(['no_right', 'refused_without_reason', 'all_tokens_invalid']);
 
 type Refusal = Extract<AttemptResult, { kind: 'invalid_token' | 'rejected' }>;
 
-/** Returns the refusal in a result, if it concerns the token. */
+/** Returns the refusal in a result if it concerns the token; undefined otherwise. */
 function tokenRefusalIn(attempt: AttemptResult): Refusal | undefined {
   if (attempt.kind === 'invalid_token') return attempt;
   return attempt.kind === 'rejected' && otherSystem.has(attempt.reason) ? attempt : undefined;
 }
 
 /**
- * Returns the result of a token that the first API refused, from the answer of the second one. A
- * second refusal that may be due to the project counts only where both APIs have successes: then
- * they would know the token.
+ * Combines the results of a token that the first API refused and that was then sent to the second
+ * API. A second refusal may be caused by the project. So it counts only if both APIs have
+ * successes, because both would then know valid tokens.
  */
 function ofBoth(refusal: Refusal, second: AttemptResult, first: ApiVersion): AttemptResult {
-  const again = tokenRefusalIn(second);
-  if (again && refusal.kind === 'invalid_token')
-    return { ...refusal, form: otherSystem.has(again.reason) ? bothForms : first };
+  const secondRefusal = tokenRefusalIn(second);
+  if (secondRefusal && refusal.kind === 'invalid_token')
+    return { ...refusal, form: otherSystem.has(secondRefusal.reason) ? bothForms : first };
   const isAnswer = second.kind === 'rejected' ? second.status > 0 : second.kind !== 'profile_error';
-  // Credentials or content that only the second API refuses concern no device of the first one.
-  return isAnswer && !again ? second : failed(refusal.status, refusal.reason);
+  // If only the second API refuses the credentials or the content, this says nothing about the
+  // device.
+  return isAnswer && !secondRefusal ? second : failed(refusal.status, refusal.reason);
 }
 
 class HuaweiSender implements Sender {
   readonly #deps: SenderDeps;
   readonly #v1: PushApi;
-  /** Absent without a service account, which v3 requires (protocol/huawei.md#two-apis). */
+  /**
+   * Null if the profile has no service account, which v3 requires (protocol/huawei.md#two-apis).
+   */
   readonly #v3: PushApi | null;
 
   constructor(deps: SenderDeps) {
@@ -265,9 +271,9 @@ class HuaweiSender implements Sender {
   }
 
   /**
-   * Sends to devices whose system their type does not tell for certain: an app that was upgraded
-   * keeps the type of its installation. If the more likely API refuses a token, the other one is
-   * asked; a token is invalid if both refuse it.
+   * Sends to devices whose system is not certain: after an upgrade to HarmonyOS, the installation
+   * keeps its device type. If the first API refuses a token, the second API is tried. The token is
+   * invalid if both refuse it.
    */
   async #sendToEither(request: SendRequest, [first, second]: [PushApi, PushApi]): Promise<void> {
     const refused = new Map<number, Refusal>();
@@ -297,24 +303,24 @@ class HuaweiSender implements Sender {
     await Promise.all([this.#deps.client.close(), this.#deps.authClient.close()]);
   }
 
-  async #sendBy(way: PushApi, request: SendRequest): Promise<void> {
+  async #sendBy(pushApi: PushApi, request: SendRequest): Promise<void> {
     const { message, recipients } = request;
     const { clock } = this.#deps.context;
     if (recipients.length === 0) return;
     if (message.expiresAtMs <= clock.now()) return reportAll(request, expired);
-    const rendering = way.render(message);
+    const rendering = pushApi.render(message);
     if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const { payload } = rendering;
     await sendMulticast(
       {
         clock,
-        group: way.api,
-        ...(this.#v3 ? { form: way.api } : {}),
+        group: pushApi.api,
+        ...(this.#v3 ? { form: pushApi.api } : {}),
         recipientsPerRequest: payload.tokensPerRequest,
-        tokens: way.tokens,
+        tokens: pushApi.tokens,
         isRepeatHidden: payload.isRepeatHidden,
         exchange: (deviceTokens, token, signal) =>
-          this.#exchange(way, {
+          this.#exchange(pushApi, {
             body: bodyOf(payload, deviceTokens),
             payload,
             deviceTokens,
@@ -327,8 +333,8 @@ class HuaweiSender implements Sender {
   }
 
   async #exchange(
-    way: PushApi,
-    asked: {
+    pushApi: PushApi,
+    call: {
       body: string;
       payload: HuaweiPayload;
       deviceTokens: string[];
@@ -336,12 +342,15 @@ class HuaweiSender implements Sender {
       signal: AbortSignal;
     },
   ): Promise<ExchangeResult> {
-    const { deviceTokens, body, payload, signal, token } = asked;
+    const { deviceTokens, body, payload, signal, token } = call;
     const headers = { authorization: `Bearer ${token}`, ...payload.headers };
-    const reply = await this.#deps.client.request({ ...jsonPost(way.path, body, headers), signal });
+    const reply = await this.#deps.client.request({
+      ...jsonPost(pushApi.path, body, headers),
+      signal,
+    });
     const result =
       reply.kind === 'response'
-        ? parseResponse(reply, deviceTokens, { api: way.api, hasV3: this.#v3 !== null })
+        ? parseResponse(reply, deviceTokens, { api: pushApi.api, hasV3: this.#v3 !== null })
         : reply;
     this.#deps.context.onCall(gatewayCall(result, reply.seconds));
     return result;

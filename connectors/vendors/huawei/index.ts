@@ -6,7 +6,7 @@ import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './
 import { renderV3, v3Mistake } from './payload-v3.ts';
 import { readReceipts } from './receipts.ts';
 
-/** Creates the connector; tests pass shorter deadlines. */
+/** Creates the connector. Tests pass shorter timeouts. */
 export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredentials, HuaweiPayload> {
   return {
     id: 'vendor_a',
@@ -19,7 +19,8 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
         ? renderV3(message)
         : (v3Mistake(message) ?? renderV1(message)),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
-    // Huawei counts devices (protocol/huawei.md#limits); the number is in AppGallery Connect.
+    // Huawei counts recipients (protocol/huawei.md#limits). AppGallery Connect shows the rate of an
+    // app.
     rate: ({ ratePerSecond: perSecond }) =>
       perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },
     testLimit,

@@ -1,11 +1,11 @@
 /**
- * `data` of a push → the request of Huawei's v3 API, for devices of HarmonyOS 5 and newer
- * (protocol/huawei.md#v3-requests; `extraData` and `clickAction.data`: Huawei's page of v3 request
- * parameters). Pure.
+ * Renders `data` of a push as a request of Huawei's v3 API, for devices with HarmonyOS 5 and newer
+ * (protocol/huawei.md#v3-requests). `extraData` and `clickAction.data` come from Huawei's page on
+ * v3 request parameters. Pure.
  */
 import { createHash } from 'node:crypto';
+import { numberIn } from '../../../shared/domain/client-values.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { numberIn } from '../../../shared/domain/plain-values.ts';
 import { misfit, type PushMessage, type Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
 import { deepMerge, unfitMember } from '../../kit/values.ts';
@@ -26,19 +26,19 @@ import {
 /** Rules of one kind of v3 message (protocol/huawei.md#v3-requests). */
 interface MessageKind {
   /**
-   * What the content of a push becomes: a notification, data for the app, or nothing: the object
-   * must have a `payload`.
+   * What the content of a push becomes: a notification, or data for the app. Null if the kind has
+   * no content of its own; the vendor's object must then contain a `payload`.
    */
   content: 'notification' | 'data' | null;
-  /** Members that the payload must have. */
+  /** Members that the payload requires. */
   required: readonly string[];
-  /** Category unless the push names another one; apps without special rights use `MARKETING`. */
+  /** Category if the push names none. Apps without special permissions use `MARKETING`. */
   category?: string;
-  /** Text-to-speech, which has a category of its own. */
+  /** True for text-to-speech, which has its own category. */
   isVoice?: boolean;
-  /** Options of the request that only some kinds have. */
+  /** Members of `pushOptions` that are not allowed for all kinds. */
   options: readonly string[];
-  /** Devices of a request, where it is not the usual number. */
+  /** Number of devices per request, if it differs from the usual number. */
   tokens?: number;
 }
 
@@ -69,18 +69,18 @@ const kinds: ReadonlyMap<number, MessageKind> = new Map<number, MessageKind>([
   [6, { content: 'data', required: ['extraData'], options: ['backgroundMode'] }],
   [7, { content: null, required: ['activityId', 'operation', 'event'], options: [] }],
   [10, { content: 'data', required: ['extraData'], options: [] }],
-  // Management of devices, of which only the number is known.
+  // Management of devices. Only the number of this kind is known.
   [11, { content: null, required: [], options: [] }],
 ]);
 
 const optionsOfSome = ['collapseKey', 'backgroundMode'];
-/** Members that a notification must have. */
+/** Members that a notification requires. */
 const neededTexts = ['category', 'title', 'body', 'clickAction'];
-/** A request takes ten devices for test messages (protocol/huawei.md#v3-requests). */
+/** A request with a test message takes ten devices (protocol/huawei.md#v3-requests). */
 const testTokens = 10;
 
 /**
- * Renders a push for the v3 API. The vendor's object may hold a complete `payload` with its
+ * Renders a push for the v3 API. The vendor's object may contain a complete `payload` with its
  * `push-type`.
  */
 export function renderV3(
@@ -112,12 +112,12 @@ export function renderV3(
   });
 }
 
-/** Members of the vendor's object that only the v3 request has. */
+/** Members of the vendor's object that only v3 requests have. */
 const ownMembers = ['payload', 'pushOptions', 'push-type', 'pushType'];
 
 /**
- * Returns the error of a wrong member in the v3 part of the vendor's object, so that it is reported
- * before it is known which request the devices need; null without one.
+ * Returns the error of a wrong member in the v3 part of the vendor's object; null if there is none.
+ * The error is reported even if no device needs a v3 request.
  */
 export function v3Mistake(
   message: PushMessage,
@@ -130,7 +130,7 @@ export function v3Mistake(
 
 const isNative = ({ payload }: JsonObject): boolean => Object.keys(objectOf(payload)).length > 0;
 
-/** Returns the kind of message that the vendor's object names, or that fits the content. */
+/** Returns the push type that the vendor's object names, or the push type that fits the content. */
 function typeOf({ silent, vendor, vendorKey }: AndroidContent): Rendering<number> {
   const name = vendor['push-type'] === undefined ? 'pushType' : 'push-type';
   const given = vendor[name] ?? null;
@@ -148,7 +148,7 @@ interface V3Request {
   pushOptions: JsonObject;
 }
 
-/** Builds the payload and the options of the request, and checks them by the kind of message. */
+/** Builds payload and options of the request, and checks them against the kind of message. */
 function requestOf(
   content: AndroidContent,
   message: PushMessage,
@@ -164,7 +164,7 @@ function requestOf(
       ok: false,
       error: unfitMember(`${key}.payload`, `must be given for the push-type ${type}`),
     };
-  // A null leaves its member out.
+  // A null removes its member.
   const own = deepMerge({}, objectOf(placed.payload.payload));
   const payload = isNative(vendor) ? own : contentPayload(content, message, { kind, own });
   const problem = payloadError(payload, type, kind);
@@ -192,7 +192,7 @@ function requestOf(
   return { ok: true, payload: { payload, pushOptions: Object.fromEntries(pushOptions) } };
 }
 
-/** Returns the rule on several members that a payload breaks, or null. */
+/** Returns the first error that concerns several members of a payload; null if there is none. */
 function payloadError(
   payload: JsonObject,
   type: number,
@@ -205,7 +205,9 @@ function payloadError(
   return `must ${isVoice ? '' : 'not '}have the category ${voiceCategory}`;
 }
 
-/** A native payload is complete: of the other members only the options count. */
+/**
+ * Returns the members to use with a complete payload. Of the other members, only the options count.
+ */
 const nativeParts = ({
   payload = null,
   pushOptions = null,
@@ -216,7 +218,10 @@ const nativeParts = ({
   ...(pushOptions === null ? {} : { pushOptions }),
 });
 
-/** Returns the member that an alert lacks. A payload with a badge alone changes the badge. */
+/**
+ * Returns a member that the notification requires but does not have. A payload that contains only a
+ * badge changes the badge.
+ */
 function missingIn({ badge, notification }: JsonObject, type: number): string | undefined {
   if (type === 0 && notification === undefined)
     return badge === undefined ? 'notification' : undefined;
@@ -247,7 +252,7 @@ function contentPayload(
 }
 
 /**
- * Returns a positive 31-bit id, the same for the same text, so that a repeat replaces the
+ * Returns a positive 31-bit id that depends only on the text, so a repeat replaces the
  * notification.
  */
 function idOf(text: string): number {

@@ -1,10 +1,12 @@
 /**
- * `data` of a push → the message of Huawei's v1 API (protocol/huawei.md#messages;
- * protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens): a notification whose tap
- * opens an intent with the app's members, or with `silent` a data message of all of them. Pure.
+ * Renders `data` of a push as a message of Huawei's v1 API (protocol/huawei.md#messages;
+ * protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens). A tap on the notification
+ * opens an intent that contains the app's members. With `silent`, it is a data message with all
+ * members. Pure.
  */
+
+import { flagIn, numberIn } from '../../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { flagIn, numberIn } from '../../../shared/domain/plain-values.ts';
 import {
   type Capabilities,
   type ConnectorLimits,
@@ -37,18 +39,18 @@ import {
 } from '../../kit/values.ts';
 import type { ApiVersion } from './responses.ts';
 
-// Complete message in the vendor's object, in the current format or that of Huawei's former API
-// (protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens).
+// Complete messages in the vendor's object, in the current format or in the format of Huawei's
+// former API (protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens).
 
-/** Returns the v1 `message` in the vendor's object, or null. */
+/** Returns the complete v1 message in the vendor's object; null if there is none. */
 function nativeMessage(vendor: JsonObject): JsonObject | null {
   if (isJsonObject(vendor.message)) return vendor.message;
   return isJsonObject(vendor.msg) ? translated(vendor.msg) : null;
 }
 
 /**
- * Converts the former format: `{"type":1,"body":…}` went to the app,
- * `{"type":3,"body":{"title","content"},"action":{…}}` was shown.
+ * Converts the former format. `{"type":1,"body":…}` is data for the app.
+ * `{"type":3,"body":{"title","content"},"action":{…}}` is a notification.
  */
 function translated({ action, body, type }: JsonObject): JsonObject {
   if (type === 1) return { data: typeof body === 'string' ? body : JSON.stringify(body ?? {}) };
@@ -62,7 +64,8 @@ function translated({ action, body, type }: JsonObject): JsonObject {
 }
 
 /**
- * Converts an action: 1 opens an intent, 2 a URL, others the app; the numbers are still the same.
+ * Converts an action: type 1 opens an intent, type 2 opens a URL, others open the app. The numbers
+ * of the current format are the same.
  */
 function clickAction(action: Json | undefined): JsonObject {
   const { param, type } = isJsonObject(action) ? action : {};
@@ -76,10 +79,13 @@ function clickAction(action: Json | undefined): JsonObject {
 // protocol/push.md#vendor-objects).
 
 const largestInt = 2_147_483_647;
-/** 15 days (protocol/huawei.md#messages). */
+/** 15 days, the maximum of Huawei (protocol/huawei.md#messages). */
 const longestTtlS = 1_296_000;
 
-/** Categories of both APIs; `MISS_CALL` is one of v3, `CUSTOMER_SERVICE` of older pages. */
+/**
+ * Categories of both APIs. `MISS_CALL` is only in v3, and `CUSTOMER_SERVICE` only in older
+ * documentation.
+ */
 const category = oneName([
   ...[
     'IM',
@@ -97,8 +103,8 @@ const category = oneName([
 ]);
 
 /**
- * Huawei's object; a number sets the badge, `Increment` adds one on the device
- * (protocol/huawei.md#messages). `names`: those of the two members.
+ * Badge of Huawei. A number sets the badge, and `Increment` adds one on the device
+ * (protocol/huawei.md#messages). The arguments are the names of the two members.
  */
 function badge([set, add]: readonly [string, string]): ValueType {
   return {
@@ -114,7 +120,7 @@ function badge([set, add]: readonly [string, string]): ValueType {
   };
 }
 
-/** A badge of v3 has no `class`, which v1 needs. */
+/** Returns the badge type of v3, which has no `class`. v1 needs `class`. */
 const withoutClass = (type: ValueType): ValueType => ({
   ...type,
   read: (value) => {
@@ -123,13 +129,13 @@ const withoutClass = (type: ValueType): ValueType => ({
   },
 });
 
-/** A text, also written as the object that it holds as JSON. */
+/** A string. An object is converted to JSON text. */
 const dataText: ValueType = {
   expected: 'a string',
   read: (value) => (isJsonObject(value) ? JSON.stringify(value) : text().read(value)),
 };
 
-const shown = { title: text(), body: text(), image: text() };
+const textMembers = { title: text(), body: text(), image: text() };
 
 export const v1Members = new MemberTable(
   [
@@ -141,7 +147,7 @@ export const v1Members = new MemberTable(
       webpush: object,
       review: any,
     }),
-    ...membersAt('notification', shown),
+    ...membersAt('notification', textMembers),
     ...membersAt('android', {
       collapse_key: int(-1, 100),
       urgency: oneName(['HIGH', 'NORMAL']),
@@ -155,7 +161,7 @@ export const v1Members = new MemberTable(
       notification: part,
     }),
     ...membersAt('android.notification', {
-      ...shown,
+      ...textMembers,
       icon: text(),
       color: like(/^#[0-9a-fA-F]{6}$/, 'a colour such as "#AACCDD"'),
       sound: text(),
@@ -201,7 +207,7 @@ export const v1Members = new MemberTable(
       class: text(1),
     }),
   ],
-  { flat: ['android', 'android.notification'], unknown: { place: 'android' } },
+  { flat: ['android', 'android.notification'], unknown: { parent: 'android' } },
 );
 
 export const v3Members = new MemberTable(
@@ -271,8 +277,8 @@ export const v3Members = new MemberTable(
   ],
   {
     flat: ['payload.notification', 'pushOptions', 'payload'],
-    unknown: { place: 'payload.notification' },
-    // Names of v1 for members that v3 has too.
+    unknown: { parent: 'payload.notification' },
+    // v1 names of members that v3 has too.
     aliases: {
       notify_id: 'notifyId',
       foreground_show: 'foregroundShow',
@@ -288,14 +294,15 @@ export const v3Members = new MemberTable(
 );
 
 /**
- * Members of both requests that callers cannot set, since they select devices or prevent sending.
+ * Members that callers cannot set in either request, because they select devices or prevent
+ * sending.
  */
-const ours = ['token', 'topic', 'condition', 'target', 'validate_only'];
-/** Complete messages of v1, and the member that chooses the kind of v3 message. */
+const protectedMembers = ['token', 'topic', 'condition', 'target', 'validate_only'];
+/** Members that contain complete messages of v1, and the member with the push type of v3. */
 const ofNoTable = ['message', 'msg', 'push-type', 'pushType'];
-/** Members that mean something else in v3. */
+/** Members that have another meaning in v3. */
 const notOfV3 = new Set([
-  ...ours,
+  ...protectedMembers,
   ...ofNoTable,
   'style',
   'sound',
@@ -303,17 +310,17 @@ const notOfV3 = new Set([
   'notification',
   'data',
 ]);
-const notOfV1 = new Set([...ours, ...ofNoTable]);
+const notOfV1 = new Set([...protectedMembers, ...ofNoTable]);
 
 const without = (object: JsonObject, isLeftOut: (name: string) => boolean): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !isLeftOut(name)));
 
 /**
- * Returns the members of the v1 message that the vendor's object sets; those of v3 only are left
- * out.
+ * Returns the members of the v1 message that the vendor's object sets. Members that only v3 has are
+ * ignored.
  */
 const placedInV1 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
-  v1Members.place(
+  v1Members.arrange(
     without(
       vendor,
       (name) => notOfV1.has(name) || (v3Members.hasAtTop(name) && !v1Members.hasAtTop(name)),
@@ -322,19 +329,19 @@ const placedInV1 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
     { moved: { notification: 'android.notification' } },
   );
 
-/** Returns the members of a complete message of v1, without those that select devices. */
+/** Returns the members of a complete v1 message, without the members that select devices. */
 const nativeInV1 = (message: JsonObject, path: string): Rendering<JsonObject> =>
-  v1Members.place(
-    without(message, (name) => ours.includes(name)),
+  v1Members.arrange(
+    without(message, (name) => protectedMembers.includes(name)),
     path,
   );
 
 /**
- * Returns the members of the v3 request that the vendor's object sets; those of v1 only are left
- * out.
+ * Returns the members of the v3 request that the vendor's object sets. Members that only v1 has are
+ * ignored.
  */
 export const placedInV3 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
-  v3Members.place(
+  v3Members.arrange(
     without(
       vendor,
       (name) => notOfV3.has(name) || (v1Members.hasAtTop(name) && !v3Members.hasAtTop(name)),
@@ -345,8 +352,8 @@ export const placedInV3 = (vendor: JsonObject, path: string): Rendering<JsonObje
 export const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
 /**
- * Returns the first rule on several members that a v1 notification breaks, or null
- * (protocol/huawei.md#messages). `path`: that of the notification in the push.
+ * Returns the error if a v1 click action lacks its target (protocol/huawei.md#messages); null
+ * otherwise. `path` is the path of the notification in the push.
  */
 function clickError(notification: JsonObject, path: string): string | null {
   const { action, intent, type, url } = objectOf(notification.click_action);
@@ -357,13 +364,13 @@ function clickError(notification: JsonObject, path: string): string | null {
     : null;
 }
 
-/** The device counts badges (protocol/push.md#badges-by-vendor). */
+/** The device counts the badge (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
-/** 1000 tokens a request; 4096 bytes without them (protocol/huawei.md#messages). */
+/** 1000 tokens per request, and 4096 bytes without the tokens (protocol/huawei.md#messages). */
 export const limits: ConnectorLimits = { recipientsPerRequest: 1000, bodyBytes: 4096 };
 
-/** Rendered push, the part that all recipients share. */
+/** The part of a rendered push that all recipients share. */
 export interface HuaweiPayload {
   api: ApiVersion;
   /** Body before and after the device tokens. */
@@ -372,23 +379,25 @@ export interface HuaweiPayload {
   /** Additional headers. */
   headers: Readonly<Record<string, string>>;
   tokensPerRequest: number;
-  /** A repeat replaces the notification (protocol/huawei.md#repeats). */
+  /** True if a repeat replaces the notification on the device (protocol/huawei.md#repeats). */
   isRepeatHidden: boolean;
 }
 
 export interface RenderOptions {
   intentHost?: string | undefined;
-  /** Send time, from which the time to live is computed; absent: creation time. */
+  /** Send time, from which the time to live is computed. Defaults to the creation time. */
   nowMs?: number;
 }
 
 const usualHost = 'cn.leancloud.push';
-/** Characters of the alert that replace a missing title. */
+/** Number of characters of the alert that replace a missing title. */
 const titleChars = 40;
-/** protocol/push.md#sizes-of-vendors. */
+/** Limit for `data` and `channels` together (protocol/push.md#sizes-of-vendors). */
 const dataAndChannelsBytes = 4096;
 
-/** Renders a push for the v1 API. The vendor's object may hold a complete `message` of Huawei. */
+/**
+ * Renders a push for the v1 API. The vendor's object may contain a complete `message` of Huawei.
+ */
 export function renderV1(
   message: PushMessage,
   options: RenderOptions = {},
@@ -413,8 +422,8 @@ export function renderV1(
 }
 
 /**
- * Builds the message of the vendor's object, or that of the push's content with the members of the
- * vendor's object.
+ * Returns the complete message in the vendor's object, or builds a message from the push's content
+ * and the members of the vendor's object.
  */
 function ownMessage(
   content: AndroidContent,
@@ -446,7 +455,7 @@ function contentMessage(
   { intentHost = usualHost, placed }: { intentHost: string | undefined; placed: JsonObject },
 ): JsonObject {
   if (content.silent) {
-    // With a notification, the app would not get the data (protocol/huawei.md#messages).
+    // If there is a notification, the app does not get the data (protocol/huawei.md#messages).
     const { notification: _, ...android } = objectOf(placed.android);
     return deepMerge({ data: JSON.stringify(content.data) }, { ...placed, android });
   }
@@ -459,15 +468,15 @@ function contentMessage(
     ...tagOf(content, own, objectId),
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
   };
-  // The vendor's click action replaces ours; merged, the two would be invalid.
+  // The click action of the vendor's object replaces ours. Merging the two would be invalid.
   if (isJsonObject(own.click_action)) delete notification.click_action;
   return deepMerge({ android: { notification } }, placed);
 }
 
 /**
- * Returns the tag: the push's collapse id or its own id, the same for every attempt, so that a
- * repeat replaces the notification (protocol/huawei.md#repeats). No tag if the push sets a number,
- * which does the same.
+ * Returns the tag: the collapse id, or the id of the push. It stays the same in all attempts, so a
+ * repeat replaces the notification (protocol/huawei.md#repeats). Returns no tag if the push sets
+ * `notify_id`, which has the same effect.
  */
 function tagOf(content: AndroidContent, own: JsonObject, objectId: string): JsonObject {
   const tag = collapseId(content) ?? (typeof own.notify_id === 'number' ? null : objectId);
@@ -475,7 +484,7 @@ function tagOf(content: AndroidContent, own: JsonObject, objectId: string): Json
 }
 
 /**
- * Returns the intent of a tap, which the clients of this protocol handle
+ * Returns the intent that a tap opens. Clients of this protocol handle it
  * (protocol/push.md#what-a-tap-opens).
  */
 function intentOf(host: string, custom: JsonObject): string {
@@ -483,7 +492,10 @@ function intentOf(host: string, custom: JsonObject): string {
   return `intent://${host}/notify_detail?S.content=${content}#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end`;
 }
 
-/** Returns the `collapse-id`: pushes with the same one replace one another. */
+/**
+ * Returns the `collapse-id`; null if there is none. A push replaces an earlier push with the same
+ * id.
+ */
 export function collapseId({ data }: AndroidContent): string | null {
   const id = data['collapse-id'];
   return typeof id === 'string' && id !== '' ? id : null;
@@ -492,13 +504,13 @@ export function collapseId({ data }: AndroidContent): string | null {
 const isReplaced = ({ tag, notify_id }: JsonObject): boolean =>
   (typeof tag === 'string' && tag !== '') || typeof notify_id === 'number';
 
-/** Returns the time to live in seconds: at least 1, at most Huawei's maximum. */
+/** Returns the time to live in seconds, from 1 to Huawei's maximum. */
 export function ttlSeconds({ createdAtMs, expiresAtMs }: PushMessage, nowMs = createdAtMs): number {
   return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
 }
 
 /**
- * Checks that `data` and `channels` together stay under 4096 bytes
+ * Returns the error if `data` and `channels` together have 4096 bytes or more
  * (protocol/push.md#sizes-of-vendors).
  */
 export function dataSizeError({ channels, data }: PushMessage): string | null {
@@ -510,7 +522,7 @@ export function dataSizeError({ channels, data }: PushMessage): string | null {
     : `data and channels have ${bytes} bytes; vendor_a takes less than ${dataAndChannelsBytes}`;
 }
 
-/** Splits the body around the tokens, which come last, and checks its size without them. */
+/** Splits the body at the tokens, which come last. Checks its size without the tokens. */
 export function finish(
   api: ApiVersion,
   body: JsonObject,
@@ -530,7 +542,8 @@ export function bodyOf({ head, tail }: HuaweiPayload, deviceTokens: readonly str
 }
 
 /**
- * `target_user_type` 1 marks a test (protocol/push.md#test-pushes; protocol/huawei.md#messages).
+ * Returns the limits of a test push. `target_user_type` 1 marks a test
+ * (protocol/push.md#test-pushes; protocol/huawei.md#messages).
  */
 export function testLimit(message: PushMessage): TestLimit | null {
   return isTest(message) ? { pushesPerDay: 500, devicesPerPush: 10 } : null;

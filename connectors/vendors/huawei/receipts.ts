@@ -1,6 +1,6 @@
 /**
- * Huawei's receipts (protocol/huawei.md#receipts): v1 with a plain status, v2 for messages of the
- * v3 API. If a key is set in AppGallery Connect, each call is signed.
+ * Receipts of Huawei (protocol/huawei.md#receipts). Version 1 has a plain status; version 2 is for
+ * messages of the v3 API. Calls are signed if a key is set in AppGallery Connect.
  */
 import { createHmac } from 'node:crypto';
 import { minuteMs } from '../../../shared/clock.ts';
@@ -15,34 +15,37 @@ import type {
 import { epochMsOf, textOf } from '../../kit/receipts.ts';
 import { parseObject } from '../../kit/values.ts';
 
-/** Status → event (protocol/huawei.md#receipts). */
+/** Events by status (protocol/huawei.md#receipts). */
 const events: ReadonlyMap<string, ReceiptEvent> = new Map<string, ReceiptEvent>([
   ['0', 'delivered'],
-  // The app was uninstalled, or belongs to another user of the device.
+  // The app was uninstalled, or another user of the device has it.
   ['2', 'dead_token'],
   ['5', 'dead_token'],
-  // Notifications switched off; device offline for 30 days; withheld by Huawei.
+  // Notifications are turned off, the device was offline for 30 days, or Huawei withheld the
+  // message.
   ['6', 'suspended'],
   ['10', 'suspended'],
   ['201', 'suspended'],
-  // Replaced by its collapse key; app process not running; too many for this device.
+  // The message was replaced by its collapse key, the app process was not running, or the device
+  // got too many messages.
   ['15', 'undelivered'],
   ['27', 'undelivered'],
   ['102', 'undelivered'],
   ['256', 'undelivered'],
 ]);
 
-/** Huawei's older documents merge up to 1000 into one call. */
-const mostStatuses = 1000;
+/** Older documentation of Huawei says that a call contains up to 1000 statuses. */
+const maxStatuses = 1000;
 
-/** Members of a profile by which Huawei signs its calls. */
+/** Members of a profile that Huawei signs its calls with. */
 interface SigningKey {
   callbackKey?: string | undefined;
   callbackUser?: string | undefined;
 }
 
 /**
- * Parses the receipts of one call; refuses it if profiles have keys and none matches the signature.
+ * Parses the receipts of one call. Refuses the call if profiles have keys and no key matches the
+ * signature.
  */
 export function readReceipts(call: ReceiptCall, profiles: readonly SigningKey[]): ReceiptsResult {
   if (!isSigned(call, profiles))
@@ -52,11 +55,11 @@ export function readReceipts(call: ReceiptCall, profiles: readonly SigningKey[])
       error: 'the signature of the receipts is missing, wrong or too old',
     };
   const statuses = parseObject(call.body)?.statuses;
-  if (!Array.isArray(statuses) || statuses.length > mostStatuses)
+  if (!Array.isArray(statuses) || statuses.length > maxStatuses)
     return {
       ok: false,
       status: 400,
-      error: `expected statuses, an array of at most ${mostStatuses}`,
+      error: `expected statuses, an array of at most ${maxStatuses}`,
     };
   const receipts = statuses.flatMap((one) => (isJsonObject(one) ? (receiptOf(one) ?? []) : []));
   return { ok: true, receipts, reply: { code: '0', message: 'success' } };
@@ -84,11 +87,11 @@ function receiptOf(status: JsonObject): Receipt | null {
 }
 
 /**
- * Longest time between a signature and its call. The signature covers neither the body nor the URL,
- * so that a signature which somebody recorded would fit any receipts for ever.
+ * Maximum age of a signature. The signature covers neither the body nor the URL, so a recorded
+ * signature would be valid forever for any receipts.
  */
 const longestAgeMs = 15 * minuteMs;
-/** How far the clock of Huawei may be ahead. */
+/** Tolerated clock error: Huawei's clock may be this much ahead. */
 const clockSkewMs = 5 * minuteMs;
 
 function isRecent(timestamp: string | undefined, receivedAtMs: number): boolean {
@@ -97,7 +100,8 @@ function isRecent(timestamp: string | undefined, receivedAtMs: number): boolean 
 }
 
 /**
- * Checks the signature and its age. Without any key, only the secret in the URL protects the call.
+ * Checks the signature and its age. If no profile has a key, only the secret in the URL protects
+ * the call.
  */
 function isSigned(
   { headers, receivedAtMs }: ReceiptCall,

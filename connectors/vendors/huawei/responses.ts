@@ -1,5 +1,6 @@
 /**
- * Parses Huawei's responses (protocol/huawei.md#answers): a code as text, and JSON text in `msg`.
+ * Parses responses of Huawei (protocol/huawei.md#answers). The code is a string, and `msg` contains
+ * JSON text.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
@@ -13,12 +14,13 @@ import {
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 
-// Response table of Huawei (protocol/huawei.md#answers; v3 reasons: Huawei's v3 response page). A
-// success means that Huawei accepted the message, no more.
+// Response table of Huawei (protocol/huawei.md#answers; the reasons of v3 come from Huawei's page
+// on v3 responses). A success only means that Huawei accepted the message.
 
 export const responseRules: readonly ResponseRule[] = [
   { code: '80000000', reason: 'ok', reaction: 'sent' },
-  // The response names the refused tokens; the others were sent to. Never repeated.
+  // The response lists the refused tokens. The message was sent to the others, so it is never
+  // repeated.
   { code: '80100000', reason: 'partial', reaction: 'sent' },
   { code: '80100001', reason: 'bad_parameter', reaction: 'fail_push' },
   { code: '80100002', reason: 'one_token_only', reaction: 'fail_push' },
@@ -53,10 +55,10 @@ export const responseRules: readonly ResponseRule[] = [
     reaction: 'profile_error',
     hint: 'huaweiForbidden',
   },
-  // In v1 every token of the request is invalid; `parseAllInvalid` makes the exceptions.
+  // In v1, all tokens of the request are invalid. `parseAllInvalid` handles the exceptions.
   { code: '80300007', reason: 'all_tokens_invalid', reaction: 'fail' },
   { code: '80300008', reason: 'body_too_large', reaction: 'fail_push' },
-  // Too many tokens for this kind of message: halves are accepted.
+  // Too many tokens for this kind of message. Halves of the request are accepted.
   { code: '80300010', reason: 'token_count', reaction: 'ambiguous', singleTarget: 'fail' },
   {
     code: '80300011',
@@ -90,8 +92,8 @@ export const responseRules: readonly ResponseRule[] = [
 ];
 
 /**
- * 82000001–82000013: device groups and topics, which this connector never addresses; the last two
- * concern data storage.
+ * Codes 82000001 to 82000013 concern device groups and topics, which this connector does not use.
+ * The last two concern data storage.
  */
 function groupCodes(): ResponseRule[] {
   return Array.from({ length: 13 }, (_, i) => ({
@@ -103,16 +105,16 @@ function groupCodes(): ResponseRule[] {
 
 const lookUp = responseTable(responseRules);
 
-/** Huawei's own codes; a proxy in front of it has others. */
+/** Form of Huawei's own codes. A proxy in front of Huawei has other codes. */
 const ownCode = /^8\d{7}$/;
 
 /**
- * Returns the rule of a response by its code, an unknown code by its HTTP status, which deletes no
- * token.
+ * Returns the rule of a code. An unknown code gets the rule of its HTTP status, which never marks a
+ * token as dead.
  */
 function ruleFor(status: number, code: string): ResponseRule {
   if (!ownCode.test(code) && status >= 300) return ruleForPage(status);
-  // The status signals flow control, whatever the body says (protocol/huawei.md#answers).
+  // These statuses mean flow control, whatever the body says (protocol/huawei.md#answers).
   if (status === 502 || status === 503) return ruleForStatus(status);
   const rule = lookUp(code);
   return rule.reason === 'unknown_code' && status >= 300
@@ -120,7 +122,7 @@ function ruleFor(status: number, code: string): ResponseRule {
     : ruleForReply(status, rule);
 }
 
-/** Rules for single tokens, by reason (protocol/huawei.md#answers; v3 groups tokens by reason). */
+/** Rules for single tokens by reason (protocol/huawei.md#answers). v3 groups tokens by reason. */
 const tokenRules: readonly ResponseRule[] = [
   { code: 'illegal_token', reason: 'illegal_token', reaction: 'dead_token' },
   { code: 'tokenFormatError', reason: 'token_format_error', reaction: 'dead_token' },
@@ -129,8 +131,8 @@ const tokenRules: readonly ResponseRule[] = [
     reason: 'token_platform_not_supported',
     reaction: 'dead_token',
   },
-  // The device was upgraded, or the project is wrong: invalid only if other tokens of the request
-  // succeeded.
+  // The device was upgraded or the project is wrong. The token is invalid only if other tokens of
+  // the request succeeded.
   { code: 'noRight', reason: 'no_right', reaction: 'dead_token' },
   { code: 'noPushTypeRight', reason: 'no_push_type_right', reaction: 'fail' },
   {
@@ -156,28 +158,28 @@ const tokenRules: readonly ResponseRule[] = [
   },
 ];
 
-/** Returns the rule of a reason for single tokens. */
+/** Returns the rule for single tokens with a reason. */
 const tokenRuleFor = responseTable(tokenRules, { reason: 'unknown_reason', reaction: 'fail' });
 
 export type ApiVersion = 'v1' | 'v3';
 
-/** APIs of a profile: the one that was asked, and whether the profile has credentials for v3. */
-interface AskedApi {
+/** The API of the request, and whether the profile has credentials for v3. */
+interface RequestApi {
   api: ApiVersion;
   hasV3: boolean;
 }
 
 /**
- * Whether a token looks like one of HarmonyOS 5 or newer. Huawei specifies no form, so this is a
- * hint about which API to ask first (protocol/huawei.md#two-apis).
+ * True if a token looks like a token of HarmonyOS 5 or newer. Huawei does not specify the form of
+ * tokens, so this only decides which API is tried first (protocol/huawei.md#two-apis).
  */
 export const isHarmonyToken = (token: string): boolean => token.startsWith('MAMz');
 
-/** Parses the response to a request to these tokens. */
+/** Parses the response to a request with these tokens. */
 export function parseResponse(
   reply: HttpResponse,
   deviceTokens: readonly string[],
-  asked: AskedApi,
+  requestApi: RequestApi,
 ): ExchangeResult {
   const body = parseObject(reply.body);
   const { code } = body ?? {};
@@ -191,9 +193,9 @@ export function parseResponse(
     retryAfterMs,
     messageId: messageIdOf(body),
   } as const;
-  if (rule.reason === 'partial') return { ...answer, ...parsePartial(body, rule, asked) };
+  if (rule.reason === 'partial') return { ...answer, ...parsePartial(body, rule, requestApi) };
   if (rule.reason === 'all_tokens_invalid')
-    return { ...answer, targets: parseAllInvalid(body, asked, deviceTokens) };
+    return { ...answer, targets: parseAllInvalid(body, requestApi, deviceTokens) };
   return answer;
 }
 
@@ -201,44 +203,48 @@ const messageIdOf = ({ requestId }: JsonObject): string | undefined =>
   typeof requestId === 'string' && requestId !== '' ? requestId.slice(0, 200) : undefined;
 
 /**
- * Parses the refused tokens. Without names the outcome is unknown, and the request is not repeated.
+ * Parses the tokens that a partial success refuses. If it lists none, the outcome is unknown and
+ * the request is not repeated.
  */
 function parsePartial(
   { msg }: JsonObject,
   rule: ResponseRule,
-  asked: AskedApi,
+  requestApi: RequestApi,
 ): { rule: ResponseRule; targets?: ReadonlyMap<string, ResponseRule> } {
   const details = typeof msg === 'string' ? parseObject(msg) : undefined;
-  const targets = details && parseRefusedTokens(details, asked, Number(details.success) > 0);
+  const targets = details && parseRefusedTokens(details, requestApi, Number(details.success) > 0);
   if (targets && targets.size > 0) return { rule, targets };
   return { rule: { ...rule, reason: 'partial_unreadable', reaction: 'fail' } };
 }
 
-/** Parses the invalid tokens: all in v1; in v3 those with a reason. */
+/** Parses the invalid tokens: in v1 all tokens, in v3 the tokens that are listed with a reason. */
 function parseAllInvalid(
   { msg }: JsonObject,
-  asked: AskedApi,
+  requestApi: RequestApi,
   deviceTokens: readonly string[],
 ): ReadonlyMap<string, ResponseRule> {
   const details = typeof msg === 'string' ? parseObject(msg) : undefined;
-  const named = details && parseRefusedTokens(details, asked, false);
+  const named = details && parseRefusedTokens(details, requestApi, false);
   if (named && named.size > 0) return named;
-  return asked.api === 'v1'
-    ? new Map(deviceTokens.map((one) => [one, v1TokenRule(one, asked)]))
+  return requestApi.api === 'v1'
+    ? new Map(deviceTokens.map((one) => [one, v1TokenRule(one, requestApi)]))
     : new Map();
 }
 
-/** Parses refused tokens in either spelling, as a list or grouped by reason. */
+/** Parses refused tokens in both spellings, as a list or grouped by reason. */
 function parseRefusedTokens(
   details: JsonObject,
-  asked: AskedApi,
+  requestApi: RequestApi,
   hasSuccess: boolean,
 ): Map<string, ResponseRule> {
   const refused = new Map<string, ResponseRule>();
   for (const tokens of [details.illegal_tokens, details.illegalTokens]) {
     if (Array.isArray(tokens))
       for (const token of strings(tokens))
-        refused.set(token, asked.api === 'v1' ? v1TokenRule(token, asked) : unspecifiedReason);
+        refused.set(
+          token,
+          requestApi.api === 'v1' ? v1TokenRule(token, requestApi) : unspecifiedReason,
+        );
     if (!isJsonObject(tokens)) continue;
     for (const [reason, group] of Object.entries(tokens))
       for (const token of strings(group))
@@ -257,10 +263,10 @@ const unspecifiedReason: ResponseRule = {
 };
 
 /**
- * Returns the rule of a token that v1 refused. One that looks like HarmonyOS needs a
- * service account that the profile does not have.
+ * Returns the rule of a token that v1 refused. A token that looks like HarmonyOS may only lack a
+ * service account in the profile.
  */
-function v1TokenRule(token: string, { hasV3 }: AskedApi): ResponseRule {
+function v1TokenRule(token: string, { hasV3 }: RequestApi): ResponseRule {
   return isHarmonyToken(token) && !hasV3
     ? { code: 'illegal_token', reason: 'needs_service_account', reaction: 'fail' }
     : tokenRuleFor('illegal_token');
@@ -268,6 +274,6 @@ function v1TokenRule(token: string, { hasV3 }: AskedApi): ResponseRule {
 
 function v3TokenRule(reason: string, hasSuccess: boolean): ResponseRule {
   const rule = tokenRuleFor(reason);
-  // Without a success the project may be wrong for all of them (protocol/huawei.md#answers).
+  // Without a success, the project may be wrong for all tokens (protocol/huawei.md#answers).
   return rule.reason === 'no_right' && !hasSuccess ? { ...rule, reaction: 'fail' } : rule;
 }

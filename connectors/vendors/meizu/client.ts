@@ -1,6 +1,6 @@
 /**
- * Client of Meizu: one message to a hundred devices per request, each request signed
- * (protocol/meizu.md).
+ * Client of Meizu (protocol/meizu.md). A request sends one message to at most 100 devices, and each
+ * request is signed.
  */
 
 import { createHash } from 'node:crypto';
@@ -38,16 +38,16 @@ import {
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 import { limits, type MeizuPayload, renderMeizu } from './payload.ts';
-import { wantedReceipts } from './receipts.ts';
+import { requestedReceipts } from './receipts.ts';
 import { callRuleFor, targetRuleFor } from './responses.ts';
 
 export const meizuCredentials = z.strictObject({
   appId: secretText('appId'),
   appSecret: secretText('appSecret'),
   /**
-   * Token that was entered in Meizu's console with the URL for receipts, so the URL is registered.
-   * Meizu may lose messages with an unregistered URL (protocol/meizu.md#receipts); without this
-   * token messages have no URL.
+   * Token that was entered in Meizu's console together with the URL for receipts. It shows that the
+   * URL is registered. Meizu may lose messages with an unregistered URL
+   * (protocol/meizu.md#receipts), so messages have no URL without this token.
    */
   receiptToken: secretText('receiptToken').optional(),
   ...common,
@@ -57,8 +57,8 @@ export const meizuCredentials = z.strictObject({
 export type MeizuCredentials = z.infer<typeof meizuCredentials>;
 
 /**
- * Returns the rate: 200 a second unless Meizu granted more. It is unknown whether Meizu counts
- * calls or devices (protocol/meizu.md#limits); counting devices satisfies both.
+ * Returns the rate: 200 per second, unless Meizu granted more. It is unknown whether Meizu counts
+ * requests or devices (protocol/meizu.md#limits). Counting devices respects both.
  */
 export function rateOf({
   ratePerSecond: perSecond = 200,
@@ -66,19 +66,19 @@ export function rateOf({
   return { perSecond, counts: 'recipients', burst: Math.ceil(perSecond / 10), rampMs: 0 };
 }
 
-/** Reports on the credentials; a secret does not say when it expires. */
+/** Reports on the credentials. A secret contains no expiry time, so only `ca` is checked. */
 export function inspectMeizu({ ca }: MeizuCredentials, nowMs: number): CredentialReport {
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }
 
-/** Host of mainland China (protocol/meizu.md#hosts); profiles set `endpoint` for other regions. */
+/** Host of mainland China (protocol/meizu.md#hosts). Profiles for other regions set `endpoint`. */
 const host = 'https://server-api-push.meizu.com';
 const path = '/garcia/api/server/push/varnished/pushByPushId';
 
-/** Longest URL for receipts that Meizu accepts (protocol/meizu.md#message). */
+/** Maximum length of the URL for receipts (protocol/meizu.md#message). */
 const callbackBytes = 128;
 
-/** Opens the sender of one profile; it connects with the first push. */
+/** Opens the sender of one profile. It connects when the first push is sent. */
 export function openMeizu(
   credentials: MeizuCredentials,
   { context, timing }: { context: SenderContext; timing: HttpTiming },
@@ -87,7 +87,8 @@ export function openMeizu(
 }
 
 /**
- * Signs a call: all other parameters, sorted by name, and the secret (protocol/meizu.md#signature).
+ * Signs a call: a digest of all other parameters, sorted by name, and the secret
+ * (protocol/meizu.md#signature).
  */
 export function signatureOf(
   parameters: Readonly<Record<string, string>>,
@@ -104,7 +105,7 @@ class MeizuSender implements Sender {
   readonly #credentials: MeizuCredentials;
   readonly #context: SenderContext;
   readonly #timing: HttpTiming;
-  /** Clients by origin: the gateway may redirect calls. */
+  /** Clients by origin, because the gateway may redirect calls. */
   readonly #clients = new Map<string, HttpClient>();
   #isClosed = false;
 
@@ -155,13 +156,17 @@ class MeizuSender implements Sender {
     const callback = this.#callback();
     const extra = isJsonObject(message.extra) ? message.extra : {};
     if (callback === undefined || 'callback' in extra) return message;
-    const wanted = { callback, 'callback.param': objectId, 'callback.type': wantedReceipts };
-    return { ...message, extra: { ...extra, ...wanted } };
+    const receiptFields = {
+      callback,
+      'callback.param': objectId,
+      'callback.type': requestedReceipts,
+    };
+    return { ...message, extra: { ...extra, ...receiptFields } };
   }
 
   /**
-   * Returns the URL for receipts if Meizu's console knows it (otherwise Meizu may lose the
-   * message), or for a custom endpoint.
+   * Returns the URL for receipts if Meizu's console knows it, or if the profile has an `endpoint`.
+   * Meizu may lose messages with an unknown URL.
    */
   #callback(): string | undefined {
     const { endpoint, receiptToken } = this.#credentials;
@@ -197,7 +202,7 @@ class MeizuSender implements Sender {
     return result;
   }
 
-  /** Returns the target of a redirect, if it is a host of Meizu or the profile's endpoint. */
+  /** Returns the target of a redirect if it is a host of Meizu or the profile's endpoint. */
   #redirectOf({ redirect = '' }: { redirect?: string }): URL | undefined {
     if (!URL.canParse(redirect)) return undefined;
     const url = new URL(redirect);
@@ -229,7 +234,10 @@ interface Call {
   signal: AbortSignal;
 }
 
-/** Parses a response (protocol/meizu.md#answers); code 300 also has the target of a redirect. */
+/**
+ * Parses a response (protocol/meizu.md#answers). With code 300, the response also contains the
+ * target of a redirect.
+ */
 function parseResponse(
   reply: HttpResult,
   deviceTokens: readonly string[],
@@ -254,16 +262,19 @@ function parseResponse(
   };
 }
 
-/** Parses failed devices: devices by code, as documented, or codes by device, as observed. */
+/**
+ * Parses the failed devices. Meizu documents lists of devices by code; real responses also contain
+ * codes by device.
+ */
 function parseTargets(
   value: Json | undefined,
   deviceTokens: readonly string[],
 ): Map<string, ResponseRule> {
   const targets = new Map<string, ResponseRule>();
   if (!isJsonObject(value)) return targets;
-  const asked = new Set(deviceTokens);
+  const requested = new Set(deviceTokens);
   for (const [key, member] of Object.entries(value)) {
-    if (asked.has(key)) {
+    if (requested.has(key)) {
       if (typeof member === 'string' || typeof member === 'number')
         targets.set(key, targetRuleFor(member));
       continue;

@@ -10,7 +10,7 @@ import {
 import { can, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
 import { readMeizuReceipts } from './receipts.ts';
 
-/** Creates the connector; tests pass shorter deadlines. */
+/** Creates the connector. Tests pass shorter timeouts. */
 export function meizuConnector(
   timing: HttpTiming = defaultHttpTiming,
 ): Connector<MeizuCredentials, MeizuPayload> {

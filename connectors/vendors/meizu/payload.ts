@@ -1,11 +1,11 @@
 /**
- * Renders `data` of a push as Meizu's message (protocol/meizu.md#message;
- * protocol/push.md#what-a-tap-opens): a notification that hands the whole push to the app when it
- * is opened. Pure.
+ * Renders `data` of a push as a message of Meizu (protocol/meizu.md#message;
+ * protocol/push.md#what-a-tap-opens). A tap on the notification opens the app and passes it the
+ * whole push. Pure.
  */
 import { hourMs } from '../../../shared/clock.ts';
+import { numberIn } from '../../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { numberIn } from '../../../shared/domain/plain-values.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
 import type {
   Capabilities,
@@ -38,7 +38,7 @@ import {
 
 const time = like(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/, 'a time as yyyy-MM-dd HH:mm:ss');
 
-/** Meizu writes the number of the events as a text. */
+/** Meizu expects the number of the events as a string. */
 const events: ValueType = {
   expected: '1, 2 or 3',
   read: (value) => [1, 2, 3].find((one) => one === numberIn(value))?.toString(),
@@ -67,7 +67,7 @@ export const meizuMembers = new MemberTable(
       noticeExpandImgUrl: text(),
     }),
     ...membersAt('clickTypeInfo', {
-      // Meizu withdrew 3.
+      // Meizu has removed the value 3.
       clickType: oneNumber(0, 1, 2),
       activity: filled(1024),
       url: filled(4096),
@@ -93,14 +93,11 @@ export const meizuMembers = new MemberTable(
   ],
   {
     flat: ['noticeBarInfo', 'noticeExpandInfo', 'clickTypeInfo', 'pushTimeInfo', 'advanceInfo'],
-    unknown: { place: '' },
+    unknown: { parent: '' },
   },
 );
 
-/**
- * Members that are needed beside the value of another one of their group: group, member, needed
- * one, in words.
- */
+/** Members that another member's value requires: group, member with value, required member. */
 const needs = [
   ['noticeExpandInfo', { noticeExpandType: 1 }, 'noticeExpandContent'],
   ['noticeExpandInfo', { noticeExpandType: 2 }, 'noticeExpandImgUrl'],
@@ -108,7 +105,7 @@ const needs = [
   ['clickTypeInfo', { clickType: 2 }, 'url'],
 ] as const;
 
-/** Returns the first rule on several members that a message breaks, or null. */
+/** Returns the first error that concerns several members of a message; null if there is none. */
 function messageError(message: JsonObject): string | null {
   const { content, title } = groupIn(message, 'noticeBarInfo');
   if (content === undefined)
@@ -131,8 +128,8 @@ const groupIn = (message: JsonObject, name: string): JsonObject => {
 };
 
 /**
- * Pass-through is closed to new apps (protocol/meizu.md#pass-through); the badge is a dot
- * (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor).
+ * Meizu allows no pass-through for new apps (protocol/meizu.md#pass-through), and its badge is a
+ * dot (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor).
  */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
@@ -143,24 +140,24 @@ export const limits: ConnectorLimits = {
   alertChars: 100,
 };
 
-/** Rendered push: the message without the URL for receipts, and further form parameters. */
+/** Rendered push: the message without the URL for receipts, and additional form parameters. */
 export interface MeizuPayload {
   message: JsonObject;
   parameters: Readonly<Record<string, string>>;
-  /** Public and private messages have separate day quotas. */
+  /** Public and private messages have separate daily quotas. */
   messageClass: 'public' | 'private';
 }
 
-/** Parameters that select devices or sign the call; callers cannot set them. */
+/** Parameters that select devices or sign the call. Callers cannot set them. */
 const ownParameters = new Set(['appId', 'pushIds', 'alias', 'sign', 'taskId']);
 
-/** Longest key that Meizu accepts (protocol/meizu.md#message). */
+/** Maximum length of a key (protocol/meizu.md#message). */
 const notifyKeyChars = 8;
-const hours = { least: 1, most: 72 };
+const hours = { min: 1, max: 72 };
 
 /**
- * Renders a push for Meizu; `nowMs` is the send time, from which the time to live is computed. The
- * vendor's object may hold members of Meizu's message, or a complete one (also under
+ * Renders a push for Meizu. `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may contain members of Meizu's message, or a complete message (also under
  * `messageJson`), which needs no alert.
  */
 export function renderMeizu(
@@ -191,7 +188,7 @@ export function renderMeizu(
   };
 }
 
-/** Returns the message as one device receives it. */
+/** Returns the message for one device. */
 export const previewMeizu = ({ message }: MeizuPayload): string => JSON.stringify(message);
 
 const memberOf = (object: JsonObject, name: string): JsonObject => {
@@ -199,7 +196,7 @@ const memberOf = (object: JsonObject, name: string): JsonObject => {
   return isJsonObject(value) ? value : {};
 };
 
-/** Whether the vendor's object is a complete message of Meizu. */
+/** True if the vendor's object is a complete message of Meizu. */
 function isNative(vendor: JsonObject): boolean {
   const own = placed(vendor, '');
   return !own.ok || typeof memberOf(own.payload, 'noticeBarInfo').content === 'string';
@@ -218,16 +215,16 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonOb
       suspend: 1,
       clearNoticeBar: 1,
       notificationType: { vibrate: 1, lights: 1, sound: 1 },
-      // The same for every attempt: a repeat replaces the notification (protocol/meizu.md#repeats).
-      // Push ids are random: eight suffice.
+      // Stays the same in all attempts, so a repeat replaces the notification
+      // (protocol/meizu.md#repeats). Push ids are random, so eight characters are enough.
       notifyKey: isGroup ? collapseId : objectId.slice(0, notifyKeyChars),
     },
   };
 }
 
 /**
- * Returns the members of the message that the vendor's object sets: a complete one under
- * `messageJson`, and single ones.
+ * Returns the members of the message that the vendor's object sets: the complete message under
+ * `messageJson`, overridden by single members.
  */
 function placed(
   { messageJson = null, badge: _, restrictedPackageNames: __, ...vendor }: JsonObject,
@@ -240,15 +237,15 @@ function placed(
       error: unfitMember(`${key}.messageJson`, `must be ${jsonObject.expected}`),
     };
   const members = Object.entries(vendor).filter(([name]) => !ownParameters.has(name));
-  const whole = meizuMembers.place(given, `${key}.messageJson`);
-  const single = meizuMembers.place(Object.fromEntries(members), key);
+  const whole = meizuMembers.arrange(given, `${key}.messageJson`);
+  const single = meizuMembers.arrange(Object.fromEntries(members), key);
   if (!whole.ok) return whole;
   return single.ok ? { ok: true, payload: deepMerge(whole.payload, single.payload) } : single;
 }
 
 /**
- * Returns further parameters of the call: packages of an app that has several
- * (protocol/meizu.md#message: at most 50).
+ * Returns additional parameters of the call: the package names of an app that has several, at most
+ * 50 (protocol/meizu.md#message).
  */
 function formParameters(
   { restrictedPackageNames: given = null }: JsonObject,
@@ -270,14 +267,15 @@ function formParameters(
 }
 
 /**
- * Sets the time to live in hours; with less than a second left, only online devices get the message
- * (protocol/gateways.md#time-to-live).
+ * Sets the time to live in hours. If less than a second is left, only online devices get the
+ * message (protocol/gateways.md#time-to-live).
  */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
-  const asked = memberOf(message, 'pushTimeInfo').validTime;
+  const requestedHours = memberOf(message, 'pushTimeInfo').validTime;
   if (leftMs < 1000)
-    return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });
-  const left = Math.max(hours.least, Math.min(hours.most, Math.ceil(leftMs / hourMs)));
-  const validTime = typeof asked === 'number' ? Math.min(asked, left) : (asked ?? left);
+    return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.min } });
+  const left = Math.max(hours.min, Math.min(hours.max, Math.ceil(leftMs / hourMs)));
+  const validTime =
+    typeof requestedHours === 'number' ? Math.min(requestedHours, left) : (requestedHours ?? left);
   return deepMerge(message, { pushTimeInfo: { validTime } });
 }

@@ -1,6 +1,7 @@
 /**
- * Meizu's receipts (protocol/meizu.md#receipts): a form with `cb`, JSON by message and type, and
- * `access_token` as entered in the console (`receiptToken` of a profile).
+ * Receipts of Meizu (protocol/meizu.md#receipts): a form with the field `cb`, which contains JSON
+ * by message and type. `access_token` is the token entered in the console (`receiptToken` of a
+ * profile).
  */
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
@@ -19,7 +20,7 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
 ]);
 
 /** Requests both events. */
-export const wantedReceipts = '3';
+export const requestedReceipts = '3';
 
 /** Member of a profile that Meizu sends with its calls. */
 interface ReceiptKey {
@@ -27,8 +28,8 @@ interface ReceiptKey {
 }
 
 /**
- * Parses a call, which must have the token of a profile if there is one; ignores entries that are
- * not receipts.
+ * Parses a call. If a profile has a token, the call must contain the token of a profile. Ignores
+ * entries that are not receipts.
  */
 export function readMeizuReceipts(
   { body }: ReceiptCall,
@@ -54,7 +55,7 @@ function isFromMeizu(given: string, profiles: readonly ReceiptKey[]): boolean {
 }
 
 function receiptsOf(key: string, receipt: JsonObject): Receipt[] {
-  // The key is the message's id, a hyphen, and the type.
+  // The key consists of the message id, a hyphen and the type.
   const [, messageId = key, typeOfKey] = /^(.*)-(\d+)$/s.exec(key) ?? [];
   const type = Number(receipt.type ?? typeOfKey);
   const event = events.get(type);

@@ -1,7 +1,7 @@
 /**
- * Response tables of Meizu (protocol/meizu.md#codes). A code may mean one thing for a whole call
- * and another for a device of a successful call. Only the latter deletes a token
- * (protocol/gateways.md#dead-tokens).
+ * Response tables of Meizu (protocol/meizu.md#codes). A code may have one meaning for a whole call
+ * and another for a device of a successful call. Only the meaning for a device can mark a token as
+ * dead (protocol/gateways.md#dead-tokens).
  */
 import { configError, type ResponseRule, responseTable } from '../../kit/response-rules.ts';
 
@@ -20,16 +20,18 @@ export const callRules: readonly ResponseRule[] = [
   configError('110031', 'bad_package_name', 'meizuPackage'),
   configError('110033', 'bad_app_secret', 'meizuCredentials'),
   configError('110009', 'app_blacklisted', 'meizuBlacklist'),
-  // For a call: the rate. For a device: notifications are off.
+  // For a call, this code means that the rate is exceeded. For a device, it means that
+  // notifications are off.
   { code: '110010', reason: 'rate_exceeded', reaction: 'throttle' },
   { code: '110019', reason: 'day_quota_exceeded', reaction: 'cap' },
   { code: '110051', reason: 'app_quota_exceeded', reaction: 'cap' },
-  // This connector creates no tasks; a retry does no harm.
+  // This connector creates no tasks. A retry does no harm.
   { code: '110032', reason: 'bad_task', reaction: 'retry' },
-  // Does not say which device; not reliable for a single one either.
+  // The response does not say which device is meant, and is not reliable for a single device
+  // either.
   { code: '110002', reason: 'not_subscribed', reaction: 'ambiguous', singleTarget: 'fail' },
   { code: '110003', reason: 'illegal_push_id', reaction: 'ambiguous', singleTarget: 'fail' },
-  // The client follows redirects; an invalid one is retried later.
+  // The client follows valid redirects. After an invalid redirect, the call is retried later.
   { code: '300', reason: 'redirected', reaction: 'retry' },
 ];
 
@@ -41,13 +43,13 @@ export const targetRules: readonly ResponseRule[] = [
   { code: '513', reason: 'push_failed', reaction: 'retry' },
   { code: '518', reason: 'rate_exceeded', reaction: 'retry' },
   { code: '519', reason: 'overload', reaction: 'retry' },
-  // More than five messages to a device in a minute: a retry would be folded as well.
+  // The device got more than five messages in a minute. A retry would be folded too.
   { code: '520', reason: 'folded', reaction: 'drop' },
   { code: '110002', reason: 'not_subscribed', reaction: 'dead_token' },
   { code: '110003', reason: 'illegal_push_id', reaction: 'dead_token' },
   { code: '110005', reason: 'alias_not_subscribed', reaction: 'fail', isOfDevice: true },
   { code: '110010', reason: 'notifications_off', reaction: 'fail', isOfDevice: true },
-  // Daily cap of the device for public messages: other devices and private messages are not
+  // Daily quota of the device for public messages. Other devices and private messages are not
   // affected.
   { code: '110011', reason: 'device_day_quota_exceeded', reaction: 'cap' },
 ];

@@ -1,7 +1,7 @@
 /**
- * Client of OPPO (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): up to a thousand
- * messages per request, of which OPPO drops repeats; or, for some content, one saved message that
- * is broadcast to lists of devices.
+ * Client of OPPO (protocol/oppo.md#single-device to protocol/oppo.md#broadcast). A request contains
+ * up to 1000 messages, and OPPO drops repeated messages. Some content needs a broadcast: the
+ * message is saved once and then sent to lists of devices.
  */
 
 import { createHash } from 'node:crypto';
@@ -42,29 +42,31 @@ interface Broadcast {
   signal: AbortSignal;
 }
 
-/** Limit of remembered messages; evicted ones are saved again. */
+/** Maximum number of cached messages. An evicted message is saved again. */
 const maxSaves = 100;
 
-/** Messages that one sender saved, by content. OPPO limits saves per day (42). */
+/** Messages that one sender has saved, by content. OPPO limits saves per day (code 42). */
 class SavedMessages {
   readonly #root: string;
   readonly #post: (request: HttpRequest) => Promise<ExchangeResult>;
   readonly #saves = new Map<string, Promise<ExchangeResult>>();
 
-  /** `root`: path of the notification calls; `post` sends one call and parses its response. */
+  /**
+   * `root` is the path of the notification calls. `post` sends one call and parses its response.
+   */
   constructor(root: string, post: (request: HttpRequest) => Promise<ExchangeResult>) {
     this.#root = root;
     this.#post = post;
   }
 
-  /** Broadcasts a message to a list of devices; saves it first if necessary. */
+  /** Broadcasts a message to a list of devices. Saves the message first if needed. */
   async broadcast({ deviceTokens, payload, signal, token }: Broadcast): Promise<ExchangeResult> {
     const key = keyOf(payload);
     const saving = this.#save(key, payload, token);
     const saved = await saving;
     if (saved.kind !== 'parsed') {
       this.#forget(key, saving);
-      // Saving sends nothing to devices: without a response it can always be repeated.
+      // Saving sends nothing to devices, so it can be repeated if there was no response.
       if (saved.kind === 'unreadable')
         return { kind: 'parsed', status: saved.status, rule: unsaved };
       return saved.kind === 'unknown' ? { ...saved, kind: 'not_sent' } : saved;
@@ -85,7 +87,7 @@ class SavedMessages {
     return result;
   }
 
-  /** Removes a save, unless another caller has replaced it. */
+  /** Removes a saved message, unless another caller has replaced it. */
   #forget(key: string, saving: Promise<ExchangeResult>): void {
     if (this.#saves.get(key) === saving) this.#saves.delete(key);
   }
@@ -93,7 +95,8 @@ class SavedMessages {
   #save(key: string, { notification }: OppoPayload, token: string): Promise<ExchangeResult> {
     const known = this.#saves.get(key);
     if (known) return known;
-    // OPPO keeps one message per id, and another thread may have saved it: leave the id out.
+    // Leaves out the id: OPPO stores one message per id, and another thread may have saved this
+    // message.
     const { app_message_id: _, ...fields } = notification;
     const form = { auth_token: token, ...flat(fields) };
     const save = this.#post(formPost(`${this.#root}/save_message_content`, form));
@@ -105,8 +108,8 @@ class SavedMessages {
 }
 
 /**
- * Returns the key of a message; its time to live, which changes between attempts, is not part of
- * it.
+ * Returns the cache key of a message. The time to live is not part of it, because it changes
+ * between attempts.
  */
 const keyOf = ({ notification: { off_line_ttl: _, ...rest } }: OppoPayload): string =>
   JSON.stringify(rest);
@@ -123,8 +126,8 @@ const flat = (members: JsonObject): Record<string, string> =>
   );
 
 /**
- * Hosts by region (protocol/oppo.md#hosts). Profiles of older accounts set another one as
- * `endpoint`.
+ * Hosts by region (protocol/oppo.md#hosts). Profiles of older accounts set `endpoint` to another
+ * host.
  */
 const hosts = {
   china: 'https://api-push-cn.heytapmobi.com',
@@ -135,7 +138,7 @@ type OppoRegion = keyof typeof hosts;
 
 export const oppoCredentials = z.strictObject({
   appKey: secretText('appKey'),
-  /** OPPO also issues an app secret, which is a different one. */
+  /** Not the app secret, which OPPO also issues. */
   masterSecret: secretText('masterSecret'),
   ...common,
   ...authEndpoint,
@@ -143,12 +146,12 @@ export const oppoCredentials = z.strictObject({
 
 export type OppoCredentials = z.infer<typeof oppoCredentials>;
 
-/** Beginning of the usual ids of China. */
+/** Prefix of usual registration ids in China. */
 const chinese = 'CN_';
 
 /**
- * Returns the region of a registration id (protocol/oppo.md#hosts): China if its part before the
- * last is `CN` or it has one part.
+ * Returns the region of a registration id (protocol/oppo.md#hosts). It is China if the id has only
+ * one part, or if the second last of its two or three parts is `CN`.
  */
 export function regionOf(registrationId: string): OppoRegion {
   if (registrationId.startsWith(chinese) && !registrationId.includes('_', chinese.length))
@@ -165,9 +168,9 @@ export const baseUrlOf = (
 ): string => endpoint ?? hosts[region];
 
 /**
- * Returns the rate in devices per second over all calls (protocol/oppo.md#limits): by default that
- * of the smallest apps. Larger ones have up to 30000, by users and category, which the profile
- * sets.
+ * Returns the rate in devices per second over all calls (protocol/oppo.md#limits). The default is
+ * the rate of the smallest apps. Larger apps have up to 30000, depending on users and category, set
+ * by the profile.
  */
 export const rateOf = ({
   ratePerSecond: perSecond = 5000,
@@ -178,7 +181,7 @@ export const rateOf = ({
   rampMs: 0,
 });
 
-/** Reports on the credentials; a secret does not say when it expires. */
+/** Reports on the credentials. A secret contains no expiry time, so only `ca` is checked. */
 export function inspectOppo({ ca }: OppoCredentials, nowMs: number): CredentialReport {
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }
@@ -187,13 +190,13 @@ export function inspectOppo({ ca }: OppoCredentials, nowMs: number): CredentialR
 // protocol/oppo.md#batch).
 
 /**
- * Message encoded for a form around its device, the only part in which the messages of a request
- * differ.
+ * A message encoded for the form, split at its device. The messages of a request differ only in the
+ * device.
  */
 interface EncodedMessage {
-  /** Until the quote before the device. */
+  /** Up to the quote before the device. */
   head: string;
-  /** From the quote after the device on. */
+  /** From the quote after the device. */
   tail: string;
   /** Approximate length of one message with its device. */
   chars: number;
@@ -210,7 +213,7 @@ function encodeMessage({ envelope, notification }: OppoPayload): EncodedMessage 
   return { head, tail, chars: head.length + tail.length + 100 };
 }
 
-/** Builds the request of one message to one device, or of a batch of messages. */
+/** Builds a request with one message to one device, or with a batch of messages. */
 function messagesTo(
   deviceTokens: readonly string[],
   message: EncodedMessage,
@@ -237,8 +240,8 @@ const encodeDevice = (deviceToken: string): string =>
     : encodeURIComponent(JSON.stringify(deviceToken)).slice(quote.length, -quote.length);
 
 /**
- * Joins parts as bytes: a text of a megabyte per request would be copied three times. All are
- * ASCII.
+ * Joins the parts as bytes. Joining strings would copy the megabyte of a large request three times.
+ * All parts are ASCII.
  */
 function joined(
   parts: readonly string[],
@@ -264,19 +267,22 @@ function joined(
   return bytes;
 }
 
-// Access tokens of OPPO (protocol/oppo.md#access-token), shared by threads and dispatchers.
+// Access tokens of OPPO (protocol/oppo.md#access-token). Threads and dispatchers share them.
 
 const path = '/server/v1/auth';
-/** OPPO tokens last 24 h; renewed after 20 h, so that no request uses an expired one. */
+/**
+ * OPPO's tokens are valid for 24 hours. They are renewed after 20 hours, so that no request uses an
+ * expired token.
+ */
 const lifetimeMs = 20 * hourMs;
 
-/** Signs a token call: the key, the time in epoch milliseconds as text, and the secret. */
+/** Signs a token call: a digest of the key, the time in epoch milliseconds, and the secret. */
 export const signatureOf = (
   { appKey, masterSecret }: Pick<OppoCredentials, 'appKey' | 'masterSecret'>,
   timestamp: string,
 ): string => createHash('sha256').update(`${appKey}${timestamp}${masterSecret}`).digest('hex');
 
-/** Creates the tokens of one app at one host; `client` sends the token call. */
+/** Creates the tokens of one app at one host. `client` sends the token call. */
 function accessTokens(
   credentials: OppoCredentials,
   { baseUrl, context, client }: { baseUrl: string; context: SenderContext; client: HttpClient },
@@ -303,12 +309,12 @@ function accessTokens(
 }
 
 const root = '/server/v1/message/notification';
-/** Largest body: a thousand large messages would be many megabytes. */
+/** Maximum size of a body. A thousand large messages would need many megabytes. */
 const maxBodyBytes = 4_000_000;
-/** Longest URL for receipts that OPPO accepts (protocol/oppo.md#notification). */
+/** Maximum length of the URL for receipts (protocol/oppo.md#notification). */
 const callbackChars = 200;
 
-/** Opens the sender of one profile; it connects with the first push. */
+/** Opens the sender of one profile. It connects when the first push is sent. */
 export function openOppo(
   credentials: OppoCredentials,
   { context, timing }: { context: SenderContext; timing: HttpTiming },

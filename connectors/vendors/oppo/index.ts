@@ -4,7 +4,7 @@ import { inspectOppo, type OppoCredentials, openOppo, oppoCredentials, rateOf } 
 import { can, limits, type OppoPayload, previewOppo, renderOppo } from './payload.ts';
 import { readOppoReceipts } from './receipts.ts';
 
-/** Creates the connector; tests pass shorter deadlines. */
+/** Creates the connector. Tests pass shorter timeouts. */
 export function oppoConnector(
   timing: HttpTiming = defaultHttpTiming,
 ): Connector<OppoCredentials, OppoPayload> {

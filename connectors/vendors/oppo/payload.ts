@@ -1,6 +1,6 @@
 /**
- * Renders `data` of a push as OPPO's notification (protocol/oppo.md#single-device,
- * protocol/oppo.md#notification; protocol/push.md#what-a-tap-opens), which opens the app and hands
+ * Renders `data` of a push as a notification of OPPO (protocol/oppo.md#single-device,
+ * protocol/oppo.md#notification; protocol/push.md#what-a-tap-opens). A tap opens the app and passes
  * it the whole push. Pure.
  */
 
@@ -37,7 +37,7 @@ import {
 // Members of OPPO's message and the rules of its notification (protocol/oppo.md#notification),
 // checked before anything is sent.
 
-/** Longest content by style; OPPO's client checks 200 for styles that only it knows. */
+/** Maximum length of the content by style. For other styles, OPPO's own client checks 200. */
 const contentChars: ReadonlyMap<Json | undefined, number> = new Map([
   [1, 50],
   [2, 128],
@@ -47,13 +47,13 @@ const contentChars: ReadonlyMap<Json | undefined, number> = new Map([
 const longest = ({ style }: JsonObject): number => contentChars.get(style) ?? 200;
 const epochMs = int(0, 9_999_999_999_999, 'epoch milliseconds');
 
-/** Name of a channel of the console. */
+/** Name of a notification channel in OPPO's console. */
 const channel = refined(
   text(1, 200),
   (value) => !/\p{Cc}/u.test(String(value)),
   'a string of 1 to 200 characters that can be seen',
 );
-/** Values of a template, as an object or as its JSON text. */
+/** Values of a template, as an object or as JSON text. */
 const parameters: ValueType = { ...jsonObject, values: written };
 
 const serviceCategories = ['IM', 'ACCOUNT', 'DEVICE_REMINDER', 'ORDER', 'TODO', 'SUBSCRIPTION'];
@@ -96,8 +96,8 @@ export const oppoMembers = new MemberTable(
       small_picture_id: text(1),
     }),
   ],
-  // Documents of OPPO have camel case, its API takes snake case (protocol/oppo.md#single-device).
-  { flat: ['notification'], unknown: { place: 'notification' }, isAnyCase: true },
+  // OPPO's documentation uses camel case, its API snake case (protocol/oppo.md#single-device).
+  { flat: ['notification'], unknown: { parent: 'notification' }, isAnyCase: true },
 );
 
 /** Returns the first error of a notification, or null. */
@@ -126,14 +126,14 @@ function notificationProblem(notification: JsonObject): string | null {
 }
 
 /**
- * No pass-through (protocol/oppo.md#limits); the badge is a dot unless the push sets a number
- * (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor).
+ * OPPO has no pass-through (protocol/oppo.md#limits). Its badge is a dot, unless the push sets a
+ * number (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor).
  */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
 /**
- * 1000 devices (protocol/oppo.md#batch, protocol/oppo.md#broadcast); a text of more than 50
- * characters uses the long style, up to 128 (protocol/oppo.md#notification).
+ * 1000 devices per request (protocol/oppo.md#batch, protocol/oppo.md#broadcast). A text with more
+ * than 50 characters uses the long style, which allows 128 (protocol/oppo.md#notification).
  */
 export const limits: ConnectorLimits = {
   recipientsPerRequest: 1000,
@@ -145,24 +145,27 @@ export const limits: ConnectorLimits = {
 /** Rendered push: a notification without the URL for receipts. */
 export interface OppoPayload {
   notification: JsonObject;
-  /** Members of the request besides the notification and the device. */
+  /** Members of the request other than the notification and the device. */
   envelope: JsonObject;
-  /** Message class whose day quota applies. */
+  /** Message class whose daily quota applies. */
   messageClass: string;
-  /** Big pictures and speed control require a broadcast: one saved message to lists of devices. */
+  /**
+   * True if the message needs a broadcast, that is, one saved message sent to lists of devices. Big
+   * pictures and speed control need it.
+   */
   isBroadcast: boolean;
   /**
-   * The server sends a device one message per id; of broadcasts with the same number the device
-   * shows the last.
+   * True if a repeat is hidden. OPPO's server sends a device only one message per id. For
+   * broadcasts, the device shows only the last message with the same number.
    */
   isRepeatHidden: boolean;
 }
 
-/** OPPO's maximum, ten days (protocol/oppo.md#notification). */
+/** OPPO's maximum: ten days (protocol/oppo.md#notification). */
 const longestLifeS = 864_000;
 const shortTextChars = 50;
 
-/** Members of a request that select devices, which callers cannot set. */
+/** Members of a request that select devices. Callers cannot set them. */
 const targetNames = new Set([
   'target_type',
   'target_value',
@@ -172,9 +175,9 @@ const targetNames = new Set([
 ]);
 
 /**
- * Renders a push for OPPO; `nowMs` is the send time, from which the time to live is computed. The
- * vendor's object may hold members of OPPO's notification, or a complete message with one, which
- * needs no alert.
+ * Renders a push for OPPO. `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may contain members of OPPO's notification, or a complete message with a
+ * notification, which needs no alert.
  */
 export function renderOppo(
   message: PushMessage,
@@ -198,8 +201,8 @@ export function renderOppo(
   const notification = withLife(named, message.expiresAtMs - nowMs);
   const problem = notificationProblem(notification);
   if (problem !== null) return { ok: false, error: problem };
-  // Members that the push has for all devices may be too long for OPPO.
-  const whole = oppoMembers.place(notification, 'vendor_d', { place: 'notification' });
+  // Members that all devices get may be too long for OPPO.
+  const whole = oppoMembers.arrange(notification, 'vendor_d', { parent: 'notification' });
   const tooLarge = whole.ok
     ? bodySizeError('vendor_d', sizeOf(notification), limits)
     : misfit(whole.error);
@@ -220,14 +223,14 @@ export function renderOppo(
   };
 }
 
-/** Returns the notification as one device receives it. */
+/** Returns the notification for one device. */
 export const previewOppo = ({ notification }: OppoPayload): string => JSON.stringify(notification);
 
 function baseNotification(content: AndroidContent, { objectId }: PushMessage): JsonObject {
   const { alert, data, notificationChannel } = content;
   const collapseId = data['collapse-id'];
   return {
-    // The same for every attempt: OPPO sends a device one message per id
+    // Stays the same in all attempts. OPPO sends a device only one message per id
     // (protocol/oppo.md#notification).
     app_message_id: objectId,
     title: titleOf(content, 50),
@@ -246,8 +249,8 @@ const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean =>
   style === 3 || isEven === true;
 
 /**
- * Sets `notify_id` of a broadcast from the push's id, if absent: a repeat replaces the notification
- * (protocol/oppo.md#notification).
+ * Sets `notify_id` of a broadcast, if absent, from the push's id. A repeat then replaces the
+ * notification (protocol/oppo.md#notification).
  */
 function withOwnNumber(notification: JsonObject, objectId: string): JsonObject {
   return isForBroadcast(notification) && notification.notify_id === undefined
@@ -255,13 +258,13 @@ function withOwnNumber(notification: JsonObject, objectId: string): JsonObject {
     : notification;
 }
 
-/** 0 to 2147483647. */
+/** Returns a number from 0 to 2147483647 that depends only on the text. */
 const notifyIdOf = (text: string): number =>
   createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fff_ffff;
 
 /**
- * Returns the message of OPPO that the vendor's object is: under `message`, also as JSON text, or
- * the object itself.
+ * Returns the OPPO message in the vendor's object: its member `message` (also as JSON text) merged
+ * with its other members.
  */
 function messageIn({ badge: _, message = null, ...vendor }: JsonObject): JsonObject {
   const own = message === null ? {} : jsonObject.read(message);
@@ -273,25 +276,28 @@ function contentIn(vendor: JsonObject): Json | undefined {
   return content ?? (isJsonObject(notification) ? notification.content : undefined);
 }
 
-/** Sorts the vendor's members into the request; unknown ones belong to the notification. */
+/**
+ * Sorts the members of the vendor's object into the request. Unknown members belong to the
+ * notification.
+ */
 function membersOf({ vendor, vendorKey: key }: AndroidContent): Rendering<JsonObject> {
   const { message = null, ...members } = messageIn(vendor);
   if (message !== null)
     return { ok: false, error: unfitMember(`${key}.message`, `must be ${jsonObject.expected}`) };
   const own = Object.entries(members).filter(([name]) => !targetNames.has(name));
-  return oppoMembers.place(Object.fromEntries(own), key, {
+  return oppoMembers.arrange(Object.fromEntries(own), key, {
     moved: { notification: 'notification' },
   });
 }
 
-/** Chooses the long style for a long text, unless the push sets a style. */
+/** Selects the long style for a long text, unless the push sets a style. */
 function styled(notification: JsonObject): JsonObject {
   const { content, style, title } = notification;
   const isLong = typeof content === 'string' && charsOf(content) > shortTextChars;
   return {
     ...notification,
     style: style ?? (isLong ? 2 : 1),
-    // A native notification may have a text without a title.
+    // A complete notification may have a text but no title.
     ...(title === '' && typeof content === 'string'
       ? { title: [...content].slice(0, 50).join('') }
       : {}),
@@ -299,20 +305,23 @@ function styled(notification: JsonObject): JsonObject {
 }
 
 /**
- * Sets the time to live in seconds (protocol/gateways.md#time-to-live); with less than one, only
- * online devices get it.
+ * Sets the time to live in seconds. If less than a second is left, only online devices get the
+ * message (protocol/gateways.md#time-to-live).
  */
 function withLife(notification: JsonObject, leftMs: number): JsonObject {
   if (leftMs < 1000) return { ...notification, off_line: false };
-  const { off_line_ttl: asked } = notification;
+  const { off_line_ttl: requestedS } = notification;
   const leftS = Math.min(longestLifeS, Math.floor(leftMs / 1000));
   return {
     ...notification,
-    off_line_ttl: typeof asked === 'number' ? Math.min(asked, leftS) : (asked ?? leftS),
+    off_line_ttl:
+      typeof requestedS === 'number' ? Math.min(requestedS, leftS) : (requestedS ?? leftS),
   };
 }
 
-/** Returns the bytes that the device receives, without the escapes of JSON within JSON. */
+/**
+ * Returns the number of bytes that the device receives. Escapes of JSON within JSON do not count.
+ */
 function sizeOf(notification: JsonObject): number {
   let bytes = 0;
   for (const value of Object.values(notification))

@@ -1,18 +1,18 @@
 /**
- * OPPO's receipts (protocol/oppo.md#receipts): a JSON array, unsigned. The only known event is the
- * arrival; others are ignored.
+ * Receipts of OPPO (protocol/oppo.md#receipts): an unsigned JSON array. The only known event is the
+ * arrival of a message; other events are ignored.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
 const arrived = 'push_arrive';
-const most = 10_000;
+const maxReceipts = 10_000;
 
 /** Parses a call; ignores entries that are not receipts. */
 export function readOppoReceipts({ body }: ReceiptCall): ReceiptsResult {
   const list = parsed(body);
-  if (!Array.isArray(list) || list.length > most)
+  if (!Array.isArray(list) || list.length > maxReceipts)
     return { ok: false, status: 400, error: 'expected a JSON array of receipts' };
   return {
     ok: true,

@@ -1,6 +1,6 @@
 /**
- * Parses OPPO's responses (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): the code
- * is in the body, and single devices of a success may fail.
+ * Parses responses of OPPO (protocol/oppo.md#single-device to protocol/oppo.md#broadcast). The code
+ * is in the body, and single devices of a successful response may have failed.
  */
 import {
   isJsonObject,
@@ -20,13 +20,13 @@ import {
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 
-// Response table of OPPO (protocol/oppo.md#codes, protocol/oppo.md#broadcast for 10001 and 10004):
-// one rule per code, for a whole response and for one device within it.
+// Response table of OPPO (protocol/oppo.md#codes; protocol/oppo.md#broadcast for 10001 and 10004).
+// A code may stand for a whole response or for one device in it.
 
 export const responseRules: readonly ResponseRule[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },
   { code: '-1', reason: 'unavailable', reaction: 'retry' },
-  // OPPO's own client reports it for a response that is not JSON.
+  // OPPO's own client reports this code if a response is not JSON.
   { code: '-3', reason: 'unreadable', reaction: 'retry' },
   rateLimited('-2', 'flow_control'),
   rateLimited('13', 'app_call_limited'),
@@ -51,7 +51,7 @@ export const responseRules: readonly ResponseRule[] = [
   invalidMessage('24', 'version_unsupported'),
   invalidMessage('25', 'encoding_invalid'),
   invalidMessage('40', 'argument_missing'),
-  // Concerns the message or a registration id: not reliable for a single device.
+  // Concerns the message or a registration id. It is not reliable for a single device.
   { code: '41', reason: 'argument_invalid', reaction: 'ambiguous', singleTarget: 'fail' },
   {
     code: '10000',
@@ -60,11 +60,11 @@ export const responseRules: readonly ResponseRule[] = [
     singleTarget: 'dead_token',
   },
   { code: '10001', reason: 'unsubscribed', reaction: 'ambiguous', singleTarget: 'dead_token' },
-  // Listed twice in a request: it was sent to.
+  // The device is listed twice in the request. The message was sent to it.
   { code: '10004', reason: 'repeated', reaction: 'sent' },
-  // Our id of the message is known: it was sent before.
+  // OPPO already has a message with our id, so the message was sent before.
   { code: '32', reason: 'duplicate', reaction: 'sent' },
-  // The saved message is gone: the next attempt saves it again.
+  // The saved message no longer exists. The next attempt saves it again.
   { code: '31', reason: 'data_not_exist', reaction: 'retry' },
   { code: '33', reason: 'day_quota_exceeded', reaction: 'cap' },
   { code: '42', reason: 'day_quota_of_saved_messages_exceeded', reaction: 'cap' },
@@ -78,18 +78,21 @@ export const responseRules: readonly ResponseRule[] = [
 
 export const ruleFor = responseTable(responseRules);
 
-/** Number of devices with 41, without any success, from which on the message is invalid. */
+/**
+ * Number of single-device requests with code 41, without any success, after which the message
+ * counts as invalid.
+ */
 const maxRefusals = 3;
 
 /**
- * Distinguishes an invalid message from a device that invalidates its request
+ * Distinguishes an invalid message from an invalid device in a request
  * (protocol/gateways.md#ambiguous-answers).
  */
 export class InvalidMessageDetector {
   #isTaken = false;
   #refusals = 0;
 
-  /** Returns the rule that applies to a request to this number of devices. */
+  /** Returns the rule that applies to a request with this number of devices. */
   classify(rule: ResponseRule, devices: number): ResponseRule {
     if (rule.reaction === 'sent') this.#isTaken = true;
     if (rule.code !== '41' || devices > 1 || this.#isTaken) return rule;
@@ -98,7 +101,7 @@ export class InvalidMessageDetector {
   }
 }
 
-/** Parses the response to messages; in a batch each device has its own message id. */
+/** Parses the response to messages. In a batch, each device has its own message id. */
 export function parseResponse(reply: HttpResponse): ExchangeResult {
   const body = parseObject(reply.body);
   const code = body?.code;
@@ -117,7 +120,7 @@ export function parseResponse(reply: HttpResponse): ExchangeResult {
   return { ...answer, messageId: idOf(data), targets: groupsOf(data) };
 }
 
-/** Parses `data`, which sometimes is JSON text. */
+/** Parses `data`, which is sometimes JSON text. */
 export function dataOf(value: Json | undefined): Json | undefined {
   if (typeof value !== 'string') return value;
   try {
@@ -127,7 +130,7 @@ export function dataOf(value: Json | undefined): Json | undefined {
   }
 }
 
-/** Parses a batch: one item per message. */
+/** Parses the response to a batch: one item per message. */
 function itemsOf(items: readonly Json[]): {
   targets: Map<string, ResponseRule>;
   messageIds: Map<string, string>;
@@ -148,7 +151,7 @@ function itemsOf(items: readonly Json[]): {
   return { targets, messageIds };
 }
 
-/** Parses a broadcast: lists of failed devices by code. */
+/** Parses the response to a broadcast: lists of failed devices by code. */
 function groupsOf(data: JsonObject): Map<string, ResponseRule> {
   const targets = new Map<string, ResponseRule>();
   for (const [code, group] of Object.entries(data)) {

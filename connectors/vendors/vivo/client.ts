@@ -1,11 +1,11 @@
 /**
- * Client of vivo (protocol/vivo.md#message, protocol/vivo.md#lists): one call for one device; for
- * many, the message is saved and then pushed to lists of 2 to 1000 devices.
+ * Client of vivo (protocol/vivo.md#message, protocol/vivo.md#lists). A message to one device is one
+ * call. For several devices, the message is saved and then pushed to lists of 2 to 1000 devices.
  */
 
 import { createHash, randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { hourMs, minuteMs } from '../../../shared/clock.ts';
+import { hourMs, isBetweenHours, minuteMs, untilHourMs } from '../../../shared/clock.ts';
 import type { Json } from '../../../shared/domain/json.ts';
 import {
   createHttpClient,
@@ -25,7 +25,6 @@ import type {
 } from '../../contract/connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
 import { AccessTokens, isToken, tokenFromReply, tokenRefusal } from '../../kit/access-token.ts';
-import { isBetweenHours, untilHourMs } from '../../kit/china-time.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipts.ts';
 import { capped, reportAll, retry, unrenderable } from '../../kit/response-rules.ts';
@@ -51,15 +50,15 @@ export const vivoCredentials = z.strictObject({
 export type VivoCredentials = z.infer<typeof vivoCredentials>;
 
 /**
- * Returns the app id as vivo's bodies have it, a number if possible
+ * Returns the app id for request bodies. It is a number if possible
  * (protocol/vivo.md#access-token).
  */
 const appIdOf = ({ appId }: Pick<VivoCredentials, 'appId'>): number | string =>
   /^[1-9]\d{0,14}$/.test(appId) ? Number(appId) : appId;
 
 /**
- * Returns the rate in devices per second (protocol/vivo.md#limits): by default that of the smallest
- * apps. Larger ones have up to 5000, by users, which the profile sets.
+ * Returns the rate in devices per second (protocol/vivo.md#limits). The default is the rate of the
+ * smallest apps. Apps with many users have up to 5000, set by the profile.
  */
 export const rateOf = ({
   ratePerSecond: perSecond = 3000,
@@ -70,7 +69,7 @@ export const rateOf = ({
   rampMs: 0,
 });
 
-/** Reports on the credentials; secrets do not say when they expire. */
+/** Reports on the credentials. Secrets contain no expiry time, so only `ca` is checked. */
 export function inspectVivo({ ca }: VivoCredentials, nowMs: number): CredentialReport {
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }
@@ -84,16 +83,16 @@ interface Call {
   signal?: AbortSignal;
 }
 
-/** The two calls of a list push, with parsed responses. */
+/** The two calls of a push to a list. Both parse their responses. */
 interface ListCalls {
   save(call: Call): Promise<ExchangeResult>;
   push(call: Call): Promise<ExchangeResult>;
 }
 
-/** Limit of remembered tasks; a message whose task was evicted is saved again. */
+/** Maximum number of cached tasks. A message whose task was evicted is saved again. */
 const maxSaves = 100;
 
-/** Messages that one sender saved, by content. vivo limits saves per day (10252). */
+/** Messages that one sender has saved, by content. vivo limits saves per day (code 10252). */
 class ListPush {
   readonly #calls: ListCalls;
   readonly #saves = new Map<string, Promise<ExchangeResult>>();
@@ -102,7 +101,7 @@ class ListPush {
     this.#calls = calls;
   }
 
-  /** Pushes the message with this key; saves it first if necessary. */
+  /** Pushes the message with this key to a list. Saves the message first if needed. */
   async exchange({
     key,
     pushed,
@@ -116,7 +115,7 @@ class ListPush {
     const save = await saving;
     if (save.kind !== 'parsed') {
       this.#forget(key, saving);
-      // Saving sends nothing to devices: without a response it can always be repeated.
+      // Saving sends nothing to devices, so it can be repeated if there was no response.
       if (save.kind === 'unreadable') return { ...unsaved, status: save.status };
       return save.kind === 'unknown' ? { ...save, kind: 'not_sent' } : save;
     }
@@ -131,7 +130,7 @@ class ListPush {
     return { ...result, messageId: taskId };
   }
 
-  /** Removes a save, unless another caller has replaced it. */
+  /** Removes a saved message, unless another caller has replaced it. */
   #forget(key: string, saving: Promise<ExchangeResult>): void {
     if (this.#saves.get(key) === saving) this.#saves.delete(key);
   }
@@ -152,20 +151,23 @@ const unsaved = {
   rule: { code: '0', reason: 'saved_without_task', reaction: 'retry' },
 } as const;
 
-// Access tokens of vivo (protocol/vivo.md#access-token), shared by threads and dispatchers: vivo
-// limits token calls.
+// Access tokens of vivo (protocol/vivo.md#access-token). Threads and dispatchers share them,
+// because vivo limits token calls.
 
 const path = '/message/auth';
-/** vivo's recommendation; tokens last a day. Twelve calls a day are far below its limit. */
+/**
+ * Lifetime that vivo recommends, although tokens are valid for a day. Twelve token calls a day are
+ * far below vivo's limit.
+ */
 const lifetimeMs = 2 * hourMs;
 
-/** Signs a token call; the time is in epoch milliseconds. */
+/** Signs a token call. `timestamp` is in epoch milliseconds. */
 export const signatureOf = (
   { appId, appKey, appSecret }: Pick<VivoCredentials, 'appId' | 'appKey' | 'appSecret'>,
   timestamp: number,
 ): string => createHash('md5').update(`${appId}${appKey}${timestamp}${appSecret}`).digest('hex');
 
-/** Creates the tokens of one app at one host; `client` sends the token call. */
+/** Creates the tokens of one app at one host. `client` sends the token call. */
 function accessTokens(
   credentials: VivoCredentials,
   { baseUrl, context, client }: { baseUrl: string; context: SenderContext; client: HttpClient },
@@ -193,15 +195,15 @@ function accessTokens(
 }
 
 const host = 'https://api-push.vivo.com.cn';
-/** Longest URL for receipts that vivo accepts (protocol/vivo.md#message). */
+/** Maximum length of the URL for receipts (protocol/vivo.md#message). */
 const callbackChars = 128;
-/** Message class that stands for the day quota of saved messages. */
+/** Message class for the daily quota of saved messages. */
 const listClass = 'saveListPayload';
 const hours = { from: 7, to: 23 };
-/** Retry delay if vivo refuses by day, against its published hours. */
-const askAgainMs = 15 * minuteMs;
+/** Retry delay if vivo refuses a message within its published sending hours. */
+const daytimeRetryMs = 15 * minuteMs;
 
-/** Opens the sender of one profile; it connects with the first push. */
+/** Opens the sender of one profile. It connects when the first push is sent. */
 export function openVivo(
   credentials: VivoCredentials,
   { context, timing }: { context: SenderContext; timing: HttpTiming },
@@ -219,7 +221,7 @@ interface SenderDeps {
   credentials: VivoCredentials;
   context: SenderContext;
   client: HttpClient;
-  /** Client of the token call. */
+  /** Client for the token call. */
   authClient: HttpClient;
   tokens: AccessTokens;
 }
@@ -227,8 +229,11 @@ interface SenderDeps {
 class VivoSender implements Sender {
   readonly #deps: SenderDeps;
   readonly #lists: ListPush;
-  /** End of vivo's night, once vivo refused for it: operation messages wait until then. */
-  #heldUntilMs = 0;
+  /**
+   * When vivo's sending hours begin again (epoch milliseconds). Set after vivo has refused a
+   * message outside the sending hours. Operation messages wait until then.
+   */
+  #waitsUntilMs = 0;
 
   constructor(deps: SenderDeps) {
     this.#deps = deps;
@@ -246,9 +251,9 @@ class VivoSender implements Sender {
     if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const payload = this.#withCallback(rendering.payload, message.objectId);
     const { isRepeatHidden, messageClass } = payload;
-    const isHeld = messageClass === 'operation' && this.#heldUntilMs > clock.now();
-    if (isHeld && message.expiresAtMs > clock.now())
-      return reportAll(request, this.#untilMorning());
+    const mustWait = messageClass === 'operation' && this.#waitsUntilMs > clock.now();
+    if (mustWait && message.expiresAtMs > clock.now())
+      return reportAll(request, this.#retryInSendingHours());
     await sendMulticast(
       {
         clock,
@@ -289,7 +294,7 @@ class VivoSender implements Sender {
     }
     const closed = await this.#listClosed();
     if (closed) return { kind: 'attempt', attempt: closed };
-    // Only single messages have a profile.
+    // Only single messages may have a profile.
     const { profileId: _, ...shared } = message;
     const pushMode = message.pushMode ?? 0;
     return this.#lists.exchange({
@@ -299,7 +304,9 @@ class VivoSender implements Sender {
     });
   }
 
-  /** Returns a result if the day quota of lists, which all classes share, is used up. */
+  /**
+   * Returns a result if the daily quota of lists is used up. All message classes share this quota.
+   */
   async #listClosed(): Promise<AttemptResult | null> {
     try {
       const reason = await this.#deps.context.quota.closed(listClass);
@@ -309,24 +316,27 @@ class VivoSender implements Sender {
     }
   }
 
-  /** Handles responses that depend on state: sending hours, and the quota of lists. */
+  /** Handles responses that depend on the sending hours or on the quota of lists. */
   async #applyState(result: ExchangeResult, messageClass: string): Promise<ExchangeResult> {
     if (result.kind !== 'parsed') return result;
     const { rule, status } = result;
     if (rule.code === hoursCode) {
       if (messageClass === 'operation' && !this.#isDay())
-        this.#heldUntilMs = this.#nowMs() + untilHourMs(this.#nowMs(), hours.from);
-      return { kind: 'attempt', attempt: this.#untilMorning(status) };
+        this.#waitsUntilMs = this.#nowMs() + untilHourMs(this.#nowMs(), hours.from);
+      return { kind: 'attempt', attempt: this.#retryInSendingHours(status) };
     }
     if (rule.code !== listQuotaCode) return result;
-    // If this is not stored, vivo refuses the next send in the same way.
+    // If this cannot be stored, vivo will refuse the next send with the same code.
     await this.#deps.context.quota.close(listClass, rule.reason).catch(() => undefined);
     return { kind: 'attempt', attempt: capped(status, rule.reason) };
   }
 
-  /** Returns a retry when vivo's day begins (protocol/gateways.md#sending-hours: no back-off). */
-  #untilMorning(status = 0): AttemptResult {
-    const afterMs = this.#isDay() ? askAgainMs : untilHourMs(this.#nowMs(), hours.from);
+  /**
+   * Returns a retry at the start of vivo's sending hours (protocol/gateways.md#sending-hours: no
+   * backoff).
+   */
+  #retryInSendingHours(status = 0): AttemptResult {
+    const afterMs = this.#isDay() ? daytimeRetryMs : untilHourMs(this.#nowMs(), hours.from);
     return retry(status, 'outside_sending_hours', afterMs);
   }
 
@@ -351,7 +361,7 @@ class VivoSender implements Sender {
     return result;
   }
 
-  /** Adds the URL for receipts, unless the push sets one. vivo sends no receipts of tests. */
+  /** Adds the URL for receipts, unless the push sets one. vivo sends no receipts for tests. */
   #withCallback(payload: VivoPayload, objectId: string): VivoPayload {
     const { message, messageClass } = payload;
     const { context, credentials } = this.#deps;
@@ -360,14 +370,14 @@ class VivoSender implements Sender {
     const isFit =
       callback !== undefined && callback.length <= callbackChars && messageClass !== 'test';
     if (!isFit || (extra !== null && 'callback' in extra)) return payload;
-    const wanted = { callback, 'callback.param': objectId };
-    return { ...payload, message: { ...message, extra: { ...extra, ...wanted } } };
+    const receiptFields = { callback, 'callback.param': objectId };
+    return { ...payload, message: { ...message, extra: { ...extra, ...receiptFields } } };
   }
 }
 
 /**
- * Returns a request id of at most 64 characters: different for each list of devices, the same for
- * every attempt.
+ * Returns a request id of at most 64 characters. It differs between lists of devices and stays the
+ * same in all attempts.
  */
 function requestIdOf(objectId: string, deviceTokens: readonly string[]): string {
   const digest = createHash('sha256').update(deviceTokens.join(' ')).digest('hex');

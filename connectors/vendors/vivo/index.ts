@@ -4,7 +4,7 @@ import { inspectVivo, openVivo, rateOf, type VivoCredentials, vivoCredentials } 
 import { can, limits, previewVivo, renderVivo, testLimit, type VivoPayload } from './payload.ts';
 import { readVivoReceipts } from './receipts.ts';
 
-/** Creates the connector; tests pass shorter deadlines. */
+/** Creates the connector. Tests pass shorter timeouts. */
 export function vivoConnector(
   timing: HttpTiming = defaultHttpTiming,
 ): Connector<VivoCredentials, VivoPayload> {

@@ -1,7 +1,7 @@
 /**
- * Renders `data` of a push as vivo's message (protocol/vivo.md#message;
- * protocol/push.md#what-a-tap-opens): a notification that opens the client library's activity and
- * hands it the members for the app. Pure.
+ * Renders `data` of a push as a message of vivo (protocol/vivo.md#message;
+ * protocol/push.md#what-a-tap-opens). A tap on the notification opens an activity of the client
+ * library, which gets the app's members. Pure.
  */
 
 import { createHash } from 'node:crypto';
@@ -44,7 +44,7 @@ import {
 // Members of vivo's message and their rules (protocol/vivo.md#message), checked before anything is
 // sent.
 
-/** Second-level categories by class (protocol/vivo.md#message). */
+/** Categories of the two classes of messages, system and operation (protocol/vivo.md#message). */
 const systemCategories = ['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION'];
 const operationCategories = ['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL'];
 
@@ -73,18 +73,18 @@ export const vivoMembers = new MemberTable(
     }),
     ...membersAt('extra', { callback: text(0, 128), 'callback.param': text(0, 64) }),
   ],
-  { flat: [], unknown: { place: '' } },
+  { flat: [], unknown: { parent: '' } },
 );
 
-/** Class of a message; vivo counts its quotas apart. */
+/** Returns the class of a message. vivo counts quotas per class. */
 const kindOf = ({ category, classification }: JsonObject): 'operation' | 'system' =>
   classification === 1 || systemCategories.some((one) => one === category) ? 'system' : 'operation';
 
-/** Skip types that need a target. */
+/** Skip types that require `skipContent`. */
 const needsContent = new Set<Json | undefined>([2, 4]);
 const webUrl = like(/^https?:\/\//, 'an http:// or https:// URL');
 
-/** Returns the first rule on several members that a message breaks, or null. */
+/** Returns the first error that concerns several members of a message; null if there is none. */
 function messageProblem(message: JsonObject): string | null {
   for (const name of ['title', 'content', 'notifyType', 'skipType'])
     if (message[name] === undefined)
@@ -108,7 +108,7 @@ function messageProblem(message: JsonObject): string | null {
   return null;
 }
 
-/** Returns the error of members for the app that are too long together, or null. */
+/** Returns the error if the app's members are too long in total; null otherwise. */
 function mapProblem({ clientCustomMap: map }: JsonObject) {
   const chars = isJsonObject(map) ? charsIn(map) : 0;
   return chars > maxMapChars
@@ -131,7 +131,7 @@ const charsIn = (map: JsonObject): number =>
   );
 
 /**
- * No pass-through; the client library sets the badge (protocol/push.md#pass-through,
+ * vivo has no pass-through, and the client library sets the badge (protocol/push.md#pass-through,
  * protocol/push.md#badges-by-vendor).
  */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
@@ -143,22 +143,24 @@ export const limits: ConnectorLimits = {
   alertChars: 100,
 };
 
-/** Message classes with separate quotas: `test` has none. */
+/** Message classes with separate quotas. `test` has no quota. */
 type MessageClass = 'operation' | 'system' | 'test';
 
 /** Rendered push: the message without devices, request id and URL for receipts. */
 export interface VivoPayload {
   message: JsonObject;
   messageClass: MessageClass;
-  /** The device shows the last message with the same notifyId: a repeat is hidden. */
+  /**
+   * True if a repeat is hidden: the device shows only the last message with the same `notifyId`.
+   */
   isRepeatHidden: boolean;
 }
 
-const lifeS = { least: 60, most: 86_400 };
+const lifeS = { min: 60, max: 86_400 };
 const titleChars = 40;
 
 /**
- * Members that select devices or name the call; callers cannot set them. vivo accepts no badge
+ * Members that select devices or identify the call, which callers cannot set. vivo accepts no badge
  * number.
  */
 const ownNames = new Set([
@@ -177,8 +179,9 @@ const detail =
   'intent://cn.leancloud.push/detail#Intent;scheme=mixpushscheme;launchFlags=0x10000000;end';
 
 /**
- * Renders a push for vivo; `nowMs` is the send time, from which the time to live is computed. The
- * vendor's object may hold members of vivo's message, or be a complete one, which needs no alert.
+ * Renders a push for vivo. `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may contain members of vivo's message, or be a complete message, which needs no
+ * alert.
  */
 export function renderVivo(
   message: PushMessage,
@@ -193,7 +196,7 @@ export function renderVivo(
   if (!content.ok) return content;
   const { vendor, vendorKey } = content.payload;
   const named = Object.entries(vendor).filter(([name]) => !ownNames.has(name));
-  const own = vivoMembers.place(Object.fromEntries(named), vendorKey);
+  const own = vivoMembers.arrange(Object.fromEntries(named), vendorKey);
   if (!own.ok) return own;
   const whole = titled(deepMerge(baseMessage(content.payload, message, own.payload), own.payload));
   const problem = messageProblem(whole);
@@ -210,12 +213,12 @@ export function renderVivo(
   };
 }
 
-/** Returns the message as one device receives it. */
+/** Returns the message for one device. */
 export const previewVivo = ({ message }: VivoPayload): string => JSON.stringify(message);
 
 /**
- * Returns the limits of a test: the console takes 20 test devices, and limits tests per day
- * (protocol/vivo.md#limits).
+ * Returns the limits of a test push: the console accepts 20 test devices, and vivo limits tests per
+ * day (protocol/vivo.md#limits).
  */
 export function testLimit(message: PushMessage): TestLimit | null {
   const rendering = renderVivo(message);
@@ -236,16 +239,16 @@ function baseMessage(
     notifyType: 4,
     title: titleOf(content, titleChars),
     content: alert,
-    // Other skip types have other content, or none.
+    // Other skip types have other content or none.
     ...(own.skipType === undefined ? { skipType: 4, skipContent: detail } : {}),
     networkType: -1,
     clientCustomMap: custom,
-    // The same for every attempt: a repeat replaces the notification, another push does not.
+    // Stays the same in all attempts. A repeat replaces the notification; another push does not.
     notifyId: notifyIdOf(group),
   };
 }
 
-/** Encodes values other than texts as JSON: vivo passes on texts only. */
+/** Converts values that are not strings to JSON text, because vivo only passes on strings. */
 const texts = (members: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(members).map(([name, value]: [string, Json]) => [
@@ -254,19 +257,19 @@ const texts = (members: JsonObject): JsonObject =>
     ]),
   );
 
-/** 1 to 2147483647. */
+/** Returns a number from 1 to 2147483647 that depends only on the text. */
 const notifyIdOf = (text: string): number =>
   (createHash('sha256').update(text).digest().readUInt32BE(0) % 2_147_483_647) + 1;
 
-/** Completes a native message, which may lack a title; removes an empty map of app members. */
+/** Completes a message: adds a title if it is empty, and removes an empty map of app members. */
 function titled(message: JsonObject): JsonObject {
   const { clientCustomMap: map, content, title, ...rest } = message;
   const isEmpty = isJsonObject(map) && Object.keys(map).length === 0;
-  const shown =
+  const shownTitle =
     title === '' && typeof content === 'string' ? firstChars(content.trim(), titleChars) : title;
   return {
     ...rest,
-    ...(shown === undefined ? {} : { title: shown }),
+    ...(shownTitle === undefined ? {} : { title: shownTitle }),
     ...(content === undefined ? {} : { content }),
     ...(map === undefined || isEmpty
       ? {}
@@ -275,16 +278,16 @@ function titled(message: JsonObject): JsonObject {
 }
 
 /**
- * Sets the time to live in seconds (protocol/gateways.md#time-to-live); below vivo's minimum only
- * online devices get the message, so that it never comes late.
+ * Sets the time to live in seconds (protocol/gateways.md#time-to-live). If less than vivo's minimum
+ * is left, only online devices get the message, so that it is never late.
  */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const leftS = Math.floor(leftMs / 1000);
-  if (leftS < lifeS.least) return { ...message, timeToLive: lifeS.least, sendOnline: true };
-  const { timeToLive: asked } = message;
+  if (leftS < lifeS.min) return { ...message, timeToLive: lifeS.min, sendOnline: true };
+  const { timeToLive: requestedS } = message;
   return {
     ...message,
-    timeToLive: Math.min(typeof asked === 'number' ? asked : lifeS.most, leftS, lifeS.most),
+    timeToLive: Math.min(typeof requestedS === 'number' ? requestedS : lifeS.max, leftS, lifeS.max),
   };
 }
 

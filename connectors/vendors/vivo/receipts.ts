@@ -1,4 +1,4 @@
-/** vivo's receipts (protocol/vivo.md#receipts): a JSON object by task. Calls are not signed. */
+/** Receipts of vivo (protocol/vivo.md#receipts): a JSON object by task. Calls are not signed. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type {
   Receipt,
@@ -9,14 +9,14 @@ import type {
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 import { parseObject } from '../../kit/values.ts';
 
-/** Event of each code; all others mean that the message does not arrive. */
+/** Events by code. All other codes mean that the message does not arrive. */
 const events: ReadonlyMap<string, ReceiptEvent> = new Map([
   ['0', 'delivered'],
-  // The registration id is invalid, the app not subscribed, or the user unknown.
+  // The registration id is invalid, the app is not subscribed, or the user is unknown.
   ['2183', 'dead_token'],
   ['20001', 'dead_token'],
   ['20002', 'dead_token'],
-  // Offline for 14 days.
+  // The device was offline for 14 days.
   ['20006', 'suspended'],
 ]);
 
@@ -36,7 +36,7 @@ function receiptsOf(
   { ackTime, ackType, param, targets }: JsonObject,
 ): Receipt[] {
   if (typeof targets !== 'string') return [];
-  // The older format reports only arrivals, without a code.
+  // The older format reports only arrivals and has no code.
   const code = ackType === undefined || ackType === null ? '0' : codeOf(ackType);
   if (code === null) return [];
   const shared = {

@@ -1,6 +1,6 @@
 /**
- * Parses vivo's responses (protocol/vivo.md#message, protocol/vivo.md#lists): the code is in the
- * body, and single devices of a success may fail.
+ * Parses responses of vivo (protocol/vivo.md#message, protocol/vivo.md#lists). The code is in the
+ * body, and single devices of a successful response may have failed.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
@@ -24,11 +24,11 @@ const badField = (code: string): ResponseRule => ({
   reaction: 'fail_push',
 });
 
-/** Day quota of lists: single messages are not affected. */
+/** Daily quota of lists. Single messages are not affected. */
 export const listQuotaCode = '10252';
-/** vivo accepts operation messages only from 07:00 to 23:00 in China. */
+/** vivo accepts operation messages only from 07:00 to 23:00 China time. */
 export const hoursCode = '10071';
-/** The saved message is too old: it is saved again. */
+/** The saved message is too old and must be saved again. */
 export const taskExpiredCode = '10155';
 
 export const responseRules: readonly ResponseRule[] = [
@@ -54,9 +54,9 @@ export const responseRules: readonly ResponseRule[] = [
   configError('10051', 'classification_invalid', 'vivoCategory'),
   configError('10096', 'category_invalid', 'vivoCategory'),
   configError('10097', 'category_contradicts_classification', 'vivoCategory'),
-  // The device is unknown, the app uninstalled, or its data cleared.
+  // The device is unknown, the app was uninstalled, or its data was cleared.
   { code: '10302', reason: 'reg_id_invalid', reaction: 'ambiguous', singleTarget: 'dead_token' },
-  // Notifications are off or the device was offline for long: it may come back.
+  // Notifications are off, or the device was offline for a long time. It may come back.
   {
     code: '10311',
     reason: 'device_unreachable_now',
@@ -89,8 +89,8 @@ export const responseRules: readonly ResponseRule[] = [
 export const ruleFor = responseTable(responseRules);
 
 /**
- * Rules for `status` of a single device (protocol/vivo.md#lists). 3 and 5 are from weak sources and
- * delete no token.
+ * Rules for the `status` of a single device (protocol/vivo.md#lists). The meanings of 3 and 5 come
+ * from weak sources, so they do not mark a token as dead.
  */
 export const userRules: readonly ResponseRule[] = [
   { code: '1', reason: 'unknown_user', reaction: 'dead_token' },
@@ -123,7 +123,7 @@ export function parseListResponse(reply: HttpResponse): ExchangeResult {
   return { ...result, targets };
 }
 
-/** Parses any response: its code, and the task, which is vivo's message id. */
+/** Parses any response: its code, and the task id, which is vivo's message id. */
 export function parseCallResponse(reply: HttpResponse): {
   body?: JsonObject;
   result: ExchangeResult;

@@ -1,6 +1,6 @@
 /**
- * Client of Xiaomi: one message to a thousand devices per request, to the host of their region
- * (protocol/xiaomi.md).
+ * Client of Xiaomi. A request sends one message to at most 1000 devices through the host of their
+ * region (protocol/xiaomi.md).
  */
 
 import { z } from 'zod';
@@ -44,7 +44,7 @@ import {
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 import { limits, renderXiaomi, type XiaomiPayload } from './payload.ts';
-import { deadToken, wantedReceipts } from './receipts.ts';
+import { deadToken, requestedReceipts } from './receipts.ts';
 import {
   channelQuotaExceeded,
   forUncertainRegion,
@@ -53,7 +53,9 @@ import {
   unknownInRegion,
 } from './responses.ts';
 
-/** Hosts by region (protocol/xiaomi.md#hosts): only the host of its region knows a device. */
+/**
+ * Hosts by region (protocol/xiaomi.md#hosts). Only the host of a device's region knows the device.
+ */
 const hosts = {
   china: 'https://api.xmpush.xiaomi.com',
   russia: 'https://ru-api.xmpush.global.xiaomi.com',
@@ -79,7 +81,10 @@ export const xiaomiCredentials = z.strictObject({
     /^[A-Za-z][A-Za-z0-9_.]{0,127}$/,
     'packageName must be an Android package name',
   ),
-  /** Region of all devices of this profile; absent: `mi` in China, `mi-intl` elsewhere. */
+  /**
+   * Region of all devices of this profile. If absent, devices of the vendor `mi` are in China, and
+   * devices of `mi-intl` elsewhere.
+   */
   region: z.enum(regionNames, `region must be one of ${regionNames.join(', ')}`).optional(),
   ...common,
   ...authEndpoint,
@@ -87,15 +92,16 @@ export const xiaomiCredentials = z.strictObject({
 
 export type XiaomiCredentials = z.infer<typeof xiaomiCredentials>;
 
-/** Region of a device, and whether it is certain or only likely. */
+/** Region of a device. If `isRegionCertain` is false, it is only the most likely region. */
 interface DeviceRegion {
   region: XiaomiRegion;
   isRegionCertain: boolean;
 }
 
 /**
- * Returns the region of a device. `mi-intl` means outside China: without `region` in the profile
- * the largest region is tried, and its responses about a device prove nothing.
+ * Returns the region of a device. The vendor `mi-intl` means outside China. If the profile has no
+ * `region`, such a device is sent to through the global host, and the response proves nothing about
+ * the device.
  */
 export function regionFor(
   { region }: Pick<XiaomiCredentials, 'region'>,
@@ -114,8 +120,8 @@ export const baseUrlOf = (
 ): string => endpoint ?? hosts[region];
 
 /**
- * Returns the rate in requests per second (protocol/xiaomi.md#limits): by default that of the
- * smallest apps. Larger ones have up to 3000, by users, which the profile sets.
+ * Returns the rate in requests per second (protocol/xiaomi.md#limits). The default is the rate of
+ * the smallest apps. Apps with many users may have up to 3000, set by the profile.
  */
 export function rateOf({
   ratePerSecond: perSecond = 500,
@@ -123,14 +129,14 @@ export function rateOf({
   return { perSecond, counts: 'requests', burst: Math.ceil(perSecond / 10), rampMs: 0 };
 }
 
-/** Reports on the credentials; a secret does not say when it expires. */
+/** Reports on the credentials. A secret contains no expiry time, so only `ca` is checked. */
 export function inspectXiaomi({ ca }: XiaomiCredentials, nowMs: number): CredentialReport {
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }
 
 const path = '/v3/message/regid';
 
-/** Opens the sender of one profile; it connects with the first push. */
+/** Opens the sender of one profile. It connects when the first push is sent. */
 export function openXiaomi(
   credentials: XiaomiCredentials,
   { context, timing }: { context: SenderContext; timing: HttpTiming },
@@ -171,7 +177,7 @@ class XiaomiSender implements Sender {
     await Promise.all([...this.#clients.values()].map((client) => client.close()));
   }
 
-  /** Groups devices by region; a group shares requests. */
+  /** Groups devices by region. Devices of a group share requests. */
   #byRegion(recipients: Recipient[]): Iterable<RegionGroup> {
     const parts = new Map<XiaomiRegion, RegionGroup>();
     for (const recipient of recipients) {
@@ -216,8 +222,8 @@ class XiaomiSender implements Sender {
   }
 
   /**
-   * Returns the form without devices: the package, and the URL for receipts unless the push sets
-   * one.
+   * Returns the form without the devices. It contains the package name, and the receipt URL unless
+   * the push sets its own.
    */
   #formOf(
     { fields }: XiaomiPayload,
@@ -233,7 +239,7 @@ class XiaomiSender implements Sender {
     form['extra.callback'] = callback;
     form['extra.callback.param'] = objectId;
     form['extra.callback.type'] = String(
-      isRegionCertain ? wantedReceipts : wantedReceipts - deadToken,
+      isRegionCertain ? requestedReceipts : requestedReceipts - deadToken,
     );
     return form;
   }
@@ -261,8 +267,8 @@ interface RegionGroup {
 }
 
 /**
- * Parses a response (protocol/xiaomi.md#answers). `isRegionCertain`: false if the region is only
- * the most likely one.
+ * Parses a response (protocol/xiaomi.md#answers). If `isRegionCertain` is false, the response never
+ * marks a token as dead.
  */
 function parseResponse(
   reply: HttpResponse,
@@ -292,7 +298,10 @@ function parseResponse(
   };
 }
 
-/** Parses the devices that a success leaves out: the named ones, and those that it only counts. */
+/**
+ * Parses the devices that a successful response excludes: `bad_regids` lists tokens,
+ * `channel_exceed_quota` contains only a number.
+ */
 function parseTargets(
   data: JsonObject,
   deviceTokens: readonly string[],
@@ -301,7 +310,8 @@ function parseTargets(
   const targets = new Map<string, ResponseRule>();
   for (const deviceToken of listOf(memberOf(data, 'bad_regids')))
     targets.set(deviceToken, isRegionCertain ? invalidRegId : unknownInRegion);
-  // Xiaomi names no devices: count as many of them, so that the totals are right.
+  // Xiaomi does not name these devices. Pick as many devices as it counts, so that the totals are
+  // right.
   const good = deviceTokens.filter((deviceToken) => !targets.has(deviceToken));
   const left = countOf(memberOf(data, 'channel_exceed_quota'));
   for (const deviceToken of left > 0 ? good.slice(-left) : [])
@@ -309,7 +319,10 @@ function parseTargets(
   return targets;
 }
 
-/** Returns a member in any case: the gateway's own clients spell it differently. */
+/**
+ * Returns a member whatever the case of its name, because Xiaomi's own clients spell the names
+ * differently.
+ */
 function memberOf(data: JsonObject, name: string): Json | undefined {
   return Object.entries(data).find(([key]) => key.toLowerCase() === name)?.[1];
 }
@@ -317,7 +330,7 @@ function memberOf(data: JsonObject, name: string): Json | undefined {
 const listOf = (value: Json | undefined): string[] =>
   typeof value === 'string' ? deviceTokensIn(value) : [];
 
-/** Sums a list such as `no_channel:2 a:3`: five messages. */
+/** Sums the counts in a list: `no_channel:2 a:3` returns 5. */
 const countOf = (value: Json | undefined): number =>
   typeof value === 'string'
     ? [...value.matchAll(/:(\d{1,6})\b/g)].reduce((sum, [, count]) => sum + Number(count), 0)

@@ -10,7 +10,7 @@ import {
 import { can, limits, previewXiaomi, renderXiaomi, type XiaomiPayload } from './payload.ts';
 import { readXiaomiReceipts } from './receipts.ts';
 
-/** Creates the connector; tests pass shorter deadlines. */
+/** Creates the connector. Tests pass shorter timeouts. */
 export function xiaomiConnector(
   timing: HttpTiming = defaultHttpTiming,
 ): Connector<XiaomiCredentials, XiaomiPayload> {

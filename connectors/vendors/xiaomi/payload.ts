@@ -1,7 +1,7 @@
 /**
- * Renders `data` of a push as Xiaomi's form fields (protocol/xiaomi.md#fields;
- * protocol/push.md#what-a-tap-opens): a notification with the whole push as JSON in `payload`, or
- * that payload alone if it is silent. Pure.
+ * Renders `data` of a push as form fields of Xiaomi (protocol/xiaomi.md#fields;
+ * protocol/push.md#what-a-tap-opens). A notification contains the whole push as JSON in `payload`.
+ * A silent message contains only the `payload`. Pure.
  */
 
 import { createHash } from 'node:crypto';
@@ -35,8 +35,8 @@ import {
   written,
 } from '../../kit/values.ts';
 
-// Members of the vendor's object as Xiaomi's form fields (protocol/xiaomi.md#fields), checked
-// before anything is sent. Pure.
+// Members of the vendor's object as form fields of Xiaomi (protocol/xiaomi.md#fields), checked
+// before anything is sent.
 
 const url = like(/^https?:\/\/\S+$/, 'an http:// or https:// URL');
 
@@ -47,8 +47,8 @@ const templateValue = refined(
   'a string of 1 to 128 characters that is not blank and has no emoji or other symbols',
 );
 const maxTemplateValues = 9;
-const isFilledTo = (most: number, value: string): boolean =>
-  value.trim() !== '' && charsOf(value) <= most;
+const isFilledTo = (max: number, value: string): boolean =>
+  value.trim() !== '' && charsOf(value) <= max;
 
 const templateParam: ValueType = {
   ...refined(
@@ -61,7 +61,10 @@ const templateParam: ValueType = {
 
 const longestText = 4096;
 
-/** Fields of the form, and those below `extra.`, which callers may write without the prefix. */
+/**
+ * Fields of the form, and fields with the prefix `extra.`, which callers may write without the
+ * prefix.
+ */
 export const xiaomiMembers = new MemberTable(
   [
     ...membersAt('', {
@@ -105,10 +108,10 @@ export const xiaomiMembers = new MemberTable(
       'miui.focus.param': jsonText(longestText),
     }),
   ],
-  { flat: ['extra'], unknown: { place: '' } },
+  { flat: ['extra'], unknown: { parent: '' } },
 );
 
-/** Fields that select devices; callers cannot set them. */
+/** Fields that select devices. Callers cannot set them. */
 const targetNames = new Set([
   'registration_id',
   'alias',
@@ -119,26 +122,26 @@ const targetNames = new Set([
 ]);
 
 /**
- * Beginning of the members of a focus notification: the parameter, and its pictures
+ * Prefix of the members of a focus notification: its parameter and its pictures
  * (protocol/xiaomi.md#focus).
  */
 const focusPrefix = 'miui.focus.';
 
-/** Returns whether a field below `extra.` is one of the app's own pairs, which Xiaomi counts. */
+/** True if a field below `extra.` is a custom pair of the app. Xiaomi limits these pairs. */
 const isOwnPair = (name: string): boolean =>
   !name.startsWith(focusPrefix) && !xiaomiMembers.has('extra', name);
 
 /**
- * Returns the vendor's members by field name. Objects become JSON text, `extra` one field per
- * member.
+ * Returns the form fields that the vendor's object sets. Objects become JSON text, and `extra`
+ * becomes one field per member.
  */
 function vendorFields(vendor: JsonObject, key: string): Rendering<Map<string, string>> {
   const { extra = null, ...members } = withoutPrefix(vendor);
   if (extra !== null && !isJsonObject(extra))
     return { ok: false, error: unfitMember(`${key}.extra`, 'must be an object') };
   const own = Object.entries(members).filter(([name]) => !targetNames.has(name));
-  const top = xiaomiMembers.place(Object.fromEntries(own), key);
-  const below = xiaomiMembers.place(extra ?? {}, `${key}.extra`, { place: 'extra' });
+  const top = xiaomiMembers.arrange(Object.fromEntries(own), key);
+  const below = xiaomiMembers.arrange(extra ?? {}, `${key}.extra`, { parent: 'extra' });
   if (!top.ok) return top;
   if (!below.ok) return below;
   const { extra: flat = {}, ...form } = top.payload;
@@ -153,7 +156,7 @@ function vendorFields(vendor: JsonObject, key: string): Rendering<Map<string, st
   return { ok: true, payload: fields };
 }
 
-/** Moves members whose name has the prefix `extra.` below `extra`. */
+/** Moves members with the prefix `extra.` into `extra`. */
 function withoutPrefix(vendor: JsonObject): JsonObject {
   const prefix = 'extra.';
   const isBelow = ([name]: [string, Json]) => name.startsWith(prefix);
@@ -169,16 +172,19 @@ function withoutPrefix(vendor: JsonObject): JsonObject {
 
 const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
-/** Returns the first error of a form, or null. `key`: that of the vendor's object in the push. */
+/**
+ * Returns the first error of a form; null if there is none. `key` is the key of the vendor's object
+ * in the push.
+ */
 function formError(
   fields: ReadonlyMap<string, string>,
   { key, isPassThrough }: { key: string; isPassThrough: boolean },
 ): string | null {
-  const shown = isPassThrough ? null : (textError(fields) ?? effectError(fields));
-  return shown ?? templateError(fields) ?? extrasError(fields, key);
+  const textProblem = isPassThrough ? null : (textError(fields) ?? effectError(fields));
+  return textProblem ?? templateError(fields) ?? extrasError(fields, key);
 }
 
-/** Checks the texts: a notification needs both, neither of them blank. */
+/** Checks the texts. A notification needs a title and a description that are not blank. */
 function textError(fields: ReadonlyMap<string, string>): string | null {
   for (const [name, chars] of [
     ['title', 49],
@@ -192,7 +198,7 @@ function textError(fields: ReadonlyMap<string, string>): string | null {
   return null;
 }
 
-/** Checks that the effect of a tap has its target. */
+/** Checks that the tap's effect has its target. */
 function effectError(fields: ReadonlyMap<string, string>): string | null {
   const effect = fields.get('extra.notify_effect') ?? '';
   const needed = { 2: 'extra.intent_uri', 3: 'extra.web_uri' }[effect];
@@ -201,10 +207,7 @@ function effectError(fields: ReadonlyMap<string, string>): string | null {
     : contentRefused(`extra.notify_effect ${effect} of vendor_b needs ${needed}`);
 }
 
-/**
- * Checks that the two fields of a template stand together, with the channel that the template
- * belongs to.
- */
+/** Checks a template: it needs its parameters and the notification channel that it belongs to. */
 function templateError(fields: ReadonlyMap<string, string>): string | null {
   const names = ['extra.template_id', 'extra.template_param', 'extra.channel_id'];
   if (!names.slice(0, 2).some((name) => fields.has(name))) return null;
@@ -212,7 +215,7 @@ function templateError(fields: ReadonlyMap<string, string>): string | null {
   return missing === undefined ? null : contentRefused(`a template of vendor_b needs ${missing}`);
 }
 
-/** Checks the app's own pairs: at most ten, with 1024 characters in all. */
+/** Checks the custom pairs of the app: at most ten, with 1024 characters in total. */
 function extrasError(fields: ReadonlyMap<string, string>, key: string): string | null {
   const own = [...fields].filter(([name]) => name.startsWith('extra.') && isOwnPair(name.slice(6)));
   if (own.length > 10)
@@ -226,12 +229,12 @@ function extrasError(fields: ReadonlyMap<string, string>, key: string): string |
     : null;
 }
 
-/** The system increments the badge (protocol/push.md#badges-by-vendor). */
+/** The device increments the badge (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
 /**
- * 1000 devices; "less than 50" and "less than 128" characters (protocol/xiaomi.md#fields,
- * protocol/gateways.md#text-lengths); 4 KB, as commonly quoted.
+ * 1000 devices, and less than 50 and 128 characters (protocol/xiaomi.md#fields,
+ * protocol/gateways.md#text-lengths). The 4 KB are commonly quoted.
  */
 export const limits: ConnectorLimits = {
   recipientsPerRequest: 1000,
@@ -240,25 +243,27 @@ export const limits: ConnectorLimits = {
   alertChars: 127,
 };
 
-/** Rendered push: the form without devices, package and URL for receipts. */
+/** Rendered push: the form without devices, package name and URL for receipts. */
 export interface XiaomiPayload {
   fields: Readonly<Record<string, string>>;
-  /** Message class whose day quota applies: each category of the console has one. */
+  /** Message class whose daily quota applies. Each category in Xiaomi's console has one. */
   messageClass: string;
-  /** The device shows only the first notification of a job. Pass-through messages repeat. */
+  /**
+   * True if a repeat is hidden: the device shows only the first notification of a job. Repeats of
+   * pass-through messages are not hidden.
+   */
   isRepeatHidden: boolean;
 }
 
 /**
- * Longest time to live (protocol/xiaomi.md#fields): ten days in a category of the console, else
- * one.
+ * Maximum time to live (protocol/xiaomi.md#fields): ten days in a category of the console,
+ * otherwise one day.
  */
 const longestMs = { ofCategory: 10 * dayMs, ofDefault: dayMs };
 
 /**
- * Renders a push for Xiaomi; `nowMs` is the send time, from which the time to live is computed. The
- * vendor's object may hold fields of Xiaomi, or be a complete message of them (then it needs no
- * alert).
+ * Renders a push for Xiaomi. `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may contain fields of Xiaomi, or be a complete message, which needs no alert.
  */
 export function renderXiaomi(
   message: PushMessage,
@@ -297,7 +302,7 @@ export function renderXiaomi(
   };
 }
 
-/** Returns the form as one device receives it, as JSON. */
+/** Returns the form for one device as JSON. */
 export const previewXiaomi = ({ fields }: XiaomiPayload): string => JSON.stringify(fields);
 
 function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<string, string> {
@@ -308,27 +313,27 @@ function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<
   };
   if (notificationChannel !== null) fields['extra.channel_id'] = notificationChannel;
   if (silent) return fields;
-  // A native body may have its own texts.
-  const shown = titleOf(content, 49);
-  if (title !== null || shown !== '') fields.title = shown;
+  // A complete message may have its own texts.
+  const shownTitle = titleOf(content, 49);
+  if (title !== null || shownTitle !== '') fields.title = shownTitle;
   if (alert.trim() !== '') fields.description = alert;
   const collapseId = data['collapse-id'];
   const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : objectId;
   fields.notify_type = '-1';
-  // The same for every attempt: a repeat replaces the notification, another push does not
+  // Stays the same in all attempts. A repeat replaces the notification; another push does not
   // (protocol/gateways.md#repeats).
   fields.notify_id = String(notifyIdOf(group));
   fields['extra.jobkey'] = objectId;
   return fields;
 }
 
-/** 0 to 2147483647. */
+/** Returns a number from 0 to 2147483647 that depends only on the text. */
 const notifyIdOf = (text: string): number =>
   createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fff_ffff;
 
 /**
- * Sets what a tap does, if the push does not: Xiaomi no longer takes notifications without it
- * (protocol/xiaomi.md#what-a-tap-does).
+ * Sets the effect of a tap if the push sets none. Xiaomi no longer accepts notifications without an
+ * effect (protocol/xiaomi.md#what-a-tap-does).
  */
 function setEffect(fields: Map<string, string>): void {
   if (fields.has('extra.notify_effect')) return;
@@ -337,17 +342,17 @@ function setEffect(fields: Map<string, string>): void {
 }
 
 /**
- * Sets the time to live in milliseconds (protocol/gateways.md#time-to-live); with less than a
- * second, only online devices get it.
+ * Sets the time to live in milliseconds (protocol/gateways.md#time-to-live). If less than a second
+ * is left, only online devices get the message.
  */
 function setLife(fields: Map<string, string>, leftMs: number): void {
   const longest = fields.has('extra.channel_id') ? longestMs.ofCategory : longestMs.ofDefault;
-  const asked = Number(fields.get('time_to_live') ?? longest);
-  fields.set('time_to_live', String(Math.max(1000, Math.min(leftMs, asked, longest))));
+  const requestedMs = Number(fields.get('time_to_live') ?? longest);
+  fields.set('time_to_live', String(Math.max(1000, Math.min(leftMs, requestedMs, longest))));
   if (leftMs < 1000) fields.set('extra.only_send_once', '1');
 }
 
-/** Returns the bytes that the device receives. */
+/** Returns the number of bytes that the device receives. */
 function sizeOf(fields: ReadonlyMap<string, string>): number {
   let bytes = 0;
   for (const [name, value] of fields)

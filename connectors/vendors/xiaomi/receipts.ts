@@ -1,6 +1,6 @@
 /**
- * Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message
- * id. Calls are not signed.
+ * Receipts of Xiaomi (protocol/xiaomi.md#receipts): a form with one field `data`, which contains
+ * JSON by message id. Calls are not signed.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type {
@@ -12,10 +12,13 @@ import type {
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 import { parseObject } from '../../kit/values.ts';
 
-/** Also sent for devices of another region: requested only if the region is certain. */
+/**
+ * Xiaomi also sends this receipt for devices of another region. So it is requested only if the
+ * region is certain.
+ */
 export const deadToken = 16;
 
-/** Event of each receipt type; the types are bits. */
+/** Events by receipt type. The types are bits. */
 const events: ReadonlyMap<number, ReceiptEvent> = new Map([
   [1, 'delivered'],
   [2, 'clicked'],
@@ -27,10 +30,11 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
 ]);
 
 /**
- * `extra.callback.type`: the sum of the requested events (protocol/xiaomi.md#receipts: a wrong sum
- * disables all). 1024, the expiry of a message, is known from one source only and not requested.
+ * `extra.callback.type`: the sum of the requested events. A wrong sum disables all events
+ * (protocol/xiaomi.md#receipts). The event 1024, expiry of a message, is known from a single source
+ * and not requested.
  */
-export const wantedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
+export const requestedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
 
 /** Parses a call; ignores entries that are not receipts. */
 export function readXiaomiReceipts({ body }: ReceiptCall): ReceiptsResult {
@@ -56,7 +60,7 @@ function receiptsOf(messageId: string, receipt: JsonObject): Receipt[] {
   };
   return deviceTokensIn(targets).flatMap((deviceToken) => [
     { ...shared, deviceToken, event },
-    // Notifications are off: delivered but not shown.
+    // Notifications are off, so the message was delivered but not shown.
     ...(event === 'delivered' && barStatus === 'Disable'
       ? [{ ...shared, deviceToken, event: 'suspended' as const, code: 'Disable' }]
       : []),

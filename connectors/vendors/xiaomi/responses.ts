@@ -1,7 +1,7 @@
 /**
- * Response table of Xiaomi (protocol/xiaomi.md#codes): one rule per code of the body. A code for
- * many targets never deletes a token, only `bad_regids` does (protocol/gateways.md#dead-tokens,
- * protocol/gateways.md#ambiguous-answers).
+ * Response table of Xiaomi (protocol/xiaomi.md#codes), with one rule per `code` of the body. A code
+ * for a request with several devices never marks a token as dead; only `bad_regids` does
+ * (protocol/gateways.md#dead-tokens, protocol/gateways.md#ambiguous-answers).
  */
 import {
   configError,
@@ -48,10 +48,12 @@ export const responseRules: readonly ResponseRule[] = [
   invalidMessage('65036', 'callback_param_too_long'),
   invalidMessage('65037', 'callback_url_too_long'),
   invalidMessage('65038', 'callback_url_refused'),
-  // Reliable for one target; with many, the response does not say which.
+  // These codes are reliable for a request with one device. With several devices, they do not say
+  // which device is meant.
   { code: '10029', reason: 'illegal_device', reaction: 'ambiguous', singleTarget: 'dead_token' },
   { code: '66007', reason: 'illegal_regid', reaction: 'ambiguous', singleTarget: 'dead_token' },
-  // Sending failed; only the reason "No valid targets!" concerns the device.
+  // Code 20301 means that sending failed. It concerns the device only if the reason is "No valid
+  // targets!".
   {
     code: '20301 no valid target',
     reason: 'no_valid_target',
@@ -59,7 +61,7 @@ export const responseRules: readonly ResponseRule[] = [
     singleTarget: 'dead_token',
   },
   { code: '20301', reason: 'send_failed', reaction: 'ambiguous', singleTarget: 'fail' },
-  // Usually offline: it may come back.
+  // The device is usually offline and may come back.
   {
     code: '65003',
     reason: 'device_not_found',
@@ -83,14 +85,16 @@ export const responseRules: readonly ResponseRule[] = [
 
 const ruleFor = responseTable(responseRules);
 
-/** Rule for targets that a success names (protocol/xiaomi.md#answers). */
+/**
+ * Rule for devices that a successful response lists in `bad_regids` (protocol/xiaomi.md#answers).
+ */
 export const invalidRegId: ResponseRule = {
   code: 'bad_regids',
   reason: 'bad_regid',
   reaction: 'dead_token',
 };
 
-/** Rule for the same targets if the device may belong to another region. */
+/** Rule for `bad_regids` if the device may belong to another region. */
 export const unknownInRegion: ResponseRule = {
   code: 'bad_regids',
   reason: 'unknown_in_region',
@@ -99,8 +103,8 @@ export const unknownInRegion: ResponseRule = {
 };
 
 /**
- * Rule for targets that a success leaves out because the quota of their channel is used up
- * (protocol/xiaomi.md#answers).
+ * Rule for devices that a successful response excludes because the quota of their notification
+ * channel is used up (protocol/xiaomi.md#answers).
  */
 export const channelQuotaExceeded: ResponseRule = {
   code: 'channel_exceed_quota',
@@ -108,13 +112,15 @@ export const channelQuotaExceeded: ResponseRule = {
   reaction: 'cap',
 };
 
-/** Returns the rule of a whole response; for 20301 the reason decides. */
+/** Returns the rule of a response. For code 20301, the reason decides too. */
 export function ruleForResponse(code: string | number, reason: unknown): ResponseRule {
   const isAboutTargets = typeof reason === 'string' && /\bno valid targets?\b/i.test(reason);
   return ruleFor(String(code) === '20301' && isAboutTargets ? '20301 no valid target' : code);
 }
 
-/** Returns a rule for an uncertain region, which never deletes a token. */
+/**
+ * Changes a rule so that it never marks a token as dead. Used if the device's region is uncertain.
+ */
 export function forUncertainRegion(rule: ResponseRule): ResponseRule {
   if (rule.reaction === 'ambiguous') return { ...rule, singleTarget: 'fail' };
   return rule;

@@ -14,7 +14,10 @@ import {
 } from '../harness/client.ts';
 import { databaseCpuSeconds, processUse, serverNames } from '../harness/process-use.ts';
 
-/** Calls of a phase before the measured ones: they open connections and compile code. */
+/**
+ * Duration of the calls before the measured calls of a phase. They open connections and compile
+ * code.
+ */
 const warmUpMs = 1000;
 
 /** App of the benchmark with a user who is logged in. */
@@ -23,11 +26,11 @@ interface Tenant {
   sessionToken: string;
 }
 
-/** One phase: the clients make these calls, one after the other. */
+/** Phase of the benchmark. Each client makes the calls of the phase, one after the other. */
 interface Phase {
   name: string;
   unit: string;
-  /** Calls per second that the clients make together at most; absent: as many as they can. */
+  /** Maximum rate of all clients together. Absent: no limit. */
   callsPerSecond?: number;
   /** Returns call number `n` of a client. */
   call(client: number, n: number): KeepAliveCall;
@@ -52,7 +55,10 @@ interface Load {
   log: (line: string) => void;
 }
 
-/** Makes calls with all clients for a time. `next` numbers the next call of a client. */
+/**
+ * Makes the calls of a phase with all clients for `durationMs`, from call number `first` on. `next`
+ * of the result is the number of the next call.
+ */
 async function run(
   { client, clients }: Load,
   durationMs: number,
@@ -77,19 +83,19 @@ async function run(
     next = Math.max(next, n);
   };
   await Promise.all(Array.from({ length: clients }, (_, number) => repeat(number)));
-  // An even number: the first call of a phase with repeats is a new one.
+  // An even number, because the first call of a phase with repeats must be a new save.
   return { tookMs, next: next + (next % 2), seconds: (performance.now() - startedAtMs) / 1000 };
 }
 
-/** CPU time so far, in seconds. */
+/** CPU time used so far, in seconds. */
 interface Uses {
   api: number;
-  /** Of all servers. */
+  /** Sum over all database servers. */
   database: number;
-  /** Of each server of the database. */
+  /** By database server. */
   servers: number[];
   dispatcher: number;
-  /** This process, which sends the calls. */
+  /** This process, which makes the calls. */
   client: number;
 }
 
@@ -118,7 +124,10 @@ const perThousand = (name: string, seconds: number, calls: number): Figure => ({
   unit: 'CPU ms per 1,000',
 });
 
-/** Returns the figures of the database: of all its servers, and of each where there are several. */
+/**
+ * Returns the figures of the database: for all its servers, and for each server if there are
+ * several.
+ */
 const ofDatabase = (name: string, { database, servers }: Uses, calls: number): Figure[] => [
   perThousand(name, database, calls),
   ...serverNames(servers).map((server, i) =>
@@ -126,20 +135,23 @@ const ofDatabase = (name: string, { database, servers }: Uses, calls: number): F
   ),
 ];
 
-/** Devices of an app that pushes name, one each. */
+/** Devices of each app. Each push is sent to one of them. */
 const devices = 1000;
 
 /**
- * A look reads all open pushes, so that many of them would take a fifth of the CPU time of the
- * database.
+ * Interval at which the benchmark counts finished pushes. Each poll reads all open pushes, so
+ * frequent polls would take a fifth of the CPU time of the database.
  */
 const pollMs = 100;
-/** Longest time of pushes without a dispatcher, which delivers them afterwards. */
+/**
+ * Maximum duration of the pushes without dispatchers. The dispatchers deliver these pushes
+ * afterwards.
+ */
 const maxAloneSeconds = 4;
 /**
- * Clients of pushes beside their delivery, for each of the other phases, and what they send: the
- * goal and a little more. Without a rate they would leave the dispatcher as much of the processor
- * as it takes from the api, whatever that is.
+ * Number of clients for pushes during delivery, as a multiple of the clients of other phases. Their
+ * rate is a little above the goal. Without a fixed rate, the api would take all CPU time that the
+ * dispatcher leaves, and the result would say nothing.
  */
 const clientsBesideDelivery = 2;
 const callsPerSecondBesideDelivery = 2600;
@@ -154,9 +166,8 @@ function pushPhase(tenants: Tenant[]): Phase {
 }
 
 /**
- * Measures pushes with dispatchers, then without. This order, because the code and the statements
- * of a fresh dispatcher, and the statistics of a fresh database, cost its first ten thousand pushes
- * half as much again.
+ * Measures pushes with dispatchers, then pushes without dispatchers. The order matters: the first
+ * ten thousand pushes of a fresh dispatcher and a fresh database cost half as much again.
  */
 async function pushFigures(load: Load, seconds: number, tenants: Tenant[]): Promise<Figure[]> {
   const phase = pushPhase(tenants);
@@ -176,8 +187,8 @@ async function pushFigures(load: Load, seconds: number, tenants: Tenant[]): Prom
 }
 
 /**
- * Measures how many pushes api and database accept while dispatchers take no CPU time, and how fast
- * dispatchers deliver these when no more arrive.
+ * Measures how many pushes the api and the database accept while the dispatchers are stopped. Then
+ * measures how fast the dispatchers deliver these pushes.
  */
 async function figuresAlone(load: Load, seconds: number, phase: Phase): Promise<Figure[]> {
   load.log(`pushes without dispatchers: ${load.clients} clients, ${seconds} s`);
@@ -217,8 +228,8 @@ async function figuresAlone(load: Load, seconds: number, phase: Phase): Promise<
 }
 
 /**
- * Measures pushes until the last one is done: the rate of the replies, and that of the finished
- * records, in the same time.
+ * Measures pushes until the last push is done. Returns the rate of replies and the rate of finished
+ * records.
  */
 async function figuresTogether(load: Load, seconds: number, phase: Phase): Promise<Figure[]> {
   load.log(
@@ -278,16 +289,22 @@ async function untilAllDone({ db }: Bench): Promise<void> {
 
 const defaultSeconds = 10;
 const defaultClients = 32;
-/** Several apps: an app may make 9,600 push calls a minute and has a share of the connections. */
+/**
+ * Number of apps. There are several because an app may make only 9,600 push calls a minute, and has
+ * only a share of the connections.
+ */
 const apps = 16;
 
 const createdUser = z.object({ objectId: z.string(), sessionToken: z.string() });
 
 /**
  * Measures the calls of `args[1]` clients (32) over open connections, for `args[0]` seconds (10)
- * each: saves of installations, half of them new and half repeats; reads of the own user; pushes to
- * one device each, beside their delivery (2,600 calls per second by twice the clients) and without
- * dispatchers. Prints the CPU time of api and PostgreSQL per 1,000 calls.
+ * for each kind of call. Prints the CPU time of api and PostgreSQL per 1,000 calls. The kinds are:
+ *
+ * - saves of installations, half of them new and half of them repeats
+ * - reads of the own user
+ * - pushes to one device each during their delivery (2,600 calls per second, by twice the clients)
+ * - pushes to one device each without dispatchers
  */
 export function benchApi(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -323,7 +340,7 @@ async function createTenant(bench: Bench): Promise<Tenant> {
   return { app, sessionToken };
 }
 
-/** A client saves a new installation, then the same one again. */
+/** Returns the phase in which a client saves a new installation, then repeats that save. */
 function savePhase(tenants: Tenant[]): Phase {
   const call = (client: number, n: number) => {
     const device = Math.floor(n / 2);

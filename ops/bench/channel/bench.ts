@@ -10,18 +10,22 @@ import { measureMessages, openFilesAllowed, type Stage, until } from './stage.ts
 
 const defaultConnections = 10_000;
 const defaultMessages = 3;
-/** Open files of a process besides its connections. */
+/** Open files of a process in addition to its connections. */
 const otherFiles = 256;
 const probeMs = 50;
 /** Time after which the memory of an idle process is stable. */
 const settleMs = 2000;
 
 /**
- * Connects `args[0]` devices (10,000) to the device channel of one api process. Measures the login
- * rate, the memory per connection, the rate at which `args[1]` pushes (3) to all devices arrive,
- * one after the other and after two that warm up, the rate at which ten at the same time are
- * acknowledged, and the time until all are back after the api was killed. Fails unless each device
- * got each message once.
+ * Connects `args[0]` devices (10,000) to the device channel of one api process, and measures:
+ *
+ * - the login rate and the memory per connection
+ * - the rate at which each of `args[1]` pushes (3) to all devices arrives, after two pushes that
+ *   warm up the processes
+ * - the rate at which ten concurrent pushes are acknowledged
+ * - the time until all devices are connected again after the api was killed
+ *
+ * Throws if a device did not get each message exactly once.
  */
 export function benchChannel(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -94,7 +98,7 @@ async function measureLogins(stage: Stage): Promise<Figure[]> {
   ];
 }
 
-/** Kills the api; its supervisor restarts it, and all devices reconnect at once. */
+/** Kills the api. Its supervisor restarts it, and all devices reconnect at once. */
 async function measureStorm(stage: Stage): Promise<Figure[]> {
   const { devices, connections, pids, log } = stage;
   const { api: pid } = pids();
@@ -103,7 +107,8 @@ async function measureStorm(stage: Stage): Promise<Figure[]> {
   await devices.forget();
   process.kill(pid, 'SIGKILL');
   await until(stage, ({ lost }) => lost >= connections);
-  // Not from the first call that is answered: it may wait until all devices are back.
+  // The measurement starts at the first connection. The first answered call may come only after all
+  // devices are connected.
   await until(stage, ({ connected }) => connected > 0);
   const upAtMs = performance.now();
   let isOver = false;
@@ -135,7 +140,7 @@ function ask({ url, app }: Stage): Promise<unknown> {
   return call(`${url}/1.1/installations?limit=1`, { headers }, z.unknown());
 }
 
-/** Measures the duration of calls until stopped, in milliseconds. */
+/** Repeats calls until `isOver` returns true. Returns the duration of each call in milliseconds. */
 async function probe(stage: Stage, isOver: () => boolean): Promise<number[]> {
   const waits: number[] = [];
   while (!isOver()) {

@@ -1,13 +1,16 @@
 /**
- * Devices of the channel benchmark, in a process of their own, so that their memory and CPU time do
- * not count as the api's. Started by the benchmark with an IPC channel.
+ * Runs the devices of the channel benchmark in a separate process, so that their memory and CPU
+ * time are not counted for the api. The benchmark starts this process with an IPC channel.
  */
 import { connectDevices, type SimulatedDevices } from '../../sandbox/devices/devices.ts';
 import { answerBenchmark } from '../harness/asked-process.ts';
 import { type DevicesSeen, devicesOrder, type Fleet } from './devices.ts';
 import { RawDevice, Recipients } from './raw-device.ts';
 
-/** Reconnect delay. Real devices wait 5 s; these are quicker, so that all reach the api at once. */
+/**
+ * Reconnect delay. Real devices wait 5 s. These devices wait less, so that all of them reach the
+ * api at once.
+ */
 const reconnectAfterMs = 500;
 
 let devices: SimulatedDevices | undefined;

@@ -3,21 +3,21 @@ import type { Environment } from '../../../shared/config/config.ts';
 import { AskedProcess } from '../harness/asked-process.ts';
 
 const devicesSeen = z.object({
-  /** Devices logged in now. */
+  /** Devices that are logged in. */
   connected: z.number(),
   /**
-   * Counts since the last `forget`: messages (once per device), repeats, acknowledgements, lost
-   * connections.
+   * The following members count since the last `forget`: received messages (each once per device),
+   * repeated messages, acknowledgements and lost connections.
    */
   received: z.number(),
   repeated: z.number(),
   acked: z.number(),
   lost: z.number(),
-  /** For the last thousand lost connections. */
+  /** Close codes of the last thousand lost connections. */
   closeCodes: z.array(z.number()),
   /**
-   * Times of the first and last message since the last `forget`, in milliseconds since 1970; 0
-   * without one.
+   * Times of the first and the last message since the last `forget`, in milliseconds since 1970. 0
+   * if there was no message.
    */
   firstMs: z.number(),
   lastMs: z.number(),
@@ -27,7 +27,7 @@ export type DevicesSeen = z.infer<typeof devicesSeen>;
 const fleet = z.object({ apiUrl: z.string(), appId: z.string(), count: z.number() });
 export type Fleet = z.infer<typeof fleet>;
 
-/** Question to the process; the answer is what its devices saw. */
+/** Question to the process. The answer is `devicesSeen`. */
 export const devicesOrder = z.union([
   z.object({ connect: fleet }),
   z.object({ forget: z.boolean() }),
@@ -36,7 +36,7 @@ export const devicesOrder = z.union([
 /** Process with the devices of a benchmark (devices-process.ts). */
 export interface BenchDevices {
   readonly pid: number | undefined;
-  /** Resolves when all are logged in. Devices reconnect by themselves. */
+  /** Resolves when all devices are logged in. Devices reconnect by themselves. */
   connect(fleet: Fleet): Promise<DevicesSeen>;
   observe(): Promise<DevicesSeen>;
   /** Returns the counts and resets them. */
@@ -44,7 +44,7 @@ export interface BenchDevices {
   stop(): Promise<void>;
 }
 
-/** Starts the process of the devices, without connecting any. */
+/** Starts the process of the devices. Connects no device yet. */
 export async function startBenchDevices(
   env: Environment,
   log: (line: string) => void,
@@ -72,8 +72,8 @@ const twoByteLength = 126;
 const eightByteLength = 127;
 
 /**
- * Returns a frame of a client: masked, with a random key (RFC 6455, section 5.3). `text` is ASCII,
- * of up to 65,535 bytes.
+ * Returns a frame of a client, masked with a random key (RFC 6455, section 5.3). `text` is ASCII of
+ * up to 65,535 bytes.
  */
 export function maskedFrame(opcode: number, text: string): Buffer {
   const isShort = text.length < twoByteLength;
@@ -91,9 +91,9 @@ export function maskedFrame(opcode: number, text: string): Buffer {
 }
 
 /**
- * Calls `onFrame` with the opcode and the range of the payload of each complete frame of a server,
- * from `start` on. Returns where the first incomplete frame begins. A server sends each message in
- * one frame, as this one does.
+ * Calls `onFrame` for each complete frame of a server from `start` on, with the opcode and the
+ * range of the payload. Returns the offset of the first incomplete frame. Expects that the server
+ * sends each message in one frame.
  */
 export function readFrames(
   bytes: Buffer,

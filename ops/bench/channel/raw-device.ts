@@ -4,7 +4,7 @@ import { channelPath } from '../../../shared/domain/installations/installation.t
 import type { DeviceFleet, FleetDevice } from '../../sandbox/devices/device.ts';
 import { maskedFrame, readFrames } from './devices.ts';
 
-/** Longest answer to the upgrade; anything longer is not an answer. */
+/** Maximum length of the reply to the upgrade request. A longer reply is invalid. */
 const headBytes = 4096;
 const endOfHead = Buffer.from('\r\n\r\n');
 const switching = Buffer.from('HTTP/1.1 101 ');
@@ -12,15 +12,18 @@ const opcodes = { text: 1, close: 8, ping: 9, pong: 10 } as const;
 const heartbeat = '{}';
 const dataHead = Buffer.from('{"cmd":"data","ids":[');
 const endOfIds = ']'.charCodeAt(0);
-/** Pushes whose recipients are remembered, to recognise repeats. */
+/** Number of pushes whose recipients are remembered to detect repeats. */
 const rememberedPushes = 64;
 /** Close code of a connection that ended without a close frame (RFC 6455, section 7.1.5). */
 const abnormalClosure = 1006;
 
-/** All sockets read into one buffer: a read is handled before the next one begins. */
+/** Buffer that all sockets read into. A chunk is handled before the next chunk is read. */
 const readBuffer = Buffer.allocUnsafe(64 * 1024);
 
-/** Devices that have the message of a push: one byte per device for each of the latest pushes. */
+/**
+ * Remembers which devices got the message of a push, with one byte per device for each of the
+ * latest pushes.
+ */
 export class Recipients {
   readonly #devices: number;
   readonly #pushes = new Map<string, Uint8Array>();
@@ -29,7 +32,7 @@ export class Recipients {
     this.#devices = devices;
   }
 
-  /** Marks a device as a recipient; returns false when it is one already. */
+  /** Records that a device got a message. Returns false if the device got the message before. */
   add(messageId: string, device: number): boolean {
     const recipients = this.#pushes.get(messageId) ?? this.#remember(messageId);
     if (recipients[device] === 1) return false;
@@ -46,7 +49,7 @@ export class Recipients {
   }
 }
 
-/** What the raw devices of a process share beside their fleet. */
+/** State that all raw devices of a process share. */
 export interface RawDevices {
   recipients: Recipients;
   /** Called after each frame with messages. */
@@ -54,9 +57,9 @@ export interface RawDevices {
 }
 
 /**
- * One simulated device of the benchmark, on the JSON protocol (protocol/channel.md#json-form): a
- * TCP socket with hand-written frames, so that 10,000 devices take a small part of the CPU time
- * that they share with the service. It connects to the address of the api, without the router.
+ * One simulated device of the benchmark, on the JSON protocol (protocol/channel.md#json-form). It
+ * encodes and decodes frames on a TCP socket itself, so that 10,000 devices use little of the CPU
+ * time that they share with the service. It connects directly to the api, not through the router.
  */
 export class RawDevice implements FleetDevice {
   readonly #fleet: DeviceFleet;
@@ -64,7 +67,7 @@ export class RawDevice implements FleetDevice {
   readonly #index: number;
   readonly #installationId: string;
   #socket: Socket | undefined;
-  /** Received bytes that are no complete frame yet. */
+  /** Received bytes of an incomplete frame. */
   #rest: Buffer | undefined;
   #isConnected = false;
   #isUpgraded = false;
@@ -106,7 +109,7 @@ export class RawDevice implements FleetDevice {
           `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`,
       );
     });
-    // The following close event reports the error again.
+    // The close event that follows handles the error.
     socket.on('error', () => {});
     return new Promise((resolve) => {
       socket.on('close', () => {
@@ -127,24 +130,27 @@ export class RawDevice implements FleetDevice {
   #onClosed(): void {
     if (this.#isLoggedIn) this.#fleet.count('connected', -1);
     this.#isLoggedIn = false;
-    // Nothing listens while the api starts again: such an attempt is no lost connection.
+    // Connections are refused while the api restarts. A refused attempt is not a lost connection.
     if (this.#isConnected && !this.#fleet.closeSignal.aborted)
       this.#fleet.countLoss(this.#closeCode);
   }
 
-  /** Returns true: the socket goes on reading. */
+  /** Returns true so that the socket continues to read. */
   #onRead(chunk: Buffer): boolean {
     const bytes = this.#rest ? Buffer.concat([this.#rest, chunk]) : chunk;
     const start = this.#isUpgraded ? 0 : this.#readHead(bytes);
     const read = this.#isUpgraded
       ? readFrames(bytes, start, (opcode, from, to) => this.#onFrame(bytes, opcode, from, to))
       : 0;
-    // The buffer is shared, so what is left of it is copied.
+    // The remaining bytes are copied because the read buffer is shared.
     this.#rest = read === bytes.length ? undefined : Buffer.from(bytes.subarray(read));
     return true;
   }
 
-  /** Reads the answer to the upgrade and returns where it ends; logs in when it is complete. */
+  /**
+   * Reads the reply to the upgrade request, and logs in when the reply is complete. Returns the
+   * offset of the end of the reply.
+   */
   #readHead(bytes: Buffer): number {
     const end = bytes.indexOf(endOfHead);
     if (end < 0) {
@@ -173,7 +179,7 @@ export class RawDevice implements FleetDevice {
   }
 
   #onText(bytes: Buffer, from: number, to: number): void {
-    // The heartbeat sent after the login gets an answer when the login succeeded.
+    // The heartbeat that follows the login is answered if the login succeeded.
     if (to - from === heartbeat.length) {
       if (!this.#isLoggedIn) this.#fleet.count('connected', 1);
       this.#isLoggedIn = true;
@@ -189,7 +195,7 @@ export class RawDevice implements FleetDevice {
     );
   }
 
-  /** Counts the messages of a data frame by their ids as they stand in it. */
+  /** Counts the messages of a data frame. `ids` is the text of the frame's list of ids. */
   #countMessages(ids: string): void {
     let fresh = 0;
     let count = 0;

@@ -15,7 +15,7 @@ export interface Stage extends Bench {
   log: (line: string) => void;
 }
 
-/** Interval at which waits look again. */
+/** Poll interval of waits. */
 const lookMs = 20;
 
 export async function until(
@@ -29,7 +29,7 @@ export async function until(
   }
 }
 
-/** CPU time in seconds that each part used so far; NaN where it is unknown. */
+/** CPU time that each part used so far, in seconds. NaN if the value is unknown. */
 interface Uses {
   api: number;
   dispatcher: number;
@@ -48,7 +48,7 @@ async function uses({ pids, devices, db }: Stage): Promise<Uses> {
   };
 }
 
-/** Returns the CPU time of each part between two readings, per 1,000 of `count`. */
+/** Returns the CPU time of each part between two samples, per 1,000 of `count`. */
 function cpuFigures(name: string, [before, after]: [Uses, Uses], count: number): Figure[] {
   const parts = ['api', 'dispatcher', 'database', 'devices'] as const;
   const seconds = parts.map((part) => after[part] - before[part]);
@@ -68,13 +68,13 @@ function cpuFigures(name: string, [before, after]: [Uses, Uses], count: number):
   ];
 }
 
-/** Pushes that are accepted one right after the other, for the rate of a busy channel. */
+/** Number of concurrent pushes. */
 const pushesTogether = 10;
 
 /**
- * Measures single pushes to all devices and several pushes at the same time. Single ones are the
- * first of the processes, whose code is not compiled yet, another that is not counted, and `rounds`
- * more.
+ * Measures single pushes to all devices, then concurrent pushes. The first single push is reported
+ * separately, because the code of the processes is not compiled yet. The second is not counted. The
+ * figures come from `rounds` further pushes.
  */
 export async function measureMessages(stage: Stage, rounds: number): Promise<Figure[]> {
   const first = await measureSingle(stage, 1);
@@ -96,7 +96,7 @@ export async function measureMessages(stage: Stage, rounds: number): Promise<Fig
   ];
 }
 
-/** Rates of single pushes, and what the figures of all of them together are. */
+/** Rate of each single push, and the figures of all single pushes together. */
 interface Single {
   rates: number[];
   figures: Figure[];
@@ -131,7 +131,7 @@ async function measureSingle(stage: Stage, rounds: number): Promise<Single> {
   return { rates, figures };
 }
 
-/** Measures from the first call to the last acknowledgement stored. */
+/** Measures the time from the first call until the last acknowledgement is stored. */
 async function measureTogether(stage: Stage): Promise<Figure[]> {
   const { devices, connections, app, log } = stage;
   const messages = connections * pushesTogether;
@@ -177,7 +177,8 @@ const report = z.object({
 });
 
 /**
- * Returns the limit of open files of a process. Node raises its limit to the hard one at its start.
+ * Returns the maximum number of open files of this process. Node raises its soft limit to the hard
+ * limit when it starts.
  */
 export function openFilesAllowed(): number {
   const parsed = report.safeParse(process.report?.getReport());

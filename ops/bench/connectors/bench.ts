@@ -25,12 +25,12 @@ import { deviceTokenOf, sandboxConnectors } from '../../sandbox/all/definitions.
 import { type Figure, type GatewayKind, readArgs } from '../harness/arguments.ts';
 import { type ProcessUse, processUse } from '../harness/process-use.ts';
 
-// Gateways of a benchmark of connectors: those of the sandbox, with their checks or without.
+// The gateways of this benchmark are the gateways of the sandbox, with or without their checks.
 
 const stopMs = 3000;
 
 const info = z.object({
-  /** Page of the sandbox, with what its gateways saw. */
+  /** URL of the sandbox page. It reports the requests that the gateways received. */
   page: z.string(),
   profiles: z.array(
     z.object({ connector: z.string(), credentials: z.record(z.string(), z.unknown()) }),
@@ -46,21 +46,21 @@ const summary = z.record(
   }),
 );
 
-/** What a connector has sent since the gateways were started. */
+/** Number of recipients and requests that a connector has sent since the gateways started. */
 interface SentLoad {
   recipients: number;
   requests: number;
 }
 
-/** Running gateways of all connectors, in a process of their own. */
+/** Running gateways of all connectors, in a separate process. */
 interface BenchGateways {
   profiles: z.infer<typeof info>['profiles'];
   use(): Promise<ProcessUse | undefined>;
-  /** Throws unless the gateway of a connector saw this load. */
+  /** Throws if the gateway of a connector received a different load. */
   verify(connector: ConnectorId, load: SentLoad): Promise<void>;
 }
 
-/** Starts the gateways, and stops them after `work`. */
+/** Starts the gateways, calls `work`, and stops the gateways. */
 async function withGateways<T>(
   kind: GatewayKind,
   log: (line: string) => void,
@@ -96,8 +96,8 @@ async function withGateways<T>(
 }
 
 /**
- * Checks that a strict gateway accepted each recipient once, a quick one as many requests as the
- * recipients need.
+ * Checks the requests that a gateway received. A strict gateway must have accepted each recipient
+ * once. A quick gateway must have got the number of requests that the recipients need.
  */
 async function verifyLoad(
   kind: GatewayKind,
@@ -138,16 +138,19 @@ function memoryContext(): SenderContext {
       release: async (credential) => void claimed.delete(credential),
     },
     quota: { closed: async () => null, close: async () => undefined },
-    // As long as a real one, because most messages contain it.
+    // As long as a real callback URL, because most messages contain the URL.
     callbackUrl: `https://push.example.com/callbacks/vendor_a/${'a'.repeat(24)}/${'s'.repeat(24)}`,
     onCall: () => undefined,
   };
 }
 
-// The gateways of this benchmark are on this machine.
+// The gateways of this benchmark run on this machine.
 setPrivateHosts(loopbackNetworks);
 
-/** Recipients by kind of gateway: the strict ones need 50 µs for some recipients. */
+/**
+ * Default number of recipients by kind of gateway. A strict gateway needs up to 50 µs per
+ * recipient.
+ */
 const defaultRecipients = { strict: 20_000, quick: 500_000 };
 /**
  * Size of a dispatcher's batches (develop/architecture.md#batches), and number of concurrent
@@ -156,18 +159,18 @@ const defaultRecipients = { strict: 20_000, quick: 500_000 };
 const batchSize = 1000;
 const batchesAtOnce = 4;
 /**
- * Batches before the measured ones at most, to open connections, fetch access tokens and compile
- * code.
+ * Maximum number of batches before the measured batches. They open connections, fetch access tokens
+ * and compile code.
  */
 const maxWarmUp = { strict: 8, quick: 50 };
-/** Different batches at most; a quick gateway gets the same ones again and again. */
+/** Maximum number of different batches. A quick gateway gets them repeatedly. */
 const distinctBatches = 50;
 
 /**
  * Sends one push with each connector alone, without database and dispatcher, to `args[0]`
- * recipients of its gateway, a separate process on this machine: 20,000 of the strict one in the
- * sandbox, which must accept each recipient once, or with `--gateway quick` 500,000 of one that
- * checks nothing.
+ * recipients. The gateway is a separate process on this machine. By default it is strict, gets
+ * 20,000 recipients and must accept each recipient once. With `--gateway quick` it checks nothing
+ * and gets 500,000 recipients.
  */
 export async function benchConnectors(
   args: string[],
@@ -245,7 +248,7 @@ function open({ profiles }: BenchGateways, id: ConnectorId): Sender {
 
 function aMessage(pushId: string): PushMessage {
   const createdAtMs = systemClock.now();
-  // vivo delivers messages of this category at any hour.
+  // vivo delivers messages of category `ORDER` at any hour.
   const data = {
     alert: 'Your order has been shipped',
     title: 'Good news',
@@ -255,8 +258,8 @@ function aMessage(pushId: string): PushMessage {
 }
 
 /**
- * Returns `count` batches from number `first` on; the same ones again and again where they may be
- * repeated.
+ * Returns `count` batches, from batch number `first` on. If `isRepeated` is true, a small number of
+ * batches is repeated.
  */
 function batchesOf(
   connector: ConnectorId,
@@ -284,8 +287,8 @@ function batchOf(connector: ConnectorId, batch: number): Recipient[] {
 }
 
 /**
- * Sends all batches, a few at a time. Throws the result of the first recipient that was not
- * accepted.
+ * Sends all batches, a few at a time. If a recipient was not accepted, throws the result of the
+ * first of them.
  */
 async function send(
   sender: Sender,

@@ -17,19 +17,19 @@ const defaultRounds = 10;
 const defaultDispatchers = 2;
 
 /**
- * Streams of a connection. Few, so that no requests wait inside the gateway, where a pause cannot
- * stop them.
+ * Concurrent streams of a connection. The number is low so that no requests wait inside the
+ * gateway, where a pause cannot stop them.
  */
 const streams = 20;
 
-/** Arrivals after which every dispatcher is sending. */
+/** Number of requests after which every dispatcher is sending. */
 const underWay = 5000;
-/** Time without arrivals after which sending has stopped. */
+/** Time without requests after which the dispatchers have stopped sending. */
 const quietMs = 1500;
 const lookMs = 20;
 
 /**
- * Scheduled pushes to one device each, at random times within `spanMs`, which begins after
+ * Scheduled pushes to one device each. Their times are random within `spanMs`, which begins after
  * `leadMs`.
  */
 const scheduled = { count: 40, leadMs: 61_000, spanMs: 20_000 };
@@ -43,11 +43,14 @@ interface Waits {
 }
 
 /**
- * Measures the time from a call to its effect at the gateway, with two dispatchers: the last send
- * after a pause, a freeze of the service and a cancel, and the first after a resume and a release,
- * `args[1]` times (10) during a push to `args[0]` devices (100,000); and from `push_time` to the
- * send of scheduled pushes, on an idle service and during those rounds. The limit of each is a
- * second (protocol/delivery.md#promise-8; protocol/push-records.md#state-changes).
+ * Measures the time from a call to its effect at the gateway, with two dispatchers. The limit of
+ * each time is one second (protocol/delivery.md#promise-8; protocol/push-records.md#state-changes).
+ * The times are:
+ *
+ * - from a pause, a freeze of the service and a cancel to the last send; from a resume and a
+ *   release to the first send. They are measured `args[1]` times (10) during a push to `args[0]`
+ *   devices (100,000).
+ * - from `push_time` to the send of scheduled pushes, on an idle service and during those rounds.
  */
 export function benchControl(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -70,8 +73,8 @@ export function benchControl(args: string[], log: (line: string) => void): Promi
       const waits = await repeat(bench, large, rounds);
       log('the same once more without freezes, which hold scheduled pushes too');
       const late = await schedule(bench, single);
-      // Without the waits: the gateway does not tell the requests of scheduled pushes from those of
-      // the large one.
+      // The waits of these rounds are not used, because the gateway cannot distinguish requests of
+      // the scheduled pushes from requests of the large push.
       const again = repeat(bench, large, rounds, { isFrozen: false });
       const [busy] = await Promise.all([fired(bench, single, late), again]);
       return [
@@ -108,8 +111,8 @@ async function schedule(bench: Bench, app: BenchApp): Promise<string[]> {
 }
 
 /**
- * Waits until all are sent. Returns the milliseconds from their time to the first send, from their
- * records.
+ * Waits until all pushes are sent. Returns the milliseconds from `push_time` to the first send of
+ * each push, from the records.
  */
 async function fired({ db }: Bench, app: BenchApp, ids: string[]): Promise<number[]> {
   for (;;) {
@@ -155,7 +158,7 @@ async function arrived({ gateway }: Bench, count: number) {
   }
 }
 
-/** Returns the milliseconds from the call to the first arrival. */
+/** Returns the milliseconds from the call to the first request at the gateway. */
 async function untilSent(bench: Bench, act: () => Promise<void>): Promise<number> {
   await bench.gateway.forget();
   const calledAtMs = systemClock.now();
@@ -163,7 +166,7 @@ async function untilSent(bench: Bench, act: () => Promise<void>): Promise<number
   return (await arrived(bench, 1)).firstMs - calledAtMs;
 }
 
-/** Returns the milliseconds from the call to the last arrival before a long silence. */
+/** Returns the milliseconds from the call to the last request before a long silence. */
 async function untilQuiet({ gateway }: Bench, act: () => Promise<void>): Promise<number> {
   const calledAtMs = systemClock.now();
   await act();

@@ -8,9 +8,10 @@ const defaultRate = 2000;
 const defaultDispatchers = 2;
 
 /**
- * Measures pushes to `args[0]` devices (30,000) with `flow_control` `args[1]` (2,000) by two
- * dispatcher processes, the first push of fresh processes and a later one: the most and the fewest
- * arrivals per second at a quick gateway, which seldom stalls. Seconds begin at every hundredth.
+ * Measures pushes to `args[0]` devices (30,000) with a `flow_control` of `args[1]` (2,000) by two
+ * dispatcher processes. Prints the most and the fewest requests per second at a quick gateway, for
+ * the first push of fresh processes and for a later push. A second may begin at any hundredth of a
+ * second.
  */
 export function benchPace(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);

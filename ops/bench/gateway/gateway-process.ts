@@ -1,7 +1,7 @@
 /**
- * APNs of a benchmark in a separate process: counts requests and arrival times, and stores no
- * request, so that it can accept millions. It runs with a higher priority than the measured
- * processes if possible, like a gateway elsewhere.
+ * Runs the APNs gateway of a benchmark in a separate process. It counts requests and their times,
+ * but stores no request, so that it can accept millions. If possible, it runs with a higher
+ * priority than the measured processes, because a real gateway runs on another machine.
  */
 import { setPriority } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -16,13 +16,13 @@ const instrumentPriority = -10;
 try {
   setPriority(instrumentPriority);
 } catch {
-  // Only root may raise the priority; the figures include the longest stall of the gateway.
+  // Only root may raise the priority. The observation contains the longest stall of this process.
 }
 const delay = monitorEventLoopDelay({ resolution: 5 });
 delay.enable();
 const seen = new SeenNumbers();
 const arrivals = new Arrivals();
-/** Times of the first requests to the devices with the lowest numbers. */
+/** Times of the first requests to the devices with the lowest numbers, by device number. */
 const firstSeenMs = new Map<number, number>();
 
 function arrived(token: string): void {

@@ -8,16 +8,18 @@ export const firstDevices = 4096;
 const observation = z.object({
   /** Requests since the last `forget`. */
   total: z.number(),
-  /** Distinct devices among them, and repeated requests to the same device. */
+  /** Distinct devices of these requests, and repeated requests to a device. */
   distinct: z.number(),
   repeats: z.number(),
-  /** First and last arrival, milliseconds since 1970; 0 when there was none. */
+  /**
+   * Times of the first and the last request, in milliseconds since 1970. 0 if there was no request.
+   */
   firstMs: z.number(),
   lastMs: z.number(),
-  /** Arrivals by the hundredth of a second, from the first on. */
+  /** Number of requests in each hundredth of a second, from the first request on. */
   buckets: z.array(z.number()),
   firstSeenMs: z.array(z.tuple([z.number(), z.number()])),
-  /** Longest stall of the gateway process; arrivals during a stall are counted after it. */
+  /** Longest stall of the gateway process. Requests during a stall are counted after the stall. */
   stallMs: z.number(),
 });
 export type Observation = z.infer<typeof observation>;
@@ -36,12 +38,12 @@ export interface BenchGateway {
   apns: z.infer<typeof apns>;
   readonly pid: number | undefined;
   observe(): Promise<Observation>;
-  /** Resets the counters and returns their last values. */
+  /** Resets the counters. Returns their last values. */
   forget(): Promise<Observation>;
   stop(): Promise<void>;
 }
 
-/** Starts the gateway; resolves when it listens. */
+/** Starts the gateway. Resolves when the gateway listens. */
 export async function startBenchGateway(
   env: Environment,
   log: (line: string) => void,
@@ -61,10 +63,16 @@ export async function startBenchGateway(
   };
 }
 
-/** Returns the number in the last eight digits of a benchmark's device token (harness/seed.ts). */
+/**
+ * Returns the device number from a device token of a benchmark: its last eight digits
+ * (harness/bench-service.ts).
+ */
 export const numberOfToken = (token: string): number => Number.parseInt(token.slice(-8), 16);
 
-/** Set of seen numbers with one bit each: exact for millions of devices in little memory. */
+/**
+ * Set of device numbers with one bit for each number. It counts millions of devices exactly in
+ * little memory.
+ */
 export class SeenNumbers {
   #bits = new Uint8Array(1024);
   distinct = 0;
@@ -96,12 +104,12 @@ export class SeenNumbers {
   }
 }
 
-/** Duration that one counter covers. */
+/** Duration of one counter of `Arrivals`. */
 const bucketMs = 10;
 
 /**
- * Numbers of requests over time. Times are milliseconds since 1970, which all processes of a
- * machine share.
+ * Number of requests over time. Times are in milliseconds since 1970, because all processes of a
+ * machine share this clock.
  */
 export class Arrivals {
   #originMs = 0;
@@ -122,7 +130,7 @@ export class Arrivals {
     this.#buckets[place] = (this.#buckets[place] ?? 0) + 1;
   }
 
-  /** Arrivals per bucket from the first arrival to the last. */
+  /** Number of requests in each bucket, from the first request to the last. */
   get buckets(): readonly number[] {
     return this.#buckets;
   }
@@ -136,8 +144,8 @@ export class Arrivals {
 }
 
 /**
- * Returns the arrivals of each whole second that begins with a bucket and ends before the last
- * bucket.
+ * Returns the number of requests in each whole second. A second may begin with any bucket, and ends
+ * before the last bucket.
  */
 export function secondsOf(buckets: readonly number[]): number[] {
   const perSecond = 1000 / bucketMs;

@@ -2,36 +2,41 @@ import { parseArgs } from 'node:util';
 
 /** Configuration of the service in a benchmark. */
 export interface Setup {
-  /** Worker threads of each dispatcher; one per core when absent. */
+  /** Worker threads of each dispatcher. Absent: one per core. */
   threads?: number;
-  /** Dispatcher processes; one when absent. */
+  /** Dispatcher processes. Absent: one. */
   dispatchers?: number;
-  /** Concurrent streams that the gateway allows on a connection; 1000 as with APNs when absent. */
+  /** Concurrent streams that the gateway allows on a connection. Absent: 1000, as with APNs. */
   streams?: number;
-  /** Kind of the gateway; strict when absent. */
+  /** Kind of the gateway. Absent: strict. */
   gateway?: GatewayKind;
   /**
-   * PostgreSQL in place of the embedded one, which keeps the rows of the benchmark, and its
-   * standby.
+   * Running PostgreSQL and its standby. The rows of the benchmark remain in this database. Absent:
+   * an embedded PostgreSQL.
    */
   database?: { url: string; readUrl?: string };
-  /** Level of the processes' logs; `warn` when absent. */
+  /** Log level of the processes. Absent: `warn`. */
   logLevel?: string;
 }
 
 /**
- * Kinds of gateways. `strict` is the sandbox APNs, which checks every request and uses more CPU
- * than the dispatcher; `quick` checks nothing and leaves the CPU to the dispatcher.
+ * Kinds of gateways. A `strict` gateway is the APNs of the sandbox: it checks every request, and
+ * uses more CPU time than the dispatcher. A `quick` gateway checks nothing, so that the dispatcher
+ * can use the CPU.
  */
 const gatewayKinds = ['strict', 'quick'] as const;
 export type GatewayKind = (typeof gatewayKinds)[number];
 
 /**
- * Kinds of pushes: `increment` gives every device a badge number of its own, `sparse` goes to the
- * fiftieth part of the devices, `languages` has two translations for devices of four locales,
- * `variables` gives every device a text of its own. `local` is at the local time of devices in four
- * zones of the same time, `quiet` has quiet hours that no device is in, `capped` a limit of pushes
- * per device and day that none reaches.
+ * Kinds of pushes:
+ *
+ * - `increment`: every device has a different badge number
+ * - `sparse`: only every fiftieth device is a recipient
+ * - `languages`: two translations, for devices of four locales
+ * - `variables`: every device gets a different text
+ * - `local`: sent at the local time of the devices, which are in four zones with the same time
+ * - `quiet`: with quiet hours, which no device is in
+ * - `capped`: with a limit of pushes per device and day, which no device reaches
  */
 const pushKinds = [
   'plain',
@@ -46,24 +51,24 @@ const pushKinds = [
 export type PushKind = (typeof pushKinds)[number];
 
 interface BenchArgs {
-  /** Kinds of the pushes; a plain one when undefined. */
+  /** Kinds of the pushes. Undefined: only `plain`. */
   push: PushKind[] | undefined;
-  /** Streams of live updates that watch the push; none when undefined. */
+  /** Number of streams of live updates that watch the push. Undefined: none. */
   watchers: number | undefined;
-  /** Further pushes after the first one; none when undefined. */
+  /** Number of further pushes after the first push. Undefined: none. */
   repeat: number | undefined;
-  /** Part of the names of the patterns to run; all of them when absent. */
+  /** The benchmark runs the patterns whose names contain this text. Absent: all patterns. */
   pattern?: string;
   /** Positional numbers, in order. */
   numbers: number[];
-  /** All requested combinations: `--threads 1,2 --dispatchers 1,2` are four. */
+  /** All requested combinations. For example, `--threads 1,2 --dispatchers 1,2` gives four. */
   setups: Setup[];
 }
 
 /**
  * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`,
  * `--gateway strict|quick`, `--push kind[,kind…]`, `--watchers n`, `--repeat n`, `--pattern text`
- * and `--database URL`. Throws an error for the operator when an argument is unknown.
+ * and `--database URL`. Throws an operator error if an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
   const { values, positionals } = parseArgs({
@@ -120,18 +125,18 @@ function readNumber(name: string, text: string): number {
   return value;
 }
 
-/** Figure of a benchmark. */
+/** Result of a benchmark with its unit. */
 export interface Figure {
   name: string;
   value: number;
   unit: string;
-  /** What it must reach, as "≥ 40,000". */
+  /** Value that the figure must reach, for example "≥ 40,000". */
   goal?: string;
-  /** The same figure of an earlier version, on the quiet machine of docs/performance.md. */
+  /** Value of an earlier version, measured on the quiet machine of docs/develop/speed.md. */
   before?: string;
 }
 
-/** Returns median, 95th percentile and maximum of durations in milliseconds. */
+/** Returns the median, the 95th percentile and the maximum of durations in milliseconds. */
 export function spread(name: string, valuesMs: readonly number[]): Figure[] {
   const sorted = [...valuesMs].sort((a, b) => a - b);
   const at = (share: number) =>

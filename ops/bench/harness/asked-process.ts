@@ -1,4 +1,4 @@
-/** Processes of a benchmark that answer its questions: both ends of their IPC channel. */
+/** Both ends of the IPC channel between a benchmark and a process that answers its questions. */
 import { z } from 'zod';
 import type { Environment } from '../../../shared/config/config.ts';
 import {
@@ -15,14 +15,14 @@ const question = z.object({ number: z.number(), question: z.unknown() });
 const answer = z.object({ number: z.number(), answer: z.unknown(), error: z.string().optional() });
 type Answer = z.infer<typeof answer>;
 
-/** The benchmark's end. */
+/** Process that answers questions of a benchmark, as the benchmark uses it. */
 export class AskedProcess {
   readonly #child: Supervised;
   readonly #waiting = new Map<number, (answer: Answer) => void>();
   #ready: unknown;
   #asked = 0;
 
-  /** `file`: source file of the process, relative to the project's root. */
+  /** `file` is the source file of the process, relative to the project's root. */
   constructor(options: {
     name: string;
     file: string;
@@ -36,15 +36,15 @@ export class AskedProcess {
     return this.#child.pid;
   }
 
-  /** Starts the process; resolves with its first message. */
+  /** Starts the process. Resolves with the first message of the process. */
   async start(): Promise<unknown> {
     await this.#child.start();
     return this.#ready;
   }
 
   /**
-   * Asks a question; resolves with the answer in its form, and rejects with the error of the
-   * process.
+   * Asks a question. Resolves with the answer, parsed by `form`. Rejects if the process reports an
+   * error.
    */
   async ask<T>(question: object, form: z.ZodType<T>): Promise<T> {
     this.#asked += 1;
@@ -72,18 +72,20 @@ export class AskedProcess {
   }
 }
 
-/** What the process of a benchmark does. */
+/** Functions and names of a process that answers questions. */
 export interface AnsweringProcess<Question> {
-  /** Name in its title and its log. */
+  /** Name of the process in its title and its log. */
   name: string;
   question: z.ZodType<Question>;
   answer(question: Question): unknown;
-  /** First message, which says that the process is ready. */
+  /** First message of the process. It reports that the process is ready. */
   ready: object;
   close(): unknown;
 }
 
-/** Answers the questions of the benchmark that started this process, until it is stopped. */
+/**
+ * Answers the questions of the benchmark that started this process, until the process is stopped.
+ */
 export function answerBenchmark<Question>(own: AnsweringProcess<Question>): void {
   process.title = `carillon bench ${own.name}`;
   const log = createLogger({ level: 'warn', name: `bench ${own.name}` });

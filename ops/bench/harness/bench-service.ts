@@ -12,21 +12,26 @@ import type { Setup } from './arguments.ts';
 
 /** Name of the benchmark's connections in pg_stat_activity. */
 export const benchName = 'bench';
-/** They stay open, so that their CPU time stays apart from that of the service. */
+/**
+ * Connections of the benchmark to the database. They stay open, so that their CPU time can be
+ * separated from the CPU time of the service.
+ */
 const connections = 10;
 
-/** Separate service for a benchmark, on a durable database in a temporary directory. */
+/** Separate service for a benchmark, with a durable database in a temporary directory. */
 export interface Bench {
   url: string;
   adminToken: string;
   gateway: BenchGateway;
-  /** Direct access to the database, for seeding and for details that the api does not return. */
+  /**
+   * Direct access to the database, to write rows and to read details that the api does not return.
+   */
   db: Database;
   /** Process ids by role. */
   pids(): { api: number | undefined; dispatchers: (number | undefined)[] };
 }
 
-/** Starts the service, runs `work` with it, and removes everything afterwards. */
+/** Starts the service, calls `work`, and removes everything afterwards. */
 export async function withBench<T>(
   log: (line: string) => void,
   setup: Setup,
@@ -46,7 +51,7 @@ interface BenchStart {
   dataDir: string;
   log: (line: string) => void;
   setup: Setup;
-  /** Functions that close the opened resources, in order of opening. */
+  /** Functions that close the opened resources, in the order of opening. */
   closers: (() => Promise<unknown>)[];
 }
 
@@ -56,9 +61,10 @@ async function startBench({ dataDir, log, setup, closers }: BenchStart): Promise
   closers.push(() => gateway.stop());
   const access = await createAccess();
   const { url: running } = setup.database ?? {};
-  // A database that runs may have rows of earlier benchmarks, which the service has to decrypt.
+  // A running database may contain rows of earlier benchmarks. The service must decrypt them, so
+  // the secret depends only on the URL.
   if (running !== undefined) access.secret = createHash('sha256').update(running).digest('base64');
-  // As `npm start` does.
+  // Bundles the console in the background, like `npm start`.
   const bundling = bundleInBackground(log);
   closers.push(() => bundling.stop());
   const options = { ...access, dataDir, databaseUrl: running, env, log };
@@ -97,13 +103,16 @@ function environmentOf({ threads, streams, gateway, database, logLevel }: Setup)
   };
 }
 
-/** Rows from which on indexes are built after the insert instead of row by row. */
+/**
+ * From this number of rows on, the indexes are dropped before the insert and built again
+ * afterwards.
+ */
 const manyRows = 50_000;
 
 /**
  * Writes installations directly into the table, because the benchmark measures sending and not
- * registration. Device number i has `i` in the last eight digits of its token (gateway/arrivals.ts)
- * and as its object id; the first has badge 1.
+ * registration. Device number i has `i` as its object id and in the last eight digits of its token
+ * (gateway/gateway.ts). The first device has badge 1.
  */
 export const writeInstallations = (
   bench: Pick<Bench, 'db' | 'gateway'>,
@@ -111,7 +120,7 @@ export const writeInstallations = (
   count: number,
 ): Promise<void> => writeAudiences(bench, [appId], count);
 
-/** Writes `each` installations for each app, numbered on from one app to the next. */
+/** Writes `each` installations for each app. Device numbers continue from one app to the next. */
 export async function writeAudiences(
   { db, gateway }: Pick<Bench, 'db' | 'gateway'>,
   appIds: readonly string[],
@@ -154,7 +163,7 @@ interface Index {
   definition: string;
 }
 
-/** Drops all indexes but the primary key. Returns their definitions. */
+/** Drops all indexes except the primary key. Returns their definitions. */
 async function dropIndexes(db: Bench['db']): Promise<Index[]> {
   const { rows } = await db.query<Index>(
     `SELECT c.relname AS name, pg_get_indexdef(i.indexrelid) AS definition
@@ -165,7 +174,10 @@ async function dropIndexes(db: Bench['db']): Promise<Index[]> {
   return rows;
 }
 
-/** One of four locales: three of them have a translation, some in another spelling. */
+/**
+ * SQL of a member with one of four locales. Three of them have a translation, some of them in
+ * another spelling.
+ */
 const locale = `'locale', (ARRAY['en_US', 'en_GB', 'zh_CN', 'de_DE'])[1 + (id % 4)::int]`;
 const ownName = `'name', 'Person ' || id`;
 
@@ -173,13 +185,13 @@ const ownName = `'name', 'Person ' || id`;
 export const writeLocales = (bench: Pick<Bench, 'db'>, appId: string): Promise<void> =>
   writeFields(bench, appId, locale);
 
-/** Gives each installation of an app a name of its own, and no level. */
+/** Gives each installation of an app a different name, and no level. */
 export const writeNames = (bench: Pick<Bench, 'db'>, appId: string): Promise<void> =>
   writeFields(bench, appId, ownName);
 
 /**
- * Gives the installations of an app what every kind of push reads: locales, names, and one of four
- * zones with the same time.
+ * Gives the installations of an app all fields that any kind of push reads: a locale, a name, and
+ * one of four zones with the same time.
  */
 export async function writeTraits(bench: Pick<Bench, 'db'>, appId: string): Promise<void> {
   await bench.db.query(

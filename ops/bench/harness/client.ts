@@ -13,7 +13,9 @@ const record = z.object({ status: z.string(), devices: z.number(), successes: z.
 const createdApp = z.object({ appId: z.string(), masterKey: z.string() });
 export type BenchApp = z.infer<typeof createdApp>;
 
-/** Time that a benchmark waits for a database that is away: longer than a failover. */
+/**
+ * Maximum time that a benchmark waits for an unavailable database. It is longer than a failover.
+ */
 const outagePatienceMs = 120_000;
 const outage = {
   log: createLogger({ level: 'error', name: 'bench' }),
@@ -22,8 +24,9 @@ const outage = {
 };
 
 /**
- * Sends an HTTP request and parses the reply. Sends it again while the service is unavailable, so
- * it must be one that may be repeated. Throws an error with the body when the request is refused.
+ * Sends an HTTP request and parses the reply. Repeats the request while the service is unavailable,
+ * so the request must be idempotent. Throws an error with the body of the reply if the request
+ * fails.
  */
 export async function call<T>(url: string, init: RequestInit, shape: z.ZodType<T>): Promise<T> {
   const endsAtMs = performance.now() + outagePatienceMs;
@@ -52,7 +55,7 @@ export const masterHeaders = (app: BenchApp) => ({
   'content-type': 'application/json',
 });
 
-/** Creates an app with a profile for the benchmark's APNs. */
+/** Creates an app with a profile for the APNs of the benchmark. */
 export async function createApp(bench: Bench): Promise<BenchApp> {
   const { url, gateway } = bench;
   const headers = adminHeaders(bench);
@@ -67,8 +70,8 @@ export async function createApp(bench: Bench): Promise<BenchApp> {
 }
 
 /**
- * Sends a push, under a name of its own, so that a repeated call sends nothing. Returns its object
- * id.
+ * Sends a push and returns its object id. Each push has a random `req_id`, so that a repeated call
+ * does not send it again.
  */
 export async function push(bench: Bench, app: BenchApp, body: object): Promise<string> {
   const req_id = randomBytes(8).toString('hex');
@@ -77,7 +80,7 @@ export async function push(bench: Bench, app: BenchApp, body: object): Promise<s
   return (await call(`${bench.url}/1.1/push`, init, z.object({ objectId: z.string() }))).objectId;
 }
 
-/** Calls the public API with the master key: with POST if there is a body. */
+/** Calls the public API with the master key. Uses POST if there is a body. */
 export function callAsMaster<T>(
   bench: Bench,
   app: BenchApp,
@@ -111,7 +114,7 @@ export async function releaseService(bench: Bench): Promise<void> {
   await call(`${bench.url}/console/api/freeze`, init, z.unknown());
 }
 
-/** Waits until a push is done, and returns the record of the api. */
+/** Waits until a push is done. Returns its record from the api. */
 export async function untilDone(
   bench: Bench,
   app: BenchApp,
@@ -122,7 +125,7 @@ export async function untilDone(
 }
 
 /**
- * Waits until a push is done. Polls the table, because the api would add up the batches each time.
+ * Waits until a push is done. Polls the table, because the api adds up the batches at each call.
  */
 export async function untilEnded(bench: Bench, app: BenchApp, objectId: string): Promise<void> {
   for (;;) {
@@ -140,7 +143,7 @@ export async function untilEnded(bench: Bench, app: BenchApp, objectId: string):
   }
 }
 
-/** Returns the record of a push, as the api shows it. */
+/** Returns the record of a push from the api. */
 export function readRecord(
   bench: Bench,
   app: BenchApp,
@@ -166,7 +169,7 @@ export async function untilPlanned(
   }
 }
 
-/** Returns the query plan for the recipients of a push, from the dry run. Sends nothing. */
+/** Returns the query plan for the recipients of a push, from a dry run. */
 export async function planOf(bench: Bench, app: BenchApp, body: object): Promise<string[]> {
   const path = `${bench.url}/console/api/apps/${app.appId}/push/explain`;
   const whole = JSON.stringify({ data: { alert: 'Benchmark' }, ...body });
@@ -174,7 +177,10 @@ export async function planOf(bench: Bench, app: BenchApp, body: object): Promise
   return (await call(path, init, z.object({ plan: z.array(z.string()) }))).plan;
 }
 
-/** Sends a push and waits until it is done. Returns the seconds from the reply until then. */
+/**
+ * Sends a push and waits until it is done. Returns the seconds from the reply until the push is
+ * done.
+ */
 export async function pushAndWait(
   bench: Bench,
   app: BenchApp,
@@ -186,15 +192,15 @@ export async function pushAndWait(
   return { seconds: (performance.now() - answeredAtMs) / 1000, successes };
 }
 
-/** Body and headers of a call. */
+/** Path, headers and body of a call. */
 export interface KeepAliveCall {
   path: string;
   headers: Record<string, string>;
-  /** Sent as JSON with POST; GET without it. */
+  /** Sent as JSON with POST. Absent: the call is a GET. */
   body?: object;
 }
 
-/** Reply in its parts. */
+/** Status and body of a reply. */
 interface KeepAliveReply {
   status: number;
   text: string;
@@ -209,8 +215,8 @@ interface PendingCall {
 const endOfHead = Buffer.from('\r\n\r\n');
 
 /**
- * One connection with one call at a time. Reads replies with a `Content-Length`, as the api sends
- * them.
+ * Connection that makes one call at a time. It reads only replies with a `Content-Length`, as the
+ * api sends them.
  */
 class KeepAliveConnection {
   readonly #socket: Socket;
@@ -272,8 +278,8 @@ class KeepAliveConnection {
 }
 
 /**
- * HTTP/1.1 client over connections that stay open. It costs a quarter of the CPU time of
- * `node:http`, which would take as much as the api that a benchmark measures.
+ * HTTP/1.1 client over connections that stay open. It needs a quarter of the CPU time of
+ * `node:http`, which would use as much as the measured api.
  */
 export class KeepAliveClient {
   readonly #url: URL;
@@ -288,8 +294,7 @@ export class KeepAliveClient {
   }
 
   /**
-   * Sends a call and returns the text of its reply. Throws an error with the text when the call is
-   * refused.
+   * Sends a call. Returns the text of the reply. Throws an error with this text if the call fails.
    */
   async send(call: KeepAliveCall): Promise<string> {
     const connection = await this.#connection();
@@ -313,7 +318,7 @@ export class KeepAliveClient {
     return `${head}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
   }
 
-  /** Takes a free connection, or opens one, or waits for one. */
+  /** Returns a free connection, opens a new connection, or waits until a connection is free. */
   async #connection(): Promise<KeepAliveConnection> {
     for (let free = this.#free.pop(); free; free = this.#free.pop()) {
       if (!free.isClosed) return free;

@@ -9,7 +9,7 @@ const ticksPerSecond = 100;
 
 /** Resource usage of a process so far. */
 export interface ProcessUse {
-  /** User and system CPU time of all its threads. */
+  /** User and system CPU time of all threads of the process. */
   cpuSeconds: number;
   /** Peak resident memory (VmHWM). */
   peakMegabytes: number;
@@ -18,15 +18,18 @@ export interface ProcessUse {
 }
 
 /**
- * Returns the fields of /proc/<pid>/stat after the name, which may contain spaces; the first is
- * field 3 (proc(5)).
+ * Returns the fields of /proc/<pid>/stat that follow the process name, which may contain spaces.
+ * The first returned field is field 3 (proc(5)).
  */
 async function statFields(pid: number | undefined): Promise<string[]> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
-/** Sums utime and stime (fields 14 and 15); `withEnded` adds those of the children that ended. */
+/**
+ * Returns the sum of utime and stime (fields 14 and 15). If `withEnded` is true, adds the times of
+ * ended children.
+ */
 function cpuSecondsOf(fields: string[], withEnded = false): number {
   const ticks = fields
     .slice(11, withEnded ? 15 : 13)
@@ -35,9 +38,9 @@ function cpuSecondsOf(fields: string[], withEnded = false): number {
 }
 
 /**
- * Returns the CPU time that each PostgreSQL server used so far: the one of `db`, then the workers
- * of a spread database; the connections of the program `without` do not count. NaN for a server on
- * another machine, or if the system has no /proc.
+ * Returns the CPU time in seconds that each PostgreSQL server used so far: first the server of
+ * `db`, then the workers of a sharded database. Connections of the program `without` are not
+ * counted. The value is NaN for a server on another machine, or if the system has no /proc.
  */
 export async function databaseCpuSeconds(db: Handle, without = ''): Promise<number[]> {
   const { rows } = await db.query<Backends>(
@@ -48,15 +51,15 @@ export async function databaseCpuSeconds(db: Handle, without = ''): Promise<numb
   return Promise.all([...rows, ...workers].map(serverCpuSeconds));
 }
 
-/** One process of a server, and the backends that do not count. */
+/** One process of a server, and the backends that are not counted. */
 interface Backends {
   pid: number;
   without: number[];
 }
 
 /**
- * Returns a lasting process of each worker, and the backends that work for the backends `without`
- * of the coordinator. Needs a superuser.
+ * Returns a permanent process of each worker. `without` of the result are the worker's backends
+ * that serve the backends `without` of the coordinator. Needs a superuser.
  */
 async function workerBackends(db: Handle, without: readonly number[]): Promise<Backends[]> {
   const { rows } = await db.query<Backends>(
@@ -73,7 +76,7 @@ async function workerBackends(db: Handle, without: readonly number[]): Promise<B
   return rows;
 }
 
-/** Names the figures of the servers of `databaseCpuSeconds`; none where there is only one. */
+/** Returns names of the servers of `databaseCpuSeconds`. Empty if there is only one server. */
 export const serverNames = (servers: readonly number[]): string[] =>
   servers.length === 1 ? [] : servers.map((_, i) => (i === 0 ? 'the coordinator' : `worker ${i}`));
 
@@ -81,7 +84,7 @@ export const serverNames = (servers: readonly number[]): string[] =>
 export const allDatabaseCpuSeconds = async (db: Handle): Promise<number> =>
   (await databaseCpuSeconds(db)).reduce((sum, seconds) => sum + seconds, 0);
 
-/** Returns the CPU time of all processes of the server of a process. */
+/** Returns the CPU time of all processes of the server that the process belongs to. */
 async function serverCpuSeconds({ pid, without }: Backends): Promise<number> {
   try {
     const postmaster = Number((await statFields(pid))[1]);
@@ -106,7 +109,9 @@ async function serverCpuSeconds({ pid, without }: Backends): Promise<number> {
   }
 }
 
-/** Reads the resource usage from Linux. Returns undefined if the system has no /proc. */
+/**
+ * Reads the resource usage of a process from /proc. Returns undefined if the system has no /proc.
+ */
 export async function processUse(pid: number | undefined): Promise<ProcessUse | undefined> {
   try {
     const [fields, status] = await Promise.all([
@@ -124,13 +129,16 @@ export async function processUse(pid: number | undefined): Promise<ProcessUse | 
   }
 }
 
-/** Tabs of the console that watch a push. */
+/** Simulated tabs of the console that watch a push. */
 interface Watchers {
-  /** Ends the streams and returns the number of events that each got on average. */
+  /** Closes the streams. Returns the average number of events of each stream. */
   stop(): Promise<number>;
 }
 
-/** Opens streams of live updates of a push, as so many tabs do. Throws when the api refuses one. */
+/**
+ * Opens `count` streams of live updates of a push, like tabs of the console. Throws if the api
+ * refuses a stream.
+ */
 export async function watchPush(
   { url, adminToken }: Bench,
   { appId }: BenchApp,
@@ -163,7 +171,7 @@ async function countEvents(body: ReadableStream<Uint8Array>): Promise<number> {
     for await (const chunk of body)
       events += Buffer.from(chunk).toString('latin1').split('\nevent: ').length - 1;
   } catch {
-    // The watcher has ended it.
+    // The stream was aborted by `stop`.
   }
   return events;
 }

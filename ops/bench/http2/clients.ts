@@ -1,5 +1,6 @@
 /**
- * Clients of the comparison; each sends `count` requests, about 1000 at a time on one connection.
+ * Request target of a client. Each client sends `count` requests on one connection, about 1000 at a
+ * time.
  */
 
 import { once } from 'node:events';
@@ -32,18 +33,18 @@ import {
 type Target = Pick<Order, 'url' | 'ca' | 'body'>;
 
 interface Running {
-  /** Resolves when every request has its result; rejects when one was not accepted. */
+  /** Resolves when every request has its result. Rejects if a request was not accepted. */
   send(requests: number): Promise<void>;
 }
 
-// The servers of this benchmark are on this machine.
+// The servers of this benchmark run on this machine.
 setPrivateHosts(loopbackNetworks);
 
 const streams = 1000;
 const headText = body.toString('utf8', 0, badgeAt);
 const tailText = body.toString('utf8', badgeAt);
 
-/** Returns the body for a client without splices. */
+/** Returns the request body for a client that cannot insert a badge into a shared template. */
 const bodyOf = (target: Target, { badge }: BenchRecipient): string | Buffer =>
   target.body === 'shared' ? sharedBody : `${headText}${badge}${tailText}`;
 
@@ -54,7 +55,7 @@ const headersOf = (recipient: BenchRecipient) => ({
   [requestHeaderName]: recipient.id,
 });
 
-/** Sends batches as the dispatcher does: 1000 recipients, two batches at a time. */
+/** Sends batches as the dispatcher does: two concurrent batches of 1000 recipients each. */
 async function overTransport(target: Target): Promise<Running> {
   const transport = openTransport({
     baseUrl: target.url,
@@ -73,7 +74,7 @@ async function overTransport(target: Target): Promise<Running> {
       });
   const sendBatch = async () => {
     const outcomes = new Uint16Array(recipients.length);
-    // A connector renders each batch.
+    // Created per batch, because a connector renders each batch.
     const template = {
       pathPrefix,
       headers: { ...headers },
@@ -105,7 +106,7 @@ async function overTransport(target: Target): Promise<Running> {
   };
 }
 
-/** Keeps as many requests in flight as there are streams. */
+/** Keeps one request in flight for each stream. */
 function inLanes(
   sendOne: (recipient: BenchRecipient, done: (status: number) => void) => void,
 ): Running {
@@ -176,7 +177,7 @@ async function overUndici(target: Target): Promise<Running> {
       path: `${pathPrefix}${recipient.token}`,
       headers: { ...headers, [requestHeaderName]: recipient.id },
       body: bodyOf(target, recipient),
-      // Without it undici sends one POST after the other.
+      // Without this option undici sends one POST after the other.
       idempotent: true,
     });
     made.then(
@@ -196,8 +197,8 @@ const clients: Readonly<Record<string, (target: Target) => Promise<Running>>> = 
   undici: overUndici,
 };
 
-// Runs one client of the comparison in its own process, to measure its CPU time alone. Started with
-// an IPC channel.
+// Runs one client of the comparison in a separate process, so that its CPU time is measured alone.
+// The benchmark starts this process with an IPC channel.
 
 const [message] = await once(process, 'message');
 const { client, warmUp, requests, ...target } = order.parse(message);

@@ -1,7 +1,8 @@
 /**
- * Compares the CPU time per request of our transport and of libraries, against the same sink, with
- * the same headers and body (develop/decisions.md#why-our-own-http2-client). Every client runs in a
- * new process, and only its own CPU time counts.
+ * Compares the CPU time per request of our transport and of other libraries
+ * (develop/decisions.md#why-our-own-http2-client). All clients send the same headers and body to
+ * the same server (sink.ts). Every client runs in a new process, and only the CPU time of this
+ * process counts.
  */
 
 import { type ChildProcess, execFile, fork, spawnSync } from 'node:child_process';
@@ -14,7 +15,7 @@ import { z } from 'zod';
 import { moduleUrl } from '../../../shared/process/module-url.ts';
 import type { Figure } from '../harness/arguments.ts';
 
-/** Request of every client: a push as APNs gets it. */
+/** Request body of every client: a push as APNs gets it, without the badge. */
 export const body = Buffer.from(
   JSON.stringify({
     aps: {
@@ -29,10 +30,10 @@ export const body = Buffer.from(
     order: '6f1d3c2a',
   }).replace('"@"', ''),
 );
-/** Offset of the badge. */
+/** Offset in `body` at which the badge is inserted. */
 export const badgeAt = body.indexOf('"badge":') + '"badge":'.length;
 
-/** Shared body, with a badge. */
+/** Body with a badge that all recipients share. */
 export const sharedBody = withBadge('1');
 
 function withBadge(badge: string): Buffer {
@@ -41,7 +42,7 @@ function withBadge(badge: string): Buffer {
 
 export const pathPrefix = '/3/device/';
 
-/** Text of the length of a provider token. */
+/** Text with the length of a provider token. */
 const jwt = `${'eyJhbGciOiJFUzI1NiIsImtpZCI6IkFCQzEyM0RFRkcifQ'}.${'x'.repeat(64)}.${'y'.repeat(86)}`;
 
 export const headers: Record<string, string> = {
@@ -52,20 +53,20 @@ export const headers: Record<string, string> = {
   'apns-expiration': '1794567890',
 };
 export const requestHeaderName = 'apns-id';
-/** Beginning of the ids of one push. */
+/** Prefix of the request ids of one push. */
 export const idPrefix = 'eabeae54-14a8-81e5-a60b-';
 
 export interface BenchRecipient {
   token: string;
   id: string;
-  /** Last digits of `id`. */
+  /** The part of `id` after `idPrefix`. */
   idEnd: string;
   badge: string;
 }
 
 /**
- * Recipients of one batch, which every client repeats. Badges have two digits, so that all bodies
- * have one length.
+ * Recipients of one batch. Every client repeats this batch. Badges have two digits, so that all
+ * bodies have the same length.
  */
 export const recipients: readonly BenchRecipient[] = Array.from({ length: 1000 }, (_, n) => ({
   token: Buffer.from((n * 7919).toString(16).padStart(64, 'a1b2c3d4')).toString('latin1'),
@@ -94,10 +95,16 @@ type Measured = z.infer<typeof measured>;
 
 const run = promisify(execFile);
 
-/** Load generator of nghttp2, in C (Debian's package `nghttp2`). */
+/**
+ * True if the load generator of nghttp2 is installed. It is written in C (Debian's package
+ * `nghttp2`).
+ */
 const isH2loadInstalled = (): boolean => spawnSync('h2load', ['--version']).status === 0;
 
-/** Sends similar requests with one body and one set of headers. The shell reports its CPU time. */
+/**
+ * Sends requests with h2load: all of them have the same body and headers. The shell reports the CPU
+ * time of h2load.
+ */
 async function runH2load(url: string, requests: number): Promise<Measured> {
   const directory = await mkdtemp(join(tmpdir(), 'carillon-h2load-'));
   try {
@@ -142,7 +149,7 @@ async function runH2load(url: string, requests: number): Promise<Measured> {
 const milliseconds = (stdout: string): number =>
   Number(/finished in ([\d.]+)ms/.exec(stdout)?.[1] ?? Number.NaN) / 1000;
 
-/** Parses the second line of `times`: user and system time of the shell's children. */
+/** Parses the second line of `times`: user and system time of the shell's children, in seconds. */
 function childSeconds(stdout: string): number {
   const last = stdout.trimEnd().split('\n').at(-1) ?? '';
   return last.split(' ').reduce((sum, text) => {
@@ -151,13 +158,13 @@ function childSeconds(stdout: string): number {
   }, 0);
 }
 
-/** Messages of a sink: when it listens, and on request. */
+/** First message of the sink, when it listens, and its answer to each question. */
 const sinkReady = z.object({ url: z.string(), ca: z.string() });
 const sinkCounts = z.object({ requests: z.number(), bodyBytes: z.number() });
 
 interface Contender {
   client: string;
-  /** Share of the requests of our transport. */
+  /** Number of requests of this client as a share of the requests of our transport. */
   share: number;
 }
 
@@ -169,12 +176,12 @@ const contenders: readonly Contender[] = [
 ];
 
 /**
- * More than half a second of CPU for our transport, so that its compilation does not count for
- * much.
+ * Default number of requests of our transport. They take more than half a second of CPU time, so
+ * that the compilation of the code has little effect.
  */
 const defaultRequests = 1_800_000;
 const defaultRounds = 3;
-/** Concurrent streams, on one connection. */
+/** Requests before the measurement, as a share of the measured requests. */
 const warmUpShare = 0.2;
 
 interface Sample extends Measured {
@@ -182,8 +189,8 @@ interface Sample extends Measured {
 }
 
 /**
- * Compares the clients `args[1]` times (3); our transport sends `args[0]` requests (1,800,000) each
- * time.
+ * Compares the clients in `args[1]` rounds (3). Our transport sends `args[0]` requests (1,800,000)
+ * in each round.
  */
 export async function benchHttp2(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const [requests = defaultRequests, rounds = defaultRounds] = args.map(Number);
@@ -257,7 +264,7 @@ class Comparison {
     });
   }
 
-  /** Runs a client and checks that the sink received every request completely. */
+  /** Runs a client. Throws if the sink did not receive every request completely. */
   async #counted(requests: number, run: () => Promise<Measured>): Promise<Measured> {
     const before = await this.#counts();
     const sample = await run();
@@ -288,12 +295,12 @@ class Comparison {
   }
 }
 
-/** Rounds to whole batches, so that all clients send the same. */
+/** Rounds up to whole batches, so that all clients send the same recipients. */
 const roundUp = (requests: number): number => Math.ceil(requests / 1000) * 1000;
 
 async function runClient(order: object): Promise<Measured> {
   // http2-wrapper uses an IP address as server name, which Node warns about.
-  const child = fork(moduleUrl('./client.ts', import.meta.url), {
+  const child = fork(moduleUrl('./clients.ts', import.meta.url), {
     execArgv: ['--disable-warning=DEP0123'],
   });
   child.send(order);

@@ -1,6 +1,7 @@
 /**
- * Server for the compared clients. It counts requests, to check that all clients sent the same.
- * Runs in its own process, started by the benchmark with an IPC channel.
+ * Server for the compared clients, in a separate process that the benchmark starts with an IPC
+ * channel. It counts requests and bytes, so that the benchmark can check that all clients sent the
+ * same.
  */
 import { listen } from '../../sandbox/kit/listen.ts';
 import { createUncheckedServer } from '../../sandbox/kit/unchecked.ts';

@@ -9,7 +9,7 @@ import { type BenchApp, call, createApp, push, pushAndWait } from '../harness/cl
 import { processUse } from '../harness/process-use.ts';
 import { type HostileCall, hostilePatterns, type Pattern, type Targets } from './patterns.ts';
 
-/** Start options of the worker. */
+/** Start options of the worker thread that makes the hostile calls. */
 export const attackOrder = z.object({
   url: z.string(),
   headers: z.record(z.string(), z.string()),
@@ -17,12 +17,13 @@ export const attackOrder = z.object({
 });
 type AttackOrder = z.infer<typeof attackOrder>;
 
-/** Number of calls by status. */
+/** Number of calls by HTTP status. */
 const answers = z.record(z.string(), z.number());
 export type Answers = z.infer<typeof answers>;
 
 /**
- * Clients of the hostile app, in a separate thread, so that they do not delay the measured calls.
+ * Clients of the hostile app. They run in a separate thread, so that they do not delay the measured
+ * calls.
  */
 class Attack {
   readonly #worker: Worker;
@@ -33,12 +34,12 @@ class Attack {
     });
   }
 
-  /** Starts these calls at every client, one after the other without a pause. */
+  /** Starts the calls. Each client makes them one after the other without a pause. */
   begin(calls: HostileCall[]): void {
     this.#worker.postMessage(calls);
   }
 
-  /** Aborts the running calls. Returns the statuses of the others. */
+  /** Aborts the running calls. Returns the number of finished calls by status. */
   async end(): Promise<Answers> {
     const reply = once(this.#worker, 'message');
     this.#worker.postMessage([]);
@@ -51,15 +52,18 @@ class Attack {
   }
 }
 
-/** Devices of the hostile app, enough to make a list without an index slow. */
+/** Devices of the hostile app. They are numerous enough to make a list without an index slow. */
 const devices = 100_000;
-/** Users of the hostile app, of the largest size that an app key can write. */
+/** Users of the hostile app. Each has the maximum size that an app key can write. */
 const users = 400;
 const userBytes = 110_000;
-/** Length of a text for patterns. */
+/** Length of the text that patterns are matched with. */
 const longBytes = 60_000;
 
-/** Writes rows directly into the tables, as many as an app could write in an hour. */
+/**
+ * Writes the rows of the hostile app directly into the tables. An app could write this number of
+ * rows in an hour.
+ */
 async function writeHostileRows({ db }: Pick<Bench, 'db'>, appId: string): Promise<Targets> {
   await db.transaction(async (tx) => {
     await tx.query('SET LOCAL synchronous_commit = off');
@@ -103,7 +107,7 @@ const defaultSeconds = 5;
 const defaultClients = 32;
 /** Pause between two calls of the measured app. */
 const pauseMs = 20;
-/** Time until an attack has used up its share. */
+/** Time until an attack has used up the share of its app. */
 const warmMs = 500;
 
 interface Stage extends Bench {
@@ -113,9 +117,10 @@ interface Stage extends Bench {
 }
 
 /**
- * Measures `POST /1.1/push` of one app and `/readyz` under the load of a hostile app with its app
- * key, for `args[0]` seconds (5) with `args[1]` concurrent clients (32), pattern by pattern, after
- * a measurement without load; `--pattern where` runs those with "where" in their names.
+ * Measures `POST /1.1/push` of one app and `/readyz` under the load of a hostile app that uses its
+ * app key. Each pattern runs for `args[0]` seconds (5) with `args[1]` concurrent clients (32). The
+ * first measurement has no load. `--pattern where` runs only the patterns whose names contain
+ * "where".
  */
 export function benchNeighbour(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups, pattern: part = '' } = readArgs(args);
@@ -157,7 +162,7 @@ const headersOf = ({ appId, appKey }: HostileApp) => ({
   'content-type': 'application/json',
 });
 
-/** Creates an app whose options allow its app key everything. */
+/** Creates an app whose options allow its app key every call. */
 function createHostileApp({ url, adminToken }: Bench): Promise<HostileApp> {
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
   const options = {
@@ -187,7 +192,7 @@ async function underAttack(
   return figures;
 }
 
-/** Waits until the database has finished the statements of the last pattern. */
+/** Waits until the database has finished the statements of the previous pattern. */
 async function untilQuiet({ db }: Stage): Promise<void> {
   for (;;) {
     const { rows } = await db.query<{ busy: number }>(
@@ -208,7 +213,7 @@ async function measure(stage: Stage, name: string): Promise<Figure[]> {
   return [...spread(`${name}: push`, pushes), ...spread(`${name}: readyz`, checks)];
 }
 
-/** Repeats a call until `endsAtMs`. Returns the milliseconds that each took. */
+/** Repeats a call until `endsAtMs`. Returns the milliseconds that each call took. */
 async function repeat(endsAtMs: number, work: () => Promise<unknown>): Promise<number[]> {
   const tookMs: number[] = [];
   while (performance.now() < endsAtMs) {

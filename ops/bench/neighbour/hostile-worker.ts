@@ -13,7 +13,7 @@ const hostileCalls = z.array(
   }),
 );
 
-/** Running attack; its signal ends it. */
+/** Aborts the calls of the running attack. */
 let running = new AbortController();
 let seen: Answers = {};
 

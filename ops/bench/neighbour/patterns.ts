@@ -1,17 +1,17 @@
-/** HTTP call of the hostile app; the worker adds host and keys. */
+/** HTTP call of the hostile app. The worker thread adds the host and the keys. */
 export interface HostileCall {
   method: 'GET' | 'PUT' | 'POST';
   path: string;
   body?: string;
 }
 
-/** Calls with which an app takes as much of the service as its app key allows. */
+/** Calls that use as much of the service as an app key allows. */
 export interface Pattern {
   name: string;
   calls: HostileCall[];
 }
 
-/** Ids of the rows for the attack (`seed.ts`). */
+/** Ids of the rows that the calls use. */
 export interface Targets {
   devices: string[];
 }
@@ -26,13 +26,15 @@ const list = (className: string, query: Record<string, string | object>): Hostil
   )}`,
 });
 
-/** Pattern for which PostgreSQL creates a new state at every letter of a text of a and b. */
+/**
+ * Returns a pattern for which PostgreSQL creates a new state at every letter of a text of a and b.
+ */
 const slowRegex = (n: number) => ({ $regex: `^(a|b)*a(a|b){${n}}c` });
 
 const times = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
-/** As many conditions without an index as the limits allow. */
+/** Query with the maximum number of conditions without an index. */
 const deepOr = {
   $or: times(10, (i) => ({
     $or: times(30, (j) => ({
@@ -43,7 +45,7 @@ const deepOr = {
 
 const beijing = { __type: 'GeoPoint', latitude: 39.9, longitude: 116.4 };
 
-/** Wraps a call in a batch, whose body may be larger than a URL. */
+/** Wraps a call in a batch, because the body of a batch may be larger than a URL. */
 function inBatch(count: number, { method, path }: HostileCall): HostileCall {
   const { pathname, searchParams } = new URL(path, 'http://any');
   const item = { method, path: pathname, params: Object.fromEntries(searchParams) };

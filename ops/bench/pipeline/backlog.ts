@@ -9,22 +9,31 @@ const defaultApps = 200;
 const defaultDevices = 5000;
 const defaultScheduled = 20_000;
 const defaultSeconds = 60;
-/** Apps of the schedule; a commercial app may have 1,000 scheduled pushes. */
+/**
+ * Number of apps with scheduled pushes. An app of the commercial service may have 1,000 scheduled
+ * pushes.
+ */
 const scheduleApps = 20;
-/** The least time until a scheduled push is a minute; the calls take a while. */
+/**
+ * Time from now to the first scheduled push. The minimum is a minute, and the calls take several
+ * seconds.
+ */
 const aheadMs = 75_000;
-/** Calls in flight. */
+/** Number of concurrent calls. */
 const clients = 16;
 const lookMs = 500;
 const looksPerLine = 10;
-/** Pause between single pushes: they are no load of their own. */
+/** Pause between single pushes. It is long enough that these pushes cause no load. */
 const singleRestMs = 500;
-/** Object id of the first installation of an app with one (harness/seed.ts). */
+/**
+ * Object id of the only installation of an app with one installation (harness/bench-service.ts).
+ */
 const firstDevice = '1'.padStart(24, '0');
 
 /**
- * Measures pushes of `args[0]` apps (200) to `args[1]` devices each (5,000) that arrive at once,
- * and single pushes of another app beside them. Throws unless every device got one request.
+ * Measures pushes of `args[0]` apps (200) to `args[1]` devices each (5,000) that arrive at once.
+ * Meanwhile measures single pushes of another app. Throws if a device did not get exactly one
+ * request.
  */
 export function benchBacklog(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -69,8 +78,8 @@ export function benchBacklog(args: string[], log: (line: string) => void): Promi
 }
 
 /**
- * Measures `args[0]` scheduled pushes (20,000) to one device each, whose times are spread evenly
- * over `args[1]` seconds (60). Throws unless every device got one request.
+ * Measures `args[0]` scheduled pushes (20,000) to one device each. Their times are distributed
+ * evenly over `args[1]` seconds (60). Throws if a device did not get exactly one request.
  */
 export function benchSchedule(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -104,7 +113,7 @@ export function benchSchedule(args: string[], log: (line: string) => void): Prom
   });
 }
 
-/** Schedules a push to device `i`; consecutive ones belong to different apps. */
+/** Schedules a push to device `i`. Consecutive pushes belong to different apps. */
 async function schedule(
   bench: Bench,
   apps: readonly BenchApp[],
@@ -162,7 +171,7 @@ async function untilAllDone(
   }
 }
 
-/** Returns a time of each push in milliseconds. */
+/** Returns a time interval of each push in milliseconds. `interval` is the SQL expression. */
 async function times(
   { db }: Bench,
   apps: readonly BenchApp[],
@@ -176,7 +185,8 @@ async function times(
 }
 
 /**
- * Throws unless each of `devices` got one request; the device of the single pushes got `others`.
+ * Throws if one of `devices` did not get exactly one request. `others` is the number of single
+ * pushes, which also go to the first device.
  */
 async function expectOnce({ gateway }: Bench, devices: number, others: number): Promise<void> {
   const { total, distinct } = await gateway.observe();
@@ -191,8 +201,8 @@ const oldestOpen = `SELECT min(created_at) FROM notification WHERE state IN ('qu
 const lag = 'SELECT min(push_time) FROM scheduled_push WHERE push_time <= clock_timestamp()';
 
 /**
- * Scrapes a gauge of an age until `isOver`; returns its highest value, and its greatest distance
- * from the table.
+ * Scrapes a gauge of an age until `isOver`. Returns the highest value of the gauge, and its
+ * greatest difference from the age in the table.
  */
 async function watchGauge(
   { url, db }: Bench,

@@ -12,22 +12,23 @@ import {
 const defaultSizes = [10_000, 100_000, 1_000_000, 5_000_000];
 
 /**
- * Recipients of the pushes of one size in a round, at least one push: the CPU time of /proc is
- * counted in hundredths of a second.
+ * Number of recipients for one size in a round. It is large because /proc counts CPU time in
+ * hundredths of a second. A round sends at least one push of each size.
  */
 const recipientsOfRound = 400_000;
 /**
- * Rounds over all sizes, upwards and downwards in turns: another machine on the same host meets
- * each of them, and what the database does in the background after a push of millions is not
- * counted for the smallest ones.
+ * Number of rounds over all sizes. The rounds go upwards and downwards alternately. So the load of
+ * other machines on the host affects all sizes, and the background work of the database after a
+ * large push does not always affect the smallest size.
  */
 const rounds = 4;
 
 /**
- * Measures whether a recipient costs the same in a push of any size: pushes to `args` devices
- * (10,000, 100,000, 1,000,000 and 5,000,000), by the quick gateway. Prints the first push of fresh
- * processes for each size, then the mean of warm ones: the sizes take turns in the same processes.
- * Also prints the ratio of the most to the least CPU time of the service per recipient.
+ * Measures whether the cost per recipient is the same in pushes of all sizes. Pushes go to `args`
+ * devices (10,000, 100,000, 1,000,000 and 5,000,000) through a quick gateway. Prints the first push
+ * of fresh processes for each size. Then prints the mean of warm pushes, whose sizes alternate in
+ * the same processes. Also prints the ratio of the highest to the lowest CPU time of the service
+ * per recipient.
  */
 export async function benchFlat(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -38,7 +39,7 @@ export async function benchFlat(args: string[], log: (line: string) => void): Pr
   const firstFigures = first.flatMap((course) =>
     figuresOf(`${course.devices}, first push`, course),
   );
-  // Prints the figures now, in case a later push fails.
+  // Prints the figures now because a later push may fail.
   for (const { name, value, unit } of firstFigures)
     log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
   const warm = await measureInTurns(sizes, setup, log);
@@ -64,7 +65,7 @@ function measureFirst(
   });
 }
 
-/** Returns the mean of the rounds by size, after one upwards that is not measured. */
+/** Returns the mean of the rounds for each size. A first round, upwards, is not measured. */
 function measureInTurns(
   sizes: readonly number[],
   setup: Setup,
@@ -107,10 +108,7 @@ function figuresOf(name: string, course: PushCourse): Figure[] {
   ];
 }
 
-/**
- * Returns how much more the size with the highest cost per recipient takes than that with the
- * lowest.
- */
+/** Returns the ratio of the highest to the lowest cost per recipient among the sizes. */
 function ratioOf(name: string, courses: PushCourse[]): Figure {
   const costs = courses.map(serviceCpuMs);
   return {

@@ -6,15 +6,16 @@ import { measurePushes, type PushCourse, serviceCpuMs } from './measure.ts';
 interface Comparison {
   devices: number;
   kinds: readonly PushKind[];
-  /** Pushes of each kind that are measured; 0: four. */
+  /** Number of measured pushes of each kind. 0 means four. */
   rounds: number;
 }
 
 const defaultRounds = 4;
 
 /**
- * Sends pushes of several kinds in turns to the same devices and processes, so that the ratios hold
- * on a busy machine too. The first round is not measured: it warms up the code of each kind.
+ * Sends pushes of several kinds alternately to the same devices and processes, so that the ratios
+ * are valid on a busy machine too. The first round is not measured, because it compiles the code of
+ * each kind.
  */
 export async function compareKinds(
   bench: Bench,
@@ -42,7 +43,7 @@ export async function compareKinds(
 const measureOne = (bench: Bench, app: BenchApp, push: { devices: number; kind: PushKind }) =>
   measurePushes(bench, app, { ...push, watchers: 0 });
 
-/** Returns what each kind takes, and how many times as much as the first one. */
+/** Returns the cost of each kind, and its ratio to the cost of the first kind. */
 function figuresOf(courses: ReadonlyMap<PushKind, PushCourse[]>): Figure[] {
   const means = [...courses].map(([kind, ofKind]) => ({
     kind,

@@ -1,11 +1,12 @@
 import { hourMs, systemClock } from '../../../shared/clock.ts';
-import type { Figure, PushKind } from '../harness/arguments.ts';
+import { inSpan, isTracing } from '../../../shared/process/tracing.ts';
+import { type Figure, type PushKind, readArgs } from '../harness/arguments.ts';
 import { type Bench, benchName } from '../harness/bench-service.ts';
 import { type BenchApp, push, readRecord, untilEnded, untilPlanned } from '../harness/client.ts';
 import { databaseCpuSeconds, processUse, serverNames, watchPush } from '../harness/process-use.ts';
 
 /**
- * What is measured: a push of a kind to so many devices, watched by so many tabs of the console.
+ * Push to measure: its number of devices, its kind, and the number of console tabs that watch it.
  */
 export interface PushToMeasure {
   devices: number;
@@ -16,11 +17,11 @@ export interface PushToMeasure {
 const utcMinute = (atMs: number): string =>
   new Date(atMs).toISOString().slice(0, '2026-12-01T09:00'.length);
 
-/** Returns an hour that begins so many hours from now. */
+/** Returns the UTC time of day (`HH:MM`) `hours` hours from now. */
 const hourAfter = (hours: number): string =>
   utcMinute(systemClock.now() + hours * hourMs).slice(-5);
 
-/** Bodies of the pushes by kind. */
+/** Returns the body of a push of a kind. */
 const bodyOf = (kind: PushKind): object =>
   kind === 'local'
     ? { push_time: utcMinute(systemClock.now()), push_time_local: true }
@@ -43,47 +44,49 @@ const bodies = {
   },
 } satisfies Record<Exclude<PushKind, 'local' | 'quiet'>, object>;
 
-/** CPU time by role, in seconds; NaN where there is no /proc. */
+/** CPU time by role, in seconds. NaN if the system has no /proc. */
 interface CpuSeconds {
   dispatchers: number;
   api: number;
-  /** By server: of the one that clients talk to, then of its workers. */
+  /** By server: first the server that clients connect to, then its workers. */
   database: number[];
   gateway: number;
 }
 
-/** Course of one push, or the mean of several. */
+/** Durations and costs of one push, or their mean over several pushes. */
 export interface PushCourse {
   devices: number;
-  /** From the answer until the push is done. */
+  /** From the reply until the push is done. */
   seconds: number;
-  /** From the answer until all recipients are in batches. */
+  /** From the reply until all recipients are in batches. */
   plannedSeconds: number;
-  /** From the answer to the first request at the gateway; negative if that came first. */
+  /** From the reply to the first request at the gateway. Negative if the request came first. */
   firstRequestMs: number;
-  /** From the first request to the last one. */
+  /** From the first request to the last request. */
   sendingSeconds: number;
-  /** Per push. */
+  /** CPU time per push. */
   cpu: CpuSeconds;
-  /** Events that each watcher got. */
+  /** Number of events of each watcher. */
   events: number;
 }
 
-/** Course of one push, and its id. */
+/** Durations of one push, and its id. */
 type TimedPush = Omit<PushCourse, 'cpu' | 'devices'> & { objectId: string };
 
 const sum = (numbers: readonly number[]): number =>
   numbers.reduce((total, number) => total + number, 0);
 
-/** Returns the CPU time of dispatchers, api and PostgreSQL in ms per 1,000 recipients. */
+/**
+ * Returns the CPU time of dispatchers, api and PostgreSQL, in milliseconds per 1,000 recipients.
+ */
 export const serviceCpuMs = ({
   devices,
   cpu: { dispatchers, api, database },
 }: PushCourse): number => ((dispatchers + api + sum(database)) * 1e6) / devices;
 
 /**
- * Sends `count` pushes one after the other; returns their mean. Throws unless every device got one
- * request of each.
+ * Sends `count` pushes one after the other. Returns the mean of their measurements. Throws if a
+ * device did not get exactly one request of each push.
  */
 export async function measurePushes(
   bench: Bench,
@@ -107,7 +110,10 @@ export async function measurePushes(
   return meanOf(courses.map((course) => ({ ...course, devices: toMeasure.devices, cpu })));
 }
 
-/** Returns the mean of courses of pushes to equally many devices; at least one. */
+/**
+ * Returns the mean of measurements of pushes with the same number of devices. Needs at least one
+ * measurement.
+ */
 export function meanOf(courses: readonly PushCourse[]): PushCourse {
   const mean = (of: (course: PushCourse) => number) => sum(courses.map(of)) / courses.length;
   return {
@@ -152,7 +158,7 @@ async function timePush(
   return { objectId, seconds, plannedSeconds, firstRequestMs, sendingSeconds, events };
 }
 
-/** Throws unless the record of a push has all its devices as successes. */
+/** Throws if the record of a push does not count all devices as successes. */
 async function checkRecord(
   bench: Bench,
   app: BenchApp,
@@ -164,8 +170,8 @@ async function checkRecord(
 }
 
 /**
- * Reads the CPU time of the service: without the connections of the benchmark, which ask for the
- * state of a push.
+ * Reads the CPU time of the service. The benchmark's own connections to the database, which poll
+ * the state of a push, are not counted.
  */
 async function cpuSeconds({ pids, gateway, db }: Bench): Promise<CpuSeconds> {
   const { api, dispatchers } = pids();
@@ -179,7 +185,7 @@ async function cpuSeconds({ pids, gateway, db }: Bench): Promise<CpuSeconds> {
   };
 }
 
-/** Returns the figures of a push, or of the mean of several. */
+/** Returns the figures of a push, or of the mean of several pushes. */
 export function figuresOf(
   course: PushCourse,
   { watchers }: Pick<PushToMeasure, 'watchers'>,
@@ -222,4 +228,49 @@ export async function peaksOf({ pids }: Bench): Promise<Figure[]> {
     value: use?.peakMegabytes ?? Number.NaN,
     unit: 'MB',
   }));
+}
+
+const defaultCalls = 200_000;
+const rounds = 9;
+/** Number of recipients of a full batch. */
+const batchSize = 1000;
+
+type Work = () => Promise<unknown>;
+
+/**
+ * Measures the cost of spans without an SDK. Compares work inside two nested spans, as in a batch
+ * with its gateway request, with the same work without spans. The two variants alternate. The
+ * result of each variant is the fastest of nine rounds of `args[0]` calls.
+ */
+export async function benchTracing(args: string[]): Promise<Figure[]> {
+  if (isTracing()) throw new Error('an SDK is registered: this measures the cost without one');
+  const [calls = defaultCalls] = readArgs(args).numbers;
+  const fastest = { traced: Number.POSITIVE_INFINITY, plain: Number.POSITIVE_INFINITY };
+  for (let round = 0; round < rounds; round += 1) {
+    fastest.traced = Math.min(fastest.traced, await nanosecondsOf(traced, calls));
+    fastest.plain = Math.min(fastest.plain, await nanosecondsOf(plain, calls));
+  }
+  const cost = fastest.traced - fastest.plain;
+  return [
+    { name: 'two spans of a batch or a request, without an SDK', value: cost, unit: 'ns' },
+    { name: `per recipient of a batch of ${batchSize}`, value: cost / batchSize, unit: 'ns' },
+    { name: 'the same work without them', value: fastest.plain, unit: 'ns' },
+  ];
+}
+
+const work = async () => undefined;
+/** Has as many awaited calls as `traced`. */
+const plain: Work = async () => (async () => work())();
+const traced: Work = () =>
+  inSpan(
+    'batch',
+    { kind: 'consumer', attributes: { 'carillon.app': 'app', 'carillon.batch': 1 } },
+    () => inSpan('gateway', { kind: 'client', attributes: { 'carillon.connector': 'apns' } }, work),
+  );
+
+/** Returns the duration of one call in nanoseconds. */
+async function nanosecondsOf(call: Work, calls: number): Promise<number> {
+  const startedAtMs = systemClock.monotonicMs();
+  for (let i = 0; i < calls; i += 1) await call();
+  return ((systemClock.monotonicMs() - startedAtMs) * 1e6) / calls;
 }

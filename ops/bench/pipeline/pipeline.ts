@@ -14,12 +14,14 @@ import { figuresOf, measurePushes, peaksOf } from './measure.ts';
 const defaultDevices = 100_000;
 
 /**
- * Measures one push to `args[0]` iOS devices (100,000 by default) with every combination of
- * `--threads` and `--dispatchers`, and a push of the kind of `--push`; `args[1]` also sets the
- * number of threads. `--repeat` sends so many more of it to the same processes. Several kinds are
- * sent in turns, and compared with the first one. `--watchers` opens so many streams of live
- * updates of the push. Api, dispatchers, gateway and a durable database are separate processes on
- * this machine.
+ * Measures one push to `args[0]` iOS devices (100,000) with every combination of `--threads` and
+ * `--dispatchers`. `args[1]` also sets the number of threads. Api, dispatchers, gateway and a
+ * durable database are separate processes on this machine. Other options:
+ *
+ * - `--push` sets the kind of the push. Pushes of several kinds alternate, and each kind is
+ *   compared with the first kind.
+ * - `--repeat` sends this number of further pushes to the same processes.
+ * - `--watchers` opens this number of streams of live updates of the push.
  */
 export async function benchPipeline(
   args: string[],
@@ -37,7 +39,7 @@ export async function benchPipeline(
         ? compareKinds(bench, { devices, kinds: [kind, ...others], rounds: repeat }, log)
         : run(bench, { devices, kind, watchers, repeat }, log),
     );
-    // Prints the figures now, in case a later combination fails.
+    // Prints the figures now because a later combination may fail.
     for (const { name, value, unit } of found)
       log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
     figures.push(
@@ -53,9 +55,7 @@ function nameOf({ dispatchers = 1, threads, gateway }: Setup): string {
   return `${by}${each}${gateway === 'quick' ? ', quick gateway' : ''}`;
 }
 
-/**
- * What is measured: a push of a kind, in an app with so many devices, and how often it is repeated.
- */
+/** Push to measure, and its number of repeats. */
 interface Measured {
   devices: number;
   kind: PushKind;
@@ -63,7 +63,7 @@ interface Measured {
   repeat: number;
 }
 
-/** Devices of an app for each one that a sparse push goes to. */
+/** A sparse push goes to one of this number of devices. */
 const sparseness = 50;
 
 async function run(

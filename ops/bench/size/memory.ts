@@ -9,20 +9,23 @@ import { currentEnvironment } from '../../../shared/config/config.ts';
 import { type Figure, readArgs } from '../harness/arguments.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
-/** Idle processes return memory within 20 s of their start. */
+/**
+ * Default time until the memory is measured. Idle processes return memory to the system within 20 s
+ * after their start.
+ */
 const defaultRestSeconds = 60;
 
 /** Memory of one or more processes, in MB (millions of bytes). */
 interface Memory {
-  /** Resident; pages that processes share count in each of them. */
+  /** Resident memory. A page that processes share counts fully for each of them. */
   rss: number;
-  /** Proportional share: such a page counts as its part in each. */
+  /** Proportional memory. A page that n processes share counts as 1/n for each of them. */
   pss: number;
 }
 
 /**
- * Measures the memory of the whole of `npm start` at rest, by kind of process: its second start,
- * with the demo app, some seconds after it is ready. Linux only.
+ * Measures the memory of an idle `npm start` by kind of process. Measures the second start, with
+ * the demo app, some seconds after the service is ready. Linux only.
  */
 export async function benchMemory(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const [restSeconds = defaultRestSeconds] = readArgs(args).numbers;
@@ -61,8 +64,8 @@ async function stop(child: ChildProcess): Promise<void> {
 const kinds = ['carillon api', 'carillon dispatcher', 'carillon sandbox', 'carillon up', 'npm'];
 
 /**
- * Adds up the memory of a process and of those below it, by their titles; all others are
- * PostgreSQL.
+ * Adds up the memory of a process and its descendants by kind. The title of a process tells its
+ * kind. All other processes belong to PostgreSQL.
  */
 async function memoryByKind(root: number): Promise<Map<string, Memory>> {
   const found = new Map<string, Memory>();
@@ -90,9 +93,7 @@ async function treeOf(pid: number): Promise<number[]> {
 const megabytes = (rollup: string | undefined, field: string): number =>
   (Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(rollup ?? '')?.[1] ?? 0) * 1024) / 1e6;
 
-/**
- * Proportional memory at rest that the service is built for, in MB; a dispatcher has two threads.
- */
+/** Goals for the proportional memory of an idle service, in MB. A dispatcher has two threads. */
 const goals = new Map([
   ['api', '≤ 90'],
   ['dispatcher', '≤ 120'],
@@ -100,8 +101,9 @@ const goals = new Map([
 ]);
 
 /**
- * PSS adds up over processes. RSS is what one process of its own takes: a sum counts the program of
- * Node in each, and the buffers of PostgreSQL too.
+ * Returns the figures of each kind and of all kinds. Only PSS gives a correct sum over processes.
+ * RSS is the memory of a process that runs alone: its sum counts the program of Node and the
+ * buffers of PostgreSQL for each process.
  */
 function figuresOf(found: Map<string, Memory>): Figure[] {
   const rows = [...found].sort(([a], [b]) => a.localeCompare(b));

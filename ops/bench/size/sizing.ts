@@ -26,52 +26,55 @@ import { benchPipeline } from '../pipeline/pipeline.ts';
 const defaultDevices = 1_000_000;
 const apiSeconds = '5';
 
-/** Page that has the table, between two comments. */
+/** Document that contains the table, between two comments. */
 const page = new URL('../../../docs/operate/sizing.md', import.meta.url);
 const [begin, end] = ['<!-- written by npm run bench -- sizing -->', '<!-- end -->'];
 
-/** Costs that the table rests on. CPU time is in seconds. */
+/** Measured costs from which the table is calculated. CPU time is in seconds. */
 export interface Costs {
-  /** Recipients of the measured push. */
+  /** Number of recipients of the measured push. */
   devices: number;
   recipientsPerSecond: number;
-  /** Of 1,000 recipients. */
+  /** CPU time for 1,000 recipients. */
   dispatcherCpu: number;
   databaseCpu: number;
-  /** Of one installation with its indexes, without custom members. */
+  /** Disk space of one installation with its indexes, without custom members. */
   bytes: number;
-  /** Of one save of an installation. */
+  /** CPU time for one save of an installation. */
   saveApiCpu: number;
   saveDatabaseCpu: number;
 }
 
-/** Needs of a service. Cores are whole, at least one. */
+/** Resources that a service needs. The numbers of cores are whole and at least one. */
 interface Size {
   installations: number;
-  /** Rate at which all installations get a push in ten minutes. */
+  /** Rate at which a push reaches all installations in ten minutes. */
   recipientsPerSecond: number;
-  /** Saves of installations in the busiest hour. */
+  /** Saves of installations per second in the busiest hour. */
   savesPerSecond: number;
   dispatcherCores: number;
   apiCores: number;
   databaseCores: number;
   databaseGigabytes: number;
-  /** False: arithmetic from the measured costs. */
+  /**
+   * True if the measured push was as large and as fast. Otherwise the size is an extrapolation from
+   * the measured costs.
+   */
   isMeasured: boolean;
 }
 
 const sizes = [100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
-/** A push to all takes ten minutes. */
+/** Duration of a push to all installations. */
 const pushSeconds = 600;
 /**
- * Each device saves its installation once a day; in the busiest hour four times as many as on
- * average do.
+ * Each device saves its installation once a day. The rate in the busiest hour is four times the
+ * average rate.
  */
 const savesPerDeviceSecond = 4 / 86_400;
-/** Share of a core that is planned with. */
+/** Planned utilization of a core. */
 const busy = 0.6;
 
-/** Returns what a service of so many installations needs. */
+/** Returns the resources that a service needs for a number of installations. */
 export function sizeOf(installations: number, costs: Costs): Size {
   const recipientsPerSecond = installations / pushSeconds;
   const savesPerSecond = installations * savesPerDeviceSecond;
@@ -112,8 +115,8 @@ export function sizingTable(costs: Costs): string {
 }
 
 /**
- * Measures a push to `args[0]` devices (1,000,000 by default) and saves of installations, and
- * writes the table of docs/operate/sizing.md from them.
+ * Measures a push to `args[0]` devices (1,000,000) and saves of installations. Writes the table of
+ * docs/operate/sizing.md from the results.
  */
 export async function benchSizing(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const [devices = defaultDevices] = readArgs(args).numbers;
@@ -161,18 +164,18 @@ async function writeTable(table: string): Promise<void> {
 const defaultRows = 1_000_000;
 const smallApp = 5000;
 const saves = 10_000;
-/** Devices that are saved together, as calls at the same time are. */
+/** Number of devices that are saved in one statement, as the service does for concurrent calls. */
 const savedTogether = 50;
 const reads = 50;
-/** Messages in each inbox. */
+/** Number of messages in each inbox. */
 const messages = 10;
-/** Inbox rows that one statement reads. */
+/** Number of inbox rows that one statement reads. */
 const walkedTogether = 20_000;
 
 /**
- * Measures the tables that grow, with `args[0]` rows in each (a million by default): saves of
- * installations, a condition of a small app beside a large one, the deletion of failures, and the
- * walk over inboxes.
+ * Measures the tables that grow, with `args[0]` rows in each table (1,000,000): saves of
+ * installations, a condition of a small app beside a large app, the deletion of failures, and the
+ * search for inboxes with too many messages.
  */
 export function benchTables(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -214,7 +217,7 @@ interface WriteState {
 }
 
 async function writeState({ db }: Bench): Promise<WriteState> {
-  // A connection reports its counts when it is idle or asked to.
+  // A connection reports its statistics when it is idle, or after this call.
   await db.query('SELECT pg_stat_force_next_flush()');
   const { rows } = await db.query<WriteState>(
     `SELECT n_tup_upd AS updates, n_tup_hot_upd AS hot, (pg_current_wal_insert_lsn() - '0/0')::float8 AS wal
@@ -241,7 +244,7 @@ async function measureSaves(bench: Bench, appId: string, rows: number): Promise<
   ];
 }
 
-/** Saves random devices unchanged. */
+/** Saves random devices without a change. */
 async function saveSome({ db }: Bench, appId: string, rows: number): Promise<void> {
   const devices = Array.from({ length: savedTogether }, () => {
     const number = 1 + Math.floor(Math.random() * rows);

@@ -41,9 +41,9 @@ export async function credentialsFrom(
       );
     Object.assign(members, appleCredentials(pem, options));
   }
-  const { askedSecret, question = '' } = guideOf(connector, language()) ?? {};
-  if (askedSecret !== undefined && members[askedSecret] === undefined)
-    members[askedSecret] = options.secretFile
+  const { promptedSecret, question = '' } = guideOf(connector, language()) ?? {};
+  if (promptedSecret !== undefined && members[promptedSecret] === undefined)
+    members[promptedSecret] = options.secretFile
       ? await readSecretLine(options.secretFile)
       : await askSecret(question, '--secret-file');
   return members;

@@ -5,12 +5,15 @@ import type { SandboxGateway } from '../http/server.ts';
 import type { CertificateAuthority } from '../kit/certificates.ts';
 import type { SandboxOptions } from '../kit/gateway.ts';
 
-/** Running gateway of the sandbox, the same for every connector. */
+/** Running gateway of the sandbox. The interface is the same for all connectors. */
 interface GatewayControl {
   url: string;
-  /** Body of `PUT /console/api/apps/:appId/profiles/:connector/:name`. */
+  /**
+   * Credentials for a push profile: the body of `PUT
+   * /console/api/apps/:appId/profiles/:connector/:name`.
+   */
   credentials: JsonObject;
-  /** Returns how often requests named the device. */
+  /** Returns the number of requests that contained the device. */
   seen(deviceToken: string): number;
   summary(): GatewaySummary;
   /** The last requests, oldest first. */
@@ -24,9 +27,9 @@ export interface GatewayInstance extends GatewayControl {
   connector: ConnectorId;
   /** Brand, for people. */
   title: string;
-  /** `vendor` of its installations; null where the device type decides. */
+  /** `vendor` of its installations. Null if the device type decides instead. */
   vendor: string | null;
-  /** Returns the token of device number `n`, in the vendor's format. */
+  /** Returns the token of device `n` in the vendor's format. */
   deviceToken(n: number): string;
 }
 
@@ -37,7 +40,7 @@ interface GatewaySummary {
   violations: number;
 }
 
-/** One request as the page shows it. */
+/** One request, as the page shows it. */
 export interface ShownRequest {
   path: string;
   status: number;
@@ -45,44 +48,44 @@ export interface ShownRequest {
   body: Buffer;
 }
 
-/** Gateway of one connector, for a sandbox that starts all of them. */
+/** Gateway of one connector, for a sandbox that starts all gateways. */
 export interface SandboxDefinition {
   connector: ConnectorId;
   /**
-   * Formats a device token as the vendor issues it. `hash`: 64 hexadecimal digits, different for
-   * each device.
+   * Returns a device token in the vendor's format. `hash` has 64 hexadecimal digits and differs
+   * between devices.
    */
   deviceToken(hash: string): string;
   /**
-   * Creates the credentials of an app, as the vendor's console issues them. They are stored for
-   * later starts.
+   * Creates the credentials of an app as the vendor's console issues them. They are stored and used
+   * again at later starts.
    */
   createApp(): Promise<object>;
-  /** Starts a gateway that accepts `app`; resolves when it listens. */
+  /** Starts a gateway that accepts `app`. Resolves when it listens. */
   start(app: unknown, options: InstanceOptions): Promise<GatewayControl>;
 }
 
-/** Definition whose running gateways are available to tests in the vendor's own type. */
+/** Definition that gives tests access to its running gateways in the vendor's own type. */
 export interface TypedDefinition<G> extends SandboxDefinition {
   /** Returns the gateway that listens at this URL. */
   gatewayAt(url: string): G;
 }
 
-/** Options of one gateway among all. */
+/** Options of one gateway of the sandbox. */
 export interface InstanceOptions extends SandboxOptions {
   authority: CertificateAuthority;
 }
 
-/** A vendor's part of a definition. */
+/** The parts of a definition that depend on the vendor. */
 interface GatewayParts<App, G> extends Pick<SandboxDefinition, 'connector' | 'deviceToken'> {
-  /** Loads the gateway's code, which only processes that run gateways need. */
+  /** Loads the code of the gateway. Only processes that run gateways need it. */
   load(): Promise<{
     createApp(): App;
     start(app: App, options: InstanceOptions): Promise<G>;
     /** Members of a push profile for this app. */
     credentials(app: App, gateway: G): JsonObject;
   }>;
-  /** Operates the gateway. */
+  /** Returns functions to control the gateway. */
   control(gateway: G): Omit<GatewayControl, 'url' | 'credentials'>;
 }
 
@@ -113,14 +116,14 @@ export function defineGateway<App extends object, G extends { url: string }>(
 }
 
 /**
- * Rate in sandbox profiles: by default connectors obey the vendors' published rates, but the
- * sandbox has none.
+ * Rate in profiles of the sandbox. Connectors respect the published rates of vendors by default,
+ * but the sandbox has no rate limit.
  */
 const ratePerSecond = 1_000_000;
 
 type HttpParts<App, G> = Omit<GatewayParts<App, G>, 'control'>;
 
-/** Defines an HTTP gateway; adds the members that every profile has to its `credentials`. */
+/** Defines an HTTP gateway. Adds the members that all profiles have to `credentials`. */
 export function defineHttpGateway<App extends object, G extends SandboxGateway>(
   parts: HttpParts<App, G>,
 ): TypedDefinition<G> {

@@ -1,5 +1,6 @@
 /**
- * Definitions of all sandbox gateways: APNs, FCM under both labels, and every folder of `vendors/`.
+ * Definitions of all gateways of the sandbox: APNs, FCM under both connector ids, and each folder
+ * of `vendors/`.
  */
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
@@ -47,7 +48,7 @@ export const sandboxConnectors: readonly ConnectorId[] = definitions.map(
   ({ connector }) => connector,
 );
 
-/** Returns the token of device number `n` of a connector, in the vendor's format. */
+/** Returns the token of device `n` of a connector, in the vendor's format. */
 export function deviceTokenOf(connector: ConnectorId, n: number): string {
   const definition = byConnector.get(connector);
   if (!definition) throw new Error(`the sandbox has no gateway for ${connector}`);

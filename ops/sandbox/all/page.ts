@@ -1,10 +1,13 @@
-/** HTML pages of a sandbox, without scripts: the requests that each gateway received, escaped. */
+/**
+ * HTML pages of a sandbox, without scripts. They show the requests that each gateway received,
+ * escaped.
+ */
 
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { GatewayInstance, ShownRequest } from './definition.ts';
 
-/** Requests of one gateway that its page shows, and characters of each body. */
+/** Number of requests that a gateway's page shows, and number of characters of each body. */
 const shownRequests = 50;
 const shownChars = 4000;
 const refreshSeconds = 5;
@@ -30,7 +33,7 @@ function frame(title: string, content: string): string {
 <body>${content}</body></html>`;
 }
 
-/** Renders the overview: one line for each gateway. */
+/** Renders the overview with one row per gateway. */
 function overviewPage(instances: readonly GatewayInstance[]): string {
   const rows = instances.map((instance) => {
     const { accepted, devices, requests, violations } = instance.summary();
@@ -71,7 +74,8 @@ function requestHtml({ body, devices, path, status }: ShownRequest): string {
 }
 
 /**
- * Formats a body: JSON indented; a form with one unescaped field per line; anything else unchanged.
+ * Formats a body: JSON is indented, a form is unescaped with one field per line, and other text
+ * stays unchanged.
  */
 function readable(body: Buffer): string {
   const text = body.toString('utf8');
@@ -96,8 +100,8 @@ const headers = {
 };
 
 /**
- * Serves the pages of a sandbox on loopback: `/`, `/<connector>` for one gateway,
- * `/<connector>/profile.json` for the credentials of a profile, `/summary.json` for programs.
+ * Serves the pages of a sandbox on loopback: `/` for the overview, `/<connector>` for one gateway,
+ * `/<connector>/profile.json` for the credentials of a profile, and `/summary.json` for programs.
  */
 export async function startPage(
   instances: readonly GatewayInstance[],

@@ -1,22 +1,21 @@
 /**
- * Checks of requests, as APNs makes them (protocol/apns.md#request and protocol/apns.md#answers).
- * Pure.
+ * Checks of requests that APNs makes (protocol/apns.md#request and protocol/apns.md#answers). Pure.
  */
 import type { IncomingHttpHeaders } from 'node:http2';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Refusal } from './tokens.ts';
 
 /**
- * What APNs wants of one push type (protocol/apns.md#push-types), independent of the connector's
- * table.
+ * Requirements of APNs for one push type (protocol/apns.md#push-types). Independent of the
+ * connector's table.
  */
 interface TypeRules {
-  /** Suffix of the topic; `mdm` has a topic of its own. */
+  /** Suffix of the topic. `mdm` has its own topic. */
   suffix: string;
   priorities?: readonly string[];
-  /** Whether the body has `aps`; undefined: it may. */
+  /** True if the body must have `aps`, false if it must not, undefined if it may. */
   hasAps?: boolean;
-  /** Whether `apns-expiration` must be 0. */
+  /** True if `apns-expiration` must be 0. */
   isImmediate?: true;
   maxBytes?: number;
 }
@@ -57,12 +56,12 @@ const refusals = {
   tooLarge: refusal(413, 'PayloadTooLarge'),
 } as const;
 
-/** Path of a request without its device token. */
+/** Beginning of the path of a request, before the device token. */
 export const pathPrefix = '/3/device/';
 const tokenForm = /^[0-9a-fA-F]{64,200}$/;
 const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Returns the device token of a request, or the refusal of a request without a valid one. */
+/** Returns the device token of a request, or the refusal if there is no valid token. */
 export function deviceTokenOf(headers: IncomingHttpHeaders): string | Refusal {
   const path = headers[':path'] ?? '';
   if (headers[':method'] !== 'POST') return refusals.method;
@@ -73,8 +72,8 @@ export function deviceTokenOf(headers: IncomingHttpHeaders): string | Refusal {
 }
 
 /**
- * Checks topic and push type together: each type has its own suffix. A topic with a leading `=`
- * serves no suffix of its own.
+ * Checks topic and push type together, because each push type has its own suffix. A topic with a
+ * leading `=` must match exactly.
  */
 export function checkTopic(
   headers: IncomingHttpHeaders,
@@ -109,7 +108,7 @@ export function checkHeaders(headers: IncomingHttpHeaders): Refusal | undefined 
   return undefined;
 }
 
-/** Checks size and form of the payload. A body equal to `lastGood` is not parsed again. */
+/** Checks size and form of the payload. A body that equals `lastGood` is not parsed again. */
 export function checkPayload(
   headers: IncomingHttpHeaders,
   body: Buffer,
@@ -118,14 +117,14 @@ export function checkPayload(
   if (body.length === 0) return refusals.empty;
   if (body.length > (types.get(typeOf(headers))?.maxBytes ?? 4096)) return refusals.tooLarge;
   if (body.equals(lastGood)) return undefined;
-  // Apple's table has no reason for malformed JSON or wrong members; PayloadEmpty is the nearest
-  // one.
+  // Apple's table has no reason for malformed JSON or wrong members. PayloadEmpty is the nearest
+  // reason.
   return bodyProblem(body, typeOf(headers)) === undefined ? undefined : refusals.empty;
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Returns why a device of Apple would not take a body, in words. */
+/** Returns in words why an Apple device would refuse a body; undefined if it would accept it. */
 export function bodyProblem(body: Buffer, pushType: string): string | undefined {
   let parsed: unknown;
   try {
@@ -146,7 +145,7 @@ const isString = (value: Json): boolean => typeof value === 'string';
 const isBit = (value: Json): boolean => value === 0 || value === 1;
 const isNumber = (value: Json): boolean => typeof value === 'number';
 
-/** Forms of members of `aps`. */
+/** Checks of members of `aps` by name. */
 const forms: Readonly<Record<string, (value: Json) => boolean>> = {
   badge: (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0,
   alert: (value) => isString(value) || isJsonObject(value),
@@ -181,7 +180,7 @@ function memberProblem(aps: JsonObject, pushType: string): string | undefined {
     : undefined;
 }
 
-/** Members that a push type needs. */
+/** Members that a push type requires. */
 const needed: Readonly<Record<string, readonly string[]>> = {
   background: ['content-available'],
   liveactivity: ['event', 'timestamp'],

@@ -1,6 +1,7 @@
 /**
- * APNs gateway on loopback: TLS, HTTP/2 only, as strict as the original (protocol/apns.md), with
- * configurable misbehaviour. Tests, benchmarks and `npm start` use it.
+ * APNs gateway on loopback with TLS and HTTP/2 only. It is as strict as the original
+ * (protocol/apns.md), and its misbehaviour can be configured. Used by tests, benchmarks and `npm
+ * start`.
  */
 
 import { generateKeyPairSync, randomInt } from 'node:crypto';
@@ -28,17 +29,20 @@ const tooManyUpdates: Refusal = { status: 429, reason: 'TooManyProviderTokenUpda
 export interface SessionState {
   session: ServerHttp2Session;
   /**
-   * Topics of the client certificate, those of a list with a leading `=`; null without a trusted
-   * certificate.
+   * Topics of the client certificate. Topics from a list have a leading `=`. Null if there is no
+   * trusted certificate.
    */
   certificateTopics: string[] | null;
-  /** Streams without a response so far. */
+  /** Number of streams without a response. */
   open: number;
   limit: number;
-  /** Last limit sent to the client, and whether its acknowledgement is pending. */
+  /**
+   * Last limit that was sent to the client. `isLimitPending` is true until the client acknowledges
+   * it.
+   */
   sentLimit: number;
   isLimitPending: boolean;
-  /** Last stream id of the GOAWAY sent; later streams are not processed. */
+  /** Last stream id of the GOAWAY that was sent. Later streams are not processed. */
   lastId: number;
   token: ValidToken | undefined;
 }
@@ -57,9 +61,8 @@ export function createSessionState(session: ServerHttp2Session, limit: number): 
 }
 
 /**
- * Raises or lowers the connection's stream limit, as APNs does by SETTINGS
- * (protocol/apns.md#connections). Sends one change at a time: a change before the client's
- * acknowledgement of the last one is sent after it.
+ * Changes the stream limit of the connection by SETTINGS, like APNs (protocol/apns.md#connections).
+ * Only one change is in flight. A change before the client's acknowledgement is sent after it.
  */
 export function setLimit(state: SessionState, limit: number): void {
   state.limit = limit;
@@ -73,9 +76,9 @@ export function setLimit(state: SessionState, limit: number): void {
 }
 
 /**
- * Records the connection's provider token. Refuses one that was not issued at least 20 minutes
- * after the one before (protocol/apns.md#provider-tokens): a client that renews too often, or that
- * alternates between two.
+ * Records the provider token of the connection. Refuses a token that was not issued at least 20
+ * minutes after the last one (protocol/apns.md#provider-tokens). The client then renews too often,
+ * or alternates between two tokens.
  */
 export function recordToken(
   state: Pick<SessionState, 'token'>,
@@ -89,8 +92,8 @@ export function recordToken(
 }
 
 /**
- * Returns the topics of a trusted client certificate: those that it lists, else the subject's UID,
- * the bundle id (protocol/apns.md#certificates).
+ * Returns the topics of a trusted client certificate: the topics it lists, or else its bundle id,
+ * which is the UID of the subject (protocol/apns.md#certificates).
  */
 function certificateTopics(session: ServerHttp2Session): string[] | null {
   const { socket } = session;
@@ -111,19 +114,19 @@ export interface ReceivedRequest {
   body: Buffer | null;
 }
 
-/** Any response but 200. */
+/** Any response except 200. */
 export interface Answer extends Refusal {
   timestampMs?: number;
   retryAfter?: string;
-  /** Body in place of the JSON with the reason. */
+  /** Body that replaces the JSON with the reason. */
   body?: unknown;
 }
 
-// APNs sends no `date` header; the types of Node do not have the option.
+// APNs sends no `date` header. The types of Node.js lack this option.
 const withoutDate: ServerStreamResponseOptions & { sendDate: boolean } = { sendDate: false };
 const withoutBody = { ...withoutDate, endStream: true };
 
-/** Answers as APNs does: 200 without a body, or JSON with the reason (protocol/apns.md#answers). */
+/** Responds like APNs: 200 without a body, or JSON with the reason (protocol/apns.md#answers). */
 export function respond(
   { state, stream, headers }: ReceivedRequest,
   answer: Answer | undefined,
@@ -149,7 +152,7 @@ export function respond(
   stream.end(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** Delays the response, breaks it off, or sends none. */
+/** Delays the response, breaks it off, or sends no response. */
 export function disruptResponse(
   received: ReceivedRequest,
   misbehaviour: Misbehaviour,
@@ -167,7 +170,7 @@ export function disruptResponse(
   });
 }
 
-/** Returns the debug data of a GOAWAY, where APNs puts the reason (protocol/apns.md#answers). */
+/** Returns the debug data of a GOAWAY, which contains the reason (protocol/apns.md#answers). */
 export function goawayData(reason: string | undefined): Buffer | undefined {
   return reason === undefined ? undefined : Buffer.from(JSON.stringify({ reason }));
 }
@@ -175,16 +178,16 @@ export function goawayData(reason: string | undefined): Buffer | undefined {
 export type { Misbehaviour } from '../kit/misbehaviour.ts';
 
 export interface ApnsGatewayOptions extends SandboxOptions {
-  /** Provider keys that it accepts, such as those of `createApnsCredentials()`. */
+  /** Provider keys that the gateway accepts, such as the keys of `createApnsCredentials()`. */
   keys?: readonly ApnsKey[];
   /**
-   * Lowers the limit to 1 after a refused device token, until the next success
+   * If true, lowers the stream limit to 1 after a refused device token, until the next success
    * (protocol/apns.md#connections).
    */
   isStrictAfterRefusal?: boolean;
   /**
-   * Receives each request, which is then not recorded: for tests with very many devices. Without
-   * checks a request has only its device token.
+   * Receives each request, which is then not recorded. For tests with very many devices. Without
+   * checks, a request contains only its device token.
    */
   onRequest?: (request: SeenRequest) => void;
 }
@@ -196,14 +199,14 @@ export interface SeenRequest {
   body: Buffer;
   status: number;
   reason: string;
-  /** Number of its connection, from 1. */
+  /** Number of the request's connection, starting with 1. */
   connection: number;
-  /** Time of processing on the monotonic clock. */
+  /** Time of processing (monotonic). */
   atMs: number;
 }
 
 const emptyBody = Buffer.alloc(0);
-/** Request of which only the device token was read. */
+/** Recorded form of a request of which only the device token was read. */
 const uncheckedRequest = {
   headers: {},
   body: emptyBody,
@@ -213,23 +216,28 @@ const uncheckedRequest = {
   atMs: 0,
 };
 
-/** Starts the gateway; resolves when it listens. */
+/** Starts the gateway. Resolves when it listens. */
 export const startApnsGateway = (options: ApnsGatewayOptions = {}): Promise<ApnsGateway> =>
   new ApnsGateway(options).open();
 
-/** APNs. Refused streams and those above the last id of a GOAWAY do not count as processed. */
+/** APNs. Refused streams, and streams above the last id of a GOAWAY, do not count as processed. */
 export class ApnsGateway extends LoopbackGateway<SeenRequest> {
   /**
-   * Device token → since when it is invalid (epoch milliseconds). The response is 410 Unregistered.
+   * Device tokens with the time since when they are invalid (epoch milliseconds). The response is
+   * 410 Unregistered.
    */
   readonly deadTokens = new Map<string, number>();
-  /** Device tokens with the response 400 BadDeviceToken. */
+  /** Device tokens for which the response is 400 BadDeviceToken. */
   readonly badTokens = new Set<string>();
-  /** Device token → its only topic; for other topics the response is DeviceTokenNotForTopic. */
+  /**
+   * Device tokens with their only topic. The response for other topics is DeviceTokenNotForTopic.
+   */
   readonly tokenTopics = new Map<string, string>();
-  /** Maximum number of open requests on one connection, before and after it was trusted. */
+  /**
+   * Maximum number of open requests on one connection, before and after the connection was trusted.
+   */
   readonly peakStreams = { untrusted: 0, trusted: 0 };
-  /** Protocol errors that ended connections; a client that exceeds the stream limit causes one. */
+  /** Protocol errors that ended connections. A client causes one if it exceeds the stream limit. */
   readonly protocolErrors: string[] = [];
   protected readonly successes = [{ path: '' }];
   protected readonly maxStreams: number;
@@ -254,7 +262,7 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
     return this.ledger.refusals(reason);
   }
 
-  /** Sends GOAWAY on every connection; requests in flight still get a response. */
+  /** Sends GOAWAY on all connections. Requests in flight still get a response. */
   goaway(reason?: string): void {
     for (const session of this.#sessions.keys())
       session.goaway(constants.NGHTTP2_NO_ERROR, 0, goawayData(reason));
@@ -270,12 +278,12 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
       cert,
       key,
       ca,
-      // Both kinds of authentication use the same port; requests without either are refused.
+      // Both kinds of authentication use the same port. Requests without either are refused.
       requestCert: true,
       rejectUnauthorized: false,
       allowHTTP1: false,
-      // A client may use the previous limit until it has received a lower one; its refused streams
-      // are not a flood.
+      // A client may use the old limit until it has received a lower limit. Its refused streams are
+      // not a flood.
       maxSessionInvalidFrames: 1_000_000,
       maxSessionRejectedStreams: 1_000_000,
       settings: { maxConcurrentStreams: this.#options.keys === undefined ? this.maxStreams : 1 },
@@ -398,7 +406,8 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
   }
 
   /**
-   * Allows one stream until the first success, then many; one again after a refused device token.
+   * Allows one stream until the first success, and many afterwards. After a refused device token,
+   * allows one again.
    */
   #adjustLimit(state: SessionState, status: number, reason: string): void {
     if (status === 200) setLimit(state, this.maxStreams);
@@ -414,7 +423,7 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
 }
 
 /**
- * Provider key: `privateKey` (PKCS#8) is for a push profile, `publicKey` (SPKI) for the gateway.
+ * Provider key. `privateKey` (PKCS#8) is for a push profile, `publicKey` (SPKI) for the gateway.
  */
 export interface ApnsCredentials {
   teamId: string;
@@ -424,7 +433,7 @@ export interface ApnsCredentials {
   topics: string[];
 }
 
-/** Creates a team with one token key in Apple's format (protocol/apns.md#provider-tokens). */
+/** Creates a team with a token key in Apple's format (protocol/apns.md#provider-tokens). */
 export function createApnsCredentials(topics: string[] = ['com.example.app']): ApnsCredentials {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {

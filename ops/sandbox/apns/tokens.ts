@@ -5,7 +5,7 @@ import { z } from 'zod';
 export interface ApnsKey {
   teamId: string;
   keyId: string;
-  /** SPKI PEM. */
+  /** Public key in PEM (SPKI). */
   publicKey: string;
   topics: readonly string[];
 }
@@ -30,13 +30,13 @@ type Checked = { ok: true; token: ValidToken } | { ok: false };
 const missing: Refusal = { status: 403, reason: 'MissingProviderToken' };
 const invalid: Refusal = { status: 403, reason: 'InvalidProviderToken' };
 const expired: Refusal = { status: 403, reason: 'ExpiredProviderToken' };
-/** Tolerated clock difference before a token counts as issued in the future. */
+/** Tolerated clock difference in seconds. A token from further in the future is refused. */
 const skewS = 60;
 const longestAgeS = 3600;
 
 /**
- * Verifies provider tokens (protocol/apns.md#provider-tokens). A signature is checked once per
- * token.
+ * Verifies provider tokens (protocol/apns.md#provider-tokens). The signature of each token is
+ * checked once.
  */
 export class TokenVerifier {
   readonly #keys: Map<string, { key: ApnsKey; publicKey: KeyObject }>;
@@ -48,7 +48,7 @@ export class TokenVerifier {
     );
   }
 
-  /** Returns the token of an `authorization` header, or the refusal. */
+  /** Returns the token of an `authorization` header, or its refusal. */
   check(authorization: string | undefined, nowMs: number): ValidToken | Refusal {
     if (authorization === undefined) return missing;
     let checked = this.#checked.get(authorization);

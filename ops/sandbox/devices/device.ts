@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { isJsonObject, type JsonObject, parseExactly } from '../../../shared/domain/json.ts';
 
 /**
- * What the fleet does with a device: connects it again after a lost connection, until the fleet is
+ * A device of the fleet. The fleet reconnects it after a lost connection, until the fleet is
  * closed.
  */
 export interface FleetDevice {
-  /** Connects and logs in. Resolves when the connection has ended, for any reason. */
+  /** Connects and logs in. Resolves when the connection ends, for any reason. */
   connectOnce(): Promise<void>;
   sendHeartbeat(): void;
   close(): void;
@@ -23,18 +23,18 @@ export interface DeviceFleet {
   };
   readonly closeSignal: AbortSignal;
   count(name: 'connected' | 'received' | 'repeated' | 'acked', n: number): void;
-  /** Counts a connection that the server or the network closed. */
+  /** Counts a connection that the server or the network has closed. */
   countLoss(code: number): void;
-  /** Returns the URL of the socket. Rejects when the router does not answer. */
+  /** Returns the URL of the socket. Rejects if the router does not respond. */
   route(): Promise<string>;
-  /** Runs `connect` within the limit of concurrent connection attempts. */
+  /** Runs `connect`. Respects the limit of concurrent connection attempts. */
   connectWithLimit(connect: () => Promise<void>): Promise<void>;
 }
 
-/** Message ids that a device remembers, to recognise a repeat. */
+/** Number of message ids that a device remembers to recognise repeats. */
 const rememberedMessages = 256;
 
-/** Timeouts of the handshakes that open and close a connection. */
+/** Timeouts for opening and closing a connection. */
 const timeouts = { handshakeTimeout: 30_000, closeTimeout: 2000 };
 
 const dataFrame = z.object({
@@ -43,7 +43,7 @@ const dataFrame = z.object({
   msg: z.array(z.custom<JsonObject>(isJsonObject)),
 });
 
-/** One simulated device: connects, logs in, receives and acknowledges. */
+/** Simulated device: connects, logs in, receives messages and acknowledges them. */
 export class Device implements FleetDevice {
   readonly #fleet: DeviceFleet;
   readonly #installationId: string;
@@ -79,7 +79,7 @@ export class Device implements FleetDevice {
 
   #untilEnd(socket: WebSocket): Promise<void> {
     return new Promise((resolve) => {
-      // The following close event reports the error again.
+      // The close event that follows reports the error too.
       socket.on('error', () => {});
       socket.on('close', (code) => {
         if (this.#isLoggedIn) this.#fleet.count('connected', -1);
@@ -106,7 +106,7 @@ export class Device implements FleetDevice {
   }
 
   #receive(socket: WebSocket, text: string): void {
-    // The heartbeat sent after the login gets an answer when the login succeeded.
+    // The heartbeat after the login is answered if the login succeeded.
     if (text === '{}') this.#markConnected();
     const frame = dataFrame.safeParse(parseExactly(text));
     if (!frame.success) return;

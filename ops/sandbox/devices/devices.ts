@@ -8,44 +8,44 @@ export interface DeviceOptions {
   apiUrl: string;
   appId: string;
   installationIds: string[];
-  /** Receives every message that a device gets for the first time. */
+  /** Called with each message that a device gets for the first time. */
   onMessage?: (installationId: string, content: JsonObject, messageId: string) => void;
-  /** False: messages are received and never acknowledged. */
+  /** If false, messages are received but not acknowledged. */
   isAcking?: boolean;
-  /** Pause before a lost connection is opened again, ± 50 %. */
+  /** Wait before reconnecting, ± 50 %. */
   reconnectAfterMs?: number;
   /**
-   * Concurrent connection attempts; default 64, so that a thousand devices do not overrun the
-   * listener's backlog.
+   * Maximum number of concurrent connection attempts; 64 by default, so that a thousand devices do
+   * not overflow the listener's backlog.
    */
   connectConcurrency?: number;
   /**
-   * Creates device number `index`, by default one that checks what it receives; for a benchmark
-   * with cheaper ones.
+   * Creates device `index`. The default device checks what it receives. Benchmarks pass a cheaper
+   * device.
    */
   createDevice?: (fleet: DeviceFleet, installationId: string, index: number) => FleetDevice;
 }
 
 export interface DeviceCounters {
-  /** Devices that are logged in now. */
+  /** Number of devices that are logged in now. */
   connected: number;
-  /** Messages, each once per device. */
+  /** Number of messages. Each message counts once per device. */
   received: number;
-  /** Messages that a device had seen before. */
+  /** Number of messages that a device had already received. */
   repeated: number;
   acked: number;
-  /** Connections that the server or the network closed. */
+  /** Number of connections that the server or the network closed. */
   lost: number;
 }
 
-/** Simulated devices of one app on the real protocol (protocol/channel.md#json-form). */
+/** Simulated devices of one app that use the real protocol (protocol/channel.md#json-form). */
 export interface SimulatedDevices {
   readonly counters: Readonly<DeviceCounters>;
-  /** Close codes of lost connections, in order, the newest 1000. */
+  /** Close codes of the newest 1000 lost connections, in order. */
   readonly closeCodes: readonly number[];
-  /** Resolves when every device is logged in. */
+  /** Resolves when all devices are logged in. */
   allConnected(): Promise<void>;
-  /** Resolves when the devices together have received `n` messages. */
+  /** Resolves when all devices together have received `n` messages. */
   received(n: number): Promise<void>;
   acked(n: number): Promise<void>;
   /** Resolves when `n` connections were lost. */
@@ -54,11 +54,14 @@ export interface SimulatedDevices {
   close(): Promise<void>;
 }
 
-/** Interval of heartbeats; real clients send one half a minute after the last received frame. */
+/**
+ * Interval of heartbeats. Real clients send a heartbeat half a minute after the last frame they
+ * received.
+ */
 const heartbeatEveryMs = 30_000;
 const defaultConcurrency = 64;
 
-/** Close codes for an unknown app or device: reconnecting does not help. */
+/** Close codes for an unknown app or device. Reconnecting does not help. */
 const finalCodes = [4100, 4103];
 
 const routeReply = z.object({ server: z.string(), ttl: z.number() });
@@ -68,7 +71,7 @@ interface Waiter {
   reject(error: Error): void;
 }
 
-/** State that the devices share: counters, waiters, and the server's URL. */
+/** State that the devices share: counters, waiters and the server's URL. */
 class Fleet implements SimulatedDevices, DeviceFleet {
   readonly options: DeviceOptions;
   readonly counters: DeviceCounters = { connected: 0, received: 0, repeated: 0, acked: 0, lost: 0 };
@@ -132,7 +135,7 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     await this.#running;
   }
 
-  /** Adds to a counter and resolves the waits that it fulfils. */
+  /** Adds to a counter. Resolves the waits that are now fulfilled. */
   count(name: keyof DeviceCounters, n: number): void {
     this.counters[name] += n;
     for (const waiter of this.#waiters)
@@ -145,14 +148,14 @@ class Fleet implements SimulatedDevices, DeviceFleet {
   countLoss(code: number): void {
     this.closeCodes.push(code);
     if (this.closeCodes.length > 1000) this.closeCodes.shift();
-    // The server's URL is stale: the next device asks the router again.
+    // The server's URL may be outdated, so the next device asks the router again.
     this.#route = undefined;
     this.count('lost', 1);
     if (finalCodes.includes(code))
       this.#rejectAll(`the channel refused a device with close code ${code}`);
   }
 
-  /** Runs `connect` when fewer than `connectConcurrency` others run. */
+  /** Runs `connect` when fewer than `connectConcurrency` attempts are running. */
   async connectWithLimit(connect: () => Promise<void>): Promise<void> {
     const { connectConcurrency = defaultConcurrency } = this.options;
     if (this.#connecting >= connectConcurrency)
@@ -166,7 +169,7 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     }
   }
 
-  /** Returns the URL of the socket; asks the router once for all devices. */
+  /** Returns the URL of the socket. Asks the router once for all devices. */
   route(): Promise<string> {
     this.#route ??= requestRoute(this.options, this.closeSignal).catch((error: unknown) => {
       this.#route = undefined;
@@ -201,9 +204,9 @@ async function requestRoute(
 }
 
 /**
- * Connects simulated devices: router, socket, login, data, acknowledgement. Resolves when all are
- * logged in; a device that loses its connection reconnects by itself. Rejects when the router does
- * not answer or a login is refused.
+ * Connects simulated devices through all steps: router, socket, login, data, acknowledgement.
+ * Resolves when all are logged in. A device that loses its connection reconnects. Rejects if the
+ * router does not respond or a login is refused.
  */
 export async function connectDevices(options: DeviceOptions): Promise<SimulatedDevices> {
   const fleet = new Fleet(options);

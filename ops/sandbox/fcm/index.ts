@@ -16,5 +16,5 @@ const definitionOf = (connector: 'fcm' | 'vendor_g', projectId?: string) =>
 
 export const fcm = definitionOf('fcm');
 
-/** FCM under its second label, with a project of its own. */
+/** FCM under its second connector id, with its own project. */
 export const vendorG = definitionOf('vendor_g', 'carillon-sandbox-g');

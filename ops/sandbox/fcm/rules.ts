@@ -1,6 +1,6 @@
 /**
- * Checks of a message, as FCM makes them (protocol/fcm.md#message, protocol/fcm.md#limits), with
- * Google's names. Pure.
+ * Checks of a message that FCM makes (protocol/fcm.md#message, protocol/fcm.md#limits), with
+ * Google's field names. Pure.
  */
 import { z } from 'zod';
 
@@ -143,7 +143,7 @@ export interface Violation {
   description: string;
 }
 
-/** Returns the first violation of a body; undefined when FCM would accept it. */
+/** Returns the first violation in a body; undefined if FCM would accept it. */
 export function violationOf(sent: unknown): Violation | undefined {
   const result = body.safeParse(sent);
   if (!result.success) {

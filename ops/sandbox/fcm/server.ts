@@ -1,15 +1,16 @@
 /**
- * FCM HTTP v1 gateway on loopback with its token call: as strict as the original (protocol/fcm.md),
- * with configurable misbehaviour.
+ * FCM HTTP v1 gateway on loopback, with its token call. It is as strict as the original
+ * (protocol/fcm.md), and its misbehaviour can be configured.
  */
 
 import { createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
 import { z } from 'zod';
-import type { GatewayRules, GatewayState } from '../http/gateway.ts';
 import {
   anyToken,
   bearerOf,
   formIn,
+  type GatewayRules,
+  type GatewayState,
   type SandboxCall,
   type SandboxGateway,
   type SandboxOptions,
@@ -50,13 +51,12 @@ const claims = z.object({
   exp: z.int(),
 });
 
-/** Tolerated clock difference. */
+/** Tolerated clock difference in seconds. */
 const skewS = 60;
 const longestS = 3600;
 
 /**
- * Checks assertions of one service account as Google's token call does
- * (protocol/fcm.md#access-token).
+ * Checks assertions of one service account like Google's token call (protocol/fcm.md#access-token).
  */
 export class AssertionVerifier {
   readonly #account: ServiceAccount;
@@ -67,7 +67,7 @@ export class AssertionVerifier {
     this.#publicKey = createPublicKey(account.private_key);
   }
 
-  /** Returns the error of an assertion; undefined when it is valid. */
+  /** Returns the error of an assertion; undefined if it is valid. */
   check(assertion: string, nowMs: number): string | undefined {
     const [head = '', body = '', signature = '', ...more] = assertion.split('.');
     const parsed = {
@@ -99,11 +99,11 @@ function decode(part: string): unknown {
   }
 }
 
-//  Answers in Google's format (protocol/fcm.md#answers).
+// Responses in Google's format (protocol/fcm.md#answers).
 
 const types = 'type.googleapis.com/google';
 
-/** `errorCode`: FCM's own code beside Google's `status`. */
+/** Error of FCM. `errorCode` is FCM's own code, in addition to Google's `status`. */
 export interface FcmError {
   code: number;
   message: string;
@@ -172,7 +172,7 @@ export const unauthenticated: SandboxReply = reply({
 
 export const notFound: SandboxReply = { status: 404, body: '<html>404. That’s an error.</html>' };
 
-/** The token call speaks OAuth 2 (RFC 6749 5.2). */
+/** Returns an error of the token call, in the form of OAuth 2 (RFC 6749 5.2). */
 export const invalidGrant = (description: string): SandboxReply => ({
   status: 400,
   body: { error: 'invalid_grant', error_description: description },
@@ -180,35 +180,35 @@ export const invalidGrant = (description: string): SandboxReply => ({
 
 export interface FcmGatewayOptions extends SandboxOptions {
   account: ServiceAccount;
-  /** Lifetime of an access token; default one hour. */
+  /** Lifetime of an access token; one hour by default. */
   tokenLifetimeMs?: number;
 }
 
 export interface FcmGateway extends SandboxGateway {
-  /** Issuer of its access tokens. `deadTokens` are UNREGISTERED. */
+  /** Issuer of the access tokens. For `deadTokens` the response is UNREGISTERED. */
   readonly tokenIssuer: TokenIssuer;
-  /** Registration tokens of another project: SENDER_ID_MISMATCH. */
+  /** Registration tokens of another project. The response is SENDER_ID_MISMATCH. */
   readonly foreignTokens: Set<string>;
-  /** How it takes installation ids; changes take effect at once. */
+  /** How the gateway handles installation ids. Changes take effect at once. */
   readonly fids: FidRules;
 }
 
 /**
- * Whether the gateway knows the member `fid`, and takes an installation id as a `token`, as FCM
- * does by grace.
+ * `isKnown`: the gateway knows the member `fid`. `isTokenToo`: it also accepts an installation id
+ * as `token`, as FCM still does.
  */
 export interface FidRules {
   isKnown: boolean;
   isTokenToo: boolean;
 }
 
-/** Format of FCM's tokens: an instance id, a colon, and a long rest. */
+/** Form of FCM's tokens: an instance id, a colon, and a long text. */
 const tokenForm = /^[\w-]{8,64}:[\w-]{20,}$/;
 
-/** Format of a Firebase installation id. */
+/** Form of a Firebase installation id. */
 const fidForm = /^[cdef][\w-]{21}$/;
 
-/** Starts the gateway; resolves when it listens. */
+/** Starts the gateway. Resolves when it listens. */
 export async function startFcmGateway(options: FcmGatewayOptions): Promise<FcmGateway> {
   const foreignTokens = new Set<string>();
   const fids: FidRules = { isKnown: true, isTokenToo: true };
@@ -296,7 +296,7 @@ class FcmRules implements GatewayRules {
     const { isKnown, isTokenToo } = this.#state.fids;
     if (name === 'fid' && !isKnown)
       return badRequest({ field: 'message', description: 'Unknown name "fid" at \'message\'' });
-    // FCM gives the same answer for a dead installation id and for a text that never was one.
+    // FCM gives the same response for a dead installation id and for a text that was never an id.
     if (name === 'fid' && !fidForm.test(token)) return unregistered;
     if (name === 'token' && !tokenForm.test(token) && !(isTokenToo && fidForm.test(token)))
       return malformedToken;

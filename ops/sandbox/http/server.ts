@@ -1,9 +1,5 @@
-/**
- * Server that all HTTP gateways share: TLS on loopback for HTTP/2 and HTTP/1.1, a ledger of
- * requests, and configurable misbehaviour. A vendor's folder supplies the rules.
- */
-
 import { randomBytes } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import {
   constants,
   createSecureServer,
@@ -16,27 +12,31 @@ import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { LoopbackGateway, type SandboxOptions } from '../kit/gateway.ts';
 import type { Identity } from '../kit/listen.ts';
 import { disrupt, type Misbehaviour } from '../kit/misbehaviour.ts';
-import type { GatewayRules, GatewayState, SandboxCall, SandboxReply, SeenCall } from './gateway.ts';
+import type { Success } from '../kit/unchecked.ts';
+
+/**
+ * Server that all HTTP gateways share: TLS on loopback for HTTP/2 and HTTP/1.1, a record of
+ * requests, and configurable misbehaviour. A vendor's folder provides the rules.
+ */
 
 export type { SandboxOptions } from '../kit/gateway.ts';
 export type { Misbehaviour } from '../kit/misbehaviour.ts';
-export type { SandboxCall, SandboxReply, SeenCall } from './gateway.ts';
 
-/** Starts a gateway with these rules; resolves when it listens. */
+/** Starts a gateway with these rules. Resolves when it listens. */
 export const startGateway = (
   options: SandboxOptions,
   createRules: (state: GatewayState) => GatewayRules,
 ): Promise<SandboxGateway> => new SandboxGateway(options, createRules).open();
 
-/** A vendor's gateway; HTTP/2 and HTTP/1.1. */
+/** Gateway of a vendor, for HTTP/2 and HTTP/1.1. */
 export class SandboxGateway extends LoopbackGateway<SeenCall> {
-  /** Devices that the gateway reports as invalid, in its own way. */
+  /** Devices that the gateway reports as invalid in its own way. */
   readonly deadTokens = new Set<string>();
   protected readonly maxStreams: number;
   readonly #rules: GatewayRules;
   /**
-   * Number of each open connection, by the client's port, the only feature that a request has of
-   * its connection.
+   * Numbers of the open connections by client port. The port is the only property of the connection
+   * that a request has.
    */
   readonly #connectionNumbers = new Map<number, number>();
 
@@ -66,7 +66,7 @@ export class SandboxGateway extends LoopbackGateway<SeenCall> {
       this.connections += 1;
       this.#connectionNumbers.set(socket.remotePort ?? 0, this.connections);
     });
-    // The client reports broken connections.
+    // The client reports broken connections itself.
     server.on('sessionError', () => undefined);
     server.on('clientError', (_, socket) => socket.destroy());
     return server.on('request', (request, response) => this.#receive(request, response));
@@ -160,9 +160,9 @@ export function objectIn({ body }: { body: Buffer }): JsonObject | undefined {
   }
 }
 
-/** Issues access tokens that expire, and recognises them. */
+/** Issues access tokens that expire, and checks them. */
 export class TokenIssuer {
-  /** Lifetime of tokens issued from now on. */
+  /** Lifetime of the tokens that are issued from now on. */
   lifetimeMs: number;
   readonly #tokens = new Map<string, number>();
   readonly #nowMs: () => number;
@@ -172,7 +172,7 @@ export class TokenIssuer {
     this.lifetimeMs = lifetimeMs;
   }
 
-  /** Issues a token; `expiresIn` is its lifetime in seconds. Older tokens stay valid. */
+  /** Issues a token. `expiresIn` is its lifetime in seconds. Older tokens stay valid. */
   issue(): { value: string; expiresIn: number } {
     const value = randomBytes(24).toString('base64url');
     this.#tokens.set(value, this.#nowMs() + this.lifetimeMs);
@@ -185,15 +185,130 @@ export class TokenIssuer {
     return endsAtMs > this.#nowMs() ? 'valid' : 'expired';
   }
 
-  /** Expires every token issued so far. */
+  /** Expires all tokens issued so far. */
   expireAll(): void {
     for (const value of this.#tokens.keys()) this.#tokens.set(value, 0);
   }
 }
 
-/** Reply of a token call that checks nothing. */
+/** Reply of the token call of a gateway without checks. */
 export const anyToken = { access_token: 'x'.repeat(160), expires_in: 3600, token_type: 'Bearer' };
 
 /** Returns the token of an `Authorization: Bearer` header. */
 export const bearerOf = (authorization: string | undefined): string | undefined =>
   /^Bearer ([!-~]+)$/.exec(authorization ?? '')?.[1];
+
+/** One request with its whole body, for the rules of a gateway. */
+export interface SandboxCall {
+  method: string;
+  /** Path without the query. */
+  path: string;
+  query: URLSearchParams;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** Response of a gateway. `body` is sent as JSON; a string is sent unchanged. */
+export interface SandboxReply {
+  status: number;
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** Devices whose message was accepted. */
+  accepted?: readonly string[];
+  /** Description of a request that a client must never send. It is recorded in `violations`. */
+  violation?: string;
+}
+
+/** Rules of one gateway. They are pure, except for the gateway's own state. */
+export interface GatewayRules {
+  /**
+   * Returns the devices in a request without checking them, and whether the request is a token
+   * call.
+   */
+  targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean };
+  /** Returns the response that the original gateway would send. */
+  handle(call: SandboxCall): SandboxReply;
+  /** Replies of a gateway without checks. */
+  readonly successes?: readonly Success[];
+  /** Clears the recorded requests. Settings stay. */
+  forget?(): void;
+}
+
+/** State of the gateway that the rules can read. */
+export interface GatewayState {
+  deadTokens: ReadonlySet<string>;
+  nowMs(): number;
+}
+
+/** One processed request. */
+export interface SeenCall {
+  method: string;
+  /** Path with its query. */
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  /** Devices in the request. */
+  tokens: readonly string[];
+  status: number;
+  /** Number of the request's connection, starting with 1. */
+  connection: number;
+}
+
+/** Request that delivers a receipt to the server. */
+export interface ReceiptPost {
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** Message with a URL for receipts. */
+export interface ReceiptRequest {
+  id: string;
+  tokens: ReadonlySet<string>;
+  callback: string;
+  /** Callback parameter. Each receipt contains it. */
+  param: string;
+}
+
+/** The last messages that have a URL for receipts. */
+export class ReceiptLog<Message extends ReceiptRequest = ReceiptRequest> {
+  readonly #capacity: number;
+  #messages: Message[] = [];
+
+  /** `capacity` is the maximum number of messages. */
+  constructor(capacity = 1000) {
+    this.#capacity = capacity;
+  }
+
+  add(message: Message): void {
+    this.#messages.push(message);
+    if (this.#messages.length > this.#capacity) this.#messages.shift();
+  }
+
+  clear(): void {
+    this.#messages = [];
+  }
+
+  /**
+   * Posts a receipt for each message to one of these devices, unless `receiptOf` returns null.
+   * Returns the HTTP statuses.
+   */
+  send(
+    tokens: readonly string[],
+    receiptOf: (message: Message, targets: string[]) => ReceiptPost | null,
+  ): Promise<number[]> {
+    return Promise.all(
+      this.#messages.flatMap((message) => {
+        const targets = tokens.filter((token) => message.tokens.has(token));
+        const receipt = targets.length === 0 ? null : receiptOf(message, targets);
+        return receipt === null ? [] : [post(message.callback, receipt)];
+      }),
+    );
+  }
+}
+
+/** Posts a receipt to the URL of the message, like a gateway. Returns the HTTP status. */
+async function post(url: string, { headers, body }: ReceiptPost): Promise<number> {
+  const response = await fetch(url, { method: 'POST', headers, body });
+  await response.arrayBuffer();
+  return response.status;
+}

@@ -1,6 +1,6 @@
 /**
- * Certificates created at run time: a CA, server certificates for loopback, and client certificates
- * for gateways that authenticate callers by them. Needs no openssl binary and writes no files.
+ * Creates certificates at run time: a CA, server certificates for loopback, and client certificates
+ * for gateways that authenticate clients by them. Needs no openssl binary and writes no files.
  */
 import {
   createPrivateKey,
@@ -16,12 +16,12 @@ import { systemClock } from '../../../shared/clock.ts';
 const { asn1, pki } = forge;
 type Asn1 = forge.asn1.Asn1;
 
-/** UID of a subject (RFC 4519 2.39). */
+/** Object id of the attribute UID (RFC 4519 2.39). */
 const userIdOid = '0.9.2342.19200300.100.1.1';
 const ecdsaWithSha256Oid = '1.2.840.10045.4.3.2';
 const dayMs = 86_400_000;
 
-/** A certificate and its private key (PKCS#8), both PEM. */
+/** A certificate and its private key (PKCS#8), both in PEM. */
 export interface KeyPairPem {
   certificate: string;
   privateKey: string;
@@ -29,12 +29,12 @@ export interface KeyPairPem {
 
 export interface CertificateAuthority extends KeyPairPem {
   /**
-   * Issues a certificate for a TLS server on these names and addresses; default `localhost`,
-   * 127.0.0.1 and ::1.
+   * Issues a certificate for a TLS server with these names and addresses; `localhost`, 127.0.0.1
+   * and ::1 by default.
    */
   issueServer(names?: string[]): Promise<KeyPairPem>;
   /**
-   * Issues a certificate for a client; `userId` becomes the subject's UID, where Apple writes the
+   * Issues a certificate for a client. `userId` becomes the subject's UID, where Apple writes the
    * bundle id.
    */
   issueClient(client: ClientRequest): Promise<KeyPairPem>;
@@ -44,15 +44,15 @@ export interface ClientRequest {
   commonName: string;
   userId?: string;
   validForMs?: number;
-  /** Topics in the extension in which Apple lists those of a push certificate. */
+  /** Topics for Apple's extension that lists the topics of a push certificate. */
   topics?: readonly string[];
-  /** Number of Apple's extension for one environment: 1 development, 2 production. */
+  /** Number of Apple's extension for an environment: 1 for development, 2 for production. */
   environmentMark?: 1 | 2;
 }
 
 /**
- * Creates a CA, or loads one from `pem`. Each has a unique name: with two CAs of the same name
- * OpenSSL tries the wrong key, and the error ends the connection.
+ * Creates a CA, or loads it from `pem`. Each CA has a unique name. If two CAs had the same name,
+ * OpenSSL would try the wrong key, and the error would end the connection.
  */
 export async function openCertificateAuthority(pem?: KeyPairPem): Promise<CertificateAuthority> {
   const own = pem ?? selfSignedAuthority();
@@ -82,7 +82,7 @@ export async function openCertificateAuthority(pem?: KeyPairPem): Promise<Certif
       issue({
         issuer,
         subject: [...userIdOf(userId), { shortName: 'CN', value: commonName }],
-        // A negative `validForMs` makes an expired certificate.
+        // A negative `validForMs` creates an expired certificate.
         notAfterMs: systemClock.now() + validForMs,
         extensions: [
           ...leafExtensions,
@@ -98,11 +98,11 @@ export async function openCertificateAuthority(pem?: KeyPairPem): Promise<Certif
 
 export interface CertificateRequest {
   subject: forge.pki.CertificateField[];
-  /** Default: a day ago, and in a year. */
+  /** By default, the certificate is valid from yesterday for a year. */
   notBeforeMs?: number;
   notAfterMs?: number;
   extensions?: object[];
-  /** Signs the certificate; without one it signs itself. */
+  /** Signs the certificate. If absent, the certificate is self-signed. */
   issuer?: { name: Asn1; key: KeyObject };
 }
 
@@ -117,7 +117,7 @@ const extension = (id: string, value: Buffer) => ({
   value: value.toString('binary'),
 });
 
-/** Returns the member of a subject in which Apple writes the bundle id. */
+/** Returns the attribute of the subject in which Apple writes the bundle id. */
 export const userIdOf = (userId: string | undefined): forge.pki.CertificateField[] =>
   userId === undefined ? [] : [{ type: userIdOid, value: userId }];
 
@@ -132,8 +132,8 @@ const selfSignedAuthority = (): KeyPairPem =>
   });
 
 /**
- * Creates a key on P-256 and its certificate. node-forge encodes the names, times and extensions.
- * It knows RSA only, so the parts with keys and signatures come from `node:crypto`.
+ * Creates a P-256 key and its certificate. node-forge encodes names, times and extensions. It
+ * supports only RSA, so the parts with keys and signatures come from `node:crypto`.
  */
 export function issue({
   subject,
@@ -144,7 +144,7 @@ export function issue({
 }: CertificateRequest): KeyPairPem {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const draft = pki.createCertificate();
-  // Positive: the first bit of the first byte is 0.
+  // The first bit is 0, so the number is positive.
   draft.serialNumber = `01${randomBytes(8).toString('hex')}`;
   draft.validity.notBefore = new Date(notBeforeMs);
   draft.validity.notAfter = new Date(notAfterMs);
@@ -171,14 +171,14 @@ export function issue({
   };
 }
 
-/** The parts of a draft with keys and signatures, which the real ones replace. */
+/** Parts of a draft with keys and signatures. The real parts replace them. */
 const placeholders = {
   publicKey: pki.setRsaPublicKey(new forge.jsbn.BigInteger('3'), new forge.jsbn.BigInteger('3')),
   siginfo: { algorithmOid: ecdsaWithSha256Oid, parameters: null },
   signatureOid: ecdsaWithSha256Oid,
   signature: '',
 };
-/** The types of the library have another enumeration here. */
+/** The types of node-forge have another enumeration here. */
 const utf8: number = asn1.Type.UTF8;
 
 const fromDer = (der: Buffer): Asn1 => asn1.fromDer(der.toString('binary'));
@@ -192,12 +192,12 @@ const signatureAlgorithm = (): Asn1 =>
 const partsOf = ({ value }: Asn1): Asn1[] => (typeof value === 'string' ? [] : value);
 
 /**
- * Returns the parts of a certificate (DER) that are signed: version, serial, algorithm, issuer,
+ * Returns the signed parts of a certificate (DER): version, serial number, algorithm, issuer,
  * validity, subject, …
  */
 const signedParts = (der: Buffer): Asn1[] => partsOf(fromDer(der)).slice(0, 1).flatMap(partsOf);
 
-/** Returns the name of the subject of a certificate (DER). */
+/** Returns the subject's name of a certificate (DER). */
 function nameIn(der: Buffer): Asn1 {
   const name = signedParts(der)[5];
   if (!name) throw new Error('The certificate has no subject.');
@@ -207,23 +207,23 @@ function nameIn(der: Buffer): Asn1 {
 /** NULL in DER. */
 const emptyValue = Buffer.from([5, 0]);
 
-/** Extension in which Apple lists the topics of a push certificate. */
+/** Object id of Apple's extension that lists the topics of a push certificate. */
 export const topicListOid = '1.2.840.113635.100.6.3.6';
 
-/** Returns the topics that a certificate (DER) lists; null without such an extension. */
+/** Returns the topics that a certificate (DER) lists; null if it has no such extension. */
 export function listedTopics(der: Buffer): string[] | null {
   const oid = asn1.oidToDer(topicListOid).getBytes();
   const extensions = signedParts(der).slice(7).flatMap(partsOf).flatMap(partsOf).map(partsOf);
   const value = extensions.find(([id]) => id?.value === oid)?.at(-1)?.value;
   if (typeof value !== 'string') return null;
   const list = Buffer.from(value, 'binary');
-  // A text is a tag, a length below 128 and its characters; those with a dot are topics.
+  // A string is a tag, a length below 128, and its characters. Strings with a dot are topics.
   const starts = [...list.keys()].filter((at) => list[at] === 0x0c);
   const texts = starts.map((at) => list.toString('latin1', at + 2, at + 2 + (list[at + 1] ?? 0)));
   return texts.filter((text) => /^[\w-]+(\.[\w-]+)+$/.test(text));
 }
 
-/** Encodes topics as Apple does: a sequence of texts, each followed by a sequence of its kinds. */
+/** Encodes topics like Apple: a sequence of strings, each followed by a sequence of its kinds. */
 function topicList(topics: readonly string[]): Buffer {
   const entry = (tag: number, content: Buffer) => {
     const { length } = content;

@@ -8,23 +8,26 @@ import { createUncheckedServer, type Success } from './unchecked.ts';
 
 export interface SandboxOptions extends ListenOptions {
   /**
-   * `none`: every request succeeds at the lowest cost, and the gateway only counts it
-   * (docs/develop/sandbox.md#without-checks). Default `all`.
+   * With `none`, each request succeeds at the lowest cost, and the gateway only counts it
+   * (docs/develop/sandbox.md#without-checks). `all` by default.
    */
   checks?: 'all' | 'none';
-  /** Streams that an HTTP/2 connection may have open; default 1000 for APNs, 100 for others. */
+  /**
+   * Maximum number of open streams per HTTP/2 connection; by default 1000 for APNs and 100 for
+   * others.
+   */
   maxStreams?: number;
-  /** Number of recent requests that are kept with their bodies; default 1000. */
+  /** Number of recent requests that are stored with their bodies; 1000 by default. */
   keptRequests?: number;
   clock?: Clock;
 }
 
 /**
- * Gateway on loopback, with TLS: address, record of requests and misbehaviour. A protocol supplies
- * the server and the rules. `Seen`: the recorded form of a request.
+ * Gateway on loopback with TLS: its address, the record of requests, and misbehaviour. A protocol
+ * provides server and rules. `Seen` is the recorded form of a request.
  */
 export abstract class LoopbackGateway<Seen> {
-  /** Connections accepted so far; 0 without checks. */
+  /** Number of accepted connections; 0 without checks. */
   connections = 0;
   protected readonly ledger: Ledger<Seen>;
   protected readonly misbehaviours = new Misbehaviours();
@@ -38,7 +41,7 @@ export abstract class LoopbackGateway<Seen> {
     this.clock = options.clock ?? systemClock;
   }
 
-  /** Creates the server that checks. */
+  /** Creates the server with checks. */
   protected abstract createServer(identity: Identity): Server;
 
   /** Replies of a gateway without checks. */
@@ -46,10 +49,10 @@ export abstract class LoopbackGateway<Seen> {
 
   protected abstract readonly maxStreams: number;
 
-  /** Receives the path of each request over HTTP/2 of a gateway without checks. */
+  /** Without checks: called with the path of each HTTP/2 request. */
   protected readonly onPath?: ((path: string) => void) | undefined;
 
-  /** Starts the gateway; resolves when it listens. */
+  /** Starts the gateway. Resolves when it listens. */
   async open(): Promise<this> {
     this.#listening = await listen(this.#options, (identity) =>
       this.#isChecking ? this.createServer(identity) : this.#createUncheckedServer(identity),
@@ -62,7 +65,7 @@ export abstract class LoopbackGateway<Seen> {
     return this.#opened.url;
   }
 
-  /** PEM to trust, for a profile's `ca`. */
+  /** Certificate to trust in PEM, for a profile's `ca`. */
   get ca(): string {
     return this.authority.certificate;
   }
@@ -72,7 +75,7 @@ export abstract class LoopbackGateway<Seen> {
   }
 
   /**
-   * Requests processed, whatever the response; calls for access tokens are counted in `tokenCalls`.
+   * Number of processed requests, whatever the response. Token calls are counted in `tokenCalls`.
    */
   get total(): number {
     return this.ledger.total;
@@ -82,12 +85,12 @@ export abstract class LoopbackGateway<Seen> {
     return this.ledger.tokenCalls;
   }
 
-  /** Accepted messages: one per device and request. */
+  /** Number of accepted messages: one per device and request. */
   get accepted(): number {
     return this.ledger.accepted;
   }
 
-  /** Number of different devices in processed requests. */
+  /** Number of different devices in all processed requests. */
   get distinct(): number {
     return this.ledger.distinct;
   }
@@ -97,12 +100,12 @@ export abstract class LoopbackGateway<Seen> {
     return this.ledger.requests;
   }
 
-  /** Requests that clients must never send, described. */
+  /** Descriptions of requests that a client must never send. */
   get violations(): string[] {
     return this.ledger.violations;
   }
 
-  /** Returns the number of processed requests that named a device, whatever the response. */
+  /** Returns the number of processed requests that contained a device, whatever the response. */
   seen(token: string): number {
     return this.ledger.seen(token);
   }
@@ -112,13 +115,13 @@ export abstract class LoopbackGateway<Seen> {
     return this.ledger.delivered(token);
   }
 
-  /** Throws an error when the gateway checks nothing. */
+  /** Adds a misbehaviour. Throws if the gateway has no checks. */
   misbehave(what: Misbehaviour): void {
     if (!this.#isChecking) throw new Error('a gateway without checks cannot misbehave');
     this.misbehaviours.add(what);
   }
 
-  /** Ends every misbehaviour. */
+  /** Ends all misbehaviours. */
   behave(): void {
     this.misbehaviours.clear();
   }
@@ -133,7 +136,7 @@ export abstract class LoopbackGateway<Seen> {
     return this.ledger.until(() => this.ledger.accepted >= devices);
   }
 
-  /** Clears the recorded requests; settings stay. */
+  /** Clears the recorded requests. Settings stay. */
   forget(): void {
     this.ledger.forget();
   }

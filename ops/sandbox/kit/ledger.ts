@@ -1,21 +1,21 @@
-/** What a ledger counts of one processed request. */
+/** What the ledger counts for a processed request. */
 interface Counted {
-  /** Devices that it names. */
+  /** Devices in the request. */
   tokens: readonly string[];
   /** Devices whose message was accepted. */
   accepted: readonly string[];
-  /** Reason of a refusal. */
+  /** Reason, if the request was refused. */
   reason?: string;
 }
 
 /**
  * Record of the processed requests of a gateway: counters, also by device, and the last requests
- * with their bodies. `Seen`: the recorded form of a request.
+ * with their bodies. `Seen` is the recorded form of a request.
  */
 export class Ledger<Seen> {
-  /** Requests processed, whatever the response; without calls for access tokens. */
+  /** Number of processed requests without token calls, whatever the response. */
   total = 0;
-  /** Accepted messages: one per device and request. */
+  /** Number of accepted messages: one per device and request. */
   accepted = 0;
   tokenCalls = 0;
   readonly violations: string[] = [];
@@ -26,7 +26,7 @@ export class Ledger<Seen> {
   readonly #capacity: number;
   #waiting: { isDone(): boolean; resolve(): void }[] = [];
 
-  /** `capacity`: number of recent requests that are kept with their bodies. */
+  /** `capacity` is the number of recent requests that are stored with their bodies. */
   constructor(capacity = 1000) {
     this.#capacity = capacity;
   }
@@ -39,7 +39,10 @@ export class Ledger<Seen> {
     this.count(counted.accepted.length, counted.reason);
   }
 
-  /** Counts a request in the totals alone, so that the record of very many requests stays small. */
+  /**
+   * Counts a request only in the totals. For very many requests, whose full record would need too
+   * much memory.
+   */
   count(accepted: number, reason?: string): void {
     this.total += 1;
     this.accepted += accepted;

@@ -8,17 +8,17 @@ import {
 } from './certificates.ts';
 
 export interface ListenOptions {
-  /** Signs the server's certificate; absent: a new one. */
+  /** Signs the server's certificate. If absent, a new CA is created. */
   authority?: CertificateAuthority;
-  /** The server's certificate, if it must stay the same across restarts. */
+  /** Certificate of the server, if it must stay the same after a restart. */
   server?: KeyPairPem;
-  /** Default 127.0.0.1. */
+  /** 127.0.0.1 by default. */
   host?: string;
-  /** Absent: a free port. */
+  /** A free port by default. */
   port?: number;
 }
 
-/** Certificate and key of a server, and the certificate of their authority; PEM. */
+/** Certificate and key of a server, and the certificate of its CA, in PEM. */
 export interface Identity {
   cert: string;
   key: string;
@@ -33,7 +33,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** Creates a TLS server for an identity on loopback; resolves when it listens. */
+/** Creates a TLS server on loopback. Resolves when it listens. */
 export async function listen(
   options: ListenOptions,
   create: (identity: Identity) => Server,
@@ -47,10 +47,10 @@ export async function listen(
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   };
-  // A killed peer can leave a socket whose handshake never ends.
+  // If a peer is killed, a socket may remain whose handshake never ends.
   server.on('connection', track);
   server.on('secureConnection', track);
-  // The client reports a failed handshake.
+  // The client reports a failed handshake itself.
   server.on('tlsClientError', () => undefined);
   server.listen(port, host);
   await once(server, 'listening');

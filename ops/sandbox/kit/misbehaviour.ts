@@ -1,37 +1,37 @@
-/** Requests that a misbehaviour applies to. */
+/** Selects the requests that a misbehaviour applies to. */
 interface Scope {
-  /** Number of requests; absent: all, until `behave()`. */
+  /** Number of requests. If absent, all requests until `behave()`. */
   count?: number;
-  /** Only requests to this device token. */
+  /** Only requests with this device token. */
   token?: string;
-  /** Share of the requests, evenly spread. */
+  /** Share of the requests, evenly distributed. */
   fraction?: number;
-  /** Prefix of the paths; absent: all but calls for access tokens. */
+  /** Beginning of the path. If absent, all requests except token calls. */
   path?: string;
-  /** The calls for access tokens, at any path. */
+  /** Token calls at any path. */
   isTokenCall?: true;
 }
 
-/** Kinds of misbehaviour of a gateway, each for some requests only. */
+/** Misbehaviours of a gateway. Each applies to some requests only. */
 export type Misbehaviour = Scope &
   (
     | {
         kind: 'answer';
         status: number;
         retryAfter?: string;
-        /** Sent as JSON, a string unchanged. */
+        /** Sent as JSON; a string is sent unchanged. */
         body?: unknown;
-        /** Members of APNs's body, where `body` is absent. */
+        /** Members of the APNs body, if `body` is absent. */
         reason?: string;
         timestampMs?: number;
       }
-    /** Processes the request, then resets the stream, or with HTTP/1.1 the connection. */
+    /** Processes the request, then resets the stream (HTTP/2) or the connection (HTTP/1.1). */
     | { kind: 'reset'; code?: number }
     /** APNs only: refuses the stream (REFUSED_STREAM) without processing the request. */
     | { kind: 'refuse' }
     /**
-     * APNs only: sends GOAWAY with the stream before this one as the last: this request and later
-     * ones are not processed.
+     * APNs only: sends GOAWAY with the previous stream as the last processed stream. This request
+     * and later requests are not processed.
      */
     | { kind: 'goaway'; code?: number; reason?: string }
     /** Processes the request without a response. */
@@ -42,14 +42,14 @@ export type Misbehaviour = Scope &
     | { kind: 'disconnect' }
   );
 
-/** Features of a request that select a misbehaviour. */
+/** Properties of a request that select a misbehaviour. */
 export interface Target {
   tokens: readonly string[];
   path: string;
   isTokenCall?: boolean;
 }
 
-/** Active misbehaviours; the first match applies. */
+/** Active misbehaviours. The first that matches applies. */
 export class Misbehaviours {
   #rules: { what: Misbehaviour; left: number; share: number }[] = [];
 
@@ -62,8 +62,8 @@ export class Misbehaviours {
   }
 
   /**
-   * Returns the misbehaviour for a request and counts it. Cheap without misbehaviours, the usual
-   * case.
+   * Returns the misbehaviour for a request and counts it. Fast if there is no misbehaviour, which
+   * is the usual case.
    */
   pick(target: Target): Misbehaviour | undefined {
     if (this.#rules.length === 0) return undefined;
@@ -89,14 +89,14 @@ function matches({ path, token, isTokenCall }: Misbehaviour, target: Target): bo
   return path === undefined ? target.isTokenCall !== true : target.path.startsWith(path);
 }
 
-/** Response that a misbehaviour delays or breaks off. */
+/** A response that a misbehaviour may delay or break off. */
 export interface OpenResponse {
   send(): void;
   reset(code?: number): void;
   disconnect(): void;
 }
 
-/** Delays the response of a processed request, breaks it off, or sends none. */
+/** Delays the response of a processed request, breaks it off, or sends no response. */
 export function disrupt(what: Misbehaviour, response: OpenResponse): void {
   if (what.kind === 'slow') setTimeout(() => response.send(), what.delayMs);
   if (what.kind === 'reset') response.reset(what.code);

@@ -1,45 +1,45 @@
 /**
- * TLS server that answers every request with a success and checks nothing. It reads HTTP/2 frames
- * and HTTP/1.1 heads itself, at a small part of the CPU time of `node:http2` and `node:http`: a
- * benchmark's gateway shares the cores with what is measured.
+ * TLS server that checks nothing and answers all requests with success. It parses HTTP/2 frames and
+ * HTTP/1.1 heads itself, which needs much less CPU time than `node:http2` and `node:http`. In a
+ * benchmark, the gateway shares the cores with the program that is measured.
  */
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { HeaderDecoder } from '../../../connectors/http2/hpack/decoder.ts';
 import type { Identity } from './listen.ts';
 
-/** Reply to a request that succeeds. */
+/** Reply to a successful request. */
 export interface Success {
-  /** End of the paths that have it. */
+  /** End of the paths that get this reply. */
   path: string;
   /**
-   * Sent as JSON; absent: no body. A function returns JSON for the request's body, over HTTP/1.1
-   * only.
+   * Sent as JSON; no body if absent. A function returns JSON for the body of a request (HTTP/1.1
+   * only).
    */
   body?: object | ((request: string) => string);
-  /** Call before a message, such as one for an access token: it is not counted. */
+  /** True for a call before a message, such as a token call. It is not counted. */
   isPreparation?: true;
 }
 
 export interface UncheckedOptions {
-  /** Streams that an HTTP/2 connection may have open. */
+  /** Maximum number of open streams per HTTP/2 connection. */
   maxStreams: number;
   /**
-   * Replies over HTTP/1.1, by path; a path without one gets 404. Every request over HTTP/2 gets the
-   * first one of a message.
+   * Replies to HTTP/1.1 requests by path; other paths get 404. All HTTP/2 requests get the first
+   * reply that is not a preparation.
    */
   successes: readonly Success[];
   /**
-   * HTTP/2 only: receives the path of each request when its headers have arrived. Clients may write
-   * the headers of many requests before their bodies.
+   * HTTP/2 only: called with the path of each request when its headers have arrived. Clients may
+   * write the headers of many requests before their bodies.
    */
   onPath?(path: string): void;
-  /** HTTP/2 only: receives the size of each DATA frame. */
+  /** HTTP/2 only: called with the size of each DATA frame. */
   onBody?(bytes: number): void;
-  /** A request with a message is complete; its reply follows. */
+  /** Called when a request with a message is complete, before its reply. */
   onRequest(): void;
 }
 
-/** Creates the server; both protocols have the same port. */
+/** Creates the server. Both protocols use the same port. */
 export function createUncheckedServer({ cert, key }: Identity, options: UncheckedOptions): Server {
   const message = options.successes.find(({ isPreparation }) => !isPreparation);
   const answer = framesOf(typeof message?.body === 'object' ? message.body : undefined);
@@ -58,20 +58,20 @@ const frameHeaderBytes = 9;
 const prefaceBytes = 24;
 const priorityBytes = 5;
 const settingsAck = Buffer.from('000000040100000000', 'hex');
-/** Used bytes at which the window is increased again. */
+/** Number of used bytes after which the window is increased again. */
 const refillBytes = 1_000_000_000;
-/** Size of a buffer of responses; each part of it is written once. */
+/** Size of a response buffer. Each part of a buffer is used only once. */
 const outputBytes = 262_144;
 const frame = { data: 0, headers: 1, settings: 4, ping: 6, continuation: 9 };
 const flag = { endStream: 1, ack: 1, endHeaders: 4, padded: 8, priority: 32 };
 
-/** Frames of a response, with stream id 0, and the offsets of the stream ids. */
+/** Frames of a response with stream id 0, and the offsets of the stream ids. */
 interface Frames {
   bytes: Buffer;
   idOffsets: readonly number[];
 }
 
-/** Returns the frames of a 200: HEADERS alone, or with a content type and DATA. */
+/** Returns the frames of a 200 response: only HEADERS, or HEADERS with content type and DATA. */
 function framesOf(body: object | undefined): Frames {
   const status = 0x88;
   if (body === undefined)
@@ -80,7 +80,7 @@ function framesOf(body: object | undefined): Frames {
       idOffsets: [5],
     };
   const contentType = Buffer.from('application/json; charset=UTF-8');
-  // `content-type` as a literal that is not indexed (RFC 7541 6.2.2, static table 31).
+  // `content-type` as a literal without indexing (RFC 7541 6.2.2, static table entry 31).
   const block = [status, 0x0f, 0x10, contentType.length, ...contentType];
   const headers = frameOf(frame.headers, flag.endHeaders, block);
   const data = frameOf(frame.data, flag.endStream, Buffer.from(JSON.stringify(body)));
@@ -104,8 +104,8 @@ function frameOf(type: number, flags: number, payload: ArrayLike<number>): Buffe
 }
 
 /**
- * SETTINGS with MAX_CONCURRENT_STREAMS and INITIAL_WINDOW_SIZE 2^31-1, then the largest connection
- * window.
+ * Returns SETTINGS with MAX_CONCURRENT_STREAMS and INITIAL_WINDOW_SIZE 2^31-1, and a WINDOW_UPDATE
+ * to the largest connection window.
  */
 function greeting(maxStreams: number): Buffer {
   const bytes = Buffer.from(
@@ -126,7 +126,7 @@ class Http2Connection {
   #toSkip = prefaceBytes;
   #used = 0;
   #out = Buffer.allocUnsafe(outputBytes);
-  /** Range of `#out` that is not written to the socket yet. */
+  /** Part of `#out` that is not written to the socket yet. */
   #from = 0;
   #to = 0;
 
@@ -182,7 +182,7 @@ class Http2Connection {
     this.#respond(bytes, at + 5);
   }
 
-  /** Writes a response with the stream id at `idAt` of a frame. */
+  /** Writes a response. Its stream id is at `idAt` in the request's frame. */
   #respond(request: Buffer, idAt: number): void {
     const { bytes, idOffsets } = this.#answer;
     const from = this.#append(bytes);
@@ -196,7 +196,7 @@ class Http2Connection {
     }
   }
 
-  /** Returns the offset of the appended bytes in `#out`. */
+  /** Appends bytes to `#out` and returns their offset. */
   #append(bytes: Buffer): number {
     if (this.#to + bytes.length > this.#out.length) {
       this.#flush();
@@ -226,15 +226,18 @@ class Http2Connection {
 
 const endOfHead = Buffer.from('\r\n\r\n');
 
-/** Reads the length of each body, and a body only if the reply depends on it. */
+/**
+ * Parses HTTP/1.1 requests. Reads a body only if the reply depends on it; otherwise skips it by its
+ * length.
+ */
 class Http1Connection {
   readonly #socket: TLSSocket;
   readonly #options: UncheckedOptions;
-  /** Head of a request that is not complete yet. */
+  /** The head of a request that is not complete yet. */
   #head: Buffer = Buffer.alloc(0);
   #isInRequest = false;
   #success: Success | undefined;
-  /** Bytes of the body to come. */
+  /** Number of bytes of the body that have not arrived yet. */
   #left = 0;
   /** Body of a request whose reply depends on it. */
   #body: Buffer[] = [];
@@ -256,7 +259,7 @@ class Http1Connection {
     }
   }
 
-  /** Returns the bytes after the head; none while it is incomplete. */
+  /** Returns the bytes after the head; none if the head is incomplete. */
   #readHead(chunk: Buffer): Buffer {
     const bytes = this.#head.length === 0 ? chunk : Buffer.concat([this.#head, chunk]);
     const end = bytes.indexOf(endOfHead);

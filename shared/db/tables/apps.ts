@@ -89,7 +89,7 @@ export const countSealedApps = (db: Handle, vault: Vault) =>
   query(db).one<{ open: number; closed: number }>(
     `SELECT count(*) FILTER (WHERE is_open) AS open, count(*) FILTER (WHERE NOT is_open) AS closed
        FROM (SELECT encode(substring(secrets FROM 1 FOR 5), 'hex') = ANY($1) AS is_open FROM app) AS seals`,
-    [vault.marks],
+    [vault.prefixes],
   );
 
 /**

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import type { DeviceTraits } from '../../domain/installations/installation.ts';
+import type { RoutingKey } from '../../domain/installations/installation.ts';
 import type { Json } from '../../domain/json.ts';
 import { maxLocaleLength } from '../../domain/pushes/languages.ts';
 import { maxZoneLength } from '../../domain/pushes/local-time.ts';
 import {
   maxValueChars,
-  shownColumns,
   type VariableCounts,
   type Variables,
+  variableColumns,
 } from '../../domain/pushes/variables.ts';
 import type { Handle } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
@@ -15,7 +15,7 @@ import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 
 /**
- * SQL expressions of `DeviceTraits`. FCM has two labels, and the stored spelling selects one of
+ * SQL expressions of `RoutingKey`. FCM has two labels, and the stored spelling selects one of
  * them.
  */
 const expressions = {
@@ -27,9 +27,9 @@ const expressions = {
   has_token: 'device_token IS NOT NULL',
   has_registration: 'registration_id IS NOT NULL',
   has_installation_id: 'installation_id IS NOT NULL',
-} satisfies Record<keyof DeviceTraits, string>;
+} satisfies Record<keyof RoutingKey, string>;
 
-/** Columns of `DeviceTraits`, for SELECT. */
+/** Columns of `RoutingKey`, for SELECT. */
 export const traitColumns = Object.entries(expressions)
   .map(([name, expression]) => `${expression} AS ${name}`)
   .join(', ');
@@ -79,7 +79,7 @@ export const zoneOfRoutingKey = (text: string): string | null =>
   fieldsOf(text)[Object.keys(expressions).length + 1] ?? null;
 
 /** Parses a text of `routingKeyText`, or of the variants with a locale or time zone. */
-export function parseRoutingKey(text: string): DeviceTraits {
+export function parseRoutingKey(text: string): RoutingKey {
   const fields = fieldsOf(text);
   const [deviceType, vendor = null, deviceProfile = null, topic = null, teamId = null, ...has] =
     fields;
@@ -105,7 +105,7 @@ export interface SqlCondition {
 }
 
 /** Devices that share a routing key, and their number. */
-export interface DeviceGroup extends DeviceTraits {
+export interface DeviceGroup extends RoutingKey {
   devices: number;
 }
 
@@ -379,7 +379,7 @@ export interface PointLookup extends PointTarget {
 /** Installation of a point target. */
 export interface PointDevice {
   id: number;
-  /** Routing key, which `parseTraits` reads. */
+  /** Routing key, which `parseRoutingKey` reads. */
   routingKey: string;
 }
 
@@ -445,7 +445,7 @@ const trimmed = (text: string): string =>
 
 /** Returns SQL of a field's value as text. NULL if it is missing, empty, a list or an object. */
 function valueSql(field: string, paths: (path: string[]) => string): string {
-  const column = shownColumns.get(field);
+  const column = variableColumns.get(field);
   if (column !== undefined) return trimmed(`${column}::text`);
   const path = `${paths(field.split('.'))}::text[]`;
   return `CASE WHEN jsonb_typeof(fields #> ${path}) IN ('string', 'number', 'boolean')

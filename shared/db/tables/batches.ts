@@ -1,7 +1,6 @@
 import type { BreakerKey } from '../../domain/breaker.ts';
 import type { ConnectorId } from '../../domain/labels.ts';
-import type { OutcomeTotals } from '../../domain/outcome.ts';
-import { RecipientStates } from '../../domain/recipient-states.ts';
+import { type OutcomeTotals, RecipientStates } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import { listsOf, query } from '../query.ts';

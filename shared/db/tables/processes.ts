@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import type { Clock } from '../../clock.ts';
+import { packageVersion } from '../../config/config.ts';
 import type { Vault } from '../../crypto.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Logger } from '../../process/logging.ts';
-import { packageVersion } from '../../process/version.ts';
 import type { Handle } from '../pool.ts';
 import { query } from '../query.ts';
 
@@ -180,7 +180,7 @@ export async function reportProcess(
   const nowMs = clock.now();
   const maxFiles = (await metrics.registry.getSingleMetric('process_max_fds')?.get())?.values[0]
     ?.value;
-  const { values } = await metrics.dutyLastSuccess.get();
+  const { values } = await metrics.backgroundJobLastSuccess.get();
   const ages = values.map(({ labels, value }) => [String(labels.duty), nowMs / 1000 - value]);
   return {
     nowMs,

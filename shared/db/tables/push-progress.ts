@@ -1,7 +1,6 @@
 import type { ConnectorId } from '../../domain/labels.ts';
-import { addTotals, sumTotals } from '../../domain/outcome.ts';
+import { addTotals, RecipientStates, sumTotals } from '../../domain/outcome.ts';
 import type { ConnectorTotals, PushState } from '../../domain/pushes/record.ts';
-import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import { listsOf, query, reasonTextSql } from '../query.ts';

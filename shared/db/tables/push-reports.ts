@@ -1,6 +1,6 @@
 import type { Usage } from '../../domain/apps/usage.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
-import type { DeviceTraits } from '../../domain/installations/installation.ts';
+import type { RoutingKey } from '../../domain/installations/installation.ts';
 import { type Outcome, outcomeOfCode, retriedCode } from '../../domain/outcome.ts';
 import type { Push, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
@@ -213,7 +213,7 @@ export async function recordQuietWait(
 }
 
 /** A device in a push trace. */
-export interface TracedDevice extends DeviceTraits {
+export interface TracedDevice extends RoutingKey {
   id: number;
   object_id: string;
   valid: boolean;

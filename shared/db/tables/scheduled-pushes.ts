@@ -1,8 +1,7 @@
 import type { JsonObject } from '../../domain/json.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
-import type { Push, PushCreator } from '../../domain/pushes/record.ts';
+import type { Push, PushCreator, ScheduledPush } from '../../domain/pushes/record.ts';
 import type { Recurrence } from '../../domain/pushes/recurrence.ts';
-import type { ScheduledPush } from '../../domain/pushes/schedule.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { type PageBefore, query } from '../query.ts';

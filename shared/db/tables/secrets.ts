@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { readable, sha256, type Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import { type AuthData, resealedMembers } from '../../domain/users/auth-data.ts';
-import { sealedSession, sessionTokens } from '../../domain/users/session-tokens.ts';
+import { sealedSession, sessionTokens } from '../../domain/users/user.ts';
 import type { Database, Handle } from '../pool.ts';
 import { query } from '../query.ts';
 import { listProcesses, listReports, processGoneMs, type SeenProcess } from './processes.ts';

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../json.ts';
 
 /**
- * Members of credentials that people compare with the vendor's page: ids and settings, at any
- * depth.
+ * Members of credentials that are shown: ids, which people compare with the vendor's console, and
+ * settings. Applies at any depth.
  */
-const shownMembers = new Set([
+const visibleMembers = new Set([
   ...[
     'auth',
     'teamId',
@@ -21,23 +21,26 @@ const shownMembers = new Set([
   ...['project_id', 'client_email', 'private_key_id', 'token_uri', 'key_id', 'sub_account'],
 ]);
 
-/** Members that hold a URL, possibly with a user and a password. */
+/** Members that contain a URL, possibly with user and password. */
 const urlMembers = new Set(['endpoint', 'authEndpoint', 'token_uri']);
 
-/** Digest that tells two secrets apart without showing them. */
+/** Digest of a secret. It shows whether two secrets differ without showing them. */
 export interface Fingerprint {
   sha256: string;
 }
 
-/** Credentials as operators see them. */
+/** Credentials in the form that operators see. */
 export interface CredentialView {
   /** Ids and settings. */
   members: JsonObject;
-  /** All others by name, those of a nested object as `object.member`. */
+  /**
+   * Fingerprints of all other members by name. Members of a nested object have the name
+   * `object.member`.
+   */
   secrets: Record<string, Fingerprint>;
 }
 
-/** Separates credentials into what operators may read and fingerprints of the rest. */
+/** Splits credentials into members that operators may see and fingerprints of the others. */
 export function viewCredentials(credentials: JsonObject): CredentialView {
   const members: JsonObject = {};
   const secrets: Record<string, Fingerprint> = {};
@@ -48,7 +51,7 @@ export function viewCredentials(credentials: JsonObject): CredentialView {
       for (const [path, print] of Object.entries(inner.secrets)) secrets[`${name}.${path}`] = print;
     } else if (typeof value === 'string' && urlMembers.has(name))
       members[name] = withoutUser(value);
-    else if (shownMembers.has(name)) members[name] = value;
+    else if (visibleMembers.has(name)) members[name] = value;
     else if (value !== null) secrets[name] = { sha256: sha256Of(String(value)) };
   }
   return { members, secrets };

@@ -2,12 +2,12 @@ import { z } from 'zod';
 
 const count = z.int().min(0);
 
-/** Action of the audit under which an import is written. */
+/** Name of the audit action that records an import. */
 export const importAction = 'import.run';
 
 /**
- * Report of an import: records by class, and how it ended. Refused records are named by the file of
- * the import only.
+ * Report of an import: numbers of records by class, and how the import ended. Refused records are
+ * listed only in the import's own file.
  */
 export const importReport = z.strictObject({
   classes: z.record(

@@ -1,42 +1,41 @@
+import { isAddressMember, originOf } from '../addresses.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
-import { isAddressMember, originOf } from './service-addresses.ts';
 
-/** Members whose texts let their holder send to a device. */
+/** Members whose values allow sending to a device. */
 const tokenMembers = ['deviceToken', 'registrationId', 'installationId', 'deviceIds', 'device_ids'];
 
-/** Members of users that a condition on devices can name in a query of their class. */
+/** Members of users that may appear in a subquery of a condition on devices. */
 const userMembers = ['username', 'email', 'mobilePhoneNumber', 'authData'];
 
 const hiddenMembers = new Set([...tokenMembers, ...userMembers]);
 
 /**
- * Texts of a CQL statement; the last one may have no end, since a template may hold any statement.
+ * String literals of a CQL statement. The last literal may have no end, because a template may
+ * contain any statement.
  */
 const cqlText = /(['"])(?:\\.|(?!\1).)*(?:\1|$)/gs;
 
-/**
- * Tells whether the values of a member or of a path in it are tokens of devices, or name a person.
- */
+/** True if the values of a member or path are device tokens or identify a person. */
 export const isHiddenMember = (path: string): boolean =>
   hiddenMembers.has(path.split('.', 1)[0] ?? '');
 
-const shownLength = 6;
+const visibleLength = 6;
 
-/** Tells whether the values of a member are tokens or ids by which a device is reached. */
+/** True if the values of a member are tokens or ids that address a device. */
 export const isTokenMember = (name: string): boolean => tokenMembers.includes(name);
 
 /**
- * Tells whether a text is one that was shortened, such as a condition that a caller read and sends
- * again.
+ * True if a text was shortened by `shortened`, for example in a condition that a caller has read
+ * and sends again.
  */
 export const isShortened = (text: string): boolean => text.endsWith('…');
 
-/** Returns the beginning of an identifier, enough to compare two. */
+/** Returns the beginning of an identifier, which is enough to compare two identifiers. */
 export const shortened = (text: string): string =>
-  `${text.slice(0, Math.min(shownLength, text.length >> 1))}…`;
+  `${text.slice(0, Math.min(visibleLength, text.length >> 1))}…`;
 
 /**
- * Shortens the tokens of devices and what names a user in a document or a condition, at any depth.
+ * Shortens device tokens and values that identify a user, at any depth of a document or condition.
  */
 export function shortenTokens(document: JsonObject): JsonObject {
   return Object.fromEntries(
@@ -45,13 +44,14 @@ export function shortenTokens(document: JsonObject): JsonObject {
 }
 
 function shortenNamed(name: string, value: Json, isHidden: boolean): Json {
-  // A statement does not say before each text which member it is for.
+  // All string literals are hidden, because a literal does not show which member it is compared
+  // with.
   if (name === 'cql' && typeof value === 'string') return value.replace(cqlText, "'…'");
   if (name === 'where' && typeof value === 'string') return shortenText(value);
   return shortenMember(value, isHidden || isHiddenMember(name));
 }
 
-/** Shortens a condition that is JSON text; returns no part of another text. */
+/** Shortens the values in a condition given as JSON text. Hides other texts completely. */
 function shortenText(text: string): string {
   try {
     const value = parseJson(text);
@@ -70,8 +70,11 @@ function shortenMember(value: Json, isHidden: boolean): Json {
   );
 }
 
-/** Members of a user that viewers see; members of the app's own may hold anything. */
-const shownMembers = new Set([
+/**
+ * Members of a user that viewers see. Custom members may contain anything, so viewers do not see
+ * them.
+ */
+const visibleMembers = new Set([
   'objectId',
   'createdAt',
   'updatedAt',
@@ -82,26 +85,26 @@ const shownMembers = new Set([
 const personalMembers = new Set(['username', 'email', 'mobilePhoneNumber']);
 
 /**
- * Returns a user's document for viewers: names, addresses and numbers shortened, members of the
- * app's own left out.
+ * Returns a user's document for viewers: names, addresses and numbers are shortened, and custom
+ * members are left out.
  */
 export const shortenPersonal = (document: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(document).flatMap(([name, value]) => {
-      if (shownMembers.has(name)) return [[name, value]];
+      if (visibleMembers.has(name)) return [[name, value]];
       return personalMembers.has(name) && typeof value === 'string'
         ? [[name, shortened(value)]]
         : [];
     }),
   );
 
-/** Text in place of a secret. */
+/** Text that replaces a secret. */
 export const maskText = '•••';
 
 /**
- * Replaces every text, number and flag of an object by dots, at any depth: the names of members
- * stay. Of a URL that the service connects to, the origin stays, so that the audit shows where
- * requests of the service go.
+ * Replaces all strings, numbers and booleans of an object by dots, at any depth. Names of members
+ * stay. For URLs that the service connects to, the origin stays, so that the audit shows where
+ * requests go.
  */
 export function masked(value: Readonly<Record<string, unknown>>): JsonObject {
   return Object.fromEntries(
@@ -114,18 +117,20 @@ export function masked(value: Readonly<Record<string, unknown>>): JsonObject {
 }
 
 /**
- * Members of credentials that are no secrets: ids that people compare with the vendor's page, and
- * settings.
+ * Members of credentials that are not secret: ids, which people compare with the vendor's console,
+ * and settings.
  */
-const shownCredentials = new Set([
+const visibleCredentials = new Set([
   ...['auth', 'teamId', 'keyId', 'topic', 'topics', 'environment', 'packageName', 'region'],
   ...['transport', 'ratePerSecond'],
 ]);
 
-/** Returns credentials with dots in place of all secrets. */
+/** Replaces all secrets in credentials by dots. */
 export const maskedCredentials = (credentials: JsonObject): JsonObject => ({
   ...masked(credentials),
-  ...Object.fromEntries(Object.entries(credentials).filter(([name]) => shownCredentials.has(name))),
+  ...Object.fromEntries(
+    Object.entries(credentials).filter(([name]) => visibleCredentials.has(name)),
+  ),
 });
 
 function maskedValue(value: unknown): Json {

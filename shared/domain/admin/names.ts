@@ -6,14 +6,14 @@ import { detail } from '../texts/texts.ts';
 const maxLength = 100;
 
 /**
- * Characters that nobody sees: control and format characters (such as zero-width blanks and marks
- * that change the direction), separators of lines, and half characters.
+ * Invisible characters: control and format characters (such as zero-width spaces and direction
+ * marks), line separators, and lone surrogates.
  */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /**
- * Returns a name that people read, without blanks around it. Throws 1 for one that is empty, long,
- * or has unseen characters.
+ * Returns a name for people, trimmed. Throws error 1 if the name is empty, too long or contains
+ * invisible characters.
  */
 export function displayNameOf(name: string): string {
   const trimmed = name.trim();
@@ -23,19 +23,18 @@ export function displayNameOf(name: string): string {
 }
 
 /**
- * Returns the name of a stored item that is a part of its path, such as an audience or an SMS
- * template, without blanks around it. Throws 1 for a name that a path cannot hold or that people
- * cannot read.
+ * Returns the name of a stored item that is part of its path, such as an audience or an SMS
+ * template. The name is trimmed. Throws error 1 if the name is invalid or cannot be part of a path.
  */
 export function itemNameOf(name: string): string {
-  const shown = displayNameOf(name);
-  if (!isPathPart(shown)) throw refuse('invalidParameter', detail('itemPath'));
-  return shown;
+  const trimmed = displayNameOf(name);
+  if (!isPathPart(trimmed)) throw refuse('invalidParameter', detail('itemPath'));
+  return trimmed;
 }
 
 /**
- * Returns a text that is the same for names which people take for one: of another case, with other
- * blanks, with full-width or with unseen characters.
+ * Normalises a name, so that names which people would confuse are equal. They may differ in case,
+ * blanks, full-width characters and invisible characters.
  */
 const nameKey = (name: string): string =>
   name
@@ -45,15 +44,15 @@ const nameKey = (name: string): string =>
     .toLowerCase();
 
 /**
- * Tells whether people would take a name for one of this service: `admin` is the holder of
- * CARILLON_ADMIN_TOKEN, and names of commands and decisions in the audit begin with `carillon`.
+ * True if people would confuse a name with a name of this service. `admin` is the holder of
+ * CARILLON_ADMIN_TOKEN. In the audit, names of commands and decisions begin with `carillon`.
  */
 function isReservedName(name: string): boolean {
   const key = nameKey(name);
   return key === 'admin' || key.startsWith('carillon');
 }
 
-/** Name of a person or a machine, composed (NFC), without blanks around it. */
+/** Name of a person or machine, trimmed and composed (NFC). */
 export const callerName = z
   .string('expected a text')
   .trim()
@@ -63,5 +62,5 @@ export const callerName = z
   .refine((text) => !unseen.test(text), 'must not hold control or format characters')
   .refine((text) => !isReservedName(text), 'is a name of this service: choose another one');
 
-/** Tells whether people take two names for one. */
+/** True if people would confuse two names. */
 export const isSameName = (one: string, other: string): boolean => nameKey(one) === nameKey(other);

@@ -3,9 +3,9 @@ import { type ReasonCode, readReason } from '../reasons.ts';
 import { type Code, codesOf, isCode } from '../texts/catalogue.ts';
 
 /**
- * Reasons by the code of the remedy (`remedies.ts`) that a failure with them has. A test checks
- * that each reason of the catalogue is listed once, and that each code is known. A reason that
- * wraps another one, such as `retriesExhausted`, has the remedy of that one.
+ * Reasons grouped by their remedy. A test checks that each reason of the catalogue is listed once
+ * and that each remedy exists. A reason that contains another reason, such as `retriesExhausted`,
+ * gets the remedy of the inner reason.
  */
 export const reasonsByRemedy = {
   invalidToken: [
@@ -304,7 +304,7 @@ export const reasonsByRemedy = {
   vendorCode: [
     ...(['other', 'unknown_code', 'unknown_reason', 'refused_without_reason'] as const),
     ...(['send_result_false', 'envelope', 'error', 'smsStatus'] as const),
-    // Their own reason decides.
+    // The inner reason decides.
     ...(['retriesExhausted', 'expiredAfterTry'] as const),
   ],
 } as const satisfies Record<string, readonly ReasonCode[]>;
@@ -319,7 +319,7 @@ type RemedyCode = Code<'remedies'>;
 /** Codes of all remedies. */
 export const remedyCodes: readonly string[] = codesOf('remedies');
 
-/** Returns what can be done about recipients with an outcome and a stored reason. */
+/** Returns the remedy for recipients with an outcome and a stored reason. */
 export const remedyOf = (outcome: Outcome, reason: string): Remedy => ({
   code: codeOf(outcome, reason),
 });
@@ -330,7 +330,7 @@ const remedies = new Map<string, RemedyCode>(
   ),
 );
 
-/** Statuses of HTTP that say more than that a request was refused. */
+/** HTTP statuses with a remedy of their own. */
 const byStatus: Readonly<Record<string, RemedyCode>> = {
   '401': 'credentials',
   '403': 'credentials',
@@ -339,10 +339,7 @@ const byStatus: Readonly<Record<string, RemedyCode>> = {
   '429': 'tooFast',
 };
 
-/**
- * Returns the remedy of the cause that a stored reason names; `vendorCode` for a reason that is not
- * in the catalogue.
- */
+/** Returns the remedy of a stored reason; `vendorCode` if the reason is not in the catalogue. */
 function ofReason(reason: string): RemedyCode {
   const { code, params } = readReason(reason);
   if (params.why !== undefined) return ofReason(params.why);

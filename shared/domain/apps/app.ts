@@ -1,38 +1,38 @@
 import { z } from 'zod';
+import { isBaseUrl } from '../addresses.ts';
 import { isCountry } from '../messages/phone.ts';
 import { isTimeZone } from '../pushes/local-time.ts';
 import { isQuietHours, quietHoursForm } from '../pushes/quiet-hours.ts';
-import { isBaseUrl } from '../urls.ts';
 import { maxUserBytes } from '../users/user.ts';
 
-/** Returns whether a text has the form of an app id. */
+/** True if a text has the form of an app id. */
 export const isAppId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
 /**
- * Schema of an app id from the public service: 24 or more letters and digits, for newer apps with a
- * region suffix (`-gzGzoHsz`, `-9Nh9j0Va`, `-MdYXbMMI`). SDKs build host names from the first 8
- * characters (protocol/clients.md#app-ids).
+ * Schema of an app id that was issued by the public service: 24 or more letters and digits. Newer
+ * ids have a region suffix (`-gzGzoHsz`, `-9Nh9j0Va`, `-MdYXbMMI`). SDKs build host names from the
+ * first 8 characters (protocol/clients.md#app-ids).
  */
-export const broughtAppId = z
+export const importedAppId = z
   .string('must be a string')
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9_-]{7,63}$/,
     'must be 8 to 64 letters, digits, - and _, and begin with a letter or digit',
   );
 
-/** Schema of a key from the public service: 24 to 48 letters and digits. */
-const broughtKey = z
+/** Schema of a key that was issued by the public service: 24 to 48 letters and digits. */
+const importedKey = z
   .string('must be a string')
   .regex(/^[A-Za-z0-9_-]{16,64}$/, 'must be 16 to 64 letters, digits, - and _');
 
-/** Schema of the keys of an app that moves in; missing keys are generated. */
-export const broughtKeys = z.strictObject({
-  appKey: broughtKey.optional(),
-  masterKey: broughtKey.optional(),
-  hookKey: broughtKey.optional(),
+/** Schema of the keys of an app that moves in. Missing keys are generated. */
+export const importedKeys = z.strictObject({
+  appKey: importedKey.optional(),
+  masterKey: importedKey.optional(),
+  hookKey: importedKey.optional(),
 });
 
-/** Keys of an app; no two may be equal. */
+/** Keys of an app. They must all differ. */
 export interface AppKeys {
   appKey: string;
   masterKey: string;
@@ -43,14 +43,16 @@ export interface AppKeys {
 export const keyNames = ['appKey', 'masterKey', 'hookKey'] as const;
 export type KeyName = (typeof keyNames)[number];
 
-/** Key that was replaced, and is valid for some time beside its successor. */
+/**
+ * A key that was replaced. It stays valid for some time, so that clients can switch to the new key.
+ */
 interface OldKey {
   value: string;
   /** Epoch milliseconds. */
   validUntilMs: number;
 }
 
-/** Returns the values of a key that are valid now: the current one first. */
+/** Returns the values of a key that are valid now, current value first. */
 export function validKeys(
   app: AppKeys & { oldKeys?: { [K in KeyName]?: OldKey | undefined } | undefined },
   name: KeyName,
@@ -60,7 +62,7 @@ export function validKeys(
   return old && old.validUntilMs > nowMs ? [app[name], old.value] : [app[name]];
 }
 
-/** Returns whether all keys that are present differ. */
+/** True if no two keys are equal. */
 export function areDistinct(keys: { [K in keyof AppKeys]?: string | undefined }): boolean {
   const given = [keys.appKey, keys.masterKey, keys.hookKey].filter((key) => key !== undefined);
   return new Set(given).size === given.length;
@@ -68,13 +70,13 @@ export function areDistinct(keys: { [K in keyof AppKeys]?: string | undefined })
 
 const httpUrl = z.url({ protocol: /^https?$/ });
 
-/** Base URL for calls, without user and password: keys authorise calls. */
+/** Base URL without user and password. Calls are authorised by the app's keys. */
 const functionsUrl = httpUrl.refine(
   isBaseUrl,
   'expected an address without user, query and fragment',
 );
 
-/** Credentials of platforms whose access tokens are checked; each platform has its own members. */
+/** Credentials of platforms whose access tokens are checked. Each platform has its own members. */
 const authPlatforms = z.record(z.string().max(64), z.record(z.string().max(64), z.unknown()));
 
 const mailTemplate = z.strictObject({
@@ -85,14 +87,15 @@ const mailTemplate = z.strictObject({
 export type MailTemplate = z.infer<typeof mailTemplate>;
 
 /**
- * Treatment of a recipient after an unanswered request, if the device would show a repeat twice:
- * send once more, or count it `failed` with the reason `unknown`.
+ * What to do with a recipient whose request got no response, if the device would show a repeat as a
+ * second message. `repeat` sends once more. `fail` counts the recipient as `failed` with the reason
+ * `unknown`.
  */
 const unknownOutcome = z.enum(['repeat', 'fail'], 'expected "repeat" or "fail"');
 export type UnknownOutcome = z.infer<typeof unknownOutcome>;
 
 /** Options of an app, with their types (protocol/admin-api.md#options-of-an-app). */
-/** Limits of what one network address stores. */
+/** Limits for the data that one network address may store. */
 const perHour = z.int().min(0).max(1_000_000);
 const perDay = z.int().min(0).max(1_000_000_000);
 
@@ -282,14 +285,15 @@ const optionShape = {
   ),
 };
 
-/** Schema of a change: any of the options, no other members. */
+/** Schema of a change of options. All options are optional, and other members are refused. */
 export const appOptionsPatch = z.strictObject(optionShape).partial();
 export type AppOptionsPatch = z.infer<typeof appOptionsPatch>;
 
 /**
- * Options that the role operator changes. Every other option is for owners: it would let an
- * operator read secrets, take over accounts, spend money, or pass an approval
- * (protocol/admin-api.md#options-of-an-app). A test finds an option without a list.
+ * Options that the role operator may change. All other options need the role owner, because they
+ * would let an operator read secrets, take over accounts, spend money, or bypass an approval
+ * (protocol/admin-api.md#options-of-an-app). A test checks that each option is in one of the two
+ * lists.
  */
 export const operatorOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'emailVerification',
@@ -323,26 +327,27 @@ export const operatorOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'receiptUrlGeneration',
 ]);
 
-/** Options that only owners change. */
+/** Options that only owners may change. */
 export const ownerOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
-  // Which server gets the hook key and the data of users.
+  // They decide which server gets the hook key and the data of users.
   'functionsUrl',
   'functionsStagingUrl',
   'functionsMasterKey',
-  // Who enters an account; a template of a mail holds the link that resets a password.
+  // They decide who can log in to an account. The mail templates contain the link that resets a
+  // password.
   'authPlatforms',
   'checkedPlatformsOnly',
   'trustUnverifiedNumbers',
   'mailTemplates',
-  // What needs an approval: every holder of the app has the app key.
+  // They decide which pushes need an approval. Everyone who has the app has its app key.
   'approvalAboveDevices',
   'forbidClientPush',
-  // What every holder of the app reads and deletes.
+  // They decide what everyone who has the app may read and delete.
   'allowUserQuery',
   'allowStrictUserQuery',
   'allowInstallationQuery',
   'allowInstallationDelete',
-  // What is spent.
+  // They decide how much money is spent.
   'phoneVerification',
   'smsCountries',
   'smsBalance',
@@ -350,7 +355,7 @@ export const ownerOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'smsPerAppPerDay',
 ]);
 
-/** Every option with its value. */
+/** Schema of all options with their values. */
 export const allOptions = z.strictObject(optionShape);
 export type AppOptions = z.infer<typeof allOptions>;
 
@@ -376,12 +381,12 @@ export const planLimits = {
 } as const;
 
 /**
- * Default options of an app that moves in with its id (protocol/admin-api.md#apps): this service
- * has not verified the numbers of its users.
+ * Default options of an app that moves in with its id (protocol/admin-api.md#apps). This service
+ * has not verified the phone numbers of its users.
  */
 export const movedInOptions: Readonly<AppOptionsPatch> = { trustUnverifiedNumbers: true };
 
-/** Returns all options: the defaults of the plan, overridden by those set. */
+/** Returns all options: the defaults of the plan, overridden by the options that are set. */
 export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
   const limits = planLimits[plan];
   return {
@@ -436,7 +441,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
   };
 }
 
-/** Returns a hint on an option that the plan forbids; undefined without one. */
+/** Returns a hint about an option that the plan does not allow; undefined if there is none. */
 export function planProblem(plan: Plan, set: AppOptionsPatch): string | undefined {
   const limits = planLimits[plan];
   if ((set.pushCallsPerMinute ?? 0) > limits.maxPushCallsPerMinute)
@@ -459,7 +464,7 @@ export interface App {
   appKey: string;
   masterKey: string;
   hookKey: string;
-  /** Keys that were replaced, by name. */
+  /** Replaced keys by name. */
   oldKeys?: { [K in KeyName]?: OldKey | undefined } | undefined;
   options: AppOptions;
   createdAt: Date;

@@ -1,10 +1,14 @@
 import { refuse } from '../errors/errors.ts';
 
-/** Stage of an app's functions, selected by `X-LC-Prod` (protocol/functions.md#environments). */
+/**
+ * Environment of an app's functions, selected by the header `X-LC-Prod`
+ * (protocol/functions.md#environments).
+ */
 export type FunctionStage = 'production' | 'staging';
 
 /**
- * Class hooks of `_User` (protocol/functions.md#hooks), with their names in a function host's list.
+ * Hooks of the class `_User` (protocol/functions.md#hooks), with their names in the list of a
+ * function host.
  */
 export const userHooks = {
   beforeSave: '__before_save_for__User',
@@ -15,7 +19,7 @@ export const userHooks = {
   afterDelete: '__after_delete_for__User',
 } as const;
 
-/** Hooks of user events, with their paths and names. */
+/** Hooks of user events with their paths and names. */
 export const eventHooks = {
   onLogin: { path: '_User/onLogin', name: '__on_login__User' },
   onAuthData: { path: '_User/onAuthData', name: '__on_authdata__User' },
@@ -27,12 +31,16 @@ export type UserHook = keyof typeof userHooks;
 export type EventHook = keyof typeof eventHooks;
 export type HookName = UserHook | EventHook;
 
-/** Form of function names: begins with a letter or `_`, so that `.` and `..` are no names. */
+/**
+ * Form of function names. They begin with a letter or `_`, so that `.` and `..` are not valid
+ * names.
+ */
 const functionName = /^[\p{L}_][\p{L}\p{N}_.:-]{0,127}$/u;
 
 /**
- * Checks the name of a function. Throws 404 for an impossible name, also for members that every
- * object inherits, however a host looks names up (protocol/known-problems.md#function-dispatch).
+ * Checks the name of a function. Throws error 404 if the name is invalid. Names of members that
+ * every object inherits are invalid too, because a host might find them
+ * (protocol/known-problems.md#function-dispatch).
  */
 export function checkFunctionName(name: string): string {
   if (!functionName.test(name) || name in Object.prototype || name === 'prototype')
@@ -41,7 +49,7 @@ export function checkFunctionName(name: string): string {
 }
 
 /**
- * Returns whether a name is reserved for hooks and functions of the service; apps' callers cannot
- * call them.
+ * True if a name is reserved for hooks and functions of the service. Callers of an app may not call
+ * these.
  */
 export const isInternalName = (name: string): boolean => name.startsWith('_');

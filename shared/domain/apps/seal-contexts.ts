@@ -1,4 +1,4 @@
-/** Message of the outbox that an encrypted body belongs to. */
+/** Identifies the message of the outbox that an encrypted body belongs to. */
 interface MessageContext {
   appId: string;
   kind: string;
@@ -7,9 +7,9 @@ interface MessageContext {
 }
 
 /**
- * Contexts that encrypted values are bound to, one per kind of value: a value copied to another row
- * does not decrypt. Each kind has an entry in `sealedPlaces` (shared/db/tables/secrets.ts), which
- * `carillon secret rotate` walks.
+ * Contexts that encrypted values are bound to, one per kind of value. A value that is copied to
+ * another row cannot be decrypted there. Each kind has an entry in `sealedPlaces`
+ * (shared/db/tables/secrets.ts), which `carillon secret rotate` processes.
  */
 export const sealContexts = {
   app: (appId: string) => `app ${appId}`,

@@ -1,6 +1,6 @@
 import type { Edition, Plan } from './app.ts';
 
-/** Use of the service by an app on one day. */
+/** Usage of the service by an app on one day. */
 export interface Usage {
   calls: number;
   peakCallsPerMinute: number;
@@ -15,11 +15,17 @@ export interface Fees {
   currency: 'CNY' | 'USD';
 }
 
-/** Billing blocks: 600 calls per minute, 10,000 recipients; a started block counts whole. */
+/**
+ * Billing blocks: 600 calls per minute and 10,000 recipients. A started block counts as a whole
+ * block.
+ */
 const callBlock = 600;
 const recipientBlock = 10_000;
 
-/** Prices by edition (protocol/push.md#fees); those of recipients in hundredths, for exact sums. */
+/**
+ * Prices by edition (protocol/push.md#fees). Prices of recipients are in hundredths, so that sums
+ * are exact.
+ */
 const prices = {
   home: {
     currency: 'CNY',
@@ -38,8 +44,8 @@ const prices = {
 } as const;
 
 /**
- * Computes the fees of a day from its peak of calls per minute and its recipients. Development apps
- * are free.
+ * Computes the fees of a day from its peak of calls per minute and its number of recipients.
+ * Development apps are free.
  */
 export function feesOf(app: { edition: Edition; plan: Plan }, usage: Usage): Fees {
   const price = prices[app.edition];

@@ -5,18 +5,18 @@ interface ErrorRow {
   code: number;
   status: number;
   /**
-   * Apps show the text to their users, in the language that they ask for
-   * (protocol/errors.md#languages).
+   * True if apps show the text to their users. The text is then in the language that the app
+   * requests (protocol/errors.md#languages).
    */
   isForUsers?: true;
 }
 
 /**
- * Table of all error replies of this service.
+ * All error replies of this service.
  *
- * Codes, texts and statuses: protocol/errors.md#http-status and protocol/errors.md#codes. The texts
- * are in the section `errors` of the catalogue. A refusal carries the public text only; `cause`
- * goes to the log and never to a client.
+ * Codes, texts and statuses follow protocol/errors.md#http-status and protocol/errors.md#codes. The
+ * texts are in the section `errors` of the catalogue. A refusal contains only the public text. Its
+ * `cause` is logged and never sent to a client.
  */
 const table = {
   internal: { code: 1, status: 500, isForUsers: true },
@@ -39,11 +39,11 @@ const table = {
   forbiddenName: { code: 121, status: 400 },
   invalidAcl: { code: 123, status: 400 },
   timedOut: { code: 124, status: 400 },
-  // Of a cloud function; protocol/functions.md#function-errors.
+  // For a cloud function (protocol/functions.md#function-errors).
   functionTimedOut: { code: 124, status: 503 },
   invalidEmail: { code: 125, status: 400, isForUsers: true },
   invalidPhone: { code: 127, status: 400, isForUsers: true },
-  // Members of a relation: too many at once, or unknown ones.
+  // For members of a relation: too many at once, or unknown members.
   invalidRelation: { code: 128, status: 400 },
   duplicate: { code: 137, status: 400, isForUsers: true },
   invalidRoleName: { code: 139, status: 400 },
@@ -59,7 +59,7 @@ const table = {
   emailTaken: { code: 203, status: 400, isForUsers: true },
   emailMissing: { code: 204, status: 400, isForUsers: true },
   emailUnknown: { code: 205, status: 400, isForUsers: true },
-  // protocol/errors.md#http-status: a stale session.
+  // The session is stale (protocol/errors.md#http-status).
   sessionNeeded: { code: 206, status: 403, isForUsers: true },
   accountLinked: { code: 208, status: 400, isForUsers: true },
   passwordMismatch: { code: 210, status: 400, isForUsers: true },
@@ -84,7 +84,7 @@ const table = {
   forbiddenDelete: { code: 403, status: 403 },
   forbiddenReadByAcl: { code: 403, status: 403, isForUsers: true },
   forbiddenWriteByAcl: { code: 403, status: 403, isForUsers: true },
-  // A login that the `onLogin` hook refuses (protocol/functions.md#hooks: 401).
+  // The `onLogin` hook refuses a login (protocol/functions.md#hooks: 401).
   loginRefused: { code: 401, status: 401, isForUsers: true },
   notFound: { code: 404, status: 404 },
   methodNotAllowed: { code: 405, status: 405 },
@@ -92,14 +92,14 @@ const table = {
   conflict: { code: 409, status: 409, isForUsers: true },
   payloadTooLarge: { code: 413, status: 413 },
   unsupportedMediaType: { code: 415, status: 415 },
-  // Before any route is known: the URL, or the headers without it.
+  // Sent before a route is known, because the URL or the headers are too long.
   headersTooLarge: { code: 431, status: 431 },
-  // A hook of an app that calls itself (protocol/functions.md#ignored-hooks).
+  // A hook of an app calls itself (protocol/functions.md#ignored-hooks).
   tooManyHooks: { code: 431, status: 400 },
   tooManyRequests: { code: 429, status: 429, isForUsers: true },
   badGateway: { code: 502, status: 502 },
   unavailable: { code: 503, status: 503, isForUsers: true },
-  // For the operator: a wrong CARILLON_SECRET, or missing tables; the log has the details.
+  // For the operator: CARILLON_SECRET is wrong or tables are missing. The log contains the details.
   misconfigured: { code: 503, status: 503, isForUsers: true },
   upstreamTimeout: { code: 524, status: 524 },
   invalidSmsSignature: { code: 600, status: 400, isForUsers: true },
@@ -108,7 +108,7 @@ const table = {
   smsTemplateNotFound: { code: 604, status: 400, isForUsers: true },
   smsTemplateNotVerified: { code: 605, status: 400, isForUsers: true },
   smsTemplateFailed: { code: 606, status: 400 },
-  // The texts of these that clients know (protocol/errors.md#texts-of-code-1).
+  // Clients know the texts of these errors (protocol/errors.md#texts-of-code-1).
   smsTooSoon: { code: 1, status: 400, isForUsers: true },
   emailVerificationOff: { code: 1, status: 400, isForUsers: true },
   tooManyMails: { code: 1, status: 400, isForUsers: true },
@@ -118,15 +118,15 @@ const table = {
 
 export type ErrorName = Code<'errors'>;
 
-/** Every refusal by name. */
+/** All errors by name. */
 export const errorTable: Readonly<Record<ErrorName, ErrorRow>> = table;
 
-/** Returns the text of a refusal of the table. */
+/** Returns the text of an error in the table. */
 export const errorText = (kind: ErrorName, language: Language = 'en'): string =>
   textIn(language, 'errors', kind);
 
 export interface RefusalOptions {
-  /** Public text in place of the table's; must not quote secrets, tokens or SQL. */
+  /** Public text that replaces the text of the table. Must not quote secrets, tokens or SQL. */
   text?: string | Detail | undefined;
   /** Seconds for the `Retry-After` header. */
   retryAfterSeconds?: number;
@@ -134,17 +134,17 @@ export interface RefusalOptions {
   cause?: unknown;
 }
 
-/** Error that becomes an error reply (`api/middleware/errors.ts`). */
+/** An error that becomes an error reply (`api/middleware/errors.ts`). */
 export class Refusal extends Error {
   readonly kind: ErrorName;
   readonly code: number;
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
-  /** True if the text is not the table's. */
+  /** True if the text differs from the table's text. */
   readonly hasOwnText: boolean;
   /**
-   * Code and values of a text of its own; undefined for one without a code, which is in English
-   * only.
+   * Code and values of the refusal's own text. Undefined if the text has no code; it is then
+   * English only.
    */
   readonly detail: Detail | undefined;
 
@@ -162,18 +162,18 @@ export class Refusal extends Error {
   }
 }
 
-/** Returns a `Refusal` with an optional text. */
+/** Creates a `Refusal`, optionally with its own text. */
 export const refuse = (kind: ErrorName, text?: string | Detail): Refusal =>
   new Refusal(kind, { text });
 
 /**
- * Returns the text of a refusal for an app. Texts for programmers stay English, and so does a text
- * that names a member or a value (protocol/errors.md#languages).
+ * Returns the text of a refusal for an app. Texts for programmers, and texts that name a member or
+ * value, are always English (protocol/errors.md#languages).
  */
 export const messageIn = (language: Language, { kind, hasOwnText, message }: Refusal): string =>
   !hasOwnText && errorTable[kind].isForUsers ? errorText(kind, language) : message;
 
-/** Returns the text of a refusal for an operator; one of its own without a code stays English. */
+/** Returns the text of a refusal for an operator. A text without a code is always English. */
 export function operatorMessage(
   language: Language,
   { kind, hasOwnText, message, detail }: Refusal,

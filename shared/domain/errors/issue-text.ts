@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** JSON names of schema types. */
+/** JSON names of zod types. */
 const typeNames: Readonly<Record<string, string>> = {
   string: 'a string',
   number: 'a number',
@@ -14,8 +14,8 @@ const typeNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the text of a schema issue for clients and operators; the library's defaults use its own
- * type names and call the value "input". Pass it to `safeParse` as `error`.
+ * Returns the text of a schema issue for clients and operators. The default texts of zod use its
+ * own type names and call the value "input". Passed to `safeParse` as `error`.
  */
 export const issueText: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
@@ -25,7 +25,7 @@ export const issueText: z.core.$ZodErrorMap = (issue) => {
     case 'invalid_value':
       return `must be ${listOf(issue.values)}`;
     case 'unrecognized_keys':
-      return `there is no member ${issue.keys.slice(0, 5).map(shownKey).join(', ')}`;
+      return `there is no member ${issue.keys.slice(0, 5).map(safeKey).join(', ')}`;
     case 'too_big':
       return `must ${isSized(issue.origin) ? 'have' : 'be'} at most ${issue.maximum}${unitOf(issue.origin)}`;
     case 'too_small':
@@ -42,7 +42,8 @@ export const issueText: z.core.$ZodErrorMap = (issue) => {
 };
 
 /**
- * Names the values of the member that decides, the types, or what the nearest alternative lacks.
+ * Returns the valid values of the member that selects the alternative, or the issue of the nearest
+ * alternative, or the valid types.
  */
 function unionText(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidUnion>): string {
   const options: unknown = 'options' in issue ? issue.options : undefined;
@@ -77,9 +78,9 @@ function unitOf(origin: string): string {
 }
 
 function listOf(values: readonly unknown[]): string {
-  const shown = values.map(String);
-  return shown.length === 1 ? String(shown[0]) : `one of ${shown.join(', ')}`;
+  const texts = values.map(String);
+  return texts.length === 1 ? String(texts[0]) : `one of ${texts.join(', ')}`;
 }
 
-/** Shows a name only if it looks like one: it may be a pasted secret. */
-const shownKey = (key: string): string => (/^[A-Za-z_-]{1,32}$/.test(key) ? key : '(no name)');
+/** Returns a name only if it looks like a name. Otherwise it may be a pasted secret. */
+const safeKey = (key: string): string => (/^[A-Za-z_-]{1,32}$/.test(key) ? key : '(no name)');

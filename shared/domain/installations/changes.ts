@@ -1,3 +1,4 @@
+import { canonicalTime, timeOfDate } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
 import type { Json, JsonObject } from '../json.ts';
 import { canonicalDeviceType } from '../labels.ts';
@@ -9,7 +10,6 @@ import {
   memberPath,
   type Write,
 } from '../objects/operations.ts';
-import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type Installation,
   type InstallationDraft,
@@ -21,24 +21,27 @@ import {
 } from './installation.ts';
 import { checkBuiltIn, draftOf } from './members.ts';
 
-/** Parsed body of POST or PUT: writes, and the device's identity. */
+/** Parsed body of POST or PUT. */
 export interface InstallationChanges {
   writes: Write[];
-  /** Neutral names of the written members. */
+  /** Neutral names of the members that the body writes. */
   touched: ReadonlySet<string>;
-  /** Names used for topic and team id: wire (true), neutral (false), or neither. */
+  /**
+   * True if topic and team id were sent under their wire names, false if under their neutral names,
+   * undefined if not sent.
+   */
   hasWireNames: boolean | undefined;
-  /** `objectId`, `createdAt`, `updatedAt` as sent: they may be repeated, never changed. */
+  /** `objectId`, `createdAt` and `updatedAt` as sent. A body may repeat but not change them. */
   readOnly: ReadonlyMap<string, Json>;
 }
 
 const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
 
 /**
- * Reads a body. Private members (`_…`: hints of SDKs and of batches,
- * protocol/objects.md#private-members) are left out. Throws 105 for a bad name, and for a built-in
- * member as `checkBuiltIn`; other values and the results of operations are checked when they are
- * applied.
+ * Parses a body. Ignores private members (`_…`, metadata of SDKs and batches;
+ * protocol/objects.md#private-members). Throws error 105 if a name is invalid, and the errors of
+ * `checkBuiltIn` for built-in members. Other values and the results of operations are checked when
+ * they are applied.
  */
 export function parseInstallationChanges(body: JsonObject): InstallationChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isObjectHint(name, value));
@@ -64,8 +67,8 @@ export function parseInstallationChanges(body: JsonObject): InstallationChanges 
 }
 
 /**
- * Returns the text that a body sets a member to; undefined for operations, other types and absent
- * members.
+ * Returns the text that a body sets a member to. Returns undefined if the member is absent, an
+ * operation or of another type.
  */
 export function textIn(changes: InstallationChanges, name: string): string | undefined {
   const write = changes.writes.find(({ path }) => path.length === 1 && path[0] === name);
@@ -73,8 +76,8 @@ export function textIn(changes: InstallationChanges, name: string): string | und
 }
 
 /**
- * Applies changes to an installation; `current` is undefined for a new one. Throws as `applyWrites`
- * and `draftOf`.
+ * Applies changes to an installation. `current` is undefined for a new installation. Throws the
+ * errors of `applyWrites` and `draftOf`.
  */
 export function changedDraft(
   current: Installation | undefined,
@@ -86,7 +89,7 @@ export function changedDraft(
   return draftOf(members, changes.hasWireNames ?? current?.hasWireNames ?? false);
 }
 
-/** Checks an ACL that was written; null removes it. Throws 123. */
+/** Checks an ACL that was written; null removes it. Throws error 123 if it is invalid. */
 function checkAcl(members: Members): void {
   const value = members.get('ACL');
   if (isAbsent(value)) members.delete('ACL');
@@ -94,10 +97,11 @@ function checkAcl(members: Members): void {
 }
 
 /**
- * Checks a new installation. It must be reachable (protocol/installations.md#required-members):
- * `deviceToken` for ios, `installationId` for android (a hybrid device is found by its
- * `registrationId` only beside it: protocol/installations.md#required-members), one of both for
- * others. The server sets the times. Throws 114, 111 or 117.
+ * Checks a new installation. It must have an id to reach it by: `deviceToken` for ios,
+ * `installationId` for android, and one of the two for other types. A hybrid device also needs
+ * `installationId`, because its `registrationId` alone is not enough
+ * (protocol/installations.md#required-members). The server sets the times. Throws error 114, 111 or
+ * 117.
  */
 export function checkNewInstallation(draft: InstallationDraft, changes: InstallationChanges): void {
   const { deviceType, deviceToken, installationId } = draft;
@@ -110,9 +114,9 @@ export function checkNewInstallation(draft: InstallationDraft, changes: Installa
 }
 
 /**
- * As `checkNew`, for a device that comes back under the object id which it has kept. It may repeat
- * the times of its old record, and a vendor's device is reachable by its `registrationId` alone.
- * Throws 114, 111 or 117.
+ * Like `checkNewInstallation`, for a deleted device that comes back with its old object id. The
+ * device may send the times of its old record. For a vendor's device, `registrationId` is enough.
+ * Throws error 114, 111 or 117.
  */
 export function checkReturn(
   draft: InstallationDraft,
@@ -134,10 +138,9 @@ export function checkReturn(
 const immutable = ['deviceType', 'installationId', 'deviceToken'] as const;
 
 /**
- * Checks a change. Identity members never change
- * (protocol/installations.md#members-that-never-change): throws 117 for another value. A new device
- * token is accepted, because gateways renew tokens. A registration (`isRegistration`) may name the
- * object by an outdated id.
+ * Checks a change. Throws error 117 if an identity member changes
+ * (protocol/installations.md#members-that-never-change). A new device token is accepted, because
+ * gateways renew tokens. A registration (`isRegistration`) may contain an outdated object id.
  */
 export function checkChange(
   current: Installation,
@@ -151,7 +154,8 @@ export function checkChange(
     if (current[name] !== null && !isSame && !isRenewal) throw readOnlyKey(name);
   }
   for (const [name, value] of changes.readOnly) {
-    // A record found by device ids keeps its object id, whatever id the client sends.
+    // An installation that was found by its device ids keeps its object id, even if the client
+    // sends another.
     if (
       name === 'objectId'
         ? !isRegistration && value !== current.objectId

@@ -3,38 +3,41 @@ import { canonicalDeviceType, canonicalVendor, vendorOfDevice } from '../labels.
 import { type InstallationChanges, textIn } from './changes.ts';
 import type { Installation, InstallationDraft } from './installation.ts';
 
-/** Identity that a registering client sends; undefined members are unknown. */
+/** Identity that a client sends when it registers. Undefined members are unknown. */
 export interface DeviceIds {
   objectId: string | undefined;
   installationId: string | undefined;
   deviceToken: string | undefined;
-  /** Registration id of a vendor's gateway; unique among the vendor's devices. */
+  /** Registration id of the vendor's gateway. Unique among the devices of the vendor. */
   registrationId: string | undefined;
 }
 
-/** Bytes written as hexadecimal digits, which may have either case: a token of APNs. */
+/** Hexadecimal digits in either case, as in an APNs token. */
 const hexDigits = /^[0-9a-f]+$/i;
 
 /**
- * Returns a device token as it is compared and sent; installations keep the spelling that the
- * client sent.
+ * Returns the canonical form of a device token, which is used for comparing and sending.
+ * Installations store the spelling that the client sent.
  */
 export const comparedToken = (token: string): string =>
   hexDigits.test(token) ? token.toLowerCase() : token;
 
 /**
- * Returns the stored texts that are equal to a device token: rows of older versions have it as it
- * was sent.
+ * Returns the stored texts that mean the same device token. Rows of older versions contain the
+ * spelling that the client sent.
  */
 export function namesOfToken(token: string): readonly string[] {
   const compared = comparedToken(token);
   return compared === token ? [token] : [compared, token];
 }
 
-/** Returns whether a text has the form of a public id. */
+/** True if a text has the form of a public id. */
 export const isPublicId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
-/** Throws 111 when the objectId is no id: it selects a record, so nothing else may stand there. */
+/**
+ * Returns the ids in a body. Throws error 111 if `objectId` is not a valid id, because it selects a
+ * record.
+ */
 export function deviceIdsOf(changes: InstallationChanges): DeviceIds {
   const objectId = changes.readOnly.get('objectId');
   if (objectId !== undefined && (typeof objectId !== 'string' || !isPublicId(objectId)))
@@ -47,14 +50,14 @@ export function deviceIdsOf(changes: InstallationChanges): DeviceIds {
   };
 }
 
-/** Returns whether the ids identify a device, even without a record. */
+/** True if the ids identify a device, even if it has no record. */
 export const hasDeviceId = ({ installationId, deviceToken, registrationId }: DeviceIds): boolean =>
   [installationId, deviceToken, registrationId].some((id) => id !== undefined && id !== '');
 
 /**
- * Adds the device type to changes without one. A client that expects its record to exist sends new
- * members only; the kind of identity implies the type. Android devices have a `registrationId`, or
- * an `installationId` alone.
+ * Adds the device type to changes that have none. A client that expects its record to exist sends
+ * only new members. The ids then imply the type: Android devices have a `registrationId`, or only
+ * an `installationId`.
  */
 export function typedByIdentity(changes: InstallationChanges): InstallationChanges {
   if (changes.touched.has('deviceType')) return changes;
@@ -64,16 +67,16 @@ export function typedByIdentity(changes: InstallationChanges): InstallationChang
   return { ...changes, writes: [...changes.writes, write] };
 }
 
-/** Drops an id that PostgreSQL cannot hold; the write refuses it later. */
+/** Drops an id that PostgreSQL cannot store. The write refuses it later. */
 const storable = (text: string | undefined): string | undefined =>
   text?.includes('\0') ? undefined : text;
 
 /**
- * Chooses the registering installation among those that match the ids
- * (protocol/installations.md#registration): by objectId, else by installationId, device token, or
- * the vendor's registration id. An unknown objectId is ignored, so that a client whose record was
- * deleted registers again (protocol/installations.md#idle-installations). Throws 137 if the token
- * belongs to another installation.
+ * Chooses the installation that registers among those that match the ids
+ * (protocol/installations.md#registration). The order is objectId, installationId, device token,
+ * and the vendor's registration id. An unknown objectId is ignored, so that a client whose record
+ * was deleted can register again (protocol/installations.md#idle-installations). Throws error 137
+ * if the token belongs to another installation.
  */
 export function findRegistered(
   found: Installation[],
@@ -93,8 +96,8 @@ export function findRegistered(
 }
 
 /**
- * Returns the installation with a device token; `preferred`, where older versions made one for each
- * spelling of it.
+ * Returns the installation with a device token. Older versions created an installation for each
+ * spelling of a token. If several match, `preferred` is returned if it is one of them.
  */
 function holderOf(
   found: readonly Installation[],
@@ -103,14 +106,14 @@ function holderOf(
 ): Installation | undefined {
   if (token === undefined) return undefined;
   const compared = comparedToken(token);
-  const holds = (one: Installation) =>
+  const hasToken = (one: Installation) =>
     one.deviceToken !== null && comparedToken(one.deviceToken) === compared;
-  return preferred && holds(preferred) ? preferred : found.findLast(holds);
+  return preferred && hasToken(preferred) ? preferred : found.findLast(hasToken);
 }
 
 /**
- * Tells whether other installations have the registration id that one is saved with. The newest
- * registration owns it, so they lose it: the app was installed again
+ * True if the saved installation takes its registration id from other installations. The newest
+ * registration owns the id, because the app was installed again
  * (protocol/installations.md#registration).
  */
 export function takesRegistration(
@@ -127,7 +130,7 @@ export function takesRegistration(
 }
 
 /**
- * Returns whether an installation with the same registration id is the same device: no other id
+ * True if an installation with the same registration id is the same device, because no other id
  * contradicts it.
  */
 function isSameVendorId(

@@ -1,10 +1,10 @@
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
-import { type Acl, soundAcl } from '../objects/acl.ts';
+import { type Acl, validAcl } from '../objects/acl.ts';
 import type { Members } from '../objects/operations.ts';
 
 /**
- * An installation of an app on a device (protocol/installations.md#installation-fields,
- * develop/architecture.md#data), as clients see it.
+ * An installation of an app on a device, as clients see it
+ * (protocol/installations.md#installation-fields, develop/architecture.md#data).
  */
 export interface StoredInstallation extends InstallationDraft {
   objectId: string;
@@ -12,46 +12,49 @@ export interface StoredInstallation extends InstallationDraft {
   updatedAt: Date;
 }
 
-/** An installation as its row holds it. */
+/** An installation with its internal id. */
 export interface Installation extends StoredInstallation {
-  /** Internal key; never in a reply. */
+  /** Internal id. Never part of a reply. */
   id: number;
 }
 
-/** Members of an installation that clients write; null means absent. */
+/** Members of an installation that clients write. Null means absent. */
 export interface InstallationDraft {
   deviceType: string;
   deviceToken: string | null;
   installationId: string | null;
-  /** Canonical label, or the unknown name in lower case. */
+  /** Canonical id of the vendor, or an unknown name in lower case. */
   vendor: string | null;
-  /** Original spelling. */
+  /** The vendor as the client sent it. */
   vendorName: string | null;
   registrationId: string | null;
   deviceProfile: string | null;
   topic: string | null;
   teamId: string | null;
-  /** Whether topic and team id are stored under their wire names. */
+  /** True if topic and team id were sent under their wire names. */
   hasWireNames: boolean;
   channels: string[] | null;
   valid: boolean;
   timeZone: string | null;
   badge: number | null;
-  /** Every other member. */
+  /** All other members. */
   fields: JsonObject;
 }
 
 /**
- * Returns the ACL of an installation (protocol/installations.md#acl); null without one. An invalid
- * one, from before ACLs counted, does not count.
+ * Returns the ACL of an installation (protocol/installations.md#acl); null if it has none. An
+ * invalid ACL, from before ACLs were checked, is ignored.
  */
 export function aclOf({ fields }: Pick<InstallationDraft, 'fields'>): Acl | null {
   const { ACL: value } = fields;
-  return isJsonObject(value) ? soundAcl(value) : null;
+  return isJsonObject(value) ? validAcl(value) : null;
 }
 
-/** Columns of an installation that decide its route; equal traits mean the same route. */
-export interface DeviceTraits {
+/**
+ * Columns of an installation that decide its route: the routing key. Devices with equal routing
+ * keys have the same route.
+ */
+export interface RoutingKey {
   device_type: string;
   vendor: string | null;
   device_profile: string | null;
@@ -62,7 +65,7 @@ export interface DeviceTraits {
   has_installation_id: boolean;
 }
 
-/** Wire name → the neutral one (protocol/labels.md#members-of-apns). */
+/** Neutral names by wire name (protocol/labels.md#members-of-apns). */
 const neutralNames = new Map([
   ['apnsTopic', 'pgwTopic'],
   ['apnsTeamId', 'pgwTeamId'],
@@ -72,25 +75,25 @@ const wireNames = new Map([...neutralNames].map(([wire, neutral]) => [neutral, w
 /** Returns the neutral name of a member. */
 export const neutralName = (name: string): string => neutralNames.get(name) ?? name;
 
-/** Returns the wire name of a member with two names, else its only one. */
+/** Returns the wire name of a member. Members with only one name are returned unchanged. */
 export const wireName = (name: string): string => wireNames.get(name) ?? name;
 
 /**
- * Returns true for a wire name, false for its neutral name, undefined for members with a single
- * name.
+ * Returns true for a wire name and false for its neutral name. Returns undefined if the member has
+ * only one name.
  */
 export function isWireName(name: string): boolean | undefined {
   if (neutralNames.has(name)) return true;
   return wireNames.has(name) ? false : undefined;
 }
 
-/** Returns whether a record has a member under a wire name. */
+/** True if a record has a member under its wire name. */
 export function hasWireName(record: JsonObject): boolean {
   for (const name of neutralNames.keys()) if (Object.hasOwn(record, name)) return true;
   return false;
 }
 
-/** Returns built-in members under their neutral names; absent ones are null. */
+/** Returns the built-in members under their neutral names. Absent members are null. */
 function builtIns(draft: InstallationDraft): [string, Json][] {
   return [
     ['deviceType', draft.deviceType],
@@ -108,47 +111,46 @@ function builtIns(draft: InstallationDraft): [string, Json][] {
   ];
 }
 
-/** Returns the members for operations under their neutral names, without absent ones. */
+/** Returns all present members under their neutral names, for operations. */
 export function membersOf(draft: InstallationDraft): Members {
   const present = builtIns(draft).filter(([, value]) => value !== null);
   return new Map([...Object.entries(draft.fields), ...present]);
 }
 
 /**
- * Returns the installation for replies: with the names it was stored with
- * (protocol/labels.md#stored-names), absent members left out, times as ISO 8601 with milliseconds.
+ * Returns the installation for a reply. Members have the names they were stored with
+ * (protocol/labels.md#stored-names), and absent members are left out. Times are ISO 8601 with
+ * milliseconds.
  */
 export function installationDocument(
   installation: StoredInstallation,
   { hasAcl }: { hasAcl: boolean },
 ): JsonObject {
   const members = [...membersOf(installation)].filter(([name]) => hasAcl || name !== 'ACL');
-  const shown = members.map(([name, value]): [string, Json] => [
+  const named = members.map(([name, value]): [string, Json] => [
     installation.hasWireNames ? wireName(name) : name,
     value,
   ]);
   return Object.fromEntries([
-    ...shown,
+    ...named,
     ['objectId', installation.objectId],
     ['createdAt', installation.createdAt.toISOString()],
     ['updatedAt', installation.updatedAt.toISOString()],
   ]);
 }
 
-/** Returns the members of a document whose neutral names are among `names`. */
+/** Returns the members of a document whose neutral names are in `names`. */
 export function pickMembers(document: JsonObject, names: ReadonlySet<string>): JsonObject {
   return Object.fromEntries(
     Object.entries(document).filter(([name]) => names.has(neutralName(name))),
   );
 }
 
-/** Returns whether a value means "absent" for a built-in member. */
+/** True if a value means that a built-in member is absent. */
 export const isAbsent = (value: Json | undefined): value is null | undefined =>
   value === undefined || value === null;
 
-/**
- * Returns whether a member only describes the object, as SDKs send it; such members are not stored.
- */
+/** True if a member only describes the object, as SDKs send it. Such members are not stored. */
 export function isObjectHint(name: string, value: unknown): boolean {
   return (
     name.startsWith('_') ||
@@ -156,11 +158,13 @@ export function isObjectHint(name: string, value: unknown): boolean {
   );
 }
 
-/** Path of the devices' WebSocket; the router endpoints return it (protocol/channel.md#router). */
+/**
+ * Path of the WebSocket for devices. The router endpoints return it (protocol/channel.md#router).
+ */
 export const channelPath = '/1.1/channel';
 
 /**
- * Time that a device may cache the reply of a router endpoint (protocol/clients.md#app-router,
+ * Time that a device may cache a reply of a router endpoint (protocol/clients.md#app-router,
  * protocol/channel.md#router).
  */
 export const routeTtlSeconds = 3600;

@@ -5,23 +5,24 @@ import { isOperation, type Members } from '../objects/operations.ts';
 import { type InstallationDraft, isAbsent, wireName } from './installation.ts';
 
 /**
- * Sizes: an installation is read for every push to it, so it stays far below the 16 MB that the
- * public service allows an object (protocol/objects.md#object-limits); the number of custom members
- * is that of a class there.
+ * Maximum size of an installation. Each push to an installation reads it, so the limit is far below
+ * the 16 MB that the public service allows (protocol/objects.md#object-limits). The number of
+ * custom members is limited as there.
  */
 const maxBytes = 128 * 1024;
 const maxFields = 300;
 const maxChannelLength = 255;
 
 /**
- * Channel names; Chinese characters are allowed although the text of code 112 does not name them.
+ * Channel names. Chinese characters are allowed, although the text of error 112 does not mention
+ * them.
  */
 const channelName = /^[A-Za-z0-9_=\-\p{Script=Han}]*$/u;
 
 /**
- * Forms of texts, without control characters. Ids are device identifiers without white space, not
- * limited to hex (protocol/installations.md#installation-fields); those of indexed columns are
- * short, since an index entry of PostgreSQL holds some 2700 bytes.
+ * Patterns of strings. Control characters are not allowed. Ids contain no white space and need not
+ * be hexadecimal (protocol/installations.md#installation-fields). Ids in indexed columns are short,
+ * because an index entry of PostgreSQL has at most about 2700 bytes.
  */
 export const textForms = {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that are refused
@@ -34,7 +35,7 @@ export const textForms = {
   profileName: /^([A-Za-z][A-Za-z0-9_]{0,63})?$/,
 };
 
-/** What the texts of these forms are, after "must be". */
+/** Descriptions of the patterns, which follow "must be". */
 export const textRules = {
   shortId: idRule(200),
   longId: idRule(512),
@@ -47,10 +48,12 @@ function idRule(maxLength: number): string {
   return `a text of 1 to ${maxLength} characters without white space`;
 }
 
-/** The greatest badge number, and that below zero. */
+/** Largest badge number. Its negative is the smallest. */
 export const lastBadge = 2 ** 31 - 1;
 
-/** Reads a member that is given. Throws a refusal with the name under which it was sent. */
+/**
+ * Converts a member that was sent. Throws a refusal that contains the name under which it was sent.
+ */
 type Reader<T> = (value: Json, name: string) => T;
 
 const text =
@@ -109,8 +112,9 @@ type BuiltIn = keyof typeof readers;
 const isBuiltIn = (name: string): name is BuiltIn => Object.hasOwn(readers, name);
 
 /**
- * Checks the value that a body sets a member to: `neutral` is the name of the member, `name` the
- * one under which it was sent. An object is an attempted operator. Throws 111, 112 or 114.
+ * Checks the value that a body sets a built-in member to. `neutral` is the name of the member,
+ * `name` the name under which it was sent. Objects are refused, because they look like operators.
+ * Throws error 111, 112 or 114.
  */
 export function checkBuiltIn(neutral: string, value: unknown, name: string): void {
   if (
@@ -125,8 +129,8 @@ export function checkBuiltIn(neutral: string, value: unknown, name: string): voi
 }
 
 /**
- * Splits members into columns and custom fields. Throws 111 for a built-in member of the wrong type
- * or form, 112 for channels, 114 for a device token, 116 over the size limits.
+ * Splits members into columns and custom fields. Throws error 111 if a built-in member has a wrong
+ * type or form, 112 for channels, 114 for a device token, and 116 if a limit is exceeded.
  */
 export function draftOf(members: Members, hasWireNames: boolean): InstallationDraft {
   const get = <N extends BuiltIn>(name: N): ReturnType<(typeof readers)[N]> | null => {
@@ -149,7 +153,7 @@ export function draftOf(members: Members, hasWireNames: boolean): InstallationDr
     teamId: get('pgwTeamId'),
     hasWireNames,
     channels: get('channels'),
-    // The app opts out by storing false (protocol/installations.md#installation-fields).
+    // The app stores false to receive no pushes (protocol/installations.md#installation-fields).
     valid: get('valid') ?? true,
     timeZone: get('timeZone'),
     badge: get('badge'),

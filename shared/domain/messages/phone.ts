@@ -3,32 +3,39 @@ import type { CountryCode, NumberType } from 'libphonenumber-js/max';
 
 const require = createRequire(import.meta.url);
 
-/** Loads the library with the first number: it takes 7 MB, and sending pushes needs none of it. */
+/**
+ * Loads libphonenumber when the first number is parsed. It needs 7 MB, and sending pushes does not
+ * need it.
+ */
 const loadParser = (): typeof import('libphonenumber-js/max') => require('libphonenumber-js/max');
 
 /**
- * Phone number that is valid in its country's numbering plan (protocol/users.md#user-fields: E.123,
- * +86 by default).
+ * Phone number that is valid in the numbering plan of its country (protocol/users.md#user-fields:
+ * E.123, +86 by default).
  */
 export interface Phone {
-  /** Form for storage, comparison and replies: `+`, country code, number, no blanks. */
+  /**
+   * Normalised number for storage, comparison and replies: `+`, country code and number without
+   * blanks.
+   */
   e164: string;
-  /** Country calling code with its plus, such as `+86`. */
+  /** Country calling code with a plus, such as `+86`. */
   callingCode: string;
   /**
-   * ISO 3166 code of the country; undefined for numbers of no country, such as those of satellites.
+   * ISO 3166 code of the country. Undefined if the number belongs to no country, such as a
+   * satellite phone.
    */
   country: string | undefined;
   /**
-   * Supported kinds of messages; both where the country does not distinguish mobile from fixed
-   * numbers.
+   * Kinds of messages that the number can receive. Both are true if the country does not
+   * distinguish mobile from landline numbers.
    */
   can: { sms: boolean; voice: boolean };
 }
 
 /**
- * Mobile numbers of China. Its operators use prefixes that the library does not know yet, such as
- * 146 and 148.
+ * Mobile numbers of China. Its operators use prefixes that libphonenumber does not know yet, such
+ * as 146 and 148.
  */
 const newerMobile = /^\+861[3-9]\d{9}$/;
 const newerPhone = (e164: string): Phone => ({
@@ -38,10 +45,12 @@ const newerPhone = (e164: string): Phone => ({
   can: { sms: true, voice: true },
 });
 
-/** Country of a number without a country code (protocol/users.md#user-fields). */
+/** Country of a number that is written without a country code (protocol/users.md#user-fields). */
 const homeCountry: CountryCode = 'CN';
 
-/** Accepted spelling: groups of digits (E.164 allows 15), without letters and extensions. */
+/**
+ * Accepted characters of a phone number: digits and separators. Letters and extensions are refused.
+ */
 const acceptedSpelling = /^\+?[\d ().-]{3,30}$/;
 
 const smsTypes: ReadonlySet<NumberType> = new Set<NumberType>([
@@ -49,7 +58,10 @@ const smsTypes: ReadonlySet<NumberType> = new Set<NumberType>([
   'FIXED_LINE_OR_MOBILE',
   undefined,
 ]);
-/** Types that voice codes may call; premium and shared-cost numbers would charge the caller. */
+/**
+ * Number types that a voice code may call. Calls to premium and shared-cost numbers would be
+ * charged.
+ */
 const voiceTypes: ReadonlySet<NumberType> = new Set<NumberType>([
   ...smsTypes,
   'FIXED_LINE',
@@ -57,8 +69,8 @@ const voiceTypes: ReadonlySet<NumberType> = new Set<NumberType>([
 ]);
 
 /**
- * Parses a phone number as people write it; returns undefined for any other value. Two spellings of
- * a number return the same `e164`.
+ * Parses a phone number as people write it. Returns undefined if the text is not a valid number.
+ * All spellings of a number have the same `e164`.
  */
 export function parsePhone(text: unknown): Phone | undefined {
   if (typeof text !== 'string' || !acceptedSpelling.test(text.trim())) return undefined;
@@ -79,11 +91,11 @@ export function parsePhone(text: unknown): Phone | undefined {
   };
 }
 
-/** Tells whether a text is the ISO 3166 code of a country that has phone numbers. */
+/** True if the text is the ISO 3166 code of a country that has phone numbers. */
 export const isCountry = (text: string): boolean => loadParser().isSupportedCountry(text);
 
 /**
- * Tells whether a number belongs to the home edition's country; voice codes and the free quota are
- * for these only.
+ * True if the number is a Chinese number. Voice codes and the free quota are only for Chinese
+ * numbers.
  */
 export const isDomesticPhone = (phone: Phone): boolean => phone.callingCode === '+86';

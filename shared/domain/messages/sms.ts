@@ -5,7 +5,7 @@ import { hourMs, minuteMs } from '../../clock.ts';
  * protocol/codes.md#limits).
  */
 
-/** Purpose of a message. A code is valid for its purpose only. */
+/** Purpose of a message. A code is only valid for its purpose. */
 export type SmsType =
   | 'general'
   | 'notification'
@@ -14,7 +14,7 @@ export type SmsType =
   | 'changePhone'
   | 'resetPassword';
 export type TemplateType = 'verification' | 'notification';
-/** Kind of message that the limits per number distinguish. */
+/** Kinds of messages with separate limits per number. */
 export type SendKind = TemplateType | 'voice';
 
 const second = 1000;
@@ -26,42 +26,44 @@ interface NumberLimits {
   perDay: number;
 }
 
-/** Limits per number, for texts also per signature (protocol/codes.md#limits). */
+/**
+ * Limits per number. For text messages they also count per signature (protocol/codes.md#limits).
+ */
 export const numberLimits: Record<SendKind, NumberLimits> = {
   verification: { minGapMs: minuteMs, perHour: Number.POSITIVE_INFINITY, perDay: 10 },
   notification: { minGapMs: minuteMs, perHour: Number.POSITIVE_INFINITY, perDay: 15 },
   voice: { minGapMs: 30 * second, perHour: 3, perDay: 5 },
 };
-/** Minimum gap between any two messages to a number. */
+/** Minimum gap between two messages of any kind to the same number. */
 export const minGapOfAnyMs = 10 * second;
 
-/** Validity of codes in minutes. */
+/** How long codes are valid, in minutes. */
 export const codeTtl = { default: 10, forPhoneChange: 6, max: 30 } as const;
-/** Tries per code: with ten codes a day, 50 guesses out of a million. */
+/** Attempts per code. With ten codes a day, this allows 50 guesses out of a million. */
 export const maxCodeAttempts = 5;
 
 /**
- * Limits for codes that are submitted without their number: tries of one network address within the
- * window, and the newest codes requested from it that are compared. That allows 60 guesses an hour
- * against ten codes.
+ * Limits for codes that are submitted without their number: attempts per network address in the
+ * window, and how many of the newest codes requested from this address are compared. This allows 60
+ * guesses per hour against ten codes.
  */
 export const numberlessCode = { tries: 10, windowMs: 10 * minuteMs, maxCandidates: 10 } as const;
 
 /**
- * Messages per hour to one block of 10,000 numbers: SMS pumping uses contiguous ranges, users do
+ * Messages per hour to a block of 10,000 numbers. SMS pumping uses contiguous numbers; users do
  * not.
  */
 export const blockPerHour = 1000;
-/** Free domestic messages (protocol/codes.md#prices). */
+/** Number of free domestic messages (protocol/codes.md#prices). */
 export const freeMessages = 100;
-/** Prices per further message, in currency units. */
+/** Price of each further message, in currency units. */
 export const prices = { domestic: 0.05, abroad: 0.5 } as const;
-/** Balance required to create or change a template. */
+/** Minimum balance to create or change a template. */
 export const templateBalance = 200;
 
 /**
- * Suspension of a country: fewer than `minUsedShare` of at least `minSent` codes sent within the
- * window were used.
+ * Limits at which a country is suspended: of at least `minSent` codes sent in the window, a share
+ * below `minUsedShare` was used.
  */
 export const pumping = {
   windowMs: hourMs,
@@ -72,27 +74,27 @@ export const pumping = {
 } as const;
 
 /**
- * User-chosen texts in mails and SMS to other people. They must not contain links, which could
- * advertise or phish.
+ * Texts in mails and SMS that users choose and other people receive. They must not contain links,
+ * which could be used for advertising or phishing.
  */
 
 /**
- * Schemes, `www.`, numeric addresses, and letters with a dot before letters (`example.com`,
+ * Matches schemes, `www.`, numeric addresses, and a letter, a dot and a letter (`example.com`,
  * `例子。中国`).
  */
 const link =
   /https?|:\/\/|www\.|\d{1,3}(?:\.\d{1,3}){3}|[\p{L}\p{N}-]\.\p{L}|[\p{L}\p{N}-][\u3002](?:[a-z]{2,}|中国|公司|网络|网址)/iu;
 
-/** Zero-width characters, which would hide a link from the pattern but not from a reader. */
+/** Zero-width characters. They hide a link from the pattern but not from a reader. */
 const invisible = /[\p{Cf}\p{Mn}\u115f\u1160\u3164]/gu;
 
 /**
- * Folds full-width letters, ligatures and other variants of a character into the plain one (Unicode
- * NFKC).
+ * Replaces full-width letters, ligatures and other variants of characters by the plain characters
+ * (Unicode NFKC).
  */
 export const plainText = (text: string): string => text.normalize('NFKC');
 
-/** Tells whether a text contains a link, or text that mail and SMS programs turn into one. */
+/** True if a text contains a link, or text that mail and SMS programs convert to a link. */
 export function holdsLink(text: string): boolean {
   return link.test(plainText(text.replace(invisible, '')));
 }
@@ -100,10 +102,11 @@ export function holdsLink(text: string): boolean {
 const maxNameChars = 40;
 
 /**
- * Returns a user name for a mail: at most 40 plain characters, or an empty text for a name with a
- * link. The recipient may be another person, and a sign-up must not send them advertisements.
+ * Returns a user name for a mail: at most 40 plain characters. Returns an empty text if the name
+ * contains a link. The recipient may be another person, and a sign-up must not send them
+ * advertisements.
  */
-export function shownName(name: string): string {
+export function mailName(name: string): string {
   if (holdsLink(name)) return '';
   const plain = plainText(name)
     .replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')

@@ -8,28 +8,28 @@ import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 export type Acl = Record<string, Partial<Record<Permission, true>>>;
 export type Permission = 'read' | 'write';
 
-/** User as the subject of ACLs. */
+/** User in an ACL check. */
 export interface AclUser {
   objectId: string;
-  /** Names of its roles, inherited ones included. */
+  /** Names of the user's roles, including inherited roles. */
   roles: readonly string[];
 }
 
 /**
- * Role names as the SDKs accept them: letters, digits, `_`, `-`, blanks. The documentation names
- * the first three (protocol/roles.md#role-fields).
+ * Role names that the SDKs accept: letters, digits, `_`, `-` and blanks. The public documentation
+ * names only the first three (protocol/roles.md#role-fields).
  */
 export const roleName = /^[A-Za-z0-9_ -]{1,128}$/;
-/** Whom an ACL names: everybody, a user by id, or a role. */
+/** Subject of an ACL entry: everybody, a user id, or a role. */
 export const aclSubject = /^(\*|[A-Za-z0-9_-]{1,64}|role:[A-Za-z0-9_ -]{1,128})$/;
 const maxSubjects = 1000;
 
-/** ACL of an object without one, as the public service shows it. */
+/** ACL of an object without an ACL, as the public service returns it. */
 export const publicAcl: Acl = { '*': { read: true, write: true } };
 
 /**
- * Reads an ACL. Throws 123 unless it is a dictionary of subjects, each with permissions that are
- * `true`, or `false`: SDKs send it for a permission that was taken away, and it is not stored.
+ * Parses an ACL. A permission may be `false`, which SDKs send for a removed permission; it is not
+ * stored. Throws error 123 if the ACL is not a dictionary of subjects with boolean permissions.
  */
 export function readAcl(value: unknown): Acl {
   if (!isJsonObject(value)) throw refuse('invalidAcl');
@@ -51,8 +51,8 @@ function readPermissions(name: string, value: Json): Partial<Record<Permission, 
   return { ...(value.read ? { read: true } : {}), ...(value.write ? { write: true } : {}) };
 }
 
-/** Returns a stored ACL, with the permissions that have the form of one. */
-export function soundAcl(stored: JsonObject): Acl {
+/** Returns a stored ACL, reduced to valid permissions. */
+export function validAcl(stored: JsonObject): Acl {
   return Object.fromEntries(
     Object.entries(stored).map(([name, value]) => {
       const { read, write } = isJsonObject(value) ? value : {};
@@ -66,8 +66,7 @@ export const subjectsOf = (user: AclUser | undefined): string[] =>
   user ? [user.objectId, ...user.roles.map((name) => `role:${name}`), '*'] : ['*'];
 
 /**
- * Tells whether a user, or a caller without one, has a permission. An object without an ACL is
- * public.
+ * True if a user, or a caller without a user, has a permission. An object without an ACL is public.
  */
 export function mayUser(
   acl: Acl | null,

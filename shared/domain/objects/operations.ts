@@ -4,26 +4,26 @@ import { isJsonObject, type Json, type JsonObject, unstorableText } from '../jso
 import { canonicalValue, isMemberName } from './typed-values.ts';
 
 /**
- * Members of an object by name; a Map, so that names such as `__proto__` or `constructor` are
- * ordinary.
+ * Members of an object by name. A Map, so that names such as `__proto__` and `constructor` are
+ * safe.
  */
 export type Members = Map<string, Json>;
 
-/** Write of a value or an operation at a path: `a.b` is `['a', 'b']`. */
+/** Writes a value or applies an operation at a path. `a.b` is `['a', 'b']`. */
 export interface Write {
   path: string[];
   value: unknown;
-  /** Name of the member as it was sent, where it differs from the path. */
+  /** Name of the member as it was sent, if it differs from the path. */
   sentName?: string;
 }
 
-/** Limit of nesting of `Batch`. */
+/** Maximum nesting of `Batch`. */
 const maxBatchDepth = 3;
 
 /**
  * Applies writes in order (protocol/objects.md#operations). A missing value counts as 0 or an empty
- * array. Throws 111 when an operation is unknown, malformed, or does not match the type of the
- * value; 106 and 121 as `canonicalValue`.
+ * array. Throws error 111 if an operation is unknown, malformed or does not fit the type of the
+ * value, and the errors of `canonicalValue`.
  */
 export function applyWrites(members: Members, writes: Write[]): void {
   for (const { path, value, sentName = path.join('.') } of writes) {
@@ -34,10 +34,10 @@ export function applyWrites(members: Members, writes: Write[]): void {
   }
 }
 
-/** Kinds of refusals of a value, whose texts do not say where it stands. */
+/** Errors about a value, whose texts do not name its member. */
 const ofValues = new Set<ErrorName>(['incorrectType', 'malformedPointer', 'forbiddenName']);
 
-/** Names the member in the refusal of its value. */
+/** Adds the name of the member to an error about its value. */
 function named<T>(member: string, value: unknown, change: () => T): T {
   try {
     return change();
@@ -50,7 +50,7 @@ function named<T>(member: string, value: unknown, change: () => T): T {
   }
 }
 
-/** Returns `current` with the write applied at `path`; undefined when it is deleted. */
+/** Returns `current` with the write applied at `path`; undefined if the value is deleted. */
 function changed(current: Json | undefined, path: string[], write: unknown): Json | undefined {
   const [name, ...inner] = path;
   if (name === undefined)
@@ -61,7 +61,7 @@ function changed(current: Json | undefined, path: string[], write: unknown): Jso
   const entries = new Map(Object.entries(parent));
   const next = changed(entries.get(name), inner, write);
   if (next === undefined) {
-    // A delete inside a missing object must not create it.
+    // A delete in a missing object must not create the object.
     if (!entries.delete(name)) return current;
   } else entries.set(name, next);
   return Object.fromEntries(entries);
@@ -71,7 +71,7 @@ export function isOperation(value: unknown): value is JsonObject {
   return isJsonObject(value) && Object.hasOwn(value, '__op');
 }
 
-/** Tells whether a value is the operation that removes a member. */
+/** True if a value is the operation that removes a member. */
 export const isDeletion = (value: unknown): boolean =>
   isOperation(value) && value.__op === 'Delete';
 
@@ -125,7 +125,7 @@ function numberOf(value: Json | undefined): number | bigint {
   return value;
 }
 
-/** Adds integers exactly, also beyond 2^53; with a fraction, as doubles. */
+/** Adds integers exactly, also beyond 2^53. Fractions are added as doubles. */
 function sum(current: Json | undefined, amount: number | bigint): number | bigint {
   const value = numericValue(current);
   const [a, b] = [integerOf(String(value)), integerOf(String(amount))];
@@ -140,7 +140,8 @@ function inRange(number: number | bigint | undefined): number | bigint {
 }
 
 /**
- * Returns the number of a value. Null counts as missing, since clients store it to empty a member.
+ * Returns the value as a number. Null counts as missing, because clients store null to empty a
+ * member.
  */
 function numericValue(current: Json | undefined): number | bigint {
   if (current === undefined || current === null) return 0;
@@ -172,12 +173,12 @@ function unique(list: Json[], more: Json[]): Json[] {
   return [...list, ...added];
 }
 
-function without(list: Json[], gone: Json[]): Json[] {
-  const texts = new Set(gone.map(stableText));
+function without(list: Json[], removed: Json[]): Json[] {
+  const texts = new Set(removed.map(stableText));
   return list.filter((item) => !texts.has(stableText(item)));
 }
 
-/** Returns a JSON text that is the same for equal values in any order of members. */
+/** Returns a JSON text that is equal for equal values, whatever the order of their members. */
 export function stableText(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(stableText).join()}]`;
   if (!isJsonObject(value)) return JSON.stringify(value);
@@ -185,7 +186,7 @@ export function stableText(value: Json): string {
   return `{${entries.map(([name, member]) => `${JSON.stringify(name)}:${stableText(member)}`).join()}}`;
 }
 
-/** Computes on 64 bits, as the public service does. */
+/** Applies a bit operation on 64 bits, like the public service. */
 function bits(
   current: Json | undefined,
   operand: Json | undefined,
@@ -205,8 +206,8 @@ const maxNameParts = 8;
 const innerName = /^[^$.\p{Cc}]{1,128}$/u;
 
 /**
- * Splits the name of a body's member, `a.b.c`, into its parts (protocol/objects.md#dotted-names).
- * Throws 105 for an invalid one.
+ * Splits the name of a member, such as `a.b.c`, into its parts (protocol/objects.md#dotted-names).
+ * Throws error 105 if the name is invalid.
  */
 export function memberPath(name: string): [first: string, ...inner: string[]] {
   const [first = '', ...inner] = name.split('.');

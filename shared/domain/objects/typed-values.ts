@@ -1,14 +1,13 @@
+import { timeOfDate } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
-import { timeOfDate } from '../times.ts';
 
 /**
- * Validates values as clients encode them and converts them to a canonical form
- * (protocol/objects.md#typed-values), so that equal values are stored and compared as the same
- * JSON.
+ * Checks values that clients send and converts them to a canonical form
+ * (protocol/objects.md#typed-values). Equal values are then stored and compared as the same JSON.
  */
 
-/** Limit of nesting, which bounds recursion (protocol/known-problems.md#dos-by-query). */
+/** Maximum nesting, which limits recursion (protocol/known-problems.md#dos-by-query). */
 const maxValueDepth = 32;
 
 const memberName = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
@@ -16,16 +15,14 @@ const forbiddenInName = /[$.\0]/;
 const pointerClass = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const pointerId = /^[A-Za-z0-9_-]{1,64}$/;
 
-/**
- * Tells whether a stored object may have a member of this name (protocol/objects.md#member-names).
- */
+/** True if a stored object may have a member with this name (protocol/objects.md#member-names). */
 export const isMemberName = (name: string): boolean => memberName.test(name);
 
 /**
- * Returns a value in canonical form. Throws 111 for values that cannot be stored (NUL, lone
- * surrogates, numbers beyond a double, nesting over 32) or is a malformed typed value, 106 for a
- * malformed pointer, 121 for a member name with `$` or `.`. Names such as `__proto__` become
- * ordinary own members.
+ * Returns a value in canonical form. Throws error 111 if the value cannot be stored (NUL, lone
+ * surrogates, numbers beyond a double, nesting over 32) or is a malformed typed value. Throws error
+ * 106 for a malformed pointer and 121 for a member name with `$` or `.`. Names such as `__proto__`
+ * become ordinary own members.
  */
 export function canonicalValue(value: unknown, depth = 0): Json {
   if (depth > maxValueDepth) throw refuse('incorrectType', 'A value is nested too deeply.');
@@ -90,7 +87,7 @@ function typedValue(object: JsonObject, depth: number): Json {
 }
 
 /**
- * SDKs send the id of a file as `id`; the JavaScript SDK reads `objectId` only, and cannot save a
+ * SDKs send the id of a file as `id`. The JavaScript SDK reads only `objectId` and cannot save a
  * file without it.
  */
 function file(object: JsonObject): Json {
@@ -102,7 +99,7 @@ function malformed(type: string): never {
   throw refuse('incorrectType', `Malformed ${type}.`);
 }
 
-/** Returns a pointer without further members, which SDKs add to included pointers. */
+/** Returns a pointer without the additional members that SDKs send in included pointers. */
 function pointer(object: JsonObject): Json {
   const { className, objectId } = object;
   const isSound =

@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import { time } from '../times.ts';
+import { time } from '../client-values.ts';
 import { isTimeZone } from './local-time.ts';
 import { pushKinds } from './push-class.ts';
 import { isQuietHours, noQuietHours, quietHoursForm } from './quiet-hours.ts';
 
 /**
- * Schemas of the bodies that send a push, with the meaning of each member
+ * Schemas of the bodies that send a push, with descriptions of all members
  * (protocol/push.md#push-call; docs/reference/http-api.md).
  */
 
-/** Limit of device ids in one call (protocol/push.md#device-ids). */
+/** Maximum number of device ids in one call (protocol/push.md#device-ids). */
 const maxDeviceIds = 500;
 
-/** `flow_control` of a push, and of the call that resumes one. */
+/** `flow_control` of a push, and of the call that resumes a push. */
 export const flowControl = z.number().min(0).max(1_000_000_000).nullish();
 
 const shortId = z
@@ -20,12 +20,12 @@ const shortId = z
   .regex(/^[A-Za-z0-9]{1,16}$/, 'expected at most 16 letters or digits')
   .nullish();
 
-/** Also as `{"__type":"Date","iso":…}`, as SDKs encode dates. */
+/** May also be `{"__type":"Date","iso":…}`, the form in which SDKs encode dates. */
 const pushTime = z
   .union([time, z.object({ __type: z.literal('Date'), iso: time }).transform(({ iso }) => iso)])
   .nullish();
 
-/** Accepts a string too, as old documentation shows (protocol/push.md#requests-of-real-clients). */
+/** May also be a string, as old documentation shows (protocol/push.md#requests-of-real-clients). */
 const seconds = z
   .union([
     z.number(),
@@ -42,7 +42,7 @@ const text = z.string().min(1).max(256).nullish();
 const data = z.record(z.string(), z.unknown());
 
 /**
- * Channel names: letters, digits, `_ = -`, Chinese characters, or empty for broadcast
+ * Channel names: letters, digits, `_ = -` and Chinese characters. The empty name is for broadcast
  * (protocol/installations.md#channel-names).
  */
 const channelName = z

@@ -4,25 +4,26 @@
  */
 import { type ConnectorId, displayName } from '../labels.ts';
 
-/** Answers of one profile in one push. */
+/** Responses of the gateway for one profile in one push. */
 export interface ProfileAnswers {
   connector: ConnectorId;
   profile: string;
-  /** Recipients that the gateway answered for. */
+  /** Number of recipients that the gateway responded for. */
   answers: number;
-  /** Of those, tokens that it called invalid. */
+  /** Number of these recipients whose token the gateway called invalid. */
   invalid: number;
-  /** Of the invalid ones, those whose answer proves the end of the token. */
+  /** Number of invalid tokens that the gateway proved to have ended. */
   proofs: number;
-  /** Most frequent reason of the invalid ones. */
+  /** Most frequent reason of the invalid tokens. */
   reason: string;
 }
 
-/** Answers that call tokens invalid, from which on their share decides. */
+/** From this number of invalid tokens, their share decides whether devices are deleted. */
 export const guardFrom = 20;
 
 /**
- * What may be deleted: tokens that an answer only calls invalid, and tokens whose end it proves.
+ * What may be deleted: `called` for tokens that the gateway only calls invalid, `proven` for tokens
+ * that it proved to have ended.
  */
 export interface Deletable {
   called: boolean;
@@ -30,8 +31,9 @@ export interface Deletable {
 }
 
 /**
- * Judges the answers of a profile. If most tokens of a push are called invalid, the environment,
- * the topic or the project of the profile is probably wrong, and nothing may be deleted.
+ * Decides what may be deleted after the responses for a profile. If the gateway calls most tokens
+ * of a push invalid, the environment, topic or project of the profile is probably wrong. Then
+ * nothing may be deleted.
  */
 export function deletableOf({
   answers,
@@ -44,22 +46,26 @@ export function deletableOf({
   };
 }
 
-/** A profile of which a push kept invalid tokens because they were most. */
+/** A profile for which a push kept devices, because most tokens were called invalid. */
 export interface KeptTokens extends Omit<ProfileAnswers, 'proofs'> {
   /**
-   * Of the invalid ones, those that were kept: tokens whose end was proven may have been deleted.
+   * Number of invalid tokens whose devices were kept. Devices whose tokens were proved to have
+   * ended may have been deleted.
    */
   kept: number;
 }
 
-/** Returns what is kept of a profile because invalid tokens are most; undefined for nothing. */
+/**
+ * Returns the devices that are kept for a profile because most tokens are invalid; undefined if
+ * none are kept.
+ */
 export function keptOf({ proofs, ...counts }: ProfileAnswers): KeptTokens | undefined {
   const { called, proven } = deletableOf({ ...counts, proofs });
   const kept = (called ? 0 : counts.invalid - proofs) + (proven ? 0 : proofs);
   return kept > 0 ? { ...counts, kept } : undefined;
 }
 
-/** Returns the sentence of a record about kept tokens. */
+/** Returns the sentence about kept devices for a push record. */
 export const keptText = ({
   connector,
   profile,

@@ -4,33 +4,34 @@ import { dataKeyOwners } from '../labels.ts';
 import { detail } from '../texts/texts.ts';
 
 /**
- * Language tags, and the locales that devices save, compared as BCP 47 has it (RFC 4647, 3.4), with
- * scripts as CLDR infers them.
+ * A language tag or the locale of a device. Tags are compared as in BCP 47 (RFC 4647, 3.4). CLDR
+ * provides missing scripts.
  */
 interface KnownLocale {
-  /** Tag in its canonical spelling. */
+  /** The tag in canonical spelling. */
   canonical: string;
-  /** Tag with the likely script and region, for comparison. */
+  /** The tag with likely script and region added, for comparison. */
   full: string;
   language: string;
   script: string | undefined;
-  /** Region that the tag itself names. */
+  /** Region that the tag contains. */
   region: string | undefined;
 }
 
-/** Longest locale that is read. */
+/** Longer locales are ignored. */
 export const maxLocaleLength = 35;
 
 /**
- * Reads a language tag or a locale of a device: `zh-Hans-CN`, `zh_CN`, `zh_CN_#Hans`,
- * `en_GB.UTF-8`. Reads language, script and region; undefined for a text that has no language.
+ * Parses a language tag or the locale of a device, such as `zh-Hans-CN`, `zh_CN`, `zh_CN_#Hans` or
+ * `en_GB.UTF-8`. Only language, script and region are used. Returns undefined if the text contains
+ * no language.
  */
 function readLocale(text: string): KnownLocale | undefined {
   if (text.length > maxLocaleLength) return undefined;
   const [, base = ''] = /^([A-Za-z0-9_#-]+)([.@].*)?$/.exec(text) ?? [];
   const [language = '', ...rest] = base.replaceAll('#', '').split(/[_-]/);
   if (!/^[a-z]{2,3}$/i.test(language)) return undefined;
-  // A single letter begins extensions; what follows is no region.
+  // A single letter starts an extension. The parts behind it are not regions.
   const end = rest.findIndex((part) => part.length === 1);
   const parts = end < 0 ? rest : rest.slice(0, end);
   const script = parts.find((part) => /^[a-z]{4}$/i.test(part));
@@ -49,38 +50,38 @@ function readLocale(text: string): KnownLocale | undefined {
 }
 
 /**
- * Returns the language that fits a locale best: the same one, then that of the language and script
- * without a region, then the first of any region. Undefined if none has the language in this
- * script.
+ * Returns the language that fits a locale best: first the same tag, then the same language and
+ * script without a region, then with any region. Returns undefined if no language has this language
+ * and script.
  */
 function bestLanguage<L extends { locale: KnownLocale }>(
   languages: readonly L[],
-  wanted: KnownLocale,
+  requested: KnownLocale,
 ): L | undefined {
   const close = languages.filter(
-    ({ locale }) => locale.language === wanted.language && locale.script === wanted.script,
+    ({ locale }) => locale.language === requested.language && locale.script === requested.script,
   );
   return (
-    close.find(({ locale }) => locale.canonical === wanted.canonical) ??
-    close.find(({ locale }) => locale.full === wanted.full && locale.region !== undefined) ??
-    close.find(({ locale }) => locale.full === wanted.full) ??
+    close.find(({ locale }) => locale.canonical === requested.canonical) ??
+    close.find(({ locale }) => locale.full === requested.full && locale.region !== undefined) ??
+    close.find(({ locale }) => locale.full === requested.full) ??
     close.find(({ locale }) => locale.region === undefined) ??
     close[0]
   );
 }
 
 /**
- * Members of `data` in other languages, by language tag as the caller wrote it
+ * Members of `data` in other languages, by language tag as the caller sent it
  * (protocol/push.md#languages).
  */
 export type Translations = Readonly<Record<string, JsonObject>>;
 
-/** Most translations of a push. */
+/** Maximum number of translations of a push. */
 export const maxLanguages = 50;
 
 /**
- * Checks the member `languages` of a push body; undefined without a translation. Throws 1 or 111
- * with a text that names it.
+ * Checks the member `languages` of a push body. Returns undefined if there is no translation.
+ * Throws error 1 or 111 with a text that names the member.
  */
 export function translationsOf(value: unknown): Translations | undefined {
   if (value === undefined || value === null) return undefined;
@@ -111,8 +112,8 @@ function checkMembers(members: unknown): JsonObject {
 }
 
 /**
- * Returns the content with the members of a translation in place of its own; those of the objects
- * for one kind of device, and of `aps`, one by one.
+ * Returns the content with the members of a translation. A translated member replaces the original.
+ * In the objects for one type of device and in `aps`, this applies to each member of the object.
  */
 export function translated(data: JsonObject, members: JsonObject): JsonObject {
   const result: JsonObject = { ...data };
@@ -125,13 +126,13 @@ export function translated(data: JsonObject, members: JsonObject): JsonObject {
   return result;
 }
 
-/** Part of a push order that is translated. */
+/** The part of a push order that can be translated. */
 interface Translated {
   data: JsonObject;
   languages?: Translations;
 }
 
-/** Returns an order with the content of one of its languages; null is `data` itself. */
+/** Returns an order with its content in one language. Null means `data` as it is. */
 export function orderIn<T extends Translated>(order: T, language: string | null): T {
   const members = language === null ? undefined : order.languages?.[language];
   return members ? { ...order, data: translated(order.data, members) } : order;
@@ -139,19 +140,16 @@ export function orderIn<T extends Translated>(order: T, language: string | null)
 
 /** Language that a recipient gets. */
 interface LanguageChoice {
-  /** Tag of a translation; null: none fits, and the recipient gets `data` as it is. */
+  /** Tag of a translation. Null if no translation fits; the recipient then gets `data` as it is. */
   language: string | null;
-  /**
-   * Whether the translation is not that of the locale itself, but of one that is close to it, or
-   * none fits.
-   */
+  /** True if no translation fits, or if the translation is only similar to the locale. */
   isFallback: boolean;
 }
 
-/** Locales that a chooser remembers; devices write what they like. */
+/** Maximum number of cached locales. Devices may send any text as locale. */
 const maxRemembered = 5000;
 
-/** Chooses the language of each recipient among those of one push. */
+/** Chooses the language of each recipient from the translations of a push. */
 export class LanguageChooser {
   readonly #languages: { tag: string; locale: NonNullable<ReturnType<typeof readLocale>> }[];
   readonly #known = new Map<string, LanguageChoice>();
@@ -163,7 +161,7 @@ export class LanguageChooser {
     });
   }
 
-  /** Chooses by the `locale` of an installation; null where it has none. */
+  /** Chooses by the `locale` of an installation; null if it has none. */
   choose(locale: string | null): LanguageChoice {
     const name = locale ?? '';
     const known = this.#known.get(name);
@@ -175,26 +173,26 @@ export class LanguageChooser {
   }
 
   #find(name: string): LanguageChoice {
-    const wanted = readLocale(name);
-    const found = wanted && bestLanguage(this.#languages, wanted);
-    if (!wanted || !found) return { language: null, isFallback: true };
-    return { language: found.tag, isFallback: found.locale.full !== wanted.full };
+    const requested = readLocale(name);
+    const found = requested && bestLanguage(this.#languages, requested);
+    if (!requested || !found) return { language: null, isFallback: true };
+    return { language: found.tag, isFallback: found.locale.full !== requested.full };
   }
 }
 
-/** Recipients of one language. */
+/** Number of recipients with one language. */
 interface LanguageCount {
   devices: number;
   /**
-   * Those who get it for a locale that is only close to it; all of those who get `data` as it is.
+   * Number of these recipients whose locale is only similar. For `data` as it is, all recipients.
    */
   fallback: number;
 }
 
-/** Recipients by language; the key of `data` as it is, is empty. */
+/** Numbers of recipients by language tag. The key for `data` as it is is the empty string. */
 export type LanguageCounts = Readonly<Record<string, LanguageCount>>;
 
-/** Adds up recipients by language, from their locales. */
+/** Counts recipients by language from their locales. */
 export function countLanguages(
   chooser: LanguageChooser,
   groups: Iterable<{ locale: string | null; devices: number }>,
@@ -211,8 +209,8 @@ export function countLanguages(
   return counts;
 }
 
-/** Returns counts as replies show them, the most frequent language first. */
-export const shownLanguages = (counts: LanguageCounts): JsonObject[] =>
+/** Returns the counts for a reply, most frequent language first. */
+export const replyLanguages = (counts: LanguageCounts): JsonObject[] =>
   Object.entries(counts)
     .sort(([, one], [, other]) => other.devices - one.devices)
     .map(([name, count]) => ({ language: name === '' ? null : name, ...count }));

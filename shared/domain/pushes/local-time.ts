@@ -1,34 +1,34 @@
 import { dayMs, hourMs } from '../../clock.ts';
-import { beginsWithDay } from '../times.ts';
+import { beginsWithDay } from '../client-values.ts';
+import { refuse } from '../errors/errors.ts';
+import type { JsonObject } from '../json.ts';
+import { detail } from '../texts/texts.ts';
 
-/**
- * Time at which each device gets a push, in the device's own time zone
- * (protocol/push.md#local-time).
- */
+/** Time at which each device gets a push, in its own time zone (protocol/push.md#local-time). */
 export type LocalTime = {
-  /** Time without a zone, `2026-12-01T09:00:00.000`. */
+  /** Time without a time zone: `2026-12-01T09:00:00.000`. */
   time: string;
-  /** Zone of devices without a known one; null: that of the app. */
+  /** Time zone of devices without a valid time zone; null means the app's default. */
   zone: string | null;
-  /** Lifetime from the start of each zone; null for a push with an `expiration_time`. */
+  /** Lifetime from the start in each time zone; null if the push has an `expiration_time`. */
   lifeSeconds: number | null;
 };
 
 const minuteMs = 60_000;
-/** First and last offset from UTC that a zone has. */
+/** Largest and smallest offset from UTC of a time zone. */
 const mostOffsetMs = 14 * hourMs;
 const leastOffsetMs = -12 * hourMs;
 
 /**
- * A zone whose time passed less than this before the call gets the push at once; beyond, its
- * devices end `expired`.
+ * If the time in a zone passed less than this before the call, devices in the zone get the push at
+ * once. If it passed earlier, their outcome is `expired`.
  */
 export const lateMs = 3 * hourMs;
 
 /**
- * Offsets from UTC that zones have now, in minutes: at most so many starts of a push are prepared
- * for zones that no device of the audience has yet. A zone with another offset starts exactly as
- * soon as a device has it.
+ * Current offsets of time zones from UTC, in minutes. For zones that no targeted device has yet, a
+ * push prepares a start for each of these offsets. For a zone with another offset, the start is
+ * prepared when a device has this zone.
  */
 const usualOffsets = [
   840, 825, 780, 765, 720, 660, 630, 600, 570, 540, 525, 480, 420, 390, 360, 345, 330, 300, 270,
@@ -39,28 +39,28 @@ const usualOffsets = [
 const localText = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?$/;
 
 /**
- * Parses a time without a zone: its epoch milliseconds if the zone were UTC. Undefined for another
- * text.
+ * Parses a time without a time zone. Returns it as epoch milliseconds, as if it were UTC; undefined
+ * for other texts.
  */
 export function parseLocalTime(text: string): number | undefined {
   const ms = localText.test(text) && beginsWithDay(text) ? Date.parse(`${text}Z`) : Number.NaN;
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** Returns `LocalTime.time` of epoch milliseconds as if the zone were UTC. */
+/** Returns `LocalTime.time` for a local time in epoch milliseconds. */
 export const localTimeText = (wallMs: number): string =>
   new Date(wallMs).toISOString().slice(0, -1);
 
-/** Returns the epoch milliseconds of a local time as if its zone were UTC. */
+/** Returns a local time as epoch milliseconds, as if it were UTC. */
 export const wallMsOf = ({ time }: LocalTime): number => Date.parse(`${time}Z`);
 
-/** Returns when a local time comes first, and last, anywhere. */
+/** Return when a local time comes in the first and in the last time zone. */
 export const firstStartMs = (wallMs: number): number => wallMs - mostOffsetMs;
 export const lastStartMs = (wallMs: number): number => wallMs - leastOffsetMs;
 
 /**
- * Fixed offsets as Android names them: `GMT+08:00`, `GMT+0800`, `UTC+8`, `+08:00`; whole quarters
- * of an hour.
+ * Fixed offsets as Android names them: `GMT+08:00`, `GMT+0800`, `UTC+8`, `+08:00`. Only whole
+ * quarters of an hour.
  */
 const fixedOffset = /^(?:GMT|UTC)?([+-])(\d{1,2})(?::?(00|15|30|45))?$/;
 
@@ -71,19 +71,20 @@ function fixedOffsetMs(zone: string): number | undefined {
   return offsetMs >= leastOffsetMs && offsetMs <= mostOffsetMs ? offsetMs : undefined;
 }
 
-/** Longer than the name of any zone. */
+/** Maximum length of a zone name. The longest real name is shorter. */
 export const maxZoneLength = 64;
 
-/** Returns the offset of a zone from UTC at a time, both in milliseconds. */
+/** Returns the offset of a time zone from UTC at a time, both in milliseconds. */
 export type OffsetAt = (atMs: number) => number;
 
 /**
- * Returns the offsets of a zone; undefined for an unknown zone. Takes the time of several pushes.
+ * Returns a function for the offsets of a time zone; undefined if the zone is unknown. Takes longer
+ * than planning a push, so the result should be cached.
  */
 export function offsetsOf(zone: string): OffsetAt | undefined {
   const fixedMs = fixedOffsetMs(zone);
   if (fixedMs !== undefined) return () => fixedMs;
-  // Keeps texts of clients out of the library.
+  // Long texts of clients are not passed to `Intl`.
   if (zone.length > maxZoneLength) return undefined;
   let format: Intl.DateTimeFormat;
   try {
@@ -113,13 +114,13 @@ export function offsetsOf(zone: string): OffsetAt | undefined {
   };
 }
 
-/** Tells whether a text names a time zone: an IANA name, or a fixed offset such as `GMT+08:00`. */
+/** True if a text is a time zone: an IANA name, or a fixed offset such as `GMT+08:00`. */
 export const isTimeZone = (zone: string): boolean => offsetsOf(zone) !== undefined;
 
 /**
- * Returns when a local time comes in a zone, in epoch milliseconds; undefined for an unknown zone.
- * A time that the clock shows twice is the first one; one that it skips is as much later as it
- * skips.
+ * Returns when a local time comes in a time zone, in epoch milliseconds; undefined if the zone is
+ * unknown. If the clock shows the time twice, returns the first. If the clock skips the time,
+ * returns a time that is later by the skipped duration.
  */
 export function startInZone(wallMs: number, zone: string): number | undefined {
   const offsetAt = offsetsOf(zone);
@@ -131,9 +132,8 @@ export function startInZone(wallMs: number, zone: string): number | undefined {
 }
 
 /**
- * Returns when the time of a push comes in each of these zones. The key null stands for devices
- * without a known zone, and is there where a name is null or unknown. `appZone`: the default zone
- * of the app.
+ * Returns when the time of a push comes in each of these zones. The key null is for devices whose
+ * zone is null or unknown. `appZone` is the app's default time zone.
  */
 export function startsOf(
   local: LocalTime,
@@ -151,9 +151,9 @@ export function startsOf(
 }
 
 /**
- * Returns the next time to look for zones whose time has come, behind `afterMs`; null when no zone
- * of the audience is left. `starts`: the starts of the zones of the audience. Other zones are
- * looked for in the future only.
+ * Returns the next time after `afterMs` at which planning must look for zones whose time has come;
+ * null if no zone of the audience is left. `starts` contains the start times of the audience's
+ * zones. Other zones are only considered after `nowMs`.
  */
 export function nextStartMs(
   wallMs: number,
@@ -166,3 +166,48 @@ export function nextStartMs(
     .filter((ms) => ms > afterMs && ms > nowMs);
   return Math.min(...own, ...others);
 }
+
+/**
+ * Local time of a push. `firstStart` and `lastStart` are when this time comes in the first and in
+ * the last time zone.
+ */
+export interface LocalRequest {
+  /** Local time as epoch milliseconds, as if it were UTC. */
+  wallMs: number;
+  firstStart: Date;
+  lastStart: Date;
+}
+
+/**
+ * Parses the `push_time` of a push with `push_time_local` (protocol/push.md#local-time). Returns
+ * undefined for other pushes. Throws error 152 if the time is missing, has a time zone, or has
+ * passed in all time zones.
+ */
+export function localRequestOf(body: JsonObject, nowMs: number): LocalRequest | undefined {
+  if (body.push_time_local !== true) {
+    if (typeof body.default_time_zone === 'string')
+      throw refuse('invalidParameter', detail('defaultZoneAlone'));
+    return undefined;
+  }
+  const wallMs = typeof body.push_time === 'string' ? parseLocalTime(body.push_time) : undefined;
+  if (wallMs === undefined) throw refuse('invalidPushTime', detail('localTimeNeeded'));
+  const lastStart = new Date(lastStartMs(wallMs));
+  if (lastStart.getTime() < nowMs - lateMs)
+    throw refuse('invalidPushTime', detail('localTimePast'));
+  return { wallMs, firstStart: new Date(firstStartMs(wallMs)), lastStart };
+}
+
+/** Returns the local time for a push order. If the push has no expiry, it lives `usualSeconds`. */
+export const localTimeOf = (
+  { wallMs }: LocalRequest,
+  sent: {
+    default_time_zone?: string | null | undefined;
+    expiration_time?: Date | null | undefined;
+    expiration_interval?: number | null | undefined;
+  },
+  usualSeconds: number,
+): LocalTime => ({
+  time: localTimeText(wallMs),
+  zone: sent.default_time_zone ?? null,
+  lifeSeconds: sent.expiration_time ? null : (sent.expiration_interval ?? usualSeconds),
+});

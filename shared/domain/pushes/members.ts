@@ -3,9 +3,9 @@ import type { JsonObject } from '../json.ts';
 import { type Detail, detail } from '../texts/texts.ts';
 
 /**
- * Members without meaning in a push that existing clients send (protocol/push.md#push-call, 5.11):
- * the Java SDK copies every parameter of a query, the old push client of browsers its own
- * configuration. Private members (`_…`) are tolerated as well.
+ * Members that existing clients send in a push although they have no effect there
+ * (protocol/push.md#push-call, 5.11). The Java SDK sends all parameters of a query, and the old
+ * push client for browsers sends its configuration. Private members (`_…`) are also accepted.
  */
 const tolerated = new Set([
   'appId',
@@ -22,13 +22,13 @@ const tolerated = new Set([
   'skip',
 ]);
 
-/** Limit of warnings in a reply. */
+/** Maximum number of warnings in a reply. */
 const maxWarnings = 20;
 
 /**
- * Returns a warning for each unknown member, except those that existing clients send. Throws 1 for
- * an unknown member in a push without a target: `channel` in place of `channels` would send it to
- * all devices.
+ * Returns a warning for each unknown member, except members that existing clients send. Throws
+ * error 1 if a push without a target has an unknown member. For example, `channel` instead of
+ * `channels` would otherwise send the push to all devices.
  */
 export function unknownMemberWarnings(
   body: JsonObject,
@@ -50,13 +50,13 @@ export function unknownMemberWarnings(
   return more > 0 ? [...warnings, detail('ignoredMore', { n: more })] : warnings;
 }
 
-/** Normalises a name, so that different spellings compare equal. */
+/** Normalises a name, so that different spellings are equal. */
 const plain = (name: string): string =>
   name.toLowerCase().replaceAll(/[_-]/g, '').replace(/s$/, '');
 
 type Codes = [unnamed: Detail['code'], named: Detail['code'], meant: Detail['code']];
 
-/** Describes an unknown member, by its name only if that looks like one. */
+/** Describes an unknown member. Its name is only shown if it looks like a name. */
 function unknownMember(
   name: string,
   known: ReadonlySet<string>,

@@ -2,23 +2,26 @@ import type { AppOptions } from '../apps/app.ts';
 import { noQuietHours } from './quiet-hours.ts';
 
 /**
- * Kinds of pushes; `transactional` ones pass the limits that protect people from too many pushes.
+ * Kinds of pushes. The limits that protect people from too many pushes do not apply to
+ * `transactional` pushes.
  */
 export const pushKinds = ['marketing', 'transactional'] as const;
 
 /**
- * Kind of a push with its own limit (protocol/push.md#pushes-per-device-and-day). Absent members
- * are the usual ones.
+ * Kind of a push and its own limits (protocol/push.md#pushes-per-device-and-day). Absent members
+ * have their defaults.
  */
 export interface PushClass {
   kind?: 'transactional';
-  /** Pushes per device and day in place of the app's; 0 for no limit. */
+  /** Maximum pushes per device and day; overrides the app's limit. 0 means no limit. */
   deviceCap?: number;
-  /** Quiet hours in place of the app's (protocol/push.md#quiet-hours); `off` for none. */
+  /**
+   * Quiet hours; override the app's quiet hours (protocol/push.md#quiet-hours). `off` means none.
+   */
   quietHours?: string;
 }
 
-/** Returns the class that a body names. */
+/** Returns the kind and limits in a body. */
 export const pushClassOf = (body: {
   kind?: (typeof pushKinds)[number] | null | undefined;
   device_cap?: number | null | undefined;
@@ -29,15 +32,15 @@ export const pushClassOf = (body: {
   ...(typeof body.quiet_hours === 'string' ? { quietHours: body.quiet_hours } : {}),
 });
 
-/** Push as far as its class and its limits go. */
+/** The part of a push that decides its limits. */
 interface LimitedPush extends PushClass {
-  /** Outcomes of the recipients of a redrive. */
+  /** Outcomes of the recipients that a redrive sends to again. */
   redrive?: { outcomes: readonly string[] };
 }
 
 /**
- * Returns the pushes that a device may get in a day, this one included; null for no limit. A
- * redrive counts as the push before it, except for recipients that were beyond a limit.
+ * Returns how many pushes a device may get per day, including this push; null if unlimited. A
+ * redrive counts as part of the earlier push, except for recipients that exceeded a limit.
  */
 export function deviceCapOf(
   { kind, deviceCap, redrive }: LimitedPush,
@@ -48,7 +51,7 @@ export function deviceCapOf(
 }
 
 /**
- * Returns the quiet hours that a push keeps; null for none. Transactional pushes keep none
+ * Returns the quiet hours of a push; null if it has none. Transactional pushes have none
  * (protocol/push.md#quiet-hours).
  */
 export function quietHoursOf(

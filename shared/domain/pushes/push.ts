@@ -1,21 +1,20 @@
 import type { z } from 'zod';
 import { dayMs } from '../../clock.ts';
+import { flagIn } from '../client-values.ts';
 import { Refusal, refuse } from '../errors/errors.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson, unstorableText } from '../json.ts';
-import { flagIn } from '../plain-values.ts';
 import { type Detail, detail } from '../texts/texts.ts';
 import { type common, devicesBody, queryBody } from './body.ts';
 import { type Translations, translationsOf } from './languages.ts';
-import { localRequestOf, localTimeOf } from './local-order.ts';
-import type { LocalTime } from './local-time.ts';
+import { type LocalTime, localRequestOf, localTimeOf } from './local-time.ts';
 import { unknownMemberWarnings } from './members.ts';
 import { type PushClass, pushClassOf } from './push-class.ts';
 import { type Variables, variablesOf } from './variables.ts';
 
 /**
- * Checked request of a push in one form for all clients (protocol/push.md#push-call). Stored as
- * JSON in the column `request`; the planner and the connectors read it.
+ * Checked request of a push, in one form for all clients (protocol/push.md#push-call). Stored as
+ * JSON in the column `request`. The planner and the connectors read it.
  */
 export interface PushOrder extends PushClass {
   data: JsonObject;
@@ -34,47 +33,51 @@ export interface PushOrder extends PushClass {
   /** Recipients per second over all dispatchers; null is unlimited. */
   flowControl: number | null;
   notificationChannel: string | null;
-  /** Present where the content is translated: members of `data` by language. */
+  /** Translated content: members of `data` by language. Absent if the push has no translations. */
   languages?: Translations;
-  /** Present where the texts hold values of each recipient. */
+  /**
+   * Variables that the texts contain, filled in for each recipient. Absent if the push has none.
+   */
   variables?: Variables;
-  /** Present where each device gets the push at the same time of its own zone. */
+  /** Present if each device gets the push at the same local time of its own time zone. */
   local?: LocalTime;
   /**
-   * Present where the push goes to recipients that another one did not reach; `target` then names
-   * no device.
+   * Present if the push sends again to recipients that an earlier push did not reach. `target` then
+   * names no device.
    */
   redrive?: Redrive;
-  /** Present where the push was made from a recurring push. */
+  /** Present if the push was created by a recurring push. */
   recurring?: RecurringName;
   /**
-   * Present where, of the targets with the same user, only the one that was saved last gets the
-   * push.
+   * If true, each user gets the push on one device only: the targeted device that was saved last.
    */
   lastActiveDeviceOnly?: true;
 }
 
-/** Recurring push that a push was made from, as it was named then. */
+/** The recurring push that created a push. `name` is its name at that time. */
 interface RecurringName {
   id: number;
   name: string;
 }
 
-/** Recipients of a push that another one sends to again. */
+/** Recipients of an earlier push that this push sends to again. */
 export interface Redrive extends RedriveSelection {
-  /** Id of the push that did not reach them, and its public id. */
+  /** Id of the earlier push. `objectId` is its public id. */
   pushId: number;
   objectId: string;
-  /** Target of that push, which decides the routes; of listed devices their number only. */
+  /**
+   * Target of the earlier push, which decides the routes. Of a target that lists devices, only
+   * their number is kept (`listed`).
+   */
   target: PushOrder['target'] & { listed?: number };
 }
 
-/** Outcomes of recipients that can be sent to again. */
+/** Outcomes after which a recipient can be sent to again. */
 export const redrivenOutcomes = ['failed', 'expired', 'capped'] as const;
 
 /**
- * Selection among the recipients that a push did not reach; null selects all. Times are those of
- * the failures, in ISO 8601.
+ * Filters for the recipients that the earlier push did not reach; null selects all. `from` and `to`
+ * limit the time of the failure, in ISO 8601.
  */
 export interface RedriveSelection {
   outcomes: readonly (typeof redrivenOutcomes)[number][];
@@ -83,13 +86,16 @@ export interface RedriveSelection {
   from: string | null;
   to: string | null;
   /**
-   * Whether recipients that may have the message, since a gateway did not answer, get it too:
-   * twice, if they have it.
+   * Also sends again to recipients whose gateway did not answer. Such a recipient may get the
+   * message twice.
    */
   includeUnsure?: boolean;
 }
 
-/** Returns the target that a push was written for: that of the first push in a redrive. */
+/**
+ * Returns the target that the content was written for. In a redrive this is the target of the first
+ * push.
+ */
 export const originalTarget = ({ target, redrive }: PushOrder): PushOrder['target'] =>
   redrive?.target ?? target;
 
@@ -97,11 +103,14 @@ export const originalTarget = ({ target, redrive }: PushOrder): PushOrder['targe
 export interface PushTiming {
   notificationId: string | null;
   reqId: string | null;
-  /** Time to send; null for at once. */
+  /** Time to send; null sends at once. */
   pushTime: Date | null;
   expirationTime: Date | null;
   expirationSeconds: number | null;
-  /** When a push at local time begins in the last zone: its record expires so much later. */
+  /**
+   * When a push at local time starts in the last time zone. The retention period of its record
+   * starts then.
+   */
   lastStart?: Date;
 }
 
@@ -112,27 +121,29 @@ export interface PushRequest {
   warnings: Detail[];
 }
 
-/** The body of POST /1.1/push is under this (protocol/push.md#body-size). */
+/** The body of POST /1.1/push must be smaller than this (protocol/push.md#body-size). */
 export const pushBodyBytesBelow = 4096;
-/** Lower rates count as this one (protocol/push.md#flow-control). */
+/** Lower rates are raised to this rate (protocol/push.md#flow-control). */
 const minFlowControl = 1000;
 /** Default lifetime of a push (protocol/push.md#expiry: seven days). */
 export const defaultExpiryMs = 7 * dayMs;
 /**
- * Returns when a push of this lifetime expires. PostgreSQL and JSON cannot hold later dates; such
- * an expiry means "never".
+ * Returns when a push with this lifetime expires. The result is at most the year 9999, the latest
+ * that PostgreSQL and JSON can hold; such a push never expires.
  */
 export const expiryAfter = (pushTime: Date, lifeMs: number): Date =>
   new Date(Math.min(pushTime.getTime() + lifeMs, Date.UTC(9999, 0, 1)));
 
-/** A push with a `push_time` less than this ahead is sent at once (protocol/push.md#scheduling). */
+/**
+ * A push is sent at once if its `push_time` is less than this ahead (protocol/push.md#scheduling).
+ */
 const soonMs = 60_000;
 /** Limit of `push_time`: ten years ahead. */
 export const maxAheadMs = 10 * 365 * dayMs;
 
-/** Returns the flow control of a request: at least the minimum; null for unlimited. */
-export const flowControlOf = (asked: number | null | undefined): number | null =>
-  typeof asked === 'number' ? Math.max(asked, minFlowControl) : null;
+/** Returns the flow control of a request, raised to the minimum; null if unlimited. */
+export const flowControlOf = (requested: number | null | undefined): number | null =>
+  typeof requested === 'number' ? Math.max(requested, minFlowControl) : null;
 
 const queryMembers: ReadonlySet<string> = new Set(Object.keys(queryBody.shape));
 const devicesMembers: ReadonlySet<string> = new Set(Object.keys(devicesBody.shape));
@@ -165,7 +176,10 @@ function timing(body: Common, pushTime: Date | null, nowMs: number): PushTiming 
   };
 }
 
-/** Checks the members of `data` that mean the same to every gateway (protocol/push.md#content). */
+/**
+ * Checks the members of `data` that have the same meaning for all gateways
+ * (protocol/push.md#content).
+ */
 function checkData(body: JsonObject): JsonObject {
   const content = body.data;
   if (!isJsonObject(content)) throw refuse('incorrectType', detail('dataIsDictionary'));
@@ -200,7 +214,7 @@ function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod'
 }
 
 /**
- * `where` may be a dictionary, a list (implicit AND) or either as a JSON string
+ * Returns the condition in `where`: a dictionary, a list (implicit AND), or a JSON string of either
  * (protocol/queries.md#query-parameters, protocol/push.md#push-call).
  */
 function whereOf(body: JsonObject): Json {
@@ -220,15 +234,15 @@ function whereOf(body: JsonObject): Json {
   throw refuse('malformedJson', 'where: expected a JSON dictionary.');
 }
 
-/** Throws 111 for a text that is no Unicode text (protocol/push.md#push-call). */
+/** Throws error 111 if a string is not valid Unicode (protocol/push.md#push-call). */
 function checkTexts(value: Json, path: string): void {
   const fault = unstorableText(value, path);
   if (fault) throw refuse('incorrectType', fault);
 }
 
 /**
- * Parses the body of POST /1.1/push. Ignores unknown members with a warning. Throws 107, 111, 112,
- * 152 or 1 with a text that names the member.
+ * Parses the body of POST /1.1/push. Ignores unknown members with a warning. Throws error 107, 111,
+ * 112, 152 or 1, with a text that names the member.
  */
 export function parsePush(
   body: JsonObject,
@@ -238,7 +252,8 @@ export function parsePush(
   checkTexts(body, '');
   const local = localRequestOf(body, nowMs);
   const sent = parse(queryBody, local ? { ...body, push_time: null } : body);
-  // `withoutCql` has replaced it by `where`; ignoring it would send the push to all devices.
+  // `withoutCql` has already replaced `cql` by `where`. Ignoring a `cql` that is left would send
+  // the push to all devices.
   if (sent.cql !== undefined && sent.cql !== null)
     throw refuse('invalidQuery', 'cql was not read.');
   const { where } = body;
@@ -262,7 +277,8 @@ export function parsePush(
 }
 
 /**
- * Parses the body of POST /1.1/push/devices: at most 500 ids of one type. Throws as `parsePush`.
+ * Parses the body of POST /1.1/push/devices: at most 500 ids of one device type. Throws the errors
+ * of `parsePush`.
  */
 export function parsePushToDevices(
   body: JsonObject,
@@ -293,8 +309,8 @@ export function parsePushToDevices(
 }
 
 /**
- * Totals of gateways' receipts for a push: devices reached, and devices on which it was opened,
- * each counted once.
+ * Totals of the gateways' receipts for a push. `delivered` counts devices that got the push,
+ * `clicked` devices on which it was opened. Each device counts once.
  */
 export interface ReceiptTotals {
   delivered: number;

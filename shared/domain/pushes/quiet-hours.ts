@@ -3,14 +3,14 @@ import { isTimeZone, type OffsetAt, offsetsOf, startInZone } from './local-time.
 
 const minuteMs = 60_000;
 
-/** Value of a push that lifts the quiet hours of its app. */
+/** Value of a push that disables the app's quiet hours. */
 export const noQuietHours = 'off';
 
 const hoursText = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
 
 /**
- * Minutes of the day, from the first to before the last; the last is lower where the hours go over
- * midnight.
+ * Quiet hours in minutes of the day, from `from` until before `to`. `to` is smaller than `from` if
+ * the hours pass midnight.
  */
 interface QuietMinutes {
   from: number;
@@ -24,26 +24,28 @@ function minutesOf(text: string): QuietMinutes | undefined {
   return parts.length === 4 && minutes.from !== minutes.to ? minutes : undefined;
 }
 
-/** Tells whether a text names quiet hours: `22:00-08:00`. */
+/** True if a text is a range of hours such as `22:00-08:00`. */
 export const isQuietHours = (text: string): boolean => minutesOf(text) !== undefined;
 
-/** What a text for quiet hours must look like. */
+/** Error text for invalid quiet hours. */
 export const quietHoursForm = 'expected hours, such as "22:00-08:00"';
 
-/** Quiet hours in one time zone, as one text: `22:00-08:00 Europe/Berlin`. */
+/** Returns the rule for one time zone as text: `22:00-08:00 Europe/Berlin`. */
 export const quietRule = (hours: string, zone: string): string => `${hours} ${zone}`;
 
-/** Returns the rule of a device; `defaultZone` is that of devices without a known zone. */
+/**
+ * Returns the rule for a device. `defaultZone` is the zone of devices without a valid time zone.
+ */
 export const quietRuleOf = (hours: string, zone: string | null, defaultZone: string): string =>
   quietRule(hours, zone !== null && isTimeZone(zone) ? zone : defaultZone);
 
-/** A rule that was read; reading a zone takes the time of several pushes. */
+/** A parsed rule. It is cached, because loading a time zone takes longer than planning a push. */
 interface ReadRule extends QuietMinutes {
   zone: string;
   offsetAt: OffsetAt;
 }
 
-/** More rules than the zones of the world make for several apps. */
+/** Maximum number of cached rules. Enough for all time zones and several apps. */
 const maxRemembered = 1000;
 const rules = new Map<string, ReadRule | undefined>();
 
@@ -60,9 +62,9 @@ function readRule(rule: string): ReadRule | undefined {
 }
 
 /**
- * Returns when the quiet hours of a rule end, in epoch milliseconds; undefined where `atMs` is not
- * within them. They end when the clock of the zone shows their end: at a change to or from summer
- * time they are an hour shorter or longer.
+ * Returns when the quiet hours of a rule end, in epoch milliseconds; undefined if `atMs` is not in
+ * the quiet hours. They end when the clock of the zone shows their end. So they are an hour shorter
+ * or longer when daylight saving time begins or ends.
  */
 export function quietEndMs(rule: string, atMs: number): number | undefined {
   const read = readRule(rule);
@@ -76,6 +78,6 @@ export function quietEndMs(rule: string, atMs: number): number | undefined {
   if (!isQuiet) return undefined;
   const endWallMs = midnightMs + to * minuteMs + (minute < to ? 0 : dayMs);
   const endMs = startInZone(endWallMs, zone) ?? endWallMs - offsetMs;
-  // The clock shows the end twice, and the first time is past.
+  // The clock shows the end twice, and the first time has passed.
   return endMs > atMs ? endMs : endWallMs - offsetMs;
 }

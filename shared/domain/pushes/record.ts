@@ -1,3 +1,4 @@
+import { flagIn } from '../client-values.ts';
 import type { JsonObject } from '../json.ts';
 import { type ConnectorId, connectorIds, successField } from '../labels.ts';
 import { addTotals, type OutcomeTotals } from '../outcome.ts';
@@ -5,7 +6,7 @@ import { reasonText } from '../reasons.ts';
 import { type KeptTokens, keptText } from './invalid-tokens.ts';
 import { noReceipts, originalTarget, type PushOrder, type ReceiptTotals } from './push.ts';
 
-/** State of a push; the transitions are drawn in dispatcher/README.md. */
+/** State of a push. dispatcher/README.md shows the transitions. */
 export const pushStates = [
   'scheduled',
   'queued',
@@ -17,7 +18,7 @@ export const pushStates = [
 ] as const;
 export type PushState = (typeof pushStates)[number];
 
-/** Outcomes of the recipients of a push, by connector. */
+/** Outcomes of the recipients of a push by connector. */
 export type ConnectorTotals = Partial<Record<ConnectorId, OutcomeTotals>>;
 
 /** A push, as stored in the table `notification`. */
@@ -31,8 +32,8 @@ export interface Push {
   pushOrder: PushOrder;
   fromService: string;
   /**
-   * Name and token of the caller of the admin API; null for a push of the app, and where a
-   * statement does not read them.
+   * Name and token id of the admin API caller. Null for a push of the app, and if the query does
+   * not select them.
    */
   createdBy: string | null;
   createdToken: number | null;
@@ -41,24 +42,26 @@ export interface Push {
   plannedThrough: number;
   isPlanned: boolean;
   devices: number;
-  /** Totals of a closed push; null while it is open. */
+  /** Totals of a closed push; null if the push is open. */
   totals: ConnectorTotals | null;
   acked: number;
-  /** Recipients that were sent to again after an unanswered request; 0 while the push is open. */
+  /**
+   * Recipients that were sent to again because a request got no response; 0 while the push is open.
+   */
   repeats: number;
-  /** Messages of the device channel that left full inboxes for newer ones. */
+  /** Messages of the device channel that were evicted from full inboxes by newer messages. */
   displaced: number;
   profileErrors: Record<string, string>;
   /** Recipients that redrives have taken over. */
   redriven: number;
   /**
-   * Recipients that waited for the end of their quiet hours; 0 where a statement does not read
-   * them.
+   * Recipients that waited for the end of their quiet hours; 0 if the query does not select the
+   * number.
    */
   quietWaits: number;
   /**
-   * Profiles whose invalid tokens the push kept (`deletableOf`); empty where a statement does not
-   * read them.
+   * Profiles for which the push kept devices with invalid tokens (`deletableOf`); empty if the
+   * query does not select them.
    */
   keptTokens: readonly KeptTokens[];
   createdAt: Date;
@@ -67,14 +70,14 @@ export interface Push {
   finishedAt: Date | null;
 }
 
-/** Caller of the admin API that sends a push; `tokenId` is null for CARILLON_ADMIN_TOKEN. */
+/** Admin API caller that sends a push. `tokenId` is null for CARILLON_ADMIN_TOKEN. */
 export interface PushCreator {
   name: string;
   tokenId: number | null;
 }
 
 /**
- * Returns when a push began, for its durations: when it was accepted or, if scheduled, at its time.
+ * Returns when a push began, for durations: its scheduled time, or the time when it was accepted.
  */
 export const pushBeganAtMs = ({
   createdAt,
@@ -90,7 +93,7 @@ export function allTotals(totals: ConnectorTotals): OutcomeTotals {
 }
 
 /**
- * Returns `status` for clients: in-queue, scheduled, done, or the error text
+ * Returns the `status` for clients: in-queue, scheduled, done, or the error text
  * (protocol/push-records.md#status).
  */
 function publicStatus(record: Push): string {
@@ -99,12 +102,12 @@ function publicStatus(record: Push): string {
   return record.state === 'cancelled' ? 'cancelled' : 'in-queue';
 }
 
-/** Returns `status` for the operator, who also sees `paused`; clients see it as `in-queue`. */
+/** Returns the `status` for operators, who also see `paused`. Clients see `in-queue` instead. */
 export function operatorStatus(record: Push): string {
   return record.state === 'paused' ? 'paused' : publicStatus(record);
 }
 
-/** Returns the target of a push as one `where`, for the record. */
+/** Returns the target of a push as one `where`, for its record. */
 export function publicWhere(pushOrder: PushOrder): JsonObject {
   const target = originalTarget(pushOrder);
   if (target.kind === 'devices') return { deviceType: target.deviceType };
@@ -119,12 +122,14 @@ export function publicWhere(pushOrder: PushOrder): JsonObject {
 }
 
 /**
- * Returns the record of `GET /1.1/notifications/:id` (protocol/push-records.md#record-fields).
- * Successes of the device channel are acknowledgements; those of a gateway are accepted recipients.
- * `delivered` and `clicked` come from receipts. `repeats`: recipients sent to again after an
- * unanswered request. `displaced`: messages that left full inboxes for newer ones
- * (protocol/channel.md#channel-limits). `trouble`: unavailable gateways that an open push waits
- * for.
+ * Returns the record for `GET /1.1/notifications/:id` (protocol/push-records.md#record-fields).
+ *
+ * - Successes are acknowledgements for the device channel, and accepted recipients for gateways.
+ * - `delivered` and `clicked` come from receipts.
+ * - `repeats` counts recipients that were sent to again because a request got no response.
+ * - `displaced` counts messages that were evicted from full inboxes
+ *   (protocol/channel.md#channel-limits).
+ * - The argument `trouble` describes unavailable gateways that an open push waits for.
  */
 export function toPublicRecord(
   record: Push,
@@ -175,5 +180,34 @@ export function toPublicRecord(
     'push-time': record.pushTime.toISOString(),
     createdAt: record.createdAt.toISOString(),
     updatedAt: record.updatedAt.toISOString(),
+  };
+}
+
+/** Scheduled push with the integer id that is used to cancel it. */
+export interface ScheduledPush {
+  id: number;
+  push: Push;
+}
+
+/**
+ * Returns an entry of `GET /1.1/scheduledPushMessages` (protocol/push.md#scheduled-push-entry).
+ * `query` includes the condition that the service adds. `through?` is the value of `silent`.
+ */
+export function toScheduledEntry({ id, push }: ScheduledPush): JsonObject {
+  const { pushOrder } = push;
+  return {
+    id,
+    expire_time: push.pushTime.getTime(),
+    push_msg: {
+      'through?': flagIn(pushOrder.data.silent) ?? null,
+      'app-id': push.appId,
+      where: { sort: { createdAt: 1 }, query: { ...publicWhere(pushOrder), valid: true } },
+      prod: pushOrder.prod,
+      'api-version': '1.1',
+      msg: pushOrder.data,
+      id: push.objectId,
+      notificationId: push.notificationId,
+    },
+    createdAt: push.createdAt.toISOString(),
   };
 }

@@ -5,55 +5,57 @@ import { detail } from '../texts/texts.ts';
 
 /** Times of a recurring push (protocol/push.md#recurring-pushes). */
 export interface Recurrence {
-  /** Cron expression of five fields. */
+  /** Cron expression with five fields. */
   expression: string;
   /** IANA time zone of the expression. */
   timeZone: string;
-  /** First time that counts; null: at once. */
+  /** Earliest time of a run; null means from now on. */
   startsAt: Date | null;
-  /** Time from which no push is made; null: never. */
+  /** Time from which there are no more runs; null means no end. */
   endsAt: Date | null;
 }
 
-/** Limit of an expression, in characters. */
+/** Maximum length of an expression in characters. */
 export const maxExpressionLength = 100;
-/** Shortest distance of two starts. */
+/** Minimum distance between two runs. */
 const minEveryMinutes = 5;
 /**
- * Longest time between two times of an expression. 29 February is at most eight years away; an
- * expression whose times are further apart, such as a fifth Monday in February, would cost a search
- * of 28 years.
+ * Maximum time between two runs. The 29th of February is at most eight years away. Searching for
+ * rarer times, such as a fifth Monday in February, would have to cover 28 years.
  */
 const maxGapMs = 10 * 366 * dayMs;
 /**
- * Time by which a start may be late: after an outage only the last missed time is caught up, if it
- * is not older.
+ * How late a run may start. After an outage, only the last missed run is sent, and only if it is
+ * not older than this.
  */
 export const graceMs = hourMs;
 /**
- * Pushes of a recurring push that may be open: a freeze, or an approval that nobody gives, holds no
- * more of them.
+ * Maximum number of open pushes of a recurring push. During a freeze, or while an approval is
+ * missing, no more pushes are created.
  */
 export const maxOpenStarts = 10;
 /**
- * Missed times that are counted one by one: more than those of three days, at the shortest
- * distance.
+ * Maximum number of missed runs that are counted exactly. This covers more than three days at the
+ * minimum distance.
  */
 const maxCountedMisses = 1000;
 
-/** `H` would be drawn at random, and seconds, years and aliases are not part of the five fields. */
+/**
+ * Matches the supported expressions. Seconds, years and aliases are not part of the five fields.
+ * `H` is refused, because it means a random time.
+ */
 const fieldsOfExpression = /^[\d*/,\-?#A-Za-z]+( [\d*/,\-?#A-Za-z]+){4}$/;
 const randomField = /(^|[ ,])H([ ,/(]|$)/i;
 const zoneName = /^[A-Za-z_]+(\/[A-Za-z0-9_+-]+){0,2}$/;
 
 /**
- * Returns a recurrence with single blanks in its expression. Throws 1 for an expression that is no
- * cron expression of five fields or names times less than five minutes apart, for an unknown time
- * zone, and for an end before the start.
+ * Checks a recurrence and returns it with single blanks in its expression. Throws error 1 if the
+ * expression is not a cron expression with five fields, if its times are less than five minutes
+ * apart, if the time zone is unknown, or if the end is before the start.
  */
-export function checkRecurrence(asked: Recurrence): Recurrence {
-  const { timeZone, startsAt, endsAt } = asked;
-  const expression = asked.expression.trim().replaceAll(/\s+/g, ' ');
+export function checkRecurrence(requested: Recurrence): Recurrence {
+  const { timeZone, startsAt, endsAt } = requested;
+  const expression = requested.expression.trim().replaceAll(/\s+/g, ' ');
   if (expression.length > maxExpressionLength)
     throw refuse('invalidParameter', detail('cronLength', { n: maxExpressionLength }));
   if (!fieldsOfExpression.test(expression) || randomField.test(expression))
@@ -62,7 +64,7 @@ export function checkRecurrence(asked: Recurrence): Recurrence {
   checkDistance(expression);
   if (startsAt && endsAt && startsAt >= endsAt)
     throw refuse('invalidParameter', detail('recurringOrder'));
-  return { ...asked, expression };
+  return { ...requested, expression };
 }
 
 function checkZone(timeZone: string): void {
@@ -74,13 +76,13 @@ function checkZone(timeZone: string): void {
   }
 }
 
-/** Throws 1 where an expression cannot be read, or its minutes are too close. */
+/** Throws error 1 if an expression cannot be parsed or its times are too close. */
 function checkDistance(expression: string): void {
   const { minute, hour } = fieldsOf(expression);
   const minutes = minute.values.map(Number).sort((a, b) => a - b);
   const hours = new Set(hour.values.map(Number));
   const follows = [...hours].some((value) => hours.has((value + 1) % 24));
-  // The first minute of the next hour follows the last one of this.
+  // The last minute of an hour may be too close to the first minute of the next hour.
   const next = follows ? [(minutes[0] ?? 0) + 60] : [];
   const isClose = [...minutes, ...next].some(
     (value, i, all) => i > 0 && value - (all[i - 1] ?? 0) < minEveryMinutes,
@@ -98,16 +100,16 @@ function fieldsOf(expression: string) {
 }
 
 /**
- * Yields the times after `after`, in order, and ends where the next one is more than ten years
- * away. A time that the change to summer time leaves out moves on by an hour; of two equal times at
- * its end the first counts, but an expression for every hour counts both.
+ * Yields the times after `after` in order. Ends if the next time is more than ten years away. If
+ * the change to daylight saving time skips a time, it comes an hour later. If its end repeats a
+ * time, only the first counts, except for an hourly expression, where both count.
  */
 export function* timesAfter(recurrence: Recurrence, after: Date): Generator<Date> {
   const { expression, timeZone: tz, startsAt, endsAt } = recurrence;
   const lastMs = (endsAt?.getTime() ?? Number.POSITIVE_INFINITY) - 1;
   let fromMs = Math.max(after.getTime(), (startsAt?.getTime() ?? 0) - 1);
   for (;;) {
-    // A search ends at `endDate`; further times are searched from the last one.
+    // A search ends at `endDate`. The next search starts at the last time found.
     const endDate = new Date(Math.min(fromMs + maxGapMs, lastMs));
     if (endDate.getTime() <= fromMs) return;
     const times = CronExpressionParser.parse(expression, {
@@ -125,8 +127,8 @@ export function* timesAfter(recurrence: Recurrence, after: Date): Generator<Date
 }
 
 /**
- * Returns the next time of an expression; undefined after its end date, where the search ends with
- * an error.
+ * Returns the next time of an expression. Returns undefined after its end date, where cron-parser
+ * throws.
  */
 function nextOf(times: ReturnType<typeof CronExpressionParser.parse>): Date | undefined {
   try {
@@ -136,7 +138,7 @@ function nextOf(times: ReturnType<typeof CronExpressionParser.parse>): Date | un
   }
 }
 
-/** Returns the first time after `after`; null after the last one. */
+/** Returns the first time after `after`; null if there is none. */
 export function nextTime(recurrence: Recurrence, after: Date): Date | null {
   for (const at of timesAfter(recurrence, after)) return at;
   return null;
@@ -147,19 +149,19 @@ export function nextTimes(recurrence: Recurrence, after: Date, count: number): D
   return [...timesAfter(recurrence, after).take(count)];
 }
 
-/** What is due of a recurring push. */
+/** Runs of a recurring push that are due. */
 export interface DueTimes {
-  /** Time to make a push for; undefined where all due times are past their grace. */
+  /** Time of the run to send. Undefined if all due runs are too late. */
   start: Date | undefined;
-  /** Due times without a push, at most `maxCountedMisses`. */
+  /** Number of due runs that are not sent, at most `maxCountedMisses`. */
   missed: number;
-  /** First time that is not due; null after the last one. */
+  /** First time that is not due yet; null if there is none. */
   next: Date | null;
 }
 
 /**
- * Returns what is due of a recurring push whose next start is `first`. Only the last due time is
- * made up for, and only within its grace, its lifetime and after `skipBefore`
+ * Returns which runs of a recurring push are due. `first` is its next run. Only the last due run is
+ * sent. It must not be later than `graceMs` and its lifetime allow, and must be after `skipBefore`
  * (protocol/push.md#recurring-pushes).
  */
 export function dueTimes(
@@ -190,7 +192,7 @@ export function dueTimes(
   };
 }
 
-/** Returns the last time that is due by `now`. */
+/** Returns the last time that is due at `now`. */
 function lastTime({ expression, timeZone: tz, endsAt }: Recurrence, now: Date): Date {
   const beforeMs = Math.min(now.getTime() + 1, endsAt?.getTime() ?? Number.POSITIVE_INFINITY);
   return CronExpressionParser.parse(expression, { currentDate: new Date(beforeMs), tz })
@@ -198,7 +200,7 @@ function lastTime({ expression, timeZone: tz, endsAt }: Recurrence, now: Date): 
     .toDate();
 }
 
-/** Returns a time as its zone shows it, with the distance from UTC: 2027-03-14T03:30:00-04:00. */
+/** Returns a time in a time zone with its offset from UTC: 2027-03-14T03:30:00-04:00. */
 export function localText(at: Date, timeZone: string): string {
   const parts = new Intl.DateTimeFormat('en', {
     timeZone,

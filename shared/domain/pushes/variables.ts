@@ -5,9 +5,11 @@ import { isMemberName } from '../objects/typed-values.ts';
 import { detail } from '../texts/texts.ts';
 import type { Translations } from './languages.ts';
 
-/** Value that a text gets for each recipient (protocol/push.md#variables). */
+/**
+ * Variable in a text, which each recipient gets with its own value (protocol/push.md#variables).
+ */
 export type Variable = {
-  /** Field of the installation, dotted for a member of an object. */
+  /** Field of the installation. A dot selects a member of an object. */
   field: string;
   /** Value for installations without this field. */
   default: string;
@@ -17,25 +19,28 @@ export type Variable = {
 export type Variables = Readonly<Record<string, Variable>>;
 
 export const maxVariables = 10;
-/** Characters of a value; PostgreSQL cuts longer ones. */
+/** Maximum length of a value in characters. The query in PostgreSQL cuts off longer values. */
 export const maxValueChars = 100;
 const maxFieldChars = 256;
 const maxFieldDepth = 5;
 
 const variableName = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 const innerName = /^[A-Za-z0-9_-]{1,128}$/;
-/** Anything between two pairs of braces, which is a variable or a mistake. */
+/** Any text between double braces. It is a variable or a mistake. */
 const placeholder = /\{\{([^{}]*)\}\}/g;
 
-/** Columns of an installation that a text may show, by their names as fields. */
-export const shownColumns: ReadonlyMap<string, string> = new Map([
+/** Columns of an installation that a text may contain, by field name. */
+export const variableColumns: ReadonlyMap<string, string> = new Map([
   ['deviceType', 'device_type'],
   ['vendor', 'vendor_name'],
   ['timeZone', 'time_zone'],
   ['badge', 'badge'],
 ]);
 
-/** Fields that address a device, name a secret, or have no text of their own. */
+/**
+ * Fields that are not allowed, because they address a device, contain a secret, or have no text
+ * form.
+ */
 const refusedFields = new Set([
   ...[
     'deviceToken',
@@ -57,8 +62,8 @@ interface Content {
 }
 
 /**
- * Checks the variables of a push body against its texts; undefined without a variable. Throws 1
- * with a text that names the variable.
+ * Checks the variables of a push body against its texts. Returns undefined if there are none.
+ * Throws error 1 with a text that names the variable.
  */
 export function variablesOf(
   value: Variables | null | undefined,
@@ -85,14 +90,14 @@ function checkField(name: string, field: string): void {
     inner.length < maxFieldDepth &&
     inner.every((part) => innerName.test(part));
   if (!isForm) throw refuse('invalidParameter', detail('variableField', { name }));
-  if (refusedFields.has(first) || (shownColumns.has(first) && inner.length > 0))
+  if (refusedFields.has(first) || (variableColumns.has(first) && inner.length > 0))
     throw refuse('invalidParameter', detail('variableRefused', { name, field }));
 }
 
-/** Throws where a text names an unknown variable, and where no text uses one that is defined. */
+/** Throws if a text contains an unknown variable, or if no text contains a defined variable. */
 function checkUse(variables: Variables, { data, languages = {} }: Content): void {
   const used = new Set<string>();
-  const note = (text: string) => {
+  const check = (text: string) => {
     for (const [whole, name = ''] of text.matchAll(placeholder)) {
       if (!Object.hasOwn(variables, name.trim()))
         throw refuse(
@@ -103,34 +108,34 @@ function checkUse(variables: Variables, { data, languages = {} }: Content): void
     }
     return text;
   };
-  for (const content of [data, ...Object.values(languages)]) mapTexts(content, note);
+  for (const content of [data, ...Object.values(languages)]) mapTexts(content, check);
   const unused = Object.keys(variables).find((name) => !used.has(name));
   if (unused !== undefined)
     throw refuse('invalidParameter', detail('variableUnused', { name: unused }));
 }
 
-/** Values of one recipient by the name of the variable. */
+/** Values of one recipient by variable name. */
 export type Values = ReadonlyMap<string, string>;
 
-/** Returns the values of a device without any of the fields. */
+/** Returns the values of a device that has none of the fields. */
 export const defaultValues = (variables: Variables): Values =>
   new Map(Object.entries(variables).map(([name, variable]) => [name, variable.default]));
 
 /**
- * Returns content with the values in its texts. Each text is read once, so that braces in a value
- * stay braces, and a value stays within its text, because texts become JSON afterwards.
+ * Returns content with the values inserted into its texts. Braces in a value are not replaced
+ * again. A value cannot break out of its text, because texts are encoded as JSON afterwards.
  */
 export const filled = (data: JsonObject, values: Values): JsonObject =>
   mapTexts(data, (text) =>
     text.replaceAll(placeholder, (whole, name: string) => values.get(name.trim()) ?? whole),
   );
 
-/** Part of a push order with texts. */
+/** The part of a push order that contains texts. */
 interface Order extends Content {
   variables?: Variables;
 }
 
-/** Returns an order as a device without any of the fields gets it. */
+/** Returns an order with the texts of a device that has none of the fields. */
 export function filledWithDefaults<T extends Order>(order: T): T {
   const { data, languages, variables } = order;
   if (!variables) return order;
@@ -147,8 +152,8 @@ export function filledWithDefaults<T extends Order>(order: T): T {
 }
 
 /**
- * Applies a function to the texts that people see: `alert` and `title`, also those of one kind of
- * device and of `aps`.
+ * Applies a function to the texts that people see: `alert` and `title`, also in `aps` and in the
+ * objects for one type of device.
  */
 function mapTexts(data: JsonObject, map: (text: string) => string): JsonObject {
   const members = Object.entries(data).map(([name, value]): [string, Json] => {
@@ -166,9 +171,12 @@ function mapDeep(value: Json, map: (text: string) => string): Json {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, mapDeep(one, map)]));
 }
 
-/** Recipients by variable: all of them, and those who get the default. */
+/**
+ * Numbers of recipients by variable: `devices` counts all recipients, `fallback` those that get the
+ * default.
+ */
 export type VariableCounts = Readonly<Record<string, { devices: number; fallback: number }>>;
 
-/** Returns counts as replies show them. */
-export const shownVariables = (counts: VariableCounts): JsonObject[] =>
+/** Returns the counts for a reply. */
+export const replyVariables = (counts: VariableCounts): JsonObject[] =>
   Object.entries(counts).map(([name, count]) => ({ name, ...count }));

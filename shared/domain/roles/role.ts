@@ -1,3 +1,4 @@
+import { canonicalTime, timeOfDate } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type Acl, readAcl, roleName } from '../objects/acl.ts';
@@ -9,16 +10,15 @@ import {
   type Write,
 } from '../objects/operations.ts';
 import { canonicalValue } from '../objects/typed-values.ts';
-import { canonicalTime, timeOfDate } from '../times.ts';
 import { checkFields } from '../users/user.ts';
 
-/** Relations of a role and the classes of their members (protocol/roles.md#membership). */
+/** Relations of a role and the class of their members (protocol/roles.md#membership). */
 const roleRelations = { users: '_User', roles: '_Role' } as const;
 export type RelationName = keyof typeof roleRelations;
 
-/** Client-writable members of a role, without its relations. */
+/** Members of a role that clients write, without its relations. */
 export interface RoleDraft {
-  /** Name in ACLs; it never changes. */
+  /** Name in ACLs. It never changes. */
   name: string;
   /** ACL of the role itself. */
   acl: Acl;
@@ -27,11 +27,11 @@ export interface RoleDraft {
 }
 
 /**
- * Role of an app, as its row stores it (protocol/roles.md#role-fields). Its members are rows of
- * other tables.
+ * Role of an app as stored in its row (protocol/roles.md#role-fields). Members of the role are rows
+ * of other tables.
  */
 export interface Role extends RoleDraft {
-  /** Internal id within the app; never revealed. */
+  /** Internal id in the app. Never part of a reply. */
   id: number;
   objectId: string;
   createdAt: Date;
@@ -39,7 +39,7 @@ export interface Role extends RoleDraft {
 }
 
 /**
- * Returns a role as replies show it; the ACL with `returnACL=true` only
+ * Returns a role for a reply. The ACL is only included with `returnACL=true`
  * (protocol/queries.md#query-parameters).
  */
 export function roleDocument(role: Role, { hasAcl }: { hasAcl: boolean }): JsonObject {
@@ -57,26 +57,26 @@ export function roleDocument(role: Role, { hasAcl }: { hasAcl: boolean }): JsonO
   ]);
 }
 
-/** Change of a relation of a role. The steps of a body apply in order. */
+/** Change of a role's relation. The steps of a body are applied in order. */
 export interface MemberStep {
   relation: RelationName;
   isAdded: boolean;
-  /** Public ids, each once. */
+  /** Public ids without duplicates. */
   objectIds: string[];
 }
 
-/** Limit of members per operation (protocol/objects.md#relation-operations). */
+/** Maximum number of members per operation (protocol/objects.md#relation-operations). */
 const maxMembersPerOperation = 1000;
-/** Limit of operations per `Batch`. */
+/** Maximum number of operations per `Batch`. */
 const maxOperationsPerBatch = 10;
 
 const isRelationName = (name: string): name is RelationName => Object.hasOwn(roleRelations, name);
 
 /**
- * Reads `AddRelation`, `RemoveRelation`, or a `Batch` of them
- * (protocol/objects.md#relation-operations). A relation in the form of replies changes nothing:
- * SDKs send it back. Throws 111 for any other value and for pointers to another class, 106 for
- * malformed pointers, 128 for too many.
+ * Parses `AddRelation`, `RemoveRelation`, or a `Batch` of them
+ * (protocol/objects.md#relation-operations). SDKs also send back a relation as they received it,
+ * which changes nothing. Throws error 111 for other values and for pointers to another class, 106
+ * for malformed pointers, and 128 for too many members or operations.
  */
 function readMemberSteps(relation: RelationName, value: Json): MemberStep[] {
   if (!isOperation(value)) {
@@ -130,7 +130,7 @@ export interface RoleChanges {
   members: MemberStep[];
   /** Writes of custom members. */
   writes: Write[];
-  /** `objectId`, `createdAt`, `updatedAt` as sent: a body may repeat but not change them. */
+  /** `objectId`, `createdAt` and `updatedAt` as sent. A body may repeat but not change them. */
   readOnly: ReadonlyMap<string, Json>;
   /** Names of the top-level members that the body changes. */
   touched: ReadonlySet<string>;
@@ -138,20 +138,20 @@ export interface RoleChanges {
 
 const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
 const maxMembersSent = 320;
-/** Limit of a role with its ACL, without its members, as JSON in UTF-8. */
+/** Maximum size of a role with its ACL, as JSON in UTF-8. Members of the role do not count. */
 const maxRoleBytes = 256 * 1024;
 
 /**
- * Default ACL of the master key. It denies writing, since any caller that may change a role could
- * join it.
+ * ACL of roles that the master key creates without one. It denies writing, because anyone who may
+ * change a role could join it.
  */
 export const defaultRoleAcl: Acl = { '*': { read: true } };
 
 /**
- * Reads a body. Ignores private members (`_…`, protocol/objects.md#private-members). Throws 105 for
- * an invalid name, 111, 106 and 128 for relations, 116 for too many members, 123 for the ACL, 1 for
- * a deleted ACL, 139 for the role's name. Values of custom members are checked when they are
- * applied.
+ * Parses a body. Ignores private members (`_…`, protocol/objects.md#private-members). Throws error
+ * 105 for an invalid name, 111, 106 and 128 for relations, 116 for too many members, 123 for an
+ * invalid ACL, 1 for a deleted ACL, and 139 for an invalid role name. Values of custom members are
+ * checked when they are applied.
  */
 export function readRoleChanges(body: JsonObject): RoleChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isHint(name, value));
@@ -175,7 +175,10 @@ export function readRoleChanges(body: JsonObject): RoleChanges {
 const isHint = (name: string, value: Json): boolean =>
   name.startsWith('_') || (name === 'className' && value === '_Role');
 
-/** Reads a built-in member, which is written as a whole. Returns false for a custom one. */
+/**
+ * Parses a built-in member, which is always written as a whole. Returns false if the member is a
+ * custom member.
+ */
 function readBuiltIn(changes: RoleChanges, [first, ...inner]: string[], value: Json): boolean {
   if (first === 'name') changes.name = readRoleName(value);
   else if (first === 'ACL') changes.acl = readRoleAcl(value);
@@ -186,7 +189,7 @@ function readBuiltIn(changes: RoleChanges, [first, ...inner]: string[], value: J
   return true;
 }
 
-/** Reads the name of a role. Throws 139. */
+/** Parses the name of a role. Throws error 139 if it is invalid. */
 export function readRoleName(value: Json | undefined): string {
   if (typeof value === 'string' && roleName.test(value)) return value;
   throw refuse(
@@ -200,12 +203,12 @@ function readRoleAcl(value: Json): Acl {
   return readAcl(value);
 }
 
-/** Returns the refusal with the text of the public service (protocol/errors.md#texts-of-code-1). */
+/** Returns the error with the text of the public service (protocol/errors.md#texts-of-code-1). */
 const aclRequired = () => refuse('invalidParameter', 'Role ACL is required.');
 
 /**
- * Returns a new role. Throws 139 without a name, 1 without an ACL unless for the master key, and as
- * `changedRole`.
+ * Returns a new role. Throws error 139 if it has no name, 1 if it has no ACL and the caller has no
+ * master key, and the errors of `changedRole`.
  */
 export function newRole(changes: RoleChanges, { isMaster }: { isMaster: boolean }): RoleDraft {
   const { name, acl = isMaster ? defaultRoleAcl : undefined } = changes;
@@ -214,8 +217,8 @@ export function newRole(changes: RoleChanges, { isMaster }: { isMaster: boolean 
 }
 
 /**
- * Returns the changed role. Throws 117 for a changed name or read-only member, 105, 106, 111 and
- * 116 for custom members.
+ * Returns the changed role. Throws error 117 if the name or a read-only member changes, and 105,
+ * 106, 111 and 116 for custom members.
  */
 export function changedRole(current: Role | RoleDraft, changes: RoleChanges): RoleDraft {
   const { name } = current;
@@ -229,7 +232,7 @@ export function changedRole(current: Role | RoleDraft, changes: RoleChanges): Ro
   return draft;
 }
 
-/** Throws 116 for a role that is too large. */
+/** Throws error 116 if a role is too large. */
 export function requireRoleSize(draft: RoleDraft): void {
   if (Buffer.byteLength(JSON.stringify(draft)) > maxRoleBytes)
     throw refuse('tooLarge', `A role is at most ${maxRoleBytes} bytes.`);
@@ -238,7 +241,7 @@ export function requireRoleSize(draft: RoleDraft): void {
 const readOnlyKey = (name: string) =>
   refuse('readOnlyKey', `The key is read only. The column is: '${name}'.`);
 
-/** Tells whether a read-only member is unchanged: clients send members back as shown. */
+/** True if a read-only member is unchanged. Clients send back members as they received them. */
 function isRepeated(name: string, value: Json, current: Role | RoleDraft): boolean {
   if (!('objectId' in current)) return false;
   if (name === 'objectId') return value === current.objectId;

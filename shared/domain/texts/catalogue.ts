@@ -12,23 +12,23 @@ export type Section = keyof Catalogue;
 /** Code of a text in a section. */
 export type Code<S extends Section> = keyof Catalogue[S] & string;
 
-// A code without a Chinese text is a type error here.
+// The type requires a Chinese text for each code.
 const catalogue: Readonly<Record<Language, Catalogue>> = { en, zh };
 
 /** Returns all codes of a section. */
 export const codesOf = (section: Section): readonly string[] => Object.keys(en[section]);
 
-/** Tells whether a section has a code. */
+/** True if a section contains a code. */
 export const isCode = <S extends Section>(section: S, code: string): code is Code<S> =>
   Object.hasOwn(en[section], code);
 
-/** Returns the value of a placeholder; null for one that is unknown. */
+/** Returns the value of a placeholder; null if it is unknown. */
 export type ValueOf = (name: string) => string | null;
 
 /**
- * Returns the text of a code in a language. `{name}` stands for a value. A part in brackets, such
- * as `[ at {at}]`, is left out if its value is unknown. A value that is a sentence loses its full
- * stop at the end of another sentence.
+ * Returns the text of a code in a language. `{name}` is replaced by a value. A part in brackets,
+ * such as `[ at {at}]`, is left out if its value is unknown. If a value is a sentence at the end of
+ * another sentence, its full stop is removed.
  */
 export function textIn<S extends Section>(
   language: Language,

@@ -1,62 +1,60 @@
 import { reasonInChinese } from '../admin/reasons/meaning.ts';
 import { chineseBrandOf, displayName, isConnectorId } from '../labels.ts';
 import {
-  isShownText,
+  isReplyText,
+  type ReplyText,
   readReason,
   reasonAs,
   reasonText,
-  type ShownText,
-  shownValues,
+  replyValues,
   storedReason,
 } from '../reasons.ts';
 import { type Code, isCode, type Language, type Section, textIn } from './catalogue.ts';
 
-/** Values of a text by name; in the explanation of a push a value may be a sentence itself. */
+/** Values of a text by name. In the explanation of a push, a value may itself be a sentence. */
 export type TextParams = { [name: string]: string | number | null | TraceText };
 
-/** Text of a section of the catalogue, as a code with parameters. */
+/** A text of the catalogue: its code and its values. */
 export type Text<S extends Section> = { code: Code<S>; params: TextParams };
 
-/** Text of a refusal or a warning that names members or values. */
+/** Text of a refusal or warning that names members or values. */
 export type Detail = Text<'details'>;
-/** Sentence about what became of a push at a device. */
+/** Sentence about what happened to a push at a device. */
 export type TraceText = Text<'trace'>;
-/** Sentence of a dry run: a limit, the pace, or a warning. */
+/** Sentence of a dry run: a limit, the duration, or a warning. */
 export type ForecastText = Text<'forecasts'>;
 
-/** Returns the text of a refusal or a warning with its values. */
+/** Creates the text of a refusal or warning. */
 export const detail = (code: Detail['code'], params: TextParams = {}): Detail => ({ code, params });
 
-/** Returns a sentence about a push at a device with its values. */
+/** Creates a sentence about a push at a device. */
 export const trace = (code: TraceText['code'], params: TextParams = {}): TraceText => ({
   code,
   params,
 });
 
-/** Returns a sentence of a dry run with its values. */
+/** Creates a sentence of a dry run. */
 export const forecast = (code: ForecastText['code'], params: TextParams = {}): ForecastText => ({
   code,
   params,
 });
 
-/** Text of a reply, whose code may be of another version. */
+/** Text in a reply. Its code may come from another version. */
 interface TextOfReply {
   code: string;
   params: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Writes a text of a reply in a language. A code that this version does not know is shown as it is.
- */
-export const writeShown = (
+/** Writes a text of a reply in a language. An unknown code is returned unchanged. */
+export const writeReplyText = (
   section: Section,
   { code, params }: TextOfReply,
   language: Language,
 ): string => (isCode(section, code) ? writeText(section, { code, params }, language) : code);
 
 /**
- * Writes a text in a language. Some values have words of their own in it: `why` is a stored reason,
- * `connector` is a brand in an explanation, and states, verbs and roles are in the catalogue.
+ * Writes a text in a language. Some values are translated: `why` is a stored reason, `connector` is
+ * a brand in an explanation, and states, verbs and roles are in the catalogue.
  */
 export function writeText<S extends Section>(
   section: S,
@@ -67,7 +65,7 @@ export function writeText<S extends Section>(
     const value = params[name] ?? null;
     if (value === null) return null;
     if (name === 'why') return whyIn(storedReason(value), language);
-    if (isShownText(value)) return writeShown('trace', value, language);
+    if (isReplyText(value)) return writeReplyText('trace', value, language);
     if (section === 'trace' && name === 'connector') return nameOf(String(value), language);
     return wordOf(name, String(value), language);
   });
@@ -75,7 +73,7 @@ export function writeText<S extends Section>(
   return isOwnChannel ? written.replace(/^the /, 'The ') : written;
 }
 
-/** Sections of the words of values. */
+/** Sections of the catalogue for values that are translated, by the name of the value. */
 const wordSections: Readonly<Record<string, 'states' | 'verbs' | 'roles'>> = {
   state: 'states',
   verb: 'verbs',
@@ -101,20 +99,22 @@ function nameOf(connector: string, language: Language): string {
   return connector === 'channel' ? `the ${displayName(connector)}` : displayName(connector);
 }
 
-/** Returns a detail as a stored reason, for the value `why` of another text. */
+/** Returns a detail as a stored reason, to be used as value `why` of another text. */
 export const storedDetail = (text: Detail): string =>
   reasonAs(writeText('details', text, 'en'), text.code, valuesOf(text));
 
-/** Returns a text as replies show it. A reason or a sentence among its values is an object. */
-export const shownText = ({ code, params }: { code: string; params: TextParams }): ShownText => ({
+/**
+ * Returns a text in the form of replies. A reason or sentence among its values becomes an object.
+ */
+export const replyText = ({ code, params }: { code: string; params: TextParams }): ReplyText => ({
   code,
-  params: shownValues(params),
+  params: replyValues(params),
 });
 
-/** Returns a detail as replies show it. */
-export const shownDetail = (text: Detail) => shownText({ code: text.code, params: valuesOf(text) });
+/** Returns a detail in the form of replies. */
+export const replyDetail = (text: Detail) => replyText({ code: text.code, params: valuesOf(text) });
 
-/** Returns the member `warnings` of a reply; nothing without a warning. */
+/** Returns the member `warnings` of a reply; an empty object if there are none. */
 export const warningsIn = (language: Language, warnings: readonly Detail[]) =>
   warnings.length === 0
     ? {}
@@ -128,27 +128,27 @@ const valuesOf = ({ params }: Detail): Record<string, string> =>
   );
 
 /**
- * Writes the present state and the action to take of a finding of the doctor; the action is empty
- * without one.
+ * Writes a finding of the doctor: its state, and the action to take. The action is empty if there
+ * is none.
  */
 export const writeFinding = (finding: TextOfReply, language: Language) => ({
-  detail: writeShown('doctor', finding, language),
-  advice: isCode('advice', finding.code) ? writeShown('advice', finding, language) : '',
+  detail: writeReplyText('doctor', finding, language),
+  advice: isCode('advice', finding.code) ? writeReplyText('advice', finding, language) : '',
 });
 
-/** Returns what a finding is about, in a language. */
+/** Returns the subject of a finding in a language. */
 export const subjectIn = (language: Language, name: string): string =>
   isCode('subjects', name) ? textIn(language, 'subjects', name) : name;
 
-/** Writes what became of a push at a device: sentences without spaces between them in Chinese. */
+/** Writes what happened to a push at a device. Chinese sentences are joined without spaces. */
 export const writeTrace = (texts: readonly TextOfReply[], language: Language): string =>
-  texts.map((text) => writeShown('trace', text, language)).join(language === 'zh' ? '' : ' ');
+  texts.map((text) => writeReplyText('trace', text, language)).join(language === 'zh' ? '' : ' ');
 
-/** Writes a step of a move; numbers have separators of thousands. */
+/** Writes a step of a move. Numbers get thousands separators. */
 export function writeStep({ code, params }: TextOfReply, language: Language): string {
   const values = Object.entries(params).map(([name, value]) => [
     name,
     typeof value === 'number' ? value.toLocaleString('en') : value,
   ]);
-  return writeShown('moveIn', { code, params: Object.fromEntries(values) }, language);
+  return writeReplyText('moveIn', { code, params: Object.fromEntries(values) }, language);
 }

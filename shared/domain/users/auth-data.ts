@@ -4,37 +4,36 @@ import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { isDeletion, isOperation, stableText } from '../objects/operations.ts';
 import { canonicalValue, isMemberName } from '../objects/typed-values.ts';
 
-/** Third-party authorization data by platform (protocol/users.md#third-party-accounts). */
+/** Third-party accounts of a user by platform (protocol/users.md#third-party-accounts). */
 export type AuthData = Record<string, JsonObject>;
 
 /** Platform of anonymous users. */
 export const anonymous = 'anonymous';
 
-/** Member of a stored entry with its encrypted secrets, in base64 (auth-tokens.ts). */
+/** Member of a stored entry that contains its encrypted secrets in base64 (`sealedAuthData`). */
 const sealedMember = '_sealed';
 
-/** Third-party account, as `user_identity` stores it. */
+/** Third-party account as stored in `user_identity`. */
 export interface Identity {
   platform: string;
   uid: string;
 }
 
-/** Changes of a user's platforms: an entry links one, null unlinks it. */
+/** Changes of a user's platforms: an entry links an account, null unlinks it. */
 export type AuthDataChanges = ReadonlyMap<string, JsonObject | null>;
 
-declare const checkedMark: unique symbol;
+declare const checkedBrand: unique symbol;
 
 /**
- * Changes whose entries somebody vouches for. A user is written from this type only, so that no
- * caller can forget the check: an entry that nobody checked would give its account to any client
- * that sent it.
+ * Changes whose entries were checked. Users are only written from this type, so that no caller can
+ * forget the check. With an unchecked entry, any client could log in to the account.
  */
-export type CheckedAuthData = AuthDataChanges & { readonly [checkedMark]: true };
+export type CheckedAuthData = AuthDataChanges & { readonly [checkedBrand]: true };
 
 /**
- * Declares changes as checked. `by` names who vouches for the entries: their platforms
- * (`AuthPlatforms`), or the function host of the app, which acts with the app's master key. Throws
- * 250 for an entry without an id: nobody exchanged its `code`.
+ * Marks changes as checked. `by` says who vouches for the entries: their platforms
+ * (`AuthPlatforms`), or the app's function host, which has the master key. Throws error 250 if an
+ * entry has no id, because its `code` was not exchanged.
  */
 export function vouchFor(
   changes: AuthDataChanges,
@@ -45,13 +44,13 @@ export function vouchFor(
 }
 
 /**
- * Mini programs: a client sends a `code` in place of an id, and the platform exchanges it for the
- * account (protocol/users.md#mini-programs).
+ * Mini programs. A client sends a `code` instead of an id, and the platform exchanges the code for
+ * the account (protocol/users.md#mini-programs).
  */
 const codePlatforms: ReadonlySet<string> = new Set(['lc_weapp', 'lc_qqapp']);
 
 /**
- * Platforms that call the user's id `openid`; the others call it `uid`
+ * Platforms whose user id is called `openid`. Other platforms call it `uid`
  * (protocol/users.md#third-party-accounts).
  */
 const openidPlatforms = new Set(['weixin', 'qq', ...codePlatforms]);
@@ -60,14 +59,15 @@ const maxPlatforms = 20;
 const maxEntryBytes = 16 * 1024;
 const idText = /^[^\s\p{Cc}]{1,255}$/u;
 /**
- * Id of an anonymous user. It is the only credential, so it must be hard to guess; SDKs use at
+ * Id of an anonymous user. It must be hard to guess, because it is the only credential. SDKs use at
  * least 16 characters.
  */
 const anonymousId = /^[A-Za-z0-9-]{16,64}$/;
 
 /**
- * Reads `authData`. Ignores members that begin with `_`, which replies add. Throws 250 without an
- * id, 105, 111 and 116 for values that cannot be stored. `requireToken` checks for a token.
+ * Parses `authData`. Ignores members that begin with `_`, because replies contain such members.
+ * Throws error 250 if an id is missing, and 105, 111 and 116 for values that cannot be stored.
+ * Tokens are checked by `requireToken`.
  */
 export function readAuthData(value: unknown): AuthDataChanges {
   if (!isJsonObject(value)) throw refuse('incorrectType', 'authData must be a dictionary.');
@@ -78,15 +78,15 @@ export function readAuthData(value: unknown): AuthDataChanges {
 }
 
 /**
- * Reads the change of one platform: an entry, or null to unlink it (null from Python and PHP SDKs,
- * or `Delete`). Throws as `readEntry`.
+ * Parses the change of one platform: an entry, or null to unlink it. Python and PHP SDKs send null,
+ * others `Delete`. Throws the errors of `readEntry`.
  */
 export function readChange(platform: string, value: unknown): JsonObject | null {
   if (!isMemberName(platform)) throw refuse('invalidKeyName');
   return value === null || isDeletion(value) ? null : readEntry(platform, value);
 }
 
-/** Reads one platform's entry. Throws as `readAuthData`. */
+/** Parses the entry of one platform. Throws the errors of `readAuthData`. */
 function readEntry(platform: string, value: unknown): JsonObject {
   if (!isMemberName(platform)) throw refuse('invalidKeyName');
   if (!isJsonObject(value) || isOperation(value)) throw refuse('linkedIdMissing');
@@ -100,7 +100,7 @@ function readEntry(platform: string, value: unknown): JsonObject {
   return entry;
 }
 
-/** Removes the member that only the service writes from a submitted entry. */
+/** Removes a member from a submitted entry that only the service may write. */
 export function withoutSeal(value: Json): Json {
   if (!isJsonObject(value) || !Object.hasOwn(value, sealedMember)) return value;
   const { [sealedMember]: _, ...entry } = value;
@@ -108,7 +108,8 @@ export function withoutSeal(value: Json): Json {
 }
 
 /**
- * Returns the account of an entry. Throws 250 without a valid id, 111 when the id is not a text.
+ * Returns the account of an entry. Throws error 250 if it has no valid id, and 111 if the id is not
+ * a string.
  */
 export function identityOf(platform: string, entry: JsonObject): Identity {
   const uid = uidOf(platform, entry);
@@ -119,7 +120,7 @@ export function identityOf(platform: string, entry: JsonObject): Identity {
   return { platform, uid };
 }
 
-/** Tells whether an entry has a code that the platform exchanges for the id. */
+/** True if an entry has a code, which the platform exchanges for the id. */
 const isIncomplete = (platform: string, entry: JsonObject): boolean =>
   codePlatforms.has(platform) && Boolean(entry.code) && uidOf(platform, entry) === undefined;
 
@@ -135,7 +136,7 @@ function uidOf(platform: string, entry: JsonObject): Json | undefined {
     : (own('uid') ?? own('openid'));
 }
 
-/** Throws 111 for a token that is not a text. */
+/** Throws error 111 if a token is not a string. */
 function checkTokens(entry: JsonObject): void {
   for (const name of ['access_token', 'identity_token', 'code', 'refresh_token'])
     if (Object.hasOwn(entry, name) && entry[name] !== null && typeof entry[name] !== 'string')
@@ -143,8 +144,8 @@ function checkTokens(entry: JsonObject): void {
 }
 
 /**
- * Throws 251 (252 for weixin) for an entry without an access token, unless its platform uses
- * identity tokens or is anonymous (protocol/users.md#third-party-accounts).
+ * Throws error 251 (252 for weixin) if an entry has no access token. Platforms with identity tokens
+ * and anonymous users need none (protocol/users.md#third-party-accounts).
  */
 export function requireToken(platform: string, entry: JsonObject): void {
   const isTokenNeeded =
@@ -156,8 +157,8 @@ export function requireToken(platform: string, entry: JsonObject): void {
 }
 
 /**
- * Returns the UnionID of an entry as an identity (protocol/users.md#unionid), or undefined.
- * `main_account` may be a text or a boolean. Throws 111 for wrong types.
+ * Returns the UnionID of an entry as an identity (protocol/users.md#unionid); undefined if there is
+ * none. `main_account` may be a string or boolean. Throws error 111 for wrong types.
  */
 export function unionOf(entry: JsonObject): Identity | undefined {
   const { unionid, platform, main_account: isMain } = entry;
@@ -175,18 +176,18 @@ export function unionOf(entry: JsonObject): Identity | undefined {
 
 const unionMember = (platform: string): string => `_${platform}_unionid`;
 
-/** Tells whether an entry is the main account of its UnionID (protocol/users.md#unionid). */
+/** True if an entry is the main account of its UnionID (protocol/users.md#unionid). */
 const isMain = ({ main_account: main }: JsonObject): boolean => main === true || main === 'true';
 
 /** Third-party accounts and UnionIDs of entries. */
 interface Identities {
-  /** Ids of the accounts, which take precedence. */
+  /** Ids of the accounts. They take precedence over UnionIDs. */
   own: Identity[];
-  /** UnionIDs of all entries: a login looks for the user of any of them. */
+  /** UnionIDs of all entries. A login searches for a user with any of them. */
   unions: Identity[];
-  /** UnionIDs of the main accounts: their user is found by these. */
+  /** UnionIDs of main accounts. The user can be found by them. */
   claims: Identity[];
-  /** UnionIDs of entries that do not say whether they are main accounts. */
+  /** UnionIDs of entries that do not say whether they are the main account. */
   undecided: Identity[];
 }
 
@@ -211,7 +212,7 @@ export function identitiesOf(authData: AuthData): Identities {
 }
 
 /**
- * Returns the members `_<platform>_unionid` of replies, in `authData` and next to it
+ * Returns the members `_<platform>_unionid`, which replies contain in `authData` and next to it
  * (protocol/users.md#unionid).
  */
 export function unionMembers(authData: AuthData): Record<string, JsonObject> {
@@ -220,8 +221,8 @@ export function unionMembers(authData: AuthData): Record<string, JsonObject> {
 }
 
 /**
- * Returns the changed platforms. A real platform ends the anonymous state
- * (protocol/users.md#anonymous-users). Throws 116 for too many.
+ * Applies changes to the platforms of a user. Linking a real platform ends the anonymous state
+ * (protocol/users.md#anonymous-users). Throws error 116 if there are too many platforms.
  */
 export function changedAuthData(
   current: AuthData | null,
@@ -240,27 +241,27 @@ export function changedAuthData(
 }
 
 /**
- * Merges a new entry into the stored one of the same account: a login without the UnionID does not
- * remove it.
+ * Merges a new entry into the stored entry of the same account. A login without the UnionID does
+ * not remove it.
  */
 function merged(platform: string, stored: JsonObject | undefined, entry: JsonObject): JsonObject {
   const isSame = stored && identityOf(platform, stored).uid === identityOf(platform, entry).uid;
   return isSame ? { ...stored, ...entry } : entry;
 }
 
-/** Encrypts and decrypts values with CARILLON_SECRET (`Vault` of shared/crypto.ts). */
+/** Encrypts and decrypts values with CARILLON_SECRET (`Vault` in shared/crypto.ts). */
 export interface Sealer {
   seal(value: unknown, context: string): Buffer;
   open(sealed: Buffer, context: string): unknown;
 }
 
 /**
- * Members of an entry that are shown and stored in clear: the account, how long its token is valid,
- * and its public profile. Every other member is a secret, because platforms name their secrets
- * freely: `mac_key`, `serverAuthCode`, `kid`, `signature`
+ * Members of an entry that are shown and stored unencrypted: the account, the validity of its
+ * token, and its public profile. All other members count as secrets, because platforms choose the
+ * names of their secrets freely, such as `mac_key`, `serverAuthCode`, `kid` and `signature`
  * (protocol/users.md#members-that-are-shown).
  */
-export const shownMembers = [
+export const visibleMembers = [
   ...['uid', 'openid', 'id', 'unionid', 'platform', 'main_account'],
   ...['expires_in', 'expiration_in', 'expires_at', 'expires', 'scope', 'token_type'],
   ...['name', 'nick', 'nickname', 'username', 'screen_name', 'display_name', 'login'],
@@ -268,11 +269,11 @@ export const shownMembers = [
   ...['gender', 'sex', 'country', 'province', 'city', 'language', 'locale'],
 ];
 
-/** Spellings of a name compare as one: `expires_in`, `expiresIn`, `expires-in`. */
+/** Normalises a name, so that `expires_in`, `expiresIn` and `expires-in` are equal. */
 const foldedName = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '');
-const harmlessNames = new Set(shownMembers.map(foldedName));
+const harmlessNames = new Set(visibleMembers.map(foldedName));
 
-/** Tells whether a value has no members of its own, which could be secrets. */
+/** True if a value contains no members, which could be secrets. */
 const isPlain = (value: Json): boolean =>
   typeof value !== 'object' || value === null || (Array.isArray(value) && value.every(isText));
 const isText = (value: Json): boolean => typeof value === 'string';
@@ -286,20 +287,20 @@ const mapEntries = (
 ): AuthData =>
   Object.fromEntries(Object.entries(authData).map(([name, entry]) => [name, change(name, entry)]));
 
-/** Returns the platforms as replies to clients show them: with harmless members only. */
-export const shownAuthData = (authData: AuthData): AuthData =>
-  mapEntries(authData, (_platform, entry) => shownEntry(entry));
+/** Returns the platforms for a reply to a client, with harmless members only. */
+export const visibleAuthData = (authData: AuthData): AuthData =>
+  mapEntries(authData, (_platform, entry) => visibleEntry(entry));
 
-/** As `shownAuthData`, for one platform. */
-function shownEntry(entry: JsonObject): JsonObject {
-  const shown = Object.entries(entry).filter(
+/** Like `visibleAuthData`, for one platform. */
+function visibleEntry(entry: JsonObject): JsonObject {
+  const harmless = Object.entries(entry).filter(
     ([name, value]) => name !== sealedMember && !isSecret(name, value),
   );
-  return Object.fromEntries(shown);
+  return Object.fromEntries(harmless);
 }
 
 /**
- * Returns the platforms as the database stores them: all but the harmless members of each entry are
+ * Returns the platforms in the form of the database. All but the harmless members of each entry are
  * encrypted for this app and account.
  */
 export const sealedAuthData = (sealer: Sealer, appId: string, authData: AuthData): AuthData =>
@@ -308,13 +309,13 @@ export const sealedAuthData = (sealer: Sealer, appId: string, authData: AuthData
   );
 
 /**
- * Returns stored platforms with their secrets, except those that no key of CARILLON_SECRET
- * decrypts.
+ * Returns stored platforms with their secrets decrypted. Secrets are left out if no key of
+ * CARILLON_SECRET decrypts them.
  */
 export const openedAuthData = (sealer: Sealer, appId: string, authData: AuthData): AuthData =>
   mapEntries(authData, (platform, entry) => openedEntry(sealer, appId, { platform, entry }));
 
-/** As `openedAuthData`, for one platform. */
+/** Like `openedAuthData`, for one platform. */
 export function openedEntry(
   sealer: Sealer,
   appId: string,
@@ -325,9 +326,9 @@ export function openedEntry(
 }
 
 /**
- * Returns a document with the members that the caller sent of its platforms: the reply to a call
- * that carries an entry gives it back (protocol/users.md#members-that-are-shown). `stored` are the
- * entries that the call wrote. A member that a hook or the platform replaced is not given back.
+ * Adds the members that the caller sent in its entries to a document, because a reply returns the
+ * entries of the call (protocol/users.md#members-that-are-shown). `stored` contains the entries
+ * that the call wrote. A member that a hook or the platform replaced is not returned.
  */
 export function withSentEntries(
   document: JsonObject,
@@ -352,7 +353,7 @@ export function withSentEntries(
 const contextOf = (appId: string, platform: string, entry: JsonObject): string =>
   sealContexts.platform(appId, platform, String(identityOf(platform, entry).uid));
 
-/** Encrypts the secrets of an entry. New secrets replace stored ones of the same name. */
+/** Encrypts the secrets of an entry. New secrets replace stored secrets with the same name. */
 function sealEntry(sealer: Sealer, context: string, entry: JsonObject): JsonObject {
   const { [sealedMember]: sealed, ...rest } = entry;
   const members = Object.entries(rest);
@@ -366,8 +367,8 @@ function sealEntry(sealer: Sealer, context: string, entry: JsonObject): JsonObje
 }
 
 /**
- * Encrypts the secrets of each platform under the sealer's first key. Returns the encrypted members
- * by platform, without those that no key decrypts.
+ * Encrypts the secrets of each platform with the first key. Returns the encrypted members by
+ * platform. Members that no key decrypts are left out.
  */
 export function resealedMembers(
   sealer: Sealer,
@@ -383,7 +384,7 @@ export function resealedMembers(
       const secrets = sealer.open(Buffer.from(sealed, 'base64'), context);
       renewed[platform] = sealer.seal(secrets, context).toString('base64');
     } catch {
-      // The key was removed, or the id of the account is malformed: the value stays as it is.
+      // The key was removed, or the account id is malformed. The value stays unchanged.
     }
   }
   return renewed;
@@ -395,7 +396,7 @@ function secretsIn(sealer: Sealer, context: string, sealed: Json | undefined): J
     const secrets = sealer.open(Buffer.from(sealed, 'base64'), context);
     return isJsonObject(secrets) ? secrets : {};
   } catch {
-    // The key was removed; the next login brings new tokens.
+    // The key was removed. The next login stores new tokens.
     return {};
   }
 }

@@ -1,19 +1,19 @@
 import { z } from 'zod';
+import { hasNoUser, isBaseUrl } from '../addresses.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
-import { hasNoUser, isBaseUrl } from '../urls.ts';
 
 /**
- * The option `authPlatforms` (protocol/admin-api.md#platform-checks) configures the token checks of
- * platforms. Of the platforms without settings, those with identity tokens are refused; others are
- * not checked, or refused with the option `checkedPlatformsOnly`
- * (protocol/users.md#checked-platforms).
+ * The option `authPlatforms` configures how the tokens of platforms are checked
+ * (protocol/admin-api.md#platform-checks). Platforms without settings that use identity tokens are
+ * refused. Other platforms without settings are not checked, or are refused with the option
+ * `checkedPlatformsOnly` (protocol/users.md#checked-platforms).
  */
 const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
 const httpUrl = z.url({ protocol: /^https?$/ });
 const endpoint = httpUrl.refine(isBaseUrl, 'expected an address without user, query and fragment');
 
-/** Asymmetric signatures only: no shared secrets and no `none`. */
+/** Only asymmetric signatures. Shared secrets and `none` are not allowed. */
 const algorithms = [
   'RS256',
   'RS384',
@@ -28,11 +28,11 @@ const algorithms = [
 ] as const;
 
 const identityTokens = z.looseObject({
-  /** Accepted audiences: one or several client ids of the app. */
+  /** Accepted audiences: client ids of the app. */
   audience: texts,
   issuer: texts.default('https://appleid.apple.com'),
   algorithms: z.array(z.enum(algorithms)).min(1).default(['RS256', 'ES256']),
-  /** Key set; without it, the keys of `jwksUrl`. */
+  /** Key set. If absent, the keys are loaded from `jwksUrl`. */
   jwks: z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) }).optional(),
   jwksUrl: httpUrl
     .refine(hasNoUser, 'expected an address without user')
@@ -49,19 +49,19 @@ const accessTokens = (usual: string) =>
   });
 export type AccessTokenCheck = z.infer<ReturnType<typeof accessTokens>>;
 
-/** Ids on weibo are the same for every app, so a token must name ours. */
+/** Ids of weibo users are the same in all apps, so a token must name our app. */
 const weibo = accessTokens('https://api.weibo.com').extend({ appId: z.string().min(1) });
 
-/** Id and secret of a mini program, which exchange the code of a login for its account. */
+/** Id and secret of a mini program. They exchange the code of a login for its account. */
 const miniProgram = (usual: string) =>
   accessTokens(usual).extend({ appId: z.string().min(1), appSecret: z.string().min(1) });
 export type CodeExchange = z.infer<ReturnType<typeof miniProgram>>;
 
-/** TapTap: requests are signed with the `mac_key` of the entry. */
+/** TapTap. Requests are signed with the `mac_key` of the entry. */
 const tapTap = accessTokens('https://open.tapapis.cn').extend({ clientId: z.string().min(1) });
 export type MacCheck = z.infer<typeof tapTap>;
 
-/** Takes the usual name of a setting for the platform's own one. */
+/** Accepts the usual name of a setting instead of the platform's own name. */
 const renamed = (settings: unknown, usual: string, own: string): unknown =>
   isJsonObject(settings) && Object.hasOwn(settings, usual)
     ? { [own]: settings[usual], ...settings }
@@ -70,7 +70,7 @@ const renamed = (settings: unknown, usual: string, own: string): unknown =>
 const parsed = <T>(shape: z.ZodType<T>, settings: unknown): T =>
   shape.parse(settings, { error: issueText });
 
-/** How the entries of a platform are checked, by the name of the platform. */
+/** Checks of entries by the name of their platform. */
 const checks = {
   weixin: (settings: unknown) =>
     ({
@@ -100,13 +100,13 @@ export interface PlatformConfirmation {
   /** UnionID, if the platform returns it. */
   unionid?: string | undefined;
   /**
-   * Entry to store in place of the one that the client sent, with the id that the platform
+   * Entry to store instead of the entry that the client sent. It contains the id that the platform
    * returned.
    */
   completed?: JsonObject;
 }
 
-/** Parses the settings of a platform. Throws a ZodError for invalid ones. */
+/** Parses the settings of a platform. Throws a ZodError if they are invalid. */
 const parseCheck = (platform: string, settings: unknown): PlatformCheck =>
   (isNamed(platform) ? checks[platform] : identityCheck)(settings);
 
@@ -114,8 +114,8 @@ const isNamed = (platform: string): platform is keyof typeof checks =>
   Object.hasOwn(checks, platform);
 
 /**
- * Returns the check of a platform. Settings that an older version accepted and this one does not
- * are `unusable`: every login fails.
+ * Returns the check of a platform. If the settings were stored by an older version and are invalid
+ * now, returns `unusable`: all logins then fail.
  */
 export function checkOf(
   option: Record<string, unknown>,
@@ -130,12 +130,12 @@ export function checkOf(
 }
 
 /**
- * Tells whether accounts of a platform are refused until `authPlatforms` names it: those that prove
- * themselves by identity tokens or by the code of a mini program (protocol/labels.md#platforms).
+ * True if accounts of a platform are refused unless `authPlatforms` configures it. This applies to
+ * platforms with identity tokens and to mini programs (protocol/labels.md#platforms).
  */
 export const isAlwaysChecked = (platform: string): boolean => platform.startsWith('lc_');
 
-/** Returns a hint about an invalid option, which quotes no value; undefined for a valid one. */
+/** Returns a hint about an invalid option; undefined if it is valid. The hint quotes no value. */
 export function authPlatformHint(option: Record<string, unknown>): string | undefined {
   for (const [platform, settings] of Object.entries(option)) {
     if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(platform))

@@ -1,8 +1,8 @@
+import { canonicalTime, timeOfDate } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type Acl, readAcl } from '../objects/acl.ts';
 import { applyWrites, isDeletion, memberPath, type Write } from '../objects/operations.ts';
-import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type AuthDataChanges,
   anonymous,
@@ -22,7 +22,9 @@ import {
   type UserDraft,
 } from './user.ts';
 
-/** Changes in a body of POST or PUT. Undefined members stay unchanged, null ones are deleted. */
+/**
+ * Changes in a body of POST or PUT. An undefined member stays unchanged, and null deletes a member.
+ */
 export interface UserChanges<A extends AuthDataChanges = AuthDataChanges> {
   username?: string;
   email?: string | null;
@@ -33,17 +35,17 @@ export interface UserChanges<A extends AuthDataChanges = AuthDataChanges> {
   authData: A;
   /** `authData` as the caller sent it, before a hook or a platform changed it. */
   sentAuthData: AuthDataChanges;
-  /** True: clears `authData` before the changes. */
+  /** If true, `authData` is cleared before the changes are applied. */
   isAuthDataCleared: boolean;
   /** Writes of custom members. */
   writes: Write[];
-  /** Members that only the service sets, as sent: a body may repeat but not change them. */
+  /** Members that only the service sets, as sent. A body may repeat but not change them. */
   protectedMembers: ReadonlyMap<string, Json>;
   /** Names of the top-level members that the body changes. */
   touched: ReadonlySet<string>;
 }
 
-/** Changes that may be written: their third-party accounts are checked. */
+/** Changes whose third-party accounts were checked. They may be written. */
 export type CheckedUserChanges = UserChanges<CheckedAuthData>;
 
 const protectedNames = new Set([
@@ -56,14 +58,17 @@ const protectedNames = new Set([
   'mobilePhoneNumberVerified',
   'mobilePhone',
 ]);
-/** Limit of members per body, which bounds its cost: as many as a user can have. */
+/**
+ * Maximum number of members per body, which limits the cost of a call. A user cannot have more
+ * members.
+ */
 const maxMembersSent = 320;
 
 /**
- * Reads a body. Ignores private members (`_…`: metadata of SDKs and batches,
- * protocol/objects.md#private-members). Throws 105 for an invalid name, 116 for too many members,
- * 123, 125, 127, 217, 218 and 250 to 252 for built-in members. Values of custom members are checked
- * when they are applied.
+ * Parses a body. Ignores private members (`_…`, metadata of SDKs and batches;
+ * protocol/objects.md#private-members). Throws error 105 for an invalid name, 116 for too many
+ * members, and 123, 125, 127, 217, 218 and 250 to 252 for built-in members. Values of custom
+ * members are checked when they are applied.
  */
 export function readUserChanges(body: JsonObject): UserChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isSdkMetadata(name, value));
@@ -94,20 +99,20 @@ export function readUserChanges(body: JsonObject): UserChanges {
   return changes;
 }
 
-/** Tells whether a member is metadata that SDKs add to an object. */
+/** True if a member is metadata that SDKs add to an object. */
 function isSdkMetadata(name: string, value: Json): boolean {
   return name.startsWith('_') || (name === 'className' && value === '_User');
 }
 
-/** Submitted value, with the path inside its top-level member. */
+/** Submitted value, and the path in its top-level member. */
 interface Submitted {
   inner: string[];
   value: Json;
 }
 
 /**
- * Reads a built-in member, which is set or deleted as a whole. Returns false when `name` is a
- * custom one.
+ * Parses a built-in member, which is always set or deleted as a whole. Returns false if `name` is a
+ * custom member.
  */
 function readBuiltIn(changes: UserChanges, name: string, { inner, value }: Submitted): boolean {
   const isDeleted = value === null || isDeletion(value);
@@ -135,8 +140,8 @@ function readBuiltIn(changes: UserChanges, name: string, { inner, value }: Submi
 }
 
 /**
- * Reads `authData` or `authData.<platform>`. Refuses deeper paths, which could change an id without
- * its token.
+ * Parses `authData` or `authData.<platform>`. Refuses longer paths, which could change an id
+ * without its token.
  */
 function readAuthChange(
   changes: UserChanges,
@@ -152,16 +157,16 @@ function readAuthChange(
     for (const [name, entry] of readAuthData(value)) authData.set(name, entry);
 }
 
-/** Rules for changes, from the app's options and the caller. */
+/** Rules for changes. They depend on the app's options and on the caller. */
 export interface UserRules {
   emailVerification: boolean;
-  /** The master key may mark an address or a number as verified. */
+  /** True if the caller has the master key. It may mark an address or number as verified. */
   isMaster: boolean;
-  /** Largest user that a caller with an app key may write (option `userBytes`). */
+  /** Maximum size of a user for callers with the app key (option `userBytes`). */
   maxBytes?: number | undefined;
 }
 
-/** Returns a new user. Throws 117 for protected members, and as `changedUser`. */
+/** Returns a new user. Throws error 117 for protected members, and the errors of `changedUser`. */
 export function newUser(
   changes: CheckedUserChanges,
   username: string,
@@ -181,9 +186,9 @@ export function newUser(
 }
 
 /**
- * Returns the changed user. A changed address or number is unverified
- * (protocol/users.md#phone-verification). Throws 117 for a changed protected member, 105, 106, 111
- * and 116 for custom members, 116 beyond the rules' size.
+ * Returns the changed user. A new address or number is not verified
+ * (protocol/users.md#phone-verification). Throws error 117 if a protected member changes, 105, 106,
+ * 111 and 116 for custom members, and 116 if the user is too large.
  */
 export function changedUser(
   current: User | UserDraft,
@@ -214,8 +219,8 @@ export function changedUser(
 }
 
 /**
- * Throws 116 for a user that grows beyond the rules; a larger one, written with the master key, may
- * change and shrink.
+ * Throws error 116 if a user grows beyond the limit. A user that the master key made larger may
+ * still change and shrink.
  */
 export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: UserRules): void {
   if (maxBytes === undefined) return;
@@ -225,7 +230,7 @@ export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: 
 }
 
 /**
- * Returns the changed `authData`. A password ends the anonymous state
+ * Returns the changed `authData`. Setting a password ends the anonymous state
  * (protocol/users.md#anonymous-users).
  */
 function authDataAfter(current: UserDraft, changes: CheckedUserChanges): UserDraft['authData'] {

@@ -1,35 +1,35 @@
 import { Refusal } from '../../domain/errors/errors.ts';
 
 export interface BudgetLimits {
-  /** Bytes of all bodies. */
+  /** Maximum number of bytes of all bodies. */
   total: number;
-  /** Bytes of one sender: an IP address or an app. */
+  /** Maximum number of bytes per sender. A sender is an IP address or an app. */
   perSender: number;
 }
 
-/** `Retry-After` of a refused sender: a body is in memory for a fraction of a second. */
+/** `Retry-After` for a refused sender. A body is in memory only for a fraction of a second. */
 const retryAfterSeconds = 1;
 
-/** Memory budget of request bodies, limited in total and per sender. */
+/** Limits the memory of request bodies, in total and per sender. */
 export class BodyBudget {
   readonly #limits: BudgetLimits;
   readonly #onChange: (bytes: number) => void;
-  /** Bytes by sender, without senders at zero. */
-  readonly #held = new Map<string, number>();
+  /** Bytes by sender. Senders without bytes are removed. */
+  readonly #bytesBySender = new Map<string, number>();
   #total = 0;
 
-  /** `onChange` receives each change of the total, in bytes. */
+  /** `onChange` is called with each change of the total in bytes. */
   constructor(limits: BudgetLimits, onChange: (bytes: number) => void = () => undefined) {
     this.#limits = limits;
     this.#onChange = onChange;
   }
 
-  /** Bytes in memory now. */
+  /** Bytes that are in memory now. */
   get bytes(): number {
     return this.#total;
   }
 
-  /** Opens a reservation for one request, charged to all of `senders`. */
+  /** Opens a reservation for one request. Its bytes count for each of `senders`. */
   open(senders: string[]): BodyReservation {
     return new BodyReservation((bytes) => this.#change(senders, bytes));
   }
@@ -39,22 +39,22 @@ export class BodyBudget {
     this.#total += bytes;
     this.#onChange(bytes);
     for (const sender of senders) {
-      const held = (this.#held.get(sender) ?? 0) + bytes;
-      if (held > 0) this.#held.set(sender, held);
-      else this.#held.delete(sender);
+      const senderBytes = (this.#bytesBySender.get(sender) ?? 0) + bytes;
+      if (senderBytes > 0) this.#bytesBySender.set(sender, senderBytes);
+      else this.#bytesBySender.delete(sender);
     }
   }
 
   #check(senders: string[], bytes: number): void {
     const isOver = (sender: string) =>
-      (this.#held.get(sender) ?? 0) + bytes > this.#limits.perSender;
+      (this.#bytesBySender.get(sender) ?? 0) + bytes > this.#limits.perSender;
     if (senders.some(isOver)) throw new Refusal('tooManyRequests', { retryAfterSeconds });
     if (this.#total + bytes > this.#limits.total)
       throw new Refusal('unavailable', { retryAfterSeconds });
   }
 }
 
-/** Reservation of one request in a budget. */
+/** Bytes that one request has reserved. */
 export class BodyReservation {
   readonly #change: (bytes: number) => void;
   #bytes = 0;
@@ -67,13 +67,16 @@ export class BodyReservation {
     return this.#bytes;
   }
 
-  /** Adds bytes. Throws 429 if a sender of the request is over its limit, 503 if the process is. */
+  /**
+   * Adds bytes. Throws error 429 if a sender exceeds its limit, and 503 if the total limit is
+   * exceeded.
+   */
   take(bytes: number): void {
     this.#change(bytes);
     this.#bytes += bytes;
   }
 
-  /** Releases all bytes; idempotent. */
+  /** Releases all bytes. Further calls do nothing. */
   release(): void {
     if (this.#bytes > 0) this.#change(-this.#bytes);
     this.#bytes = 0;

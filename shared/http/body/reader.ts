@@ -5,10 +5,10 @@ import { koaBody, HttpMethodEnum as Method } from 'koa-body';
 import { Refusal } from '../../domain/errors/errors.ts';
 import type { BodyReservation } from './budget.ts';
 
-/** A body of 20 MB at 8 Mbit/s. Slower senders hold memory that others could use. */
+/** Enough for a body of 20 MB at 8 Mbit/s. Slower senders would hold memory that others need. */
 export const defaultBodyMs = 20_000;
 
-/** koa-body reads no body of another method; without this option it skips that of DELETE. */
+/** koa-body reads bodies only for these methods. Its default does not include DELETE. */
 const bodyMethods = [Method.POST, Method.PUT, Method.PATCH, Method.DELETE];
 
 type Unpacker = Transform & { headers: Record<string, string> };
@@ -20,35 +20,35 @@ const unpackers = new Map<string, () => Transform>([
   ['br', createBrotliDecompress],
 ]);
 
-/** Memory of a decompressor and its buffers; counts as bytes of the body. */
+/** Memory of a decompressor and its buffers. It counts as bytes of the body. */
 const unpackerBytes = 64 * 1024;
 
 const encodingOf = ({ headers }: IncomingMessage): string =>
   headers['content-encoding']?.trim().toLowerCase() ?? '';
 
-/** Returns whether a request has a `Content-Encoding` other than identity. */
+/** True if a request has a `Content-Encoding` other than identity. */
 export const isCompressed = (request: IncomingMessage): boolean =>
   !['', 'identity'].includes(encodingOf(request));
 
-/** Returns the `Content-Length` of a request; undefined for a chunked one. */
+/** Returns the `Content-Length` of a request; undefined if the request is chunked. */
 export function declaredBytes({ headers }: IncomingMessage): number | undefined {
-  const told = headers['content-length'];
-  return told === undefined ? undefined : Number(told);
+  const length = headers['content-length'];
+  return length === undefined ? undefined : Number(length);
 }
 
 export interface ReadOptions {
-  /** A body of this size or more, decompressed, is refused. */
+  /** A body that has at least this size after decompression is refused. */
   bytesBelow: number;
-  /** Is charged with the bytes as they arrive, or as they are decompressed. */
+  /** Reserves the bytes as they arrive or are decompressed. */
   reservation: BodyReservation;
   timeoutMs: number;
 }
 
 /**
- * Reads the whole body of a request by koa-body, as UTF-8 text without a byte order mark; empty
- * without a body. Throws 413, 415 for an unknown encoding, 408 after the time limit, 107 for a body
- * that breaks off or cannot be decompressed, and the refusals of the budget. Reading has ended when
- * it returns or throws.
+ * Reads the whole body of a request with koa-body. Returns it as UTF-8 text without byte order
+ * mark, or an empty text if there is no body. Throws error 413 if it is too large, 415 for an
+ * unknown encoding, 408 after the timeout, 107 if it breaks off or cannot be decompressed, and the
+ * errors of the budget. When the function returns or throws, reading has ended.
  */
 export async function readText(
   req: IncomingMessage,
@@ -56,20 +56,20 @@ export async function readText(
 ): Promise<string> {
   if ((declaredBytes(req) ?? 0) >= bytesBelow) throw new Refusal('payloadTooLarge');
   const unpacker = isCompressed(req) ? unpackerOf(req, reservation) : undefined;
-  // In small letters, which koa-body expects.
+  // koa-body expects lower case.
   if (!unpacker && req.headers['content-encoding']) req.headers['content-encoding'] = 'identity';
   const source = unpacker ?? req;
   const context = contextOf(req, source);
   try {
     await guarded(req, timeoutMs, async (fail) => {
-      const reading = readerOf(bytesBelow)(context, async () => undefined);
+      const bodyRead = readerOf(bytesBelow)(context, async () => undefined);
       charge(source, (bytes) => reservation.take(bytes), fail);
       if (unpacker) {
         charge(req, packedLimit(bytesBelow + unpackerBytes), fail);
         req.pipe(unpacker);
       }
       source.resume();
-      await reading;
+      await bodyRead;
     });
     return String(context.request.body);
   } finally {
@@ -81,8 +81,9 @@ export async function readText(
 }
 
 /**
- * Reads the beginning of a body that is not compressed, until it has `bytesBelow` or more. A longer
- * body is put back as a whole, for `readText`. Returns what was read. Throws as `readText`.
+ * Reads the beginning of an uncompressed body, until it has at least `bytesBelow` bytes. The bytes
+ * of a longer body are put back for `readText`. Returns the text that was read. Throws the errors
+ * of `readText`.
  */
 export async function readBeginning(
   req: IncomingMessage,
@@ -99,7 +100,8 @@ export async function readBeginning(
       bytes += chunk.length;
       if (bytes < bytesBelow) return;
       req.pause().removeAllListeners('data');
-      // At once: after the last bytes of a body the request ends in the next tick.
+      // The bytes must be put back in this tick: after the last bytes of a body, the request ends
+      // in the next tick.
       req.unshift(Buffer.concat(chunks));
       resolve(false);
     });
@@ -110,8 +112,8 @@ export async function readBeginning(
 }
 
 /**
- * Returns the members of a context that koa-body uses. It reads every content type as text: the
- * text decides whether it is JSON.
+ * Returns the members of a context that koa-body uses. All content types are read as text; later
+ * code decides whether the text is JSON.
  */
 const contextOf = ({ method }: IncomingMessage, source: Readable): Context =>
   Object.assign(Object.create(null), {
@@ -125,8 +127,8 @@ type Reader = ReturnType<typeof koaBody>;
 type Context = Parameters<Reader>[0];
 
 /**
- * Readers of koa-body by limit: each one checks its options when it is made. Routes have a dozen
- * limits.
+ * Readers of koa-body by size limit. Each reader checks its options when it is created. The routes
+ * have about a dozen limits.
  */
 const readers = new Map<number, Reader>();
 
@@ -152,8 +154,8 @@ const refusalOf = (cause: Error): Refusal =>
     : new Refusal('malformedJson', { cause });
 
 /**
- * Decompresses a body for koa-body. Its own decompressor would be out of reach: an error in data
- * behind the limit would end the process, and the bytes could not be charged.
+ * Decompresses a body for koa-body. The decompressor of koa-body is not used, because an error in
+ * data after the limit would end the process, and its bytes could not be counted.
  */
 function unpackerOf(request: IncomingMessage, reservation: BodyReservation): Unpacker {
   const open = unpackers.get(encodingOf(request));
@@ -165,7 +167,7 @@ function unpackerOf(request: IncomingMessage, reservation: BodyReservation): Unp
   );
 }
 
-/** Limits the compressed bytes too: endless empty members decompress to nothing. */
+/** Also limits the compressed bytes, because endless empty members decompress to nothing. */
 function packedLimit(limit: number): (bytes: number) => void {
   let packed = 0;
   return (bytes) => {
@@ -174,7 +176,10 @@ function packedLimit(limit: number): (bytes: number) => void {
   };
 }
 
-/** Gives `take` the length of each chunk of a stream; what it throws ends the reading. */
+/**
+ * Calls `take` with the length of each chunk of a stream. If it throws, reading ends with this
+ * error.
+ */
 function charge(
   stream: Readable,
   take: (bytes: number) => void,
@@ -190,8 +195,9 @@ function charge(
 }
 
 /**
- * Runs `work` until it ends, calls `fail`, takes too long, or the sender leaves: koa-body waits for
- * ever for a body that does not come. Afterwards the request has no reader of its data.
+ * Runs `work` until it ends, `fail` is called, the time is up, or the sender disconnects. Needed
+ * because koa-body would wait forever for a body that does not arrive. Afterwards, the request has
+ * no data listener.
  */
 async function guarded<T>(
   request: IncomingMessage,

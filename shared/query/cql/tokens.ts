@@ -1,7 +1,7 @@
+import { canonicalTime } from '../../domain/client-values.ts';
 import { refuse } from '../../domain/errors/errors.ts';
 import { exactNumber } from '../../domain/exact-numbers.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';
-import { canonicalTime } from '../../domain/times.ts';
 
 /** Maximum length of a statement, the same as for a URL. */
 const maxLength = 16_384;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Selection } from '../../db/tables/selection.ts';
+import { canonicalTime } from '../../domain/client-values.ts';
 import { refuse } from '../../domain/errors/errors.ts';
 import { type JsonObject, parseJson } from '../../domain/json.ts';
 import { canonicalValue, isMemberName } from '../../domain/objects/typed-values.ts';
-import { canonicalTime } from '../../domain/times.ts';
 import type { Condition } from '../condition.ts';
 import { parseWhere } from '../parse/where.ts';
 import type { ClassSchema } from '../schema.ts';

@@ -1,7 +1,7 @@
+import { timeOfDate } from '../../domain/client-values.ts';
 import { refuse } from '../../domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { canonicalValue } from '../../domain/objects/typed-values.ts';
-import { timeOfDate } from '../../domain/times.ts';
 import type { Comparable, ComparisonOperator, PlainTest } from '../condition.ts';
 import { distanceOperators, parseBox, parseDistance, parsePoint } from './geo.ts';
 import { translateRegex } from './regex.ts';

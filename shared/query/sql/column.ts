@@ -1,5 +1,5 @@
+import { canonicalTime, timeOfDate } from '../../domain/client-values.ts';
 import type { Json } from '../../domain/json.ts';
-import { canonicalTime, timeOfDate } from '../../domain/times.ts';
 import type { Comparison, PlainTest } from '../condition.ts';
 import { sqlPattern } from '../parse/regex.ts';
 import type { OwnColumn, PlainColumn, TextColumn } from '../schema.ts';

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
 import { sealAuthDataOfOldRows } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { shownMembers } from '../../../shared/domain/users/auth-data.ts';
+import { visibleMembers } from '../../../shared/domain/users/auth-data.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { enterWith, newName, newUid, refusalOf, refused } from '../../support/users.ts';
@@ -25,7 +25,7 @@ test('the page of users lists the members that are shown', async () => {
   );
   const [, section = ''] = page.split('## Members that are shown');
   const [table = ''] = section.split('\n1. ').map((part) => part.slice(part.indexOf('\n|')));
-  expect([...table.matchAll(/`(\w+)`/g)].map(([, name]) => name)).toEqual(shownMembers);
+  expect([...table.matchAll(/`(\w+)`/g)].map(([, name]) => name)).toEqual(visibleMembers);
 });
 
 describe('tokens of platforms', () => {

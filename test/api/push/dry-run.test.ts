@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
-import { writeShown } from '../../../shared/domain/texts/texts.ts';
+import { writeReplyText } from '../../../shared/domain/texts/texts.ts';
 import { useTestService } from '../../support/service.ts';
 import {
   changeDevices,
@@ -69,7 +69,7 @@ describe('the audience', () => {
     expect(explanation.texts.warnings).toEqual([
       { code: 'ignored', params: { member: 'chanels' } },
     ]);
-    expect(writeShown('details', explanation.texts.warnings[0], 'zh')).toBe(
+    expect(writeReplyText('details', explanation.texts.warnings[0], 'zh')).toBe(
       '推送没有成员“chanels”，已忽略。',
     );
     expect(await explain(app, { data })).not.toHaveProperty('warnings');

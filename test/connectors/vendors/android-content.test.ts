@@ -6,9 +6,9 @@ import {
   firstChars,
   titleOf,
 } from '../../../connectors/kit/android.ts';
-import { isBetweenHours, untilHourMs } from '../../../connectors/kit/china-time.ts';
 import { receiptUrl } from '../../../connectors/kit/receipts.ts';
 import { charsOf } from '../../../connectors/kit/values.ts';
+import { isBetweenHours, untilHourMs } from '../../../shared/clock.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
 import { aMessage } from '../../support/gateways/apns.ts';

@@ -186,27 +186,27 @@ const wordsIn = (text: string): string[] => text.split(/\s+/).sort();
 describe.each(tables)('the members of %s', (_, table, lists) => {
   test('are those of the vendor’s list, each in its place', () => {
     const places = new Map<string, string[]>();
-    for (const { name, place } of table.members)
-      places.set(place, [...(places.get(place) ?? []), name].sort());
+    for (const { name, parent } of table.members)
+      places.set(parent, [...(places.get(parent) ?? []), name].sort());
     expect(Object.fromEntries(places)).toEqual(
-      Object.fromEntries(Object.entries(lists).map(([place, names]) => [place, wordsIn(names)])),
+      Object.fromEntries(Object.entries(lists).map(([parent, names]) => [parent, wordsIn(names)])),
     );
   });
 
   test('are named once in an object, and every object is a member of the one around it', () => {
-    const paths = table.members.map(({ name, place }) => `${place}/${name}`);
+    const paths = table.members.map(({ name, parent }) => `${parent}/${name}`);
     expect(new Set(paths).size).toBe(paths.length);
-    for (const { place } of table.members) {
-      const [name = '', ...outer] = place.split('.').reverse();
-      if (place !== '' && place !== 'notification')
-        expect(table.has(outer.reverse().join('.'), name), place).toBe(true);
+    for (const { parent } of table.members) {
+      const [name = '', ...outer] = parent.split('.').reverse();
+      if (parent !== '' && parent !== 'notification')
+        expect(table.has(outer.reverse().join('.'), name), parent).toBe(true);
     }
   });
 });
 
-test.each(words)('%#: the words of a member are the vendor’s', (table, place, name, list) => {
+test.each(words)('%#: the words of a member are the vendor’s', (table, parent, name, list) => {
   const { type } =
-    table.members.find((member) => member.place === place && member.name === name) ?? {};
+    table.members.find((member) => member.parent === parent && member.name === name) ?? {};
   const known = wordsIn(list);
   for (const word of known) expect(String(type?.read(word))).toBe(word);
   expect(

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { textIn } from '../../../shared/domain/texts/catalogue.ts';
-import { writeShown } from '../../../shared/domain/texts/texts.ts';
+import { writeReplyText } from '../../../shared/domain/texts/texts.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 import { readDevices } from '../../support/tables.ts';
@@ -216,7 +216,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(await said.textContent()).toMatch(/at [^T]*\d\d:\d\d:\d\d\.$/);
     expect(after).toBe('.');
     await page.getByRole('button', { name: '中文' }).click();
-    await shows(page, writeShown('trace', body.texts[0], 'zh').split(body.at)[0] ?? '');
+    await shows(page, writeReplyText('trace', body.texts[0], 'zh').split(body.at)[0] ?? '');
   });
 
   test('pauses, resumes and cancels a scheduled push in two clicks', async () => {

@@ -7,8 +7,8 @@ import { createLogger } from '../../../shared/process/logging.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const { db } = await openTestDatabase();
-const failed = { health: { asked: 60, failed: 60 }, trouble: 'connect_failed' };
-const answered = { health: { asked: 60, failed: 0 }, trouble: null };
+const failed = { health: { requests: 60, failed: 60 }, trouble: 'connect_failed' };
+const answered = { health: { requests: 60, failed: 0 }, trouble: null };
 
 /** Returns the breakers of a dispatcher whose cool-down is short. */
 function aDispatcher({ coolDownMs = 20 } = {}): Breakers {

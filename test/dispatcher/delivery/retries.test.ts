@@ -260,7 +260,7 @@ const emptyResult: Omit<DeliverResult, 'states' | 'retriedCount' | 'retries' | '
   sentBy: null,
   isInterrupted: false,
   hasUnsent: false,
-  health: { asked: 0, failed: 0 },
+  health: { requests: 0, failed: 0 },
   trouble: null,
   profileError: null,
   calls: [],

@@ -170,7 +170,7 @@ test('a recurring push that cannot be handled does not hold the others', async (
   const broken = await add(app, { name: 'broken', timeZone: 'Mars/Olympus', lateMs: minuteMs });
   await handled(app, await add(app, { name: 'sound' }));
   const failures = async () => {
-    const { values } = await deps.metrics.dutyFailures.get();
+    const { values } = await deps.metrics.backgroundJobFailures.get();
     return values.find(({ labels }) => labels.duty === 'recurring pushes')?.value;
   };
   await expect.poll(failures, { timeout: 60_000 }).toBeGreaterThan(0);

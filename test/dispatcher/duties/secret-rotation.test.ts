@@ -19,7 +19,7 @@ import {
 } from '../../../shared/db/tables/secrets.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
-import { newSessionNonce, sessionTokens } from '../../../shared/domain/users/session-tokens.ts';
+import { newSessionNonce, sessionTokens } from '../../../shared/domain/users/user.ts';
 import { silentLog, startTestApi } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 

@@ -5,7 +5,7 @@ import { extname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { packageVersion } from '../../../shared/process/version.ts';
+import { packageVersion } from '../../../shared/config/config.ts';
 
 const run = promisify(execFile);
 const project = fileURLToPath(new URL('../../..', import.meta.url));

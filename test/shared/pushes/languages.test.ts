@@ -3,7 +3,7 @@ import {
   countLanguages,
   LanguageChooser,
   maxLanguages,
-  shownLanguages,
+  replyLanguages,
   translated,
   translationsOf,
 } from '../../../shared/domain/pushes/languages.ts';
@@ -53,7 +53,7 @@ describe('the language of a locale', () => {
       { locale: null, devices: 1 },
       { locale: 'de', devices: 1 },
     ]);
-    expect(shownLanguages(counts)).toEqual([
+    expect(replyLanguages(counts)).toEqual([
       { language: 'fr', devices: 6, fallback: 0 },
       { language: 'en', devices: 5, fallback: 2 },
       { language: null, devices: 2, fallback: 2 },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { flagQuery } from '../../../../shared/domain/plain-values.ts';
+import { flagQuery } from '../../../../shared/domain/client-values.ts';
 import { deviceDetail, devicePush, searchHit } from '../../../replies/admin/objects.ts';
 import { keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { installation } from '../../../replies/objects.ts';

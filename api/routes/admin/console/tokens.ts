@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { callerName } from '../../../../shared/domain/admin/names.ts';
 import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
+import { time } from '../../../../shared/domain/client-values.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
-import { time } from '../../../../shared/domain/times.ts';
 import { consoleToken, createdConsoleToken } from '../../../replies/admin/access.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { json, noBody, route, smallBody } from '../../../route.ts';

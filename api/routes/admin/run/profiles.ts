@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { ProfileRotation } from '../../../../shared/db/tables/profiles.ts';
 import { enoughRecipients } from '../../../../shared/domain/apps/canary.ts';
+import { flagQuery } from '../../../../shared/domain/client-values.ts';
 import { jsonValue } from '../../../../shared/domain/json-schema.ts';
-import { flagQuery } from '../../../../shared/domain/plain-values.ts';
 import { profileCheck, profileDetail } from '../../../replies/admin/gateways.ts';
 import { profileRotation } from '../../../replies/admin/rotations.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../../route.ts';

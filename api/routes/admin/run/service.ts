@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type KeyName, keyNames } from '../../../../shared/domain/apps/app.ts';
+import { flagQuery } from '../../../../shared/domain/client-values.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
-import { flagQuery } from '../../../../shared/domain/plain-values.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { rotatedKey, shownKey } from '../../../replies/admin/apps.ts';
 import { secretState } from '../../../replies/admin/rotations.ts';

@@ -6,10 +6,11 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { AclUser } from '../../../../shared/domain/objects/acl.ts';
 import {
   newSessionNonce,
+  type SessionSecret,
   sealedSession,
   sessionTokens,
-} from '../../../../shared/domain/users/session-tokens.ts';
-import type { SessionSecret, User } from '../../../../shared/domain/users/user.ts';
+  type User,
+} from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /** User that a valid session token belongs to. */

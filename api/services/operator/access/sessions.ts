@@ -11,9 +11,9 @@ import {
   listSessions,
   spendLoginCode,
 } from '../../../../shared/db/tables/console.ts';
+import { networkOf } from '../../../../shared/domain/addresses.ts';
 import { type Operator, sessionLifeMs } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
-import { networkOf } from '../../../../shared/domain/ip-address.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange, runAsActor } from '../audit/audit.ts';

@@ -13,7 +13,7 @@ import {
   type Selection,
 } from '../../../../shared/db/tables/selection.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
-import { shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
+import { replyRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
@@ -138,7 +138,7 @@ export class DeviceService {
     const { onlineSince, node, inbox, notice } = state;
     return {
       installation: visibleTo(operator, installationDocument(row, { hasAcl: true })),
-      route: shownRoute(error === undefined ? route : { ...route, problem: error }),
+      route: replyRoute(error === undefined ? route : { ...route, problem: error }),
       isValid: row.valid,
       isFresh: row.updatedAt.getTime() >= freshSinceMs,
       online: onlineSince && node !== null ? { since: onlineSince, node } : null,

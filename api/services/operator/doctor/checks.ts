@@ -23,13 +23,13 @@ import {
   oldValues,
 } from '../../../../shared/db/tables/secrets.ts';
 import { listPlatforms } from '../../../../shared/db/tables/users.ts';
-import { addressesIn } from '../../../../shared/domain/admin/service-addresses.ts';
+import { addressesIn } from '../../../../shared/domain/addresses.ts';
 import { hasAnswered } from '../../../../shared/domain/breaker.ts';
 import { isJsonObject } from '../../../../shared/domain/json.ts';
 import { displayName, isConnectorId } from '../../../../shared/domain/labels.ts';
 import { type ReasonCode, readReason, reasonAs } from '../../../../shared/domain/reasons.ts';
 import type { Code } from '../../../../shared/domain/texts/catalogue.ts';
-import { shownText, type TextParams, writeFinding } from '../../../../shared/domain/texts/texts.ts';
+import { replyText, type TextParams, writeFinding } from '../../../../shared/domain/texts/texts.ts';
 import { anonymous } from '../../../../shared/domain/users/auth-data.ts';
 import { isAlwaysChecked } from '../../../../shared/domain/users/auth-platforms.ts';
 import { isRefusedUrl } from '../../../../shared/http/outbound-addresses.ts';
@@ -67,7 +67,7 @@ export const found = ({ name, status, code, params = {} }: CodedFinding): Findin
 });
 
 /** Returns a finding in the form of documents. */
-export const shownFinding = (finding: Finding) => ({ ...finding, ...shownText(finding) });
+export const shownFinding = (finding: Finding) => ({ ...finding, ...replyText(finding) });
 
 /**
  * Returns the message of the innermost error, which has the most detail (for example, a refused

@@ -3,8 +3,8 @@ import {
   processGoneMs,
   type SeenProcess,
 } from '../../../../shared/db/tables/processes.ts';
-import type { ShownValues } from '../../../../shared/domain/reasons.ts';
-import { shownText } from '../../../../shared/domain/texts/texts.ts';
+import type { ReplyValues } from '../../../../shared/domain/reasons.ts';
+import { replyText } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
   checkApprovals,
@@ -33,7 +33,7 @@ export interface FindingReply {
   level: Finding['status'];
   subject: string;
   code: string;
-  params: ShownValues;
+  params: ReplyValues;
 }
 
 /**
@@ -97,5 +97,5 @@ const interrupted = (error: unknown): Finding[] => [
 const toReply = ({ name, status, code, params }: Finding): FindingReply => ({
   level: status,
   subject: name,
-  ...shownText({ code, params }),
+  ...replyText({ code, params }),
 });

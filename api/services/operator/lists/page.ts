@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { ClassTable, Selection } from '../../../../shared/db/tables/selection.ts';
-import { flagQuery } from '../../../../shared/domain/plain-values.ts';
-import { time } from '../../../../shared/domain/times.ts';
+import { flagQuery, time } from '../../../../shared/domain/client-values.ts';
 
 /**
  * Limits the number of rows that `countRows` counts. A subquery in place of the table would need

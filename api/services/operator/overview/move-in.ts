@@ -6,8 +6,8 @@ import {
   maxCounted,
 } from '../../../../shared/db/tables/audience.ts';
 import { findLastImport } from '../../../../shared/db/tables/console.ts';
+import { isPublicAddress } from '../../../../shared/domain/addresses.ts';
 import type { ImportReport } from '../../../../shared/domain/admin/import-report.ts';
-import { isPublicAddress } from '../../../../shared/domain/admin/service-addresses.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { Code } from '../../../../shared/domain/texts/catalogue.ts';
 import type { ApiDeps } from '../../deps.ts';

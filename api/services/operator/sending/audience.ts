@@ -14,7 +14,7 @@ import { installationDocument } from '../../../../shared/domain/installations/in
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
-import { detail, shownText, writeText } from '../../../../shared/domain/texts/texts.ts';
+import { detail, replyText, writeText } from '../../../../shared/domain/texts/texts.ts';
 import {
   Params,
   targetClauses,
@@ -132,7 +132,7 @@ export class AudienceService {
         ? {}
         : {
             warning: writeText('forecasts', plan.warning, 'en'),
-            warningText: shownText(plan.warning),
+            warningText: replyText(plan.warning),
           }),
     };
   }

@@ -15,8 +15,7 @@ import {
   maxAheadMs,
   type PushTiming,
 } from '../../../../shared/domain/pushes/push.ts';
-import type { Push } from '../../../../shared/domain/pushes/record.ts';
-import type { ScheduledPush } from '../../../../shared/domain/pushes/schedule.ts';
+import type { Push, ScheduledPush } from '../../../../shared/domain/pushes/record.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireControl } from '../../push/push-control.ts';

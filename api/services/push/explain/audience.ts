@@ -17,7 +17,7 @@ import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import {
   type ForecastText,
   forecast,
-  shownText,
+  replyText,
   writeText,
 } from '../../../../shared/domain/texts/texts.ts';
 import { needsTableScan, targetQuery } from '../../../../shared/query/targets/targets.ts';
@@ -115,7 +115,7 @@ export function describeShare(
       ? {}
       : {
           problem: problems.map((one) => writeText('forecasts', one, 'en')).join('; '),
-          problems: problems.map(shownText),
+          problems: problems.map(replyText),
         }),
   };
 }

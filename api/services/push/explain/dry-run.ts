@@ -17,8 +17,8 @@ import {
 import { filledWithDefaults } from '../../../../shared/domain/pushes/variables.ts';
 import {
   detail,
-  shownDetail,
-  shownText,
+  replyDetail,
+  replyText,
   writeText,
 } from '../../../../shared/domain/texts/texts.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
@@ -108,7 +108,7 @@ export class DryRunService {
     return {
       ...report,
       warnings: warnings.map((one) => writeText('details', one, 'en')),
-      texts: { ...report.texts, warnings: warnings.map(shownDetail) },
+      texts: { ...report.texts, warnings: warnings.map(replyDetail) },
     };
   }
 
@@ -185,7 +185,7 @@ async function measure(tx: Handle, inputs: DryRunInputs) {
     ...audience,
     plan,
     ...(warning === undefined ? {} : { warning: writeText('forecasts', warning, 'en') }),
-    texts: { ...texts, warning: warning === undefined ? null : shownText(warning) },
+    texts: { ...texts, warning: warning === undefined ? null : replyText(warning) },
     forecast,
   };
 }
@@ -234,7 +234,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
     estimatedSeconds,
     ...ruled.members,
     pace: writeText('forecasts', pace, 'en'),
-    texts: { limits: limits.map(shownText), pace: shownText(pace) },
+    texts: { limits: limits.map(replyText), pace: replyText(pace) },
     forecast,
   };
 }

@@ -11,7 +11,7 @@ import {
   testConditions,
 } from '../../../../shared/db/tables/push-reports.ts';
 import { findPushByPublicId } from '../../../../shared/db/tables/pushes.ts';
-import { meaningOf, shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
+import { meaningOf, replyRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { remedyOf } from '../../../../shared/domain/admin/remedies.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
@@ -20,7 +20,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
-import { detail, shownText, writeTrace } from '../../../../shared/domain/texts/texts.ts';
+import { detail, replyText, writeTrace } from '../../../../shared/domain/texts/texts.ts';
 import { type Clause, Params, targetClauses } from '../../../../shared/query/targets/targets.ts';
 import type { Rule, RuleExplanation } from '../../../../shared/rules/rule.ts';
 import { rulesOf } from '../../../../shared/rules/rules.ts';
@@ -191,7 +191,7 @@ function traceReply(
     isValid: current?.device.valid ?? null,
     isFresh: current?.isFresh ?? null,
     updatedAt: current?.device.updated_at.toISOString() ?? null,
-    route: shownRoute(route),
+    route: replyRoute(route),
     batch: batch ? { id: batch.id, attempt: batch.attempt, settled: batch.isSettled } : null,
     ...Object.assign({}, ...explained.map(({ members }) => members)),
     outcome,
@@ -210,7 +210,7 @@ function traceReply(
       : null,
     at: at?.toISOString() ?? null,
     sentence: writeTrace(sentences, 'en'),
-    texts: sentences.map(shownText),
+    texts: sentences.map(replyText),
   };
 }
 

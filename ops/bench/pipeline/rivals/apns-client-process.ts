@@ -1,19 +1,24 @@
 /**
- * A loop over the APNs client `@parse/node-apn`: calls of 1,000 tokens, which are in memory;
- * nothing is stored.
+ * Sends with the APNs client `@parse/node-apn`. Each call has 1,000 tokens from memory. Nothing is
+ * stored.
  */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { providerSettings } from './provider-settings.ts';
 import { type RivalOrder, runRival, tokensOf } from './rival-process.ts';
 
-/** What this process uses of the client's connections (its README, "Provider"). */
+/**
+ * Methods of the client's connections that this process uses (README of the client, "Provider").
+ */
 interface Provider {
   send(notification: object, tokens: string[]): Promise<{ sent: unknown[]; failed: unknown[] }>;
   shutdown(): void;
 }
 
-/** Tokens of a call, and calls at a time: the client opens a stream for each token at once. */
+/**
+ * Number of tokens of a call, and number of concurrent calls. They are limited because the client
+ * opens a stream for each token at once.
+ */
 const tokensOfCall = 1000;
 const callsAtOnce = 2;
 

@@ -1,17 +1,17 @@
 /**
- * A bare loop over `node:http2`, as public APNs clients for Node send: one connection, the payload
- * rendered once, and per token a stream with events and a promise. It stores nothing, retries
- * nothing and has its tokens in memory.
+ * Sends with a plain loop over `node:http2`, as public APNs clients for Node do. It uses one
+ * connection, renders the payload once, and opens a stream with events and a promise for each
+ * token. It stores nothing and retries nothing. Its tokens are in memory.
  */
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { type RivalOrder, runRival, tokensOf } from './rival-process.ts';
 
-/** Streams of the connection, as APNs allows. */
+/** Concurrent streams of the connection, as APNs allows. */
 const streams = 1000;
 
 const payload = JSON.stringify({ aps: { alert: 'Benchmark' } });
 
-/** Sends one notification; resolves with the status of the answer. */
+/** Sends one notification. Resolves with the status of the response. */
 function sendOne(session: ClientHttp2Session, token: string, topic: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const stream = session.request({
@@ -39,7 +39,7 @@ function sendOne(session: ClientHttp2Session, token: string, topic: string): Pro
   });
 }
 
-/** Sends to all tokens, as many at a time as there are streams. */
+/** Sends to all tokens. Keeps one request in flight for each stream. */
 async function sendAll(
   session: ClientHttp2Session,
   tokens: string[],

@@ -1,6 +1,7 @@
 /**
- * Parse Server with its push adapter, on a database of its own in the same PostgreSQL. A push
- * counts from the answer of the call until its status ends, as a push of this service does.
+ * Sends with Parse Server and its push adapter, on a separate database in the same PostgreSQL. The
+ * duration of a push is the time from the reply until its status is final, as with a push of this
+ * service.
  */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
@@ -18,7 +19,7 @@ const masterKey = 'benchmark-master-key';
 const pollMs = 20;
 
 interface Running {
-  /** Address of its API. */
+  /** Base URL of the API of Parse Server. */
   api: string;
   db: Database;
   http: Server;
@@ -60,8 +61,8 @@ async function start({ url, ca, topic, database, packages }: RivalOrder): Promis
   const api = `http://${host}:${typeof address === 'object' ? address?.port : ''}/parse`;
   const ios = { ...providerSettings({ hostname, port, ca }), topic, production: false };
   const server = new ParseServer({
-    // Its URLs cannot name a directory of sockets; the options can, though it logs that it does not
-    // know them.
+    // A URL of Parse Server cannot name a directory of sockets, but the options can. Parse Server
+    // logs that it does not know these options.
     databaseURI: `postgres://localhost/${database.name}`,
     databaseOptions: { host: database.host, user: database.user },
     appId,
@@ -81,8 +82,9 @@ async function start({ url, ca, topic, database, packages }: RivalOrder): Promis
 }
 
 /**
- * Replaces the installations by devices 1 to `devices`, with the tokens of gateway/arrivals.ts. The
- * first installation comes by the API, because Parse Server creates a table with the first object.
+ * Replaces the installations by devices 1 to `devices`, with the tokens of rival-process.ts. The
+ * first installation is created through the API, because Parse Server creates a table with the
+ * first object.
  */
 async function seed(db: Database, { devices, topic }: RivalOrder): Promise<void> {
   await call('/installations', {

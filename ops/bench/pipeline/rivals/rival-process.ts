@@ -2,29 +2,37 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { answerBenchmark } from '../../harness/asked-process.ts';
 
-/** Order to a rival: one push to devices 1 to `devices` of the gateway at `url`. */
+/**
+ * Order to another push program (a rival): send one push to devices 1 to `devices` of the gateway
+ * at `url`.
+ */
 export const rivalOrder = z.object({
   url: z.string(),
-  /** Certificate of the gateway's authority, PEM. */
+  /** PEM of the authority that signed the gateway's certificate. */
   ca: z.string(),
   topic: z.string(),
   devices: z.number(),
-  /** Database of its own, for a rival that stores devices; `host` is a directory of sockets. */
+  /** Database for a rival that stores devices. `host` is a directory of sockets. */
   database: z.object({ host: z.string(), user: z.string(), name: z.string() }),
-  /** Folder with the rival's packages in `node_modules`; empty for one that has none. */
+  /**
+   * Folder that contains `node_modules` with the rival's packages. Empty if the rival has no
+   * packages.
+   */
   packages: z.string(),
 });
 
 export type RivalOrder = z.infer<typeof rivalOrder>;
 
-/** Answer to an order: the time that the push took, or why it failed. */
+/** Answer to an order: the duration of the push, or the reason of its failure. */
 export const rivalAnswer = z.union([
   z.object({ seconds: z.number() }),
   z.object({ error: z.string() }),
 ]);
 export type RivalAnswer = z.infer<typeof rivalAnswer>;
 
-/** Returns the token of device `number` (gateway/arrivals.ts). */
+/**
+ * Returns the token of a device. Its last eight digits are the device number (gateway/gateway.ts).
+ */
 export const tokenOf = (number: number): string =>
   createHash('sha256').update(String(number)).digest('hex').slice(0, 56) +
   number.toString(16).padStart(8, '0');
@@ -33,15 +41,18 @@ export const tokenOf = (number: number): string =>
 export const tokensOf = (devices: number): string[] =>
   Array.from({ length: devices }, (_, i) => tokenOf(i + 1));
 
-/** What a rival in Node does. */
+/** Rival that runs in Node. */
 interface NodeRival {
   name: string;
-  /** Carries out an order; resolves with the seconds of the push alone, without its preparation. */
+  /**
+   * Sends the push of an order. Resolves with the seconds that the push took, without its
+   * preparation.
+   */
   push(order: RivalOrder): Promise<number>;
   close(): unknown;
 }
 
-/** Runs a rival as a process: carries out the orders of the benchmark that started it. */
+/** Runs a rival as a process. Carries out the orders of the benchmark that started the process. */
 export const runRival = ({ name, push, close }: NodeRival): void =>
   answerBenchmark({
     name,

@@ -21,24 +21,24 @@ import { allDatabaseCpuSeconds, processUse } from '../../harness/process-use.ts'
 import { measurePushes, serviceCpuMs } from '../measure.ts';
 import { type RivalAnswer, type RivalOrder, rivalAnswer } from './rival-process.ts';
 
-/** A running process that pushes by orders, one at a time. */
+/** Running process of a rival. It carries out one order at a time. */
 interface RivalRun {
   readonly pid: number | undefined;
-  /** Resolves when it can take an order. */
+  /** Resolves when the process can take an order. */
   start(order: RivalOrder): Promise<unknown>;
   push(order: RivalOrder): Promise<RivalAnswer>;
   stop(): Promise<unknown>;
 }
 
-/** A server or client that others wrote, and a loop of ours around it. */
+/** Server or client of another project, called by a loop of this project. */
 interface Rival {
   readonly name: string;
   readonly version: string;
-  /** Whether PostgreSQL works for it, so that its CPU time counts. */
+  /** True if the rival uses PostgreSQL, whose CPU time then counts for the rival. */
   readonly isStoring: boolean;
-  /** Programs that it needs. */
+  /** Programs that the rival needs. */
   readonly programs: readonly string[];
-  /** Installs what it needs; returns how its process is started. */
+  /** Installs the rival. Resolves with a function that creates its process. */
   prepare(log: (line: string) => void): Promise<() => RivalRun>;
 }
 
@@ -47,7 +47,7 @@ const npmLock = new URL('npm/package-lock.json', folder);
 const npmVersion = (name: string) =>
   versionIn(npmLock, new RegExp(`"node_modules/${name}": \\{\\s+"version": "([^"]+)"`));
 
-/** Runs a file of this folder in Node. */
+/** Returns a process that runs a file of this folder in Node. */
 function nodeRun(
   name: string,
   file: string,
@@ -57,7 +57,7 @@ function nodeRun(
   const child = new AskedProcess({
     name,
     file: `ops/bench/pipeline/rivals/${file}`,
-    // Parse Server writes its logs into files of the working directory otherwise.
+    // Without this setting Parse Server writes log files into the working directory.
     env: { ...currentEnvironment(), NODE_ENV: 'production', PARSE_SERVER_LOGS_FOLDER: 'null' },
     log,
   });
@@ -72,8 +72,9 @@ function nodeRun(
 }
 
 /**
- * Runs a program with the gateway's URL, the file of its authority and the topic as arguments. It
- * prints a line when it is ready, reads numbers of devices, and answers each with a line of JSON.
+ * Runs a program with the gateway's URL, the file of the gateway's authority and the topic as
+ * arguments. The program prints a line when it is ready. It reads numbers of devices, and answers
+ * each number with a line of JSON.
  */
 class ProgramRun implements RivalRun {
   readonly #command: readonly [program: string, ...args: string[]];
@@ -126,7 +127,7 @@ const goModule = new URL('go/go.mod', folder);
 const goSum = new URL('go/go.sum', folder);
 const java = new URL('java/', folder);
 
-/** A rival whose package comes from npm, with a loop of ours in Node. */
+/** Returns a rival whose package comes from npm and runs in Node. */
 const ofNpm = (
   name: string,
   packageName: string,
@@ -142,7 +143,7 @@ const ofNpm = (
   },
 });
 
-/** Those that send to the gateway of the benchmark, beside this service. */
+/** All rivals. They send to the same gateway as this service. */
 const rivals: readonly Rival[] = [
   {
     name: 'bare loop over node:http2',
@@ -188,40 +189,48 @@ const rivals: readonly Rival[] = [
   },
 ];
 
-/** Returns those whose programs are here; names the others. */
+/** Returns the rivals whose programs are installed. Logs the names of the others. */
 const availableRivals = (): Rival[] =>
   rivals.filter(({ name, programs }) => hasPrograms(programs, name));
 
 const defaultSizes = [20_000, 100_000];
 const warmPushes = 4;
 /**
- * Requests of a client that ends before the measurement, so that the gateway's code is compiled.
+ * Number of requests before the measurement, from another client. They make the gateway compile its
+ * code.
  */
 const gatewayRequests = 50_000;
 const database = 'rival';
 
-/** Result of one push or the mean of several. */
+/** Result of one push, or the mean of several pushes. */
 interface Course {
   seconds: number;
-  /** CPU time per 1,000 recipients: of its processes, and of PostgreSQL where it stores. */
+  /**
+   * CPU time per 1,000 recipients, in milliseconds. Includes PostgreSQL if the rival stores
+   * devices.
+   */
   cpuMs: number;
-  /** CPU time of the gateway per 1,000 recipients, which shows whether it was the limit. */
+  /**
+   * CPU time of the gateway per 1,000 recipients, in milliseconds. It shows whether the gateway
+   * limited the rate.
+   */
   gatewayMs: number;
-  /** Peak memory of its processes, without PostgreSQL. */
+  /** Peak memory of the processes, without PostgreSQL. */
   megabytes: number;
 }
 
-/** A push that can be timed: of this service, or of a rival. */
+/** Program whose push can be measured: this service or a rival. */
 interface Timed {
   readonly name: string;
   push(devices: number): Promise<Course>;
 }
 
 /**
- * Compares pushes to `args` devices (20,000 and 100,000) with servers and clients that others wrote
- * (rival-programs.ts), which send the same payload to the same quick gateway, one after the other.
- * Each size has fresh processes; prints the first push and the mean of four more. The gateway
- * counts that each device got one request. Where a toolchain is missing, its row is left out.
+ * Compares pushes of this service to `args` devices (20,000 and 100,000) with servers and clients
+ * of other projects. All of them send the same payload to the same quick gateway, one after the
+ * other. Each size has fresh processes. Prints the first push and the mean of four more. The
+ * gateway counts that each device got one request. If a toolchain is missing, the rival is left
+ * out.
  */
 export async function benchRivals(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -297,7 +306,7 @@ const peakMegabytes = async (pids: readonly (number | undefined)[]): Promise<num
   return uses.reduce((sum, use) => sum + (use?.peakMegabytes ?? Number.NaN), 0);
 };
 
-/** This service: api and dispatchers. */
+/** Returns this service as a measurable program: api and dispatchers. */
 const serviceOf = (bench: Bench, app: BenchApp): Timed => ({
   name: 'this service',
   async push(devices) {
@@ -312,7 +321,10 @@ const serviceOf = (bench: Bench, app: BenchApp): Timed => ({
   },
 });
 
-/** A rival. Its push throws unless the gateway got one request for each device. */
+/**
+ * Returns a rival as a measurable program. Its push throws if the gateway did not get one request
+ * for each device.
+ */
 function rivalOf(
   { gateway, db }: Bench,
   { rival, run, order }: { rival: Rival; run: RivalRun; order: RivalOrder },

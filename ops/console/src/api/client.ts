@@ -1,5 +1,5 @@
 import { parseExactly } from '../../../../shared/domain/exact-numbers.ts';
-import { isShownText, type ShownText } from '../../../../shared/domain/reasons.ts';
+import { isReplyText, type ReplyText } from '../../../../shared/domain/reasons.ts';
 import {
   type AdminRequest,
   adminBase,
@@ -18,7 +18,7 @@ export class ApiError extends Error {
   /** Name of the refusal in the table of errors; null if the server gave none. */
   readonly kind: string | null;
   /** Code and values of a text that is not the text of its kind; null if the server gave none. */
-  readonly detail: ShownText | null;
+  readonly detail: ReplyText | null;
   /** Whole JSON of the refusal; some name more than code and text. */
   readonly reply: unknown;
 
@@ -38,7 +38,7 @@ interface RefusalDetails {
   code: number;
   requestId: string | null;
   kind?: string | null;
-  detail?: ShownText | null;
+  detail?: ReplyText | null;
   reply?: unknown;
 }
 
@@ -133,8 +133,8 @@ function refusalOf({ status, headers }: Response, reply: unknown): ApiError {
   return new ApiError(error, { status, code, requestId, kind, detail, reply });
 }
 
-function detailIn(header: string | null): ShownText | null {
+function detailIn(header: string | null): ReplyText | null {
   if (header === null) return null;
   const detail: unknown = JSON.parse(decodeURIComponent(header));
-  return isShownText(detail) ? detail : null;
+  return isReplyText(detail) ? detail : null;
 }

@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
 import { type Language, textIn } from '../../../../shared/domain/texts/catalogue.ts';
-import { writeShown } from '../../../../shared/domain/texts/texts.ts';
+import { writeReplyText } from '../../../../shared/domain/texts/texts.ts';
 import type { DeviceExplanation, FailureGroup, PushForecast } from '../../../client/operations.ts';
 import { withBrands } from './connectors.ts';
 import { formatTime } from './format.ts';
@@ -20,7 +20,7 @@ export function useSentence({
   const language = useLanguage();
   if (texts.length === 0) return sentence;
   return texts
-    .map((text) => withTimes(writeShown('trace', text, language), text.params, formatTime))
+    .map((text) => withTimes(writeReplyText('trace', text, language), text.params, formatTime))
     .join(language === 'zh' ? '' : ' ');
 }
 
@@ -33,7 +33,7 @@ type ForecastText = PushForecast['texts']['pace'];
 export function useForecastText(section: 'forecasts' | 'details' = 'forecasts') {
   const language = useLanguage();
   return (text: ForecastText): string =>
-    withBrands(withTimes(writeShown(section, text, language), text.params, formatTime));
+    withBrands(withTimes(writeReplyText(section, text, language), text.params, formatTime));
 }
 
 /** Returns a function that writes what can be done about a cause, in the language of the page. */

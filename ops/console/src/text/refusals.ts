@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
 import { isCode, textIn } from '../../../../shared/domain/texts/catalogue.ts';
-import { writeShown } from '../../../../shared/domain/texts/texts.ts';
+import { writeReplyText } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiError } from '../api/client.ts';
 
 interface RefusalText {
@@ -23,6 +23,6 @@ export function useRefusalText(refusal: ApiError | undefined): RefusalText {
 }
 
 function chineseOf({ kind, detail }: ApiError): string | undefined {
-  if (detail && isCode('details', detail.code)) return writeShown('details', detail, 'zh');
+  if (detail && isCode('details', detail.code)) return writeReplyText('details', detail, 'zh');
   return kind !== null && isCode('errors', kind) ? textIn('zh', 'errors', kind) : undefined;
 }

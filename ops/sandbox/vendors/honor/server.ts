@@ -3,21 +3,24 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import {
   anyToken,
   bearerOf,
   formIn,
+  type GatewayRules,
+  type GatewayState,
   objectIn,
+  type SandboxCall,
   type SandboxGateway,
   type SandboxOptions,
+  type SandboxReply,
   startGateway,
   TokenIssuer,
 } from '../../http/server.ts';
 
 const topMembers = new Set(['notification', 'data', 'android', 'token']);
 
-/** Returns the first error of a body (protocol/honor.md#message), or null. */
+/** Returns the first error in a body (protocol/honor.md#message); null if there is none. */
 export function bodyFault(body: JsonObject): string | null {
   const unknownMember = Object.keys(body).find((name) => !topMembers.has(name));
   if (unknownMember !== undefined) return `${unknownMember} is no member of the body`;
@@ -81,23 +84,23 @@ const isText = (value: Json | undefined): boolean => typeof value === 'string' &
 const isWithin = (value: Json | undefined, from: number, to: number): boolean =>
   typeof value === 'number' && Number.isInteger(value) && value >= from && value <= to;
 
-/** Credentials of an app, as Honor's console issues them. */
+/** Credentials of an app as Honor's console issues them. */
 export interface HonorApp {
   appId: string;
   clientId: string;
   clientSecret: string;
 }
 
-/** State of the gateway, which tests can change. */
+/** State of the gateway. Tests can change it. */
 export interface HonorMemory {
   app: HonorApp;
   tokenIssuer: TokenIssuer;
   /**
-   * Devices with a temporary failure (`failTokens`); `deadTokens` of the gateway are
+   * Devices with a temporary failure (`failTokens`). The gateway's `deadTokens` are reported as
    * `expireTokens`.
    */
   failTokens: Set<string>;
-  /** Devices for which the whole request is refused, without naming them. */
+  /** Devices for which the whole request is refused without naming the device. */
   ambiguousTokens: Set<string>;
   devicesPerSecond: number;
   testsPerDay: number;
@@ -106,10 +109,10 @@ export interface HonorMemory {
 const tokenPath = '/auth/token';
 const maxTokens = 1000;
 const maxBytes = 4096;
-/** Maximum age of a request by its `timestamp`. */
+/** Maximum age of a request, by its `timestamp`. */
 const maxAgeMs = 600_000;
 
-/** Creates the rules of one app's gateway (protocol/honor.md). */
+/** Creates the rules for the gateway of one app (protocol/honor.md). */
 export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRules {
   const counters = { second: 0, devices: 0, tests: 0, requests: 0 };
   const handle = (call: SandboxCall): SandboxReply => {
@@ -119,7 +122,7 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
     const body = bodyOf(call);
     const tokens = tokensOf(body);
     const fault = countFault(tokens) ?? sizeFault(call, tokens) ?? bodyFault(body);
-    // Honor's codes are not public: the violation is what matters.
+    // Honor's codes are not public. Tests check the violation.
     if (fault !== null)
       return { status: 400, body: { code: 400, message: fault }, violation: fault };
     const second = Math.floor(state.nowMs() / 1000);
@@ -222,7 +225,7 @@ function delivered(
 const countFault = ({ length }: string[]): string | null =>
   length < 1 || length > maxTokens ? `${length} tokens in a request` : null;
 
-/** Checks the size of the body without its tokens: their texts, quotes and commas. */
+/** Checks the size of the body without the tokens and their quotes and commas. */
 function sizeFault({ body }: SandboxCall, tokens: string[]): string | null {
   const bytes = body.length - (Buffer.byteLength(JSON.stringify(tokens)) - 2);
   return bytes > maxBytes ? `a body of ${bytes} bytes` : null;
@@ -234,11 +237,11 @@ const isTest = ({ android }: JsonObject): boolean =>
 const tokensOf = ({ token }: JsonObject): string[] =>
   Array.isArray(token) ? token.filter((one) => typeof one === 'string') : [];
 
-/** Returns the body; empty, and so refused, if it is not a JSON object. */
+/** Returns the body. A body that is not a JSON object becomes an empty object, which is refused. */
 const bodyOf = (call: SandboxCall): JsonObject => objectIn(call) ?? {};
 
 export interface HonorOptions extends SandboxOptions {
-  /** App that it accepts; absent: a new one. */
+  /** App that the gateway accepts. A new app by default. */
   app?: HonorApp;
   devicesPerSecond?: number;
   testsPerDay?: number;
@@ -254,23 +257,23 @@ export interface HonorReceipt {
 }
 
 export interface HonorGateway extends SandboxGateway {
-  /** State of the gateway; changes take effect at once. */
+  /** State of the gateway. Changes take effect at once. */
   memory: HonorMemory;
-  /** Sends receipts as Honor does; returns the HTTP status and the body of the reply. */
+  /** Sends receipts like Honor. Returns HTTP status and body of the reply. */
   sendReceipt(
     url: string,
     receipts: readonly HonorReceipt[],
   ): Promise<{ status: number; body: string }>;
 }
 
-/** Creates an app. Its secret has characters that a form must escape. */
+/** Creates an app. Its secret contains characters that a form must escape. */
 export const createHonorApp = (): HonorApp => ({
   appId: String(randomInt(104_000_000, 105_000_000)),
   clientId: randomBytes(16).toString('hex'),
   clientSecret: `${randomBytes(24).toString('base64')}+/=&`,
 });
 
-/** Starts the gateway of one app; resolves when it listens. */
+/** Starts the gateway of one app. Resolves when it listens. */
 export async function startHonorGateway(options: HonorOptions = {}): Promise<HonorGateway> {
   const {
     app = createHonorApp(),

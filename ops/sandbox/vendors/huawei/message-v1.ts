@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 
-/** Error of a message in Huawei's form. */
+/** Error of a message, with Huawei's code and text. */
 export interface Fault {
   code: string;
   msg: string;

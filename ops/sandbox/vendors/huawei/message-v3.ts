@@ -46,7 +46,7 @@ const optionNames = new Set([
 const isBytes = (value: Json, most: number): boolean =>
   typeof value === 'string' && Buffer.byteLength(value) <= most;
 
-/** Members of a payload by push type. */
+/** Required members of a payload by push type. */
 const needed = new Map<string, readonly string[]>([
   ['1', ['formId', 'version', 'moduleName', 'formName', 'abilityName', 'formData']],
   ['2', ['notification', 'extraData']],
@@ -63,7 +63,7 @@ function payloadFault(payload: JsonObject, pushType: string): Fault | null {
     return fault('80100003', 'Illegal payload: extraData');
   if (pushType !== '0' && pushType !== '2')
     return notification === undefined ? null : fault('80100003', 'Illegal payload: notification');
-  // A payload with a badge alone.
+  // A payload that contains only a badge is allowed.
   if (notification === undefined && badge !== undefined) return null;
   if (!isJsonObject(notification)) return fault('80100003', 'Illegal payload: notification');
   return notificationFault(notification, pushType);

@@ -1,25 +1,34 @@
 import { constants, generateKeyPairSync, randomBytes, randomInt, verify } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
-import { anyToken, bearerOf, formIn, objectIn, type TokenIssuer } from '../../http/server.ts';
+import {
+  anyToken,
+  bearerOf,
+  formIn,
+  type GatewayRules,
+  type GatewayState,
+  objectIn,
+  type SandboxCall,
+  type SandboxReply,
+  type TokenIssuer,
+} from '../../http/server.ts';
 import { type Fault, v1Fault } from './message-v1.ts';
 import { v3Fault } from './message-v3.ts';
 
 /**
- * Credentials of app and project, as AppGallery Connect issues them, and the public key for the
+ * Credentials of app and project as AppGallery Connect issues them, and the public key for the
  * gateway.
  */
 export interface HuaweiApp {
   appId: string;
   appSecret: string;
   serviceAccount: { project_id: string; key_id: string; sub_account: string; private_key: string };
-  /** SPKI PEM of `serviceAccount`. */
+  /** Public key of `serviceAccount` in PEM (SPKI). */
   publicKey: string;
 }
 
 /**
- * Creates an app (protocol/huawei.md#access-tokens). Its secret has characters that a form must
- * escape.
+ * Creates an app (protocol/huawei.md#access-tokens). Its secret contains characters that a form
+ * must escape.
  */
 export function createHuaweiApp(): HuaweiApp {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -39,7 +48,10 @@ export function createHuaweiApp(): HuaweiApp {
 const tokenPath = '/oauth2/v3/token';
 const audience = 'https://oauth-login.cloud.huawei.com/oauth2/v3/token';
 
-/** Answers the token call (protocol/huawei.md#access-tokens): client credentials as a form. */
+/**
+ * Answers the token call (protocol/huawei.md#access-tokens), which sends client credentials as a
+ * form.
+ */
 function grantToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: TokenIssuer): SandboxReply {
   const { headers, method } = call;
   const refuse = (error: number, sub_error: number, error_description: string): SandboxReply => ({
@@ -60,7 +72,7 @@ function grantToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: TokenIssuer)
   if (form.get('client_secret') !== app.appSecret)
     return refuse(1101, 20044, 'invalid client_secret');
   const { value, expiresIn } = tokenIssuer.issue();
-  // Huawei escapes slashes: a client without a JSON parser reads a wrong token.
+  // Huawei escapes slashes in JSON. A client that does not parse the JSON reads a wrong token.
   const text = JSON.stringify({
     access_token: `DQEBA/${value}`,
     expires_in: expiresIn,
@@ -69,7 +81,7 @@ function grantToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: TokenIssuer)
   return { status: 200, body: text.replaceAll('/', '\\/') };
 }
 
-/** Returns the error of an access token, as a code of the send call, or null. */
+/** Returns the error of an access token as a code of the send call; null if the token is valid. */
 function accessProblem(bearer: string | undefined, tokenIssuer: TokenIssuer): string | null {
   const state = tokenIssuer.check(
     bearer?.startsWith('DQEBA/') ? bearer.slice('DQEBA/'.length) : undefined,
@@ -81,8 +93,8 @@ function accessProblem(bearer: string | undefined, tokenIssuer: TokenIssuer): st
 const dayS = 86_400;
 
 /**
- * Returns the error of a service account's JWT (protocol/huawei.md#service-account), or null;
- * `nowS` in epoch seconds.
+ * Returns the error of a service account's JWT (protocol/huawei.md#service-account); null if it is
+ * valid. `nowS` is in epoch seconds.
  */
 function jwtProblem(
   bearer: string | undefined,
@@ -118,25 +130,28 @@ function decoded(part: string): JsonObject | undefined {
   }
 }
 
-/** State of the gateway, which tests can change. */
+/** State of the gateway. Tests can change it. */
 export interface HuaweiMemory {
   app: HuaweiApp;
   tokenIssuer: TokenIssuer;
-  /** v3: token → reason of its refusal; `deadTokens` are refused as `tokenFormatError`. */
+  /**
+   * For v3: tokens with the reason of their refusal. `deadTokens` are refused with
+   * `tokenFormatError`.
+   */
   refusedTokens: Map<string, string>;
   /**
-   * Tokens of HarmonyOS 5 and newer, beside those that begin with `MAMz`: the form of a token does
-   * not tell its system.
+   * Tokens of HarmonyOS 5 and newer that do not begin with `MAMz`. The form of a token does not
+   * determine its system.
    */
   harmonyTokens: Set<string>;
-  /** Tokens of Android that begin with `MAMz`. */
+  /** Android tokens that begin with `MAMz`. */
   androidTokens: Set<string>;
   /**
-   * Devices per second over v1 and v3 together; more get the response for flow control
-   * (protocol/huawei.md#limits).
+   * Maximum devices per second over v1 and v3 together. Further requests get the response for flow
+   * control (protocol/huawei.md#limits).
    */
   devicesPerSecond: number;
-  /** Test messages per day: v1 for the app, v3 for the project. */
+  /** Test messages per day, for the app in v1 and for the project in v3. */
   testsPerDay: number;
 }
 
@@ -151,7 +166,7 @@ type Api = 'v1' | 'v3';
 const maxTokens = 1000;
 const maxBytes = 4096;
 
-/** Creates the rules of one app's gateway (protocol/huawei.md). */
+/** Creates the rules for the gateway of one app (protocol/huawei.md). */
 export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayRules {
   const counters: Counters = { second: 0, devices: 0, tests: 0, requests: 0 };
   return {
@@ -213,7 +228,7 @@ class CallHandler {
   }
 
   /**
-   * Checks the access token: v1 accepts either kind, v3 only a JWT (protocol/huawei.md#two-apis).
+   * Checks the access token. v1 accepts both kinds, v3 only a JWT (protocol/huawei.md#two-apis).
    */
   #accessRefusal({ headers }: SandboxCall, api: Api): string | null {
     const { app, tokenIssuer } = this.#memory;
@@ -229,7 +244,7 @@ class CallHandler {
   }
 
   /**
-   * Applies flow control and the limits on tests (protocol/huawei.md#answers,
+   * Applies flow control and the limits for tests (protocol/huawei.md#answers,
    * protocol/huawei.md#limits).
    */
   #limit(body: JsonObject, tokens: string[], api: Api): SandboxReply | null {
@@ -253,8 +268,8 @@ class CallHandler {
   }
 
   /**
-   * Reports a token that is named twice, since it gets the message twice
-   * (protocol/huawei.md#messages).
+   * Sends to the devices. A token that a request contains twice is a violation, because the device
+   * gets the message twice (protocol/huawei.md#messages).
    */
   #deliver(tokens: string[], api: Api): SandboxReply {
     const refused = new Map<string, string>();
@@ -278,7 +293,7 @@ class CallHandler {
   #refusal(token: string, api: Api): string | null {
     const { deadTokens } = this.#state;
     if (deadTokens.has(token)) return 'tokenFormatError';
-    // A token of one operating system is invalid for the other.
+    // A token of one operating system is invalid for the other operating system.
     const isHarmony = this.#isHarmony(token);
     if (api === 'v1') return isHarmony ? 'noRight' : null;
     return this.#memory.refusedTokens.get(token) ?? (isHarmony ? null : 'noRight');
@@ -316,8 +331,8 @@ const countFault = ({ length }: string[]): Fault | null =>
     : null;
 
 /**
- * Checks the size of the body without its tokens (protocol/huawei.md#messages): their texts, quotes
- * and commas.
+ * Checks the size of the body without the tokens and their quotes and commas
+ * (protocol/huawei.md#messages).
  */
 function sizeFault({ body }: SandboxCall, tokens: string[]): Fault | null {
   const ofTokens = Buffer.byteLength(JSON.stringify(tokens)) - 2;

@@ -1,4 +1,4 @@
-/** Huawei Push Kit gateway, v1 and v3, with its token call (protocol/huawei.md). */
+/** Huawei Push Kit gateway for v1 and v3, with its token call (protocol/huawei.md). */
 
 import { createHmac, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -10,7 +10,7 @@ import {
 } from '../../http/server.ts';
 import { createHuaweiApp, type HuaweiApp, type HuaweiMemory, huaweiRules } from './rules.ts';
 
-/** One status of a receipt; with `pushType` in the form of the v3 API. */
+/** One status of a receipt. With `pushType`, it has the form of the v3 API. */
 export interface HuaweiReceipt {
   token: string;
   status: number;
@@ -20,7 +20,7 @@ export interface HuaweiReceipt {
   timestamp?: number;
 }
 
-/** Signing key of receipt calls: key and user name of AppGallery Connect. */
+/** Signing key of receipt calls: key and user name from AppGallery Connect. */
 export interface ReceiptKey {
   key: string;
   user?: string;
@@ -59,16 +59,16 @@ function signature({ key, user = '', signedAtMs = systemClock.now() }: ReceiptKe
 export { createHuaweiApp, type HuaweiApp } from './rules.ts';
 
 export interface HuaweiOptions extends SandboxOptions {
-  /** App that it accepts; absent: a new one. */
+  /** App that the gateway accepts. A new app by default. */
   app?: HuaweiApp;
   devicesPerSecond?: number;
   testsPerDay?: number;
 }
 
 export interface HuaweiGateway extends SandboxGateway {
-  /** State of the gateway; changes take effect at once. */
+  /** State of the gateway. Changes take effect at once. */
   memory: HuaweiMemory;
-  /** Sends receipts as Huawei does; returns the HTTP status and the body of the reply. */
+  /** Sends receipts like Huawei. Returns HTTP status and body of the reply. */
   sendReceipt(
     url: string,
     receipts: readonly HuaweiReceipt[],
@@ -76,7 +76,7 @@ export interface HuaweiGateway extends SandboxGateway {
   ): Promise<{ status: number; body: string }>;
 }
 
-/** Starts the gateway of one app; resolves when it listens. */
+/** Starts the gateway of one app. Resolves when it listens. */
 export async function startHuaweiGateway(options: HuaweiOptions = {}): Promise<HuaweiGateway> {
   const { app = createHuaweiApp(), ...rest } = options;
   const { devicesPerSecond = Number.POSITIVE_INFINITY, testsPerDay = 500 } = options;

@@ -1,14 +1,17 @@
 /**
- * Meizu's push gateway on loopback: as strict as the original (protocol/meizu.md), with
- * configurable misbehaviour, and receipts.
+ * Meizu's push gateway on loopback. It is as strict as the original (protocol/meizu.md), its
+ * misbehaviour can be configured, and it sends receipts.
  */
 
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { GatewayRules, GatewayState } from '../../http/gateway.ts';
-import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import {
   formIn,
+  type GatewayRules,
+  type GatewayState,
+  ReceiptLog,
+  type ReceiptPost,
+  type ReceiptRequest,
   type SandboxCall,
   type SandboxGateway,
   type SandboxOptions,
@@ -16,13 +19,13 @@ import {
   startGateway,
 } from '../../http/server.ts';
 
-// Meizu's rules for a call (protocol/meizu.md#signature, protocol/meizu.md#message), independent of
-// the connector's code.
+// Rules of Meizu for a call (protocol/meizu.md#signature, protocol/meizu.md#message). Independent
+// of the connector's code.
 
 const knownFields = ['appId', 'pushIds', 'messageJson', 'sign', 'restrictedPackageNames'];
 const maxTargets = 100;
 
-/** Computes the expected signature of a form, over its unescaped values. */
+/** Computes the expected signature of a form from its unescaped values. */
 export function expectedSign(form: URLSearchParams, appSecret: string): string {
   const names = [...form.keys()].filter((name) => name !== 'sign').sort();
   const text = names.map((name) => `${name}=${form.get(name)}`).join('');
@@ -46,7 +49,9 @@ export function messageOf(form: URLSearchParams): JsonObject | null {
   }
 }
 
-/** Returns the first rule that a client must never break, described, or null. */
+/**
+ * Returns a description of the first rule that a client must never break; null if none is broken.
+ */
 export function violationOf(form: URLSearchParams, message: JsonObject | null): string | null {
   const names = [...form.keys()];
   const unknownField = names.find((name) => !knownFields.includes(name));
@@ -136,7 +141,7 @@ function extraProblem(message: JsonObject): string | null {
 }
 
 /**
- * Credentials of an app, as Meizu's console issues them, and the token for receipts that is entered
+ * Credentials of an app as Meizu's console issues them, and the token for receipts that is entered
  * there.
  */
 export interface MeizuApp {
@@ -153,34 +158,34 @@ export const createMeizuApp = (): MeizuApp => ({
 });
 
 export interface MeizuGatewayOptions extends SandboxOptions, Omit<MeizuApp, 'receiptToken'> {
-  /** Token in the console beside the URL for receipts; part of every receipt. */
+  /** Token that was entered in the console with the URL for receipts. Each receipt contains it. */
   receiptToken?: string;
-  /** Devices per day, separately for public and private messages; absent: unlimited. */
+  /** Maximum devices per day, separately for public and private messages. Unlimited by default. */
   devicesPerDay?: number;
-  /** Absent: unlimited. */
+  /** Unlimited by default. */
   devicesPerSecond?: number;
-  /** Messages that a device shows per minute, 5 in the original; absent: unlimited. */
+  /** Messages that a device shows per minute, 5 in the original. Unlimited by default. */
   messagesPerMinute?: number;
 }
 
-/** Message with the bits of its requested receipt types. */
+/** Message with the requested receipt types as bits. */
 interface MeizuMessage extends ReceiptRequest {
   type: number;
 }
 
 export interface MeizuGateway extends SandboxGateway {
-  /** Codes of single devices within a successful response. `deadTokens` have 110002. */
+  /** Codes for single devices in a successful response. `deadTokens` get 110002. */
   readonly targetCodes: Map<string, number>;
   /**
-   * Sends receipts of one type (1 arrived, 2 clicked) for these devices to the callers that
-   * requested that type with a message; returns the HTTP statuses, one per message.
+   * Sends receipts of one type (1 arrived, 2 clicked) for these devices, if their message requested
+   * this type. Returns the HTTP statuses, one per message.
    */
   sendReceipt(type: number, tokens: readonly string[], accessToken?: string): Promise<number[]>;
 }
 
 const path = '/garcia/api/server/push/varnished/pushByPushId';
 
-/** Starts the gateway; resolves when it listens. */
+/** Starts the gateway. Resolves when it listens. */
 export async function startMeizuGateway(options: MeizuGatewayOptions): Promise<MeizuGateway> {
   const targetCodes = new Map<string, number>();
   const receipts = new ReceiptLog<MeizuMessage>();
@@ -202,7 +207,7 @@ export async function startMeizuGateway(options: MeizuGatewayOptions): Promise<M
 }
 
 /**
- * Builds a form with the receipts, JSON by message and type, and the console's token
+ * Builds a form with the receipts as JSON by message and type, and the token of the console
  * (protocol/meizu.md#receipts).
  */
 function receiptOf(
@@ -293,7 +298,7 @@ class MeizuRules implements GatewayRules {
     return { status: 200, body: { code: '200', message: '', msgId, value }, accepted };
   }
 
-  /** Returns the code of a device that fails, or null. */
+  /** Returns the code of a device whose message fails; null if it succeeds. */
   #codeOf(token: string): number | null {
     const code = this.#state.targetCodes.get(token);
     if (code !== undefined) return code;
@@ -308,7 +313,7 @@ class MeizuRules implements GatewayRules {
     return null;
   }
 
-  /** Counts devices per second of the gateway's clock. */
+  /** Counts devices per second by the gateway's clock. Returns true above the limit. */
   #isTooFast(devices: number): boolean {
     const number = Math.floor(this.#state.nowMs() / 1000);
     if (this.#second.number !== number) this.#second = { number, devices: 0 };

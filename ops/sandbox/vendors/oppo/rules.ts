@@ -1,13 +1,19 @@
 /**
- * OPPO's rules for a notification (protocol/oppo.md#single-device, protocol/oppo.md#notification),
- * independent of the connector's code.
+ * Rules of OPPO for a notification (protocol/oppo.md#single-device, protocol/oppo.md#notification).
+ * Independent of the connector's code.
  */
 
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
-import type { ReceiptLog } from '../../http/receipts.ts';
-import { formIn, type TokenIssuer } from '../../http/server.ts';
+import {
+  formIn,
+  type GatewayRules,
+  type GatewayState,
+  type ReceiptLog,
+  type SandboxCall,
+  type SandboxReply,
+  type TokenIssuer,
+} from '../../http/server.ts';
 import type { Success } from '../../kit/unchecked.ts';
 
 const fields = new Set([
@@ -62,7 +68,7 @@ const maxLengths: readonly (readonly [string, number])[] = [
   ['call_back_parameter', 100],
 ];
 
-/** Returns the first broken rule of a notification, or null. */
+/** Returns the first rule that a notification breaks; null if none is broken. */
 export function notificationFault(notification: JsonObject, isBroadcast: boolean): string | null {
   const unknownField = Object.keys(notification).find(
     (name) => !fields.has(name) || (!isBroadcast && broadcastOnly.has(name)),
@@ -130,7 +136,7 @@ function parsed(text: string): Json | undefined {
   }
 }
 
-// Parsers and checks of the forms of OPPO's calls (protocol/oppo.md#single-device to
+// Parsers and checks for the forms of OPPO's calls (protocol/oppo.md#single-device to
 // protocol/oppo.md#broadcast).
 
 const root = '/server/v1/message/notification';
@@ -144,7 +150,7 @@ interface OppoMessage {
   notification: JsonObject;
 }
 
-/** Returns the devices that a call names, unchecked. */
+/** Returns the devices in a call, without checking them. */
 function targetsOf(call: SandboxCall): string[] {
   const form = formIn(call);
   if (call.path === `${root}/broadcast`)
@@ -152,7 +158,7 @@ function targetsOf(call: SandboxCall): string[] {
   return messagesIn(call).map(({ target }) => target);
 }
 
-/** Returns the messages of a unicast or of a batch. */
+/** Returns the messages of a single message or batch. */
 function messagesIn(call: SandboxCall): OppoMessage[] {
   const isBatch = call.path === `${root}/unicast_batch`;
   const value = parsed(formIn(call).get(isBatch ? 'messages' : 'message') ?? '');
@@ -173,7 +179,7 @@ function messagesIn(call: SandboxCall): OppoMessage[] {
 const isRegistrationId = (text: string): boolean =>
   /^((([0-9A-Za-z]{2,10})_)?(.*)_)?[0-9a-fA-F]{32}$/.test(text) || /^[0-9a-fA-F]{24}$/.test(text);
 
-/** Returns the first broken rule of messages, or null. */
+/** Returns the first rule that messages break; null if none is broken. */
 function messagesFault(call: SandboxCall): string | null {
   const form = formIn(call);
   const isBatch = call.path === `${root}/unicast_batch`;
@@ -207,7 +213,7 @@ function messageFault(message: Json): string | null {
   return isJsonObject(notification) ? notificationFault(notification, false) : 'no notification';
 }
 
-/** Returns the first broken rule of a list of devices, or null. */
+/** Returns the first rule that a list of devices breaks; null if none is broken. */
 function listFault(targets: readonly string[]): string | null {
   if (targets.length === 0) return 'a request without devices';
   if (targets.length > maxTargets) return `${targets.length} devices in a request`;
@@ -223,7 +229,7 @@ function namesFault(form: URLSearchParams, names: readonly string[]): string | n
   return unknownField === undefined ? null : `an unknown field ${unknownField.slice(0, 40)}`;
 }
 
-/** Builds a notification from the flat fields of a save; texts stay texts. */
+/** Builds a notification from the flat fields of a saved message. Strings stay strings. */
 function savedNotification(form: URLSearchParams): JsonObject {
   const texts = /^(app_message_id|title|sub_title|content|.*_(activity|url|parameters?|id))$/;
   return Object.fromEntries(
@@ -236,32 +242,32 @@ function savedNotification(form: URLSearchParams): JsonObject {
   );
 }
 
-/** State of the gateway, which tests can change. */
+/** State of the gateway. Tests can change it. */
 export interface OppoMemory {
   app: { appKey: string; masterSecret: string };
   tokenIssuer: TokenIssuer;
-  /** Devices that unsubscribed: 10001. `deadTokens` are 10000. */
+  /** Devices that unsubscribed (code 10001). `deadTokens` get 10000. */
   unsubscribed: Set<string>;
-  /** Devices for which the whole request is refused with 41, without naming them. */
+  /** Devices for which the whole request is refused with 41 without naming the device. */
   ambiguousTokens: Set<string>;
   devicesPerSecond: number;
-  /** Messages of each category per day. */
+  /** Maximum number of messages per category and day. */
   devicesPerDay: number;
   savesPerDay: number;
-  /** Categories of the console; absent: any is accepted. */
+  /** Categories of the console. If absent, all categories are accepted. */
   categories: readonly string[] | undefined;
   /** Messages with a URL for receipts, one per device. */
   receipts: ReceiptLog;
-  /** Saved messages by their id. */
+  /** Saved messages by id. */
   saved: Map<string, JsonObject>;
-  /** Client's message ids with devices: a repeat is dropped. */
+  /** Message ids of the client with their devices. A repeat is dropped. */
   sent: Set<string>;
 }
 
 const maxClockSkewMs = 600_000;
 const kept = 20_000;
 
-/** The rules of one app's gateway (protocol/oppo.md). */
+/** Rules for the gateway of one app (protocol/oppo.md). */
 export class OppoRules implements GatewayRules {
   readonly successes: readonly Success[] = [
     { path: '/unicast_batch', body: anyItems },
@@ -403,8 +409,8 @@ export class OppoRules implements GatewayRules {
   }
 
   /**
-   * Returns the refusal of a whole request, or null: rate, day quota, category, or an unnamed
-   * device.
+   * Returns the refusal of a whole request because of the rate, the daily quota, the category or an
+   * unnamed device. Returns null if it is accepted.
    */
   #limit(messages: readonly OppoMessage[]): SandboxReply | null {
     const { categories, devicesPerDay, devicesPerSecond, ambiguousTokens } = this.#memory;
@@ -458,7 +464,7 @@ const beforeDevice = encodeURIComponent('"target_value":"');
 const afterDevice = encodeURIComponent('"');
 
 /**
- * Returns an item for each message of a batch, with its device and one message id for all. Finds
+ * Returns an item for each message of a batch, with its device and the same message id. Finds the
  * devices without a parser.
  */
 function anyItems(request: string): string {

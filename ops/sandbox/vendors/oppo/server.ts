@@ -1,11 +1,13 @@
 /**
- * OPPO's push gateway on loopback: as strict as the original (protocol/oppo.md), with configurable
- * misbehaviour, and receipts.
+ * OPPO's push gateway on loopback. It is as strict as the original (protocol/oppo.md), its
+ * misbehaviour can be configured, and it sends receipts.
  */
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import {
+  ReceiptLog,
+  type ReceiptPost,
+  type ReceiptRequest,
   type SandboxGateway,
   type SandboxOptions,
   startGateway,
@@ -14,9 +16,9 @@ import {
 import { type OppoMemory, OppoRules } from './rules.ts';
 
 export interface OppoGatewayOptions extends SandboxOptions {
-  /** App that it accepts; absent: a new one. */
+  /** App that the gateway accepts. A new app by default. */
   app?: { appKey: string; masterSecret: string };
-  /** Limits; absent: unlimited. */
+  /** Limits. Unlimited by default. */
   devicesPerSecond?: number;
   devicesPerDay?: number;
   savesPerDay?: number;
@@ -24,7 +26,7 @@ export interface OppoGatewayOptions extends SandboxOptions {
 }
 
 export interface OppoGateway extends SandboxGateway {
-  /** State of the gateway; changes take effect at once. */
+  /** State of the gateway. Changes take effect at once. */
   readonly memory: OppoMemory;
   /**
    * Sends receipts of an event for these devices to the URLs of their messages, one call per
@@ -41,7 +43,7 @@ export const createOppoApp = (): { appKey: string; masterSecret: string } => ({
 
 const dayMs = 86_400_000;
 
-/** Starts the gateway of one app; resolves when it listens. */
+/** Starts the gateway of one app. Resolves when it listens. */
 export async function startOppoGateway(options: OppoGatewayOptions = {}): Promise<OppoGateway> {
   const clock = options.clock ?? systemClock;
   const any = Number.POSITIVE_INFINITY;
@@ -74,7 +76,7 @@ export async function startOppoGateway(options: OppoGatewayOptions = {}): Promis
   });
 }
 
-/** Builds a JSON array (protocol/oppo.md#receipts); its time is a text. */
+/** Builds a JSON array (protocol/oppo.md#receipts). Its time is a string. */
 function receiptOf(
   { id, param }: ReceiptRequest,
   { eventType, nowMs, target }: { eventType: string; nowMs: number; target: string },

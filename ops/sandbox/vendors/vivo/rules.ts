@@ -1,13 +1,19 @@
-/** vivo's rules for a message (protocol/vivo.md#message), independent of the connector's code. */
+/** Rules of vivo for a message (protocol/vivo.md#message). Independent of the connector's code. */
 
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
-import type { ReceiptLog } from '../../http/receipts.ts';
-import { objectIn, type TokenIssuer } from '../../http/server.ts';
+import {
+  type GatewayRules,
+  type GatewayState,
+  objectIn,
+  type ReceiptLog,
+  type SandboxCall,
+  type SandboxReply,
+  type TokenIssuer,
+} from '../../http/server.ts';
 import type { Success } from '../../kit/unchecked.ts';
 
-/** Broken rule of a request, and the gateway's code for it. */
+/** Broken rule of a request, with the gateway's code for it. */
 interface Fault {
   code: number;
   violation: string;
@@ -37,7 +43,7 @@ const fields = new Set([
   ...['sendOnline', 'foregroundShow', 'addBadge', 'auditReview', 'liveMessage', 'extra'],
 ]);
 
-/** Category → its class. */
+/** Categories with their class: 1 for system, 0 for operation. */
 const categories = new Map([
   ...['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION'].map(
     (name) => [name, 1] as const,
@@ -56,7 +62,8 @@ const lengthOf = (value: Json | undefined): number =>
       : JSON.stringify(value).length;
 
 /**
- * Returns the first broken rule of a message, or null. `isList`: the message is saved for lists.
+ * Returns the first rule that a message breaks; null if none is broken. `isList` is true if the
+ * message is saved for lists.
  */
 export function messageFault(message: JsonObject, isList: boolean): Fault | null {
   const unknownField = Object.keys(message).find(
@@ -128,36 +135,36 @@ function extraFault({ extra, pushMode }: JsonObject): Fault | null {
     : null;
 }
 
-/** Whether vivo considers a text to be a test (protocol/vivo.md#codes, 10085). */
+/** True if vivo considers a text to be a test (protocol/vivo.md#codes, 10085). */
 const looksLikeTest = ({ content }: JsonObject): boolean =>
   typeof content === 'string' &&
   (/^([0-9]+|[A-Za-z]+|[\p{P}\p{S}]+)$/u.test(content) || /测试|[[\]{}]/.test(content));
 
-/** Credentials of an app, as vivo's console issues them. */
+/** Credentials of an app as vivo's console issues them. */
 export interface VivoApp {
   appId: string;
   appKey: string;
   appSecret: string;
 }
 
-/** State of the gateway, which tests can change. */
+/** State of the gateway. Tests can change it. */
 export interface VivoMemory {
   app: VivoApp;
   tokenIssuer: TokenIssuer;
   /**
-   * Statuses of devices that cannot be reached (protocol/vivo.md#lists), such as 3 or 5.
-   * `deadTokens` are 2.
+   * Statuses of devices that cannot be reached, such as 3 or 5 (protocol/vivo.md#lists).
+   * `deadTokens` have status 2.
    */
   statuses: Map<string, number>;
-  /** Test devices of the console; test messages go only to them. */
+  /** Test devices of the console. Test messages are only sent to these. */
   testDevices: Set<string>;
-  /** Whether operation messages are refused from 23:00 to 07:00 in China. */
+  /** True if operation messages are refused from 23:00 to 07:00 China time. */
   hasSendingHours: boolean;
-  /** Whether texts that look like a test are refused. */
+  /** True if texts that look like a test are refused. */
   refusesTestTexts: boolean;
   devicesPerSecond: number;
   tokensPerSecond: number;
-  /** Devices per day of each class, and saves per day of all classes. */
+  /** Maximum devices per day in each class, and maximum saves per day for all classes. */
   operationsPerDay: number;
   systemPerDay: number;
   savesPerDay: number;
@@ -179,7 +186,7 @@ const systemCategories = new Set([
   'SUBSCRIPTION',
 ]);
 
-/** The rules of one app's gateway (protocol/vivo.md). */
+/** Rules for the gateway of one app (protocol/vivo.md). */
 export class VivoRules implements GatewayRules {
   readonly successes: readonly Success[] = [
     { path: '/message/pushToList', body: okBody({}) },
@@ -308,8 +315,8 @@ export class VivoRules implements GatewayRules {
   }
 
   /**
-   * Returns the code of a call beyond the rate, the sending hours or the day quota, or null; a save
-   * has 0 devices.
+   * Returns the code of a call that exceeds the rate, the sending hours or the daily quota; null if
+   * it is accepted. A save counts as 0 devices.
    */
   #limit(message: JsonObject, devices: number): number | null {
     const { devicesPerSecond, hasSendingHours, operationsPerDay, refusesTestTexts, systemPerDay } =
@@ -370,7 +377,7 @@ function listFault(body: JsonObject): Fault | null {
 const strings = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 
-/** Returns the body; empty, and so refused, if it is not a JSON object. */
+/** Returns the body. A body that is not a JSON object becomes an empty object, which is refused. */
 const bodyOf = (call: SandboxCall): JsonObject => objectIn(call) ?? {};
 
 const resultBody = (result: number) => ({ result, desc: `refused ${result}` });

@@ -1,11 +1,13 @@
 /**
- * vivo's push gateway on loopback: as strict as the original (protocol/vivo.md), with configurable
- * misbehaviour, and receipts.
+ * vivo's push gateway on loopback. It is as strict as the original (protocol/vivo.md), its
+ * misbehaviour can be configured, and it sends receipts.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import {
+  ReceiptLog,
+  type ReceiptPost,
+  type ReceiptRequest,
   type SandboxGateway,
   type SandboxOptions,
   startGateway,
@@ -16,16 +18,16 @@ import { type VivoApp, type VivoMemory, VivoRules } from './rules.ts';
 export type { VivoApp } from './rules.ts';
 
 export interface VivoGatewayOptions extends SandboxOptions {
-  /** App that it accepts; absent: a new one. */
+  /** App that the gateway accepts. A new app by default. */
   app?: VivoApp;
 }
 
 export interface VivoGateway extends SandboxGateway {
-  /** State of the gateway; changes take effect at once. */
+  /** State of the gateway. Changes take effect at once. */
   readonly memory: VivoMemory;
   /**
-   * Sends receipts of one code for these devices to the URLs of their messages, one call per
-   * message; without a code in the older form. Returns the HTTP statuses.
+   * Sends receipts with one code for these devices to the URLs of their messages, one call per
+   * message. Without a code, uses the older form. Returns the HTTP statuses.
    */
   sendReceipt(tokens: readonly string[], ackType?: string): Promise<number[]>;
 }
@@ -41,7 +43,7 @@ const dayMs = 86_400_000;
 const any = Number.POSITIVE_INFINITY;
 
 /**
- * Starts the gateway of one app; resolves when it listens. By default it has no limits and no
+ * Starts the gateway of one app. Resolves when it listens. By default, it has no limits and no
  * sending hours.
  */
 export async function startVivoGateway(options: VivoGatewayOptions = {}): Promise<VivoGateway> {
@@ -72,8 +74,7 @@ export async function startVivoGateway(options: VivoGatewayOptions = {}): Promis
 }
 
 /**
- * Builds a JSON object by task (protocol/vivo.md#receipts); the older form has neither code nor
- * time.
+ * Builds a JSON object by task (protocol/vivo.md#receipts). The older form has no code and no time.
  */
 function receiptOf(
   { id, param }: ReceiptRequest,

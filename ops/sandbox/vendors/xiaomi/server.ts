@@ -1,14 +1,17 @@
 /**
- * Xiaomi's push gateway on loopback: as strict as the original (protocol/xiaomi.md), with
- * configurable misbehaviour, and receipts.
+ * Xiaomi's push gateway on loopback. It is as strict as the original (protocol/xiaomi.md), its
+ * misbehaviour can be configured, and it sends receipts.
  */
 
 import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import type { GatewayRules, GatewayState } from '../../http/gateway.ts';
-import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import {
   formIn,
+  type GatewayRules,
+  type GatewayState,
+  ReceiptLog,
+  type ReceiptPost,
+  type ReceiptRequest,
   type SandboxCall,
   type SandboxGateway,
   type SandboxOptions,
@@ -16,9 +19,9 @@ import {
   startGateway,
 } from '../../http/server.ts';
 
-/** Xiaomi's rules for a form (protocol/xiaomi.md#fields), independent of the connector's code. */
+/** Rules of Xiaomi for a form (protocol/xiaomi.md#fields). Independent of the connector's code. */
 
-/** Broken rule of a request, and the gateway's code for it. */
+/** Broken rule of a request, with the gateway's code for it. */
 export interface Fault {
   code: number;
   violation: string;
@@ -58,13 +61,13 @@ const lengthOf = (text: string | null): number => [...(text ?? '')].length;
 const isInt = (text: string, from: number, to: number): boolean =>
   /^-?\d{1,15}$/.test(text) && Number(text) >= from && Number(text) <= to;
 
-/** Returns the registration ids of a form, unchecked. */
+/** Returns the registration ids in a form, without checking them. */
 export function regIdsOf(form: URLSearchParams): string[] {
   const text = form.get('registration_id') ?? '';
   return text === '' ? [] : text.split(',');
 }
 
-/** Returns the first broken rule of a form, or null. */
+/** Returns the first rule that a form breaks; null if none is broken. */
 export function faultOf(form: URLSearchParams): Fault | null {
   return (
     namesFault(form) ??
@@ -133,8 +136,8 @@ function numbersFault(form: URLSearchParams): Fault | null {
 }
 
 /**
- * A notification without an effect is a "custom" one, which ended in 2024
- * (protocol/xiaomi.md#what-a-tap-does).
+ * Checks the effect of a tap. A notification without an effect was a "custom" notification, which
+ * Xiaomi ended in 2024 (protocol/xiaomi.md#what-a-tap-does).
  */
 function effectFault(form: URLSearchParams): Fault | null {
   if (form.get('pass_through') === '1') return null;
@@ -195,7 +198,7 @@ function callbackFault(form: URLSearchParams): Fault | null {
     : fault(10017, `callback.type is ${type}`);
 }
 
-/** Credentials of an app, as Xiaomi's console issues them. */
+/** Credentials of an app as Xiaomi's console issues them. */
 export interface XiaomiApp {
   appId: string;
   appSecret: string;
@@ -210,39 +213,40 @@ export const createXiaomiApp = (): XiaomiApp => ({
 });
 
 export interface XiaomiGatewayOptions extends SandboxOptions, Omit<XiaomiApp, 'appId'> {
-  /** Categories of the console; absent: any is accepted. */
+  /** Categories of the console. If absent, all categories are accepted. */
   channels?: readonly string[];
-  /** Whether the app uses the new categories: messages without one are refused. */
+  /** True if the app uses the new categories. Messages without a category are then refused. */
   onlyChannels?: boolean;
-  /** Devices per day in each category; absent: unlimited. */
+  /** Maximum devices per day in each category. Unlimited by default. */
   devicesPerDay?: number;
-  /** Absent: unlimited. */
+  /** Unlimited by default. */
   requestsPerSecond?: number;
 }
 
-/** Message with the bits of its requested receipt types. */
+/** Message with the requested receipt types as bits. */
 interface XiaomiMessage extends ReceiptRequest {
   type: number;
 }
 
 export interface XiaomiGateway extends SandboxGateway {
   /**
-   * Ids for which the whole request is refused with 66007. `deadTokens` are listed in `bad_regids`.
+   * Ids for which the whole request is refused with 66007. `deadTokens` are listed in `bad_regids`
+   * instead.
    */
   readonly illegalTokens: Set<string>;
   /** Ids for which the whole request is refused with 65003. */
   readonly offlineTokens: Set<string>;
   /**
-   * Sends receipts of one type (1 delivered, 2 clicked, 16 target invalid, 32 disabled, 64
-   * filtered, 128 day total) for these devices to the callers that requested that type with a
-   * message; returns the HTTP statuses, one per message.
+   * Sends receipts of one type for these devices, if their message requested this type. Types: 1
+   * delivered, 2 clicked, 16 invalid target, 32 disabled, 64 filtered, 128 daily total. Returns the
+   * HTTP statuses, one per message.
    */
   sendReceipt(type: number, tokens: readonly string[], barStatus?: string): Promise<number[]>;
 }
 
 const path = '/v3/message/regid';
 
-/** Starts the gateway; resolves when it listens. */
+/** Starts the gateway. Resolves when it listens. */
 export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise<XiaomiGateway> {
   const illegalTokens = new Set<string>();
   const offlineTokens = new Set<string>();
@@ -261,7 +265,9 @@ export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise
   });
 }
 
-/** Builds a form with one field, JSON by message id (protocol/xiaomi.md#receipts). */
+/**
+ * Builds a form with one field, which contains JSON by message id (protocol/xiaomi.md#receipts).
+ */
 function receiptOf(
   { id, param }: ReceiptRequest,
   { type, targets, barStatus }: { type: number; targets: string[]; barStatus: string },
@@ -337,7 +343,7 @@ class XiaomiRules implements GatewayRules {
     return channel === null ? !onlyChannels : (channels?.includes(channel) ?? true);
   }
 
-  /** Counts requests per second of the gateway's clock. */
+  /** Counts requests per second by the gateway's clock. Returns true above the limit. */
   #isTooFast(): boolean {
     const startMs = Math.floor(this.#state.nowMs() / 1000);
     if (this.#second.startMs !== startMs) this.#second = { startMs, requests: 0 };

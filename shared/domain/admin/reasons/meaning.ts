@@ -2,35 +2,34 @@ import { chineseBrandOf, displayName, isConnectorId } from '../../labels.ts';
 import {
   hintText,
   type ReasonCode,
+  type ReplyValues,
   readHint,
   readReason,
   reasonText,
-  type ShownValues,
-  shownValues,
+  replyValues,
   storedReason,
 } from '../../reasons.ts';
 import { isCode, type Language, textIn } from '../../texts/catalogue.ts';
 
-/** What a reason means, as replies show it. */
+/** Meaning of a reason, in the form of replies. */
 export type Meaning = {
   code: ReasonCode;
-  /** Values in the reason. A reason or a hint among them is an object. */
-  params: ShownValues;
+  /** Values of the reason. A value that is a reason or a hint is an object. */
+  params: ReplyValues;
 };
 
 /**
- * Returns what a stored reason of a gateway, a connection or this service means, as replies of the
- * admin API show it beside the text of the reason. A reason that is not in the catalogue has the
- * code `other`.
+ * Returns the meaning of a stored reason, which replies of the admin API contain in addition to its
+ * text. The code is `other` if the reason is not in the catalogue.
  */
 export function meaningOf(reason: string): Meaning {
   const { code, params } = readReason(reason);
-  return { code: isCode('reasons', code) ? code : 'other', params: shownValues(params) };
+  return { code: isCode('reasons', code) ? code : 'other', params: replyValues(params) };
 }
 
 /**
- * Writes a meaning of a reply in a language. In Chinese a hint for the operator stands for it. A
- * code that this version does not know is written as `other`.
+ * Writes the meaning from a reply as a sentence. In Chinese, a hint for the operator replaces the
+ * sentence. An unknown code is written as `other`.
  */
 export function writeMeaning({ code, params }: MeaningOfReply, language: Language): string {
   const hint = params.hint === undefined ? undefined : readHint(storedReason(params.hint));
@@ -42,15 +41,15 @@ export function writeMeaning({ code, params }: MeaningOfReply, language: Languag
   });
 }
 
-/** As `Meaning`, of a service that may have another version. */
+/** `Meaning` from a service that may run another version. */
 type MeaningOfReply = { code: string; params: Readonly<Record<string, unknown>> };
 
-/** Returns the meaning of a reason, or null without one. */
+/** Returns the meaning of a reason; null if there is no reason. */
 export const meaningOrNull = (reason: string | null): Meaning | null =>
   reason === null ? null : meaningOf(reason);
 
-/** Returns a device's route as replies show it: the problem as text, with its meaning. */
-export const shownRoute = <R extends { connector: string; problem?: string }>(
+/** Converts a device's route to the form of replies: the problem as text, and its meaning. */
+export const replyRoute = <R extends { connector: string; problem?: string }>(
   route: R,
 ): R & { problemMeaning?: Meaning } =>
   route.problem === undefined
@@ -58,8 +57,8 @@ export const shownRoute = <R extends { connector: string; problem?: string }>(
     : { ...route, problem: reasonText(route.problem), problemMeaning: meaningOf(route.problem) };
 
 /**
- * Returns a stored reason for a sentence in Chinese: its meaning, with the text of the reason in
- * brackets. A text that is no reason of the catalogue stays as it is.
+ * Returns a stored reason for a Chinese sentence: its meaning, followed by its text in brackets. A
+ * reason that is not in the catalogue stays a text.
  */
 export function reasonInChinese(reason: string): string {
   const meaning = meaningOf(reason);

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { packageVersion } from '../../../../shared/config/config.ts';
 import { ProcessRegister } from '../../../../shared/db/tables/processes.ts';
-import { packageVersion } from '../../../../shared/process/version.ts';
 import { silentLog } from '../../../support/api.ts';
 import { useTestService } from '../../../support/service.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { minuteMs, systemClock } from '../../../../shared/clock.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import type { ShownText } from '../../../../shared/domain/reasons.ts';
+import type { ReplyText } from '../../../../shared/domain/reasons.ts';
 import type { Language } from '../../../../shared/domain/texts/catalogue.ts';
-import { writeShown } from '../../../../shared/domain/texts/texts.ts';
+import { writeReplyText } from '../../../../shared/domain/texts/texts.ts';
 import { useTestService } from '../../../support/service.ts';
 import { changeDevices, insertUsage } from '../../../support/tables.ts';
 
@@ -24,7 +24,7 @@ test('a dry run has its sentences by code, from which clients write them in Engl
   await changeDevices(service.db, app, { topic: 'other' });
   const { limits, pace, texts, connectors } = await explain(app, { data, flow_control: 10 });
   const written = (language: Language) =>
-    texts.limits.map((one: ShownText) => writeShown('forecasts', one, language));
+    texts.limits.map((one: ReplyText) => writeReplyText('forecasts', one, language));
   expect(written('en')).toEqual(limits);
   expect(written('zh')).toEqual([
     expect.stringContaining('每日接收上限 2'),
@@ -35,12 +35,12 @@ test('a dry run has its sentences by code, from which clients write them in Engl
     { code: 'slowFlowControl', params: { asked: 10, used: 1000 } },
   ]);
   expect(texts).toMatchObject({ pace: { code: 'paceAsked' }, warning: null });
-  expect(writeShown('forecasts', texts.pace, 'en')).toBe(pace);
+  expect(writeReplyText('forecasts', texts.pace, 'en')).toBe(pace);
   const { problem, problems } = connectors.apns;
   const why = { text: 'no APNs profile owns the topic', code: 'noApnsProfileOfTopic', params: {} };
   expect(problems).toEqual([{ code: 'unserved', params: { n: 3, why } }]);
-  expect(writeShown('forecasts', problems[0], 'en')).toBe(problem);
-  expect(writeShown('forecasts', problems[0], 'zh')).toContain(
+  expect(writeReplyText('forecasts', problems[0], 'en')).toBe(problem);
+  expect(writeReplyText('forecasts', problems[0], 'zh')).toContain(
     '没有拥有该 topic 的 APNs 推送配置（no APNs profile owns the topic）',
   );
 });

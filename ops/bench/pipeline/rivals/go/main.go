@@ -29,7 +29,7 @@ import (
 // Streams of a connection, as APNs allows.
 const streams = 1000
 
-// Token of a device, as the gateway of the benchmark counts it (gateway/arrivals.ts).
+// Token of a device, as the gateway of the benchmark counts it (gateway/gateway.ts).
 func tokenOf(number int) string {
 	sum := sha256.Sum256([]byte(strconv.Itoa(number)))
 	return hex.EncodeToString(sum[:])[:56] + fmt.Sprintf("%08x", number)

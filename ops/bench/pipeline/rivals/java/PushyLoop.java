@@ -26,7 +26,7 @@ public class PushyLoop {
   private static final int PENDING = 10_000;
   private static final String PAYLOAD = "{\"aps\":{\"alert\":\"Benchmark\"}}";
 
-  /** Token of a device, as the gateway of the benchmark counts it (gateway/arrivals.ts). */
+  /** Token of a device, as the gateway of the benchmark counts it (gateway/gateway.ts). */
   private static String tokenOf(int number) throws Exception {
     byte[] digest = MessageDigest.getInstance("SHA-256")
         .digest(String.valueOf(number).getBytes(StandardCharsets.UTF_8));

@@ -4,7 +4,7 @@ import {
   routingKeyText,
   traitColumns,
 } from '../../../../../shared/db/tables/audience.ts';
-import type { DeviceTraits } from '../../../../../shared/domain/installations/installation.ts';
+import type { RoutingKey } from '../../../../../shared/domain/installations/installation.ts';
 import { openTestDatabase } from '../../../../support/database.ts';
 
 const { db } = await openTestDatabase();
@@ -36,7 +36,7 @@ test.each([
      VALUES ('app', gen_random_uuid()::text, 'android'${names.map((_, i) => `, $${i + 1}`).join('')})`,
     Object.values(members),
   );
-  const { rows } = await db.query<DeviceTraits & { text: string }>(
+  const { rows } = await db.query<RoutingKey & { text: string }>(
     `SELECT ${traitColumns}, ${routingKeyText} AS text FROM installation ORDER BY id DESC LIMIT 1`,
   );
   const { text, ...traits } = rows[0] ?? { text: '' };
