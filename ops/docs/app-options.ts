@@ -13,7 +13,7 @@ const intro = `Options are set with \`npx carillon app set <appId> <option>=<val
 (\`{"options":{…}}\`). Every process uses a changed option within a second. An option of the wrong type or an unknown one is
 refused with 400. An option that would let an operator read secrets, take over accounts, spend money or pass an approval is changed by owners only (403). Where the default depends on the plan, both are given: commercial / development.`;
 
-/** Renders the options of an app: type, default and meaning. */
+/** Renders the app options with type, default and meaning. */
 export function appOptionsPage(): string {
   const commercial = effectiveOptions('commercial', {});
   const development = effectiveOptions('development', {});

@@ -10,7 +10,7 @@ import { type Member, membersOf, shapeOf } from './schema.ts';
 const intro = `Variables of the environment, read once at the start. An empty variable counts as absent. A wrong one ends the start with a line
 that names it and what is expected, never its value. \`npx carillon doctor\` warns of unknown names that begin with \`CARILLON_\`.`;
 
-/** Renders the variables of each kind of process. */
+/** Renders the environment variables of each kind of process. */
 export function configurationPage(): string {
   return page(
     'Configuration',
@@ -35,12 +35,13 @@ function variables(schema: z.ZodObject): string {
   return table(['variable', 'meaning', 'default'], rows);
 }
 
-/** Lists the values of a variable with a fixed set. */
+/** Lists the allowed values of a variable with a fixed set. */
 const choicesOf = ({ schema, type }: Member): string =>
   schema.enum ? ` One of ${type.replaceAll('"', '')}.` : '';
 
 /**
- * Describes a default; words at the schema come before its value, which may depend on the machine.
+ * Describes a default. A text in the schema takes precedence over the value, because some values
+ * depend on the machine.
  */
 function defaultOf(schema: z.ZodObject, { name, byDefault }: Member): string {
   if (byDefault !== undefined) return byDefault;

@@ -9,7 +9,7 @@ const intro = `A push profile holds the credentials of one gateway: \`npx carill
 \`PUT /console/api/apps/:appId/profiles/:connector/:name\`. The profile \`_default\` serves devices that name none. Credentials are stored
 encrypted and never shown again. \`npx carillon profile help <connector>\` says the same as this page. The device channel takes none.`;
 
-/** Renders the credentials that a profile of each connector takes. */
+/** Renders the credentials that a profile of each connector needs. */
 export function credentialsPage(): string {
   const sections = profileConnectorIds.flatMap(sectionOf);
   return page('Credentials of a push profile', intro, ...sections);
@@ -35,7 +35,7 @@ function sectionOf(id: ConnectorId): string[] {
   ];
 }
 
-/** Names a variant by the members whose value is fixed: `auth: "token"`. */
+/** Names a variant by its fixed `auth` member: `auth: "token"`. */
 const titleOf = ({ properties = {} }: JsonSchema): string =>
   Object.entries(properties)
     .filter(([name, { const: fixed }]) => fixed !== undefined && name === 'auth')

@@ -7,7 +7,7 @@ the name of the invalid member. Operators get messages in Chinese where \`Accept
 it; apps get those that their users may read. Replies 429 and 503 have the
 header \`Retry-After\` (seconds) where the time is known. Errors of gateways are not in this table: they are \`reason\` in the record of a push.`;
 
-/** Renders every refusal, sorted by code, then status, then name. */
+/** Renders every refusal, sorted by code, status and name. */
 export function errorsPage(): string {
   const rows = Object.entries(errorTable)
     .toSorted(

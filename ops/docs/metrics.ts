@@ -18,7 +18,10 @@ const metric = z.object({
 });
 type Metric = z.infer<typeof metric>;
 
-/** Renders every `carillon_` metric; those of prom-client depend on the machine. */
+/**
+ * Renders every `carillon_` metric. The metrics of prom-client are left out, because they depend on
+ * the machine.
+ */
 export async function metricsPage(): Promise<string> {
   const { registry } = createMetrics();
   const types = new Map(

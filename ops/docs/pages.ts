@@ -13,7 +13,9 @@ import { metricsPage } from './metrics.ts';
 /** Folder of the documentation. */
 export const docsFolder = new URL('../../docs/', import.meta.url);
 
-/** Generated files by their path from the folder. Each has the same text on every machine. */
+/**
+ * Generated files by their path below `docs/`. A file must have the same content on every machine.
+ */
 export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'reference/app-options.md': appOptionsPage,
   'reference/channel.md': channelPage,

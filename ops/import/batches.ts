@@ -6,10 +6,7 @@ import { idOf, parseRecord } from './record.ts';
 import type { Tally } from './report.ts';
 import { splitRecords } from './splitter.ts';
 
-/**
- * Limits of a batch, which is one transaction. Memory holds one batch more than there are
- * connections.
- */
+/** Limits of a batch, which is one transaction. Memory holds one batch per connection plus one. */
 const maxRows = 2000;
 const maxBytes = 4 * 1024 * 1024;
 
@@ -17,8 +14,8 @@ export interface Row {
   line: number;
   objectId: string;
   /**
-   * Hashes of its unique values, of any column, which another batch may have as well. Two values
-   * may have the same hash: a batch then waits without need.
+   * Hashes of the row's unique values. Batches with a common hash are written one after the other.
+   * A hash collision only causes an unneeded wait.
    */
   keyHashes?: readonly number[];
 }
@@ -31,9 +28,9 @@ export interface Reading<R extends Row> {
 }
 
 /**
- * Yields the records of a file as rows, in file order, at most `maxRows` at a time. Counts invalid
- * records as refused in the tally. An object id occurs once in a batch: the first row counts. When
- * the file cannot be read on, yields the rows before the fault, then throws.
+ * Yields the records of a file as rows in file order, at most `maxRows` at a time. Counts invalid
+ * records as refused in the tally. If an object id occurs twice in a batch, the first row counts.
+ * If reading fails, yields the rows before the failure and then throws.
  */
 export async function* batchesOf<R extends Row>(reading: Reading<R>): AsyncGenerator<R[]> {
   const { file, opened, tally } = reading;

@@ -5,7 +5,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/server.
 const restartMs = 200;
 
 export interface SupervisedDatabase {
-  /** Stays the same over restarts. */
+  /** Stays the same after a restart. */
   databaseUrl: string;
   readonly pid: number;
   urlFor(database: string): string;
@@ -14,18 +14,18 @@ export interface SupervisedDatabase {
 
 export interface SupervisedDatabaseOptions {
   dataDir: string;
-  /** false only for benchmarks and tests. */
+  /** False only in benchmarks and tests. */
   durable?: boolean;
   log: (line: string) => void;
 }
 
 /**
- * Longest wait for a clean stop. After it the server stops at once and leaves recovery to the next
- * start.
+ * Maximum time for a clean stop. After it, the server stops at once, and the next start recovers
+ * the data.
  */
 const cleanStopMs = 3000;
 
-/** Starts the embedded PostgreSQL, and restarts it at the same address when it exits. */
+/** Starts the embedded PostgreSQL. If it exits, restarts it at the same address. */
 export async function superviseDatabase(
   options: SupervisedDatabaseOptions,
 ): Promise<SupervisedDatabase> {
@@ -68,7 +68,7 @@ export async function superviseDatabase(
   };
 }
 
-/** Passes on warnings and errors of PostgreSQL's log only. */
+/** Passes on only the warnings and errors of PostgreSQL's log. */
 function onlyProblems(log: (line: string) => void): (line: string) => void {
   return (line) => {
     if (/\b(FATAL|PANIC|WARNING):/.test(line)) log(`database: ${line}`);

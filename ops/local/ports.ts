@@ -12,7 +12,7 @@ function tryPort(port: number, host: string): Promise<number> {
   });
 }
 
-/** Checks that a port is free now. */
+/** True if a port is free now. */
 export const isPortFree = (port: number, host: string): Promise<boolean> =>
   tryPort(port, host).then(
     () => true,
@@ -20,9 +20,9 @@ export const isPortFree = (port: number, host: string): Promise<boolean> =>
   );
 
 /**
- * Chooses a port: the requested one, else the default one, else any free one when the default is
- * taken (a second clone on the same machine). Throws an error for the operator when the requested
- * port is taken.
+ * Chooses a port: the requested port, otherwise the default port, otherwise any free port. The
+ * default port is taken if, for example, a second clone runs on the machine. If the requested port
+ * is taken, throws an error for the operator.
  */
 export async function choosePort(choice: {
   asked: number | undefined;
@@ -46,5 +46,5 @@ export async function choosePort(choice: {
   }
 }
 
-/** Returns a port of loopback that is free now. */
+/** Returns a loopback port that is free now. */
 export const freePort = (): Promise<number> => tryPort(0, '127.0.0.1');

@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Addresses of the service of a data directory while it runs. */
+/** Addresses of the running service of a data directory. */
 export interface RunInfo {
-  /** Base of the public and the admin API. */
+  /** Base URL of the public API and the admin API. */
   url: string;
-  /** The database, for `migrate` and `doctor`. */
+  /** URL of the database, for `migrate` and `doctor`. */
   databaseUrl: string;
-  /** Health and metrics of the dispatcher. */
+  /** URL of the dispatcher's health and metrics. */
   metricsUrl: string;
 }
 
@@ -19,8 +19,8 @@ const fileNames: Record<keyof RunInfo, string> = {
 };
 
 /**
- * Writes the addresses into the data directory, so that a command in the same folder finds a
- * service on another port. One file per address, mode 600.
+ * Writes the addresses into the data directory, so that commands find a service on a non-default
+ * port. Each address has a file with mode 600.
  */
 export async function writeRunInfo(dataDir: string, info: RunInfo): Promise<void> {
   for (const key of keys) {
@@ -33,7 +33,10 @@ export async function writeRunInfo(dataDir: string, info: RunInfo): Promise<void
 
 const keys = ['url', 'databaseUrl', 'metricsUrl'] as const;
 
-/** Reads the addresses; empty when no service runs here. The files of a killed service remain. */
+/**
+ * Reads the addresses. Returns an empty object if no service runs here. The files of a killed
+ * service remain.
+ */
 export async function readRunInfo(dataDir: string): Promise<Partial<RunInfo>> {
   const found: Partial<RunInfo> = {};
   for (const key of keys) {

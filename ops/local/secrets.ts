@@ -6,11 +6,11 @@ import { say } from '../cli/language.ts';
 /** Secrets of a service on one machine (protocol/operation.md#environment). */
 export interface Secrets {
   adminToken: string;
-  /** In the form of `CARILLON_SECRET`: 32 bytes in base64, or several of them with commas. */
+  /** Value of `CARILLON_SECRET`: 32 bytes in base64, or several such keys separated by commas. */
   secret: string;
 }
 
-/** Secrets from the environment; they take precedence over the files. */
+/** Secrets from the environment. They take precedence over the files. */
 export type GivenSecrets = { [Name in keyof Secrets]?: string | undefined };
 
 const files: Record<keyof Secrets, { name: string; make: () => string }> = {
@@ -18,13 +18,13 @@ const files: Record<keyof Secrets, { name: string; make: () => string }> = {
   secret: { name: 'secret', make: () => randomBytes(32).toString('base64') },
 };
 
-/** Readable only by the user who started the service. */
+/** Only the user who started the service can read the file. */
 const fileMode = 0o600;
 
 /**
- * Reads the secrets of a data directory and creates the missing ones: files `admin-token` and
- * `secret` with mode 600. Two concurrent starts use the same secrets. `made` names those that this
- * call created.
+ * Reads the secrets of a data directory and creates missing secrets. The files are `admin-token`
+ * and `secret`, with mode 600. Two concurrent starts use the same secrets. `made` names the secrets
+ * that this call created.
  */
 export async function ensureSecrets(
   dataDir: string,
@@ -37,7 +37,7 @@ export async function ensureSecrets(
   return { adminToken: adminToken.value, secret: secret.value, made };
 }
 
-/** Reads the secrets that exist; a missing file leaves its member out. */
+/** Reads the existing secrets. The result has no member for a missing file. */
 export async function readSecrets(
   dataDir: string,
   given: GivenSecrets = {},
@@ -64,9 +64,9 @@ async function ensure(
 }
 
 /**
- * Creates a file with its whole content in one step. Returns false when the file exists: the link
- * fails then. A reader never sees a part of the content, and a power failure leaves all of it or no
- * file.
+ * Creates a file with its whole content in one step. Returns false if the file exists, because the
+ * hard link then fails. A reader never sees partial content. After a power failure the file is
+ * complete or missing.
  */
 async function createOnce(path: string, content: string): Promise<boolean> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
@@ -89,8 +89,8 @@ async function createOnce(path: string, content: string): Promise<boolean> {
 }
 
 /**
- * Reads a file of one line; undefined when it is missing. Sets mode 600 on a file that others could
- * read.
+ * Reads a file of one line. Returns undefined if it is missing. Sets mode 600 if other users could
+ * read the file.
  */
 async function readSecret(path: string): Promise<string | undefined> {
   let content: string;

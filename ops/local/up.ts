@@ -55,8 +55,8 @@ interface Binding extends StartOptions {
 
 /**
  * Runs the whole service on this machine until SIGINT or SIGTERM
- * (protocol/operation.md#two-commands): embedded PostgreSQL, api, dispatcher, sandbox gateways; on
- * a new data directory the demo and its first push.
+ * (protocol/operation.md#two-commands): embedded PostgreSQL, api, dispatcher and sandbox gateways.
+ * If the data directory is new, creates the demo and sends its first push.
  */
 export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   process.title = 'carillon up';
@@ -79,7 +79,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
         log,
         onSandbox: async (started) => {
           sandbox = started;
-          // After a restart the sandbox has other ports and no devices.
+          // After a restart, the sandbox has different ports and no devices.
           if (demo) await retryUntilDone(() => demo && resumeDemo(candidate, demo, started));
         },
       });
@@ -88,7 +88,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
     if (!sandbox || !service) throw new Error(say('the sandbox gateways did not start'));
     await writeRunInfo(binding.dataDir, runInfoOf(binding, service));
     demo = await openDemo(binding, sandbox, print);
-    // Only a terminal gets the link: a log would keep it.
+    // The link is printed only to a terminal, because a log would store it.
     const link =
       process.stdout.isTTY && !isJson ? await createLoginLink(demoApi(binding)) : undefined;
     print(greeting({ ...binding, loginLink: link }, demo, sandbox.page));
@@ -107,7 +107,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   process.exit(0);
 }
 
-/** Reads the options that do not change between attempts: all but the ports. */
+/** Reads the options that stay the same in all attempts to start. Ports may change. */
 async function readStartOptions(): Promise<StartOptions> {
   const local = readLocalConfig();
   const dataDir = resolve(local.dataDir);
@@ -137,8 +137,8 @@ async function readStartOptions(): Promise<StartOptions> {
 }
 
 /**
- * Refuses a functions folder that contains the data directory: functions can read all of their
- * folder.
+ * Throws if the functions folder contains the data directory, because functions can read everything
+ * in their folder.
  */
 async function refuseSecretsInside(functionsDir: string, dataDir: string): Promise<void> {
   const folder = await realpath(functionsDir).catch(() => undefined);
@@ -156,10 +156,7 @@ async function refuseSecretsInside(functionsDir: string, dataDir: string): Promi
     );
 }
 
-/**
- * Refuses existing data without its secret: data that was encrypted with another secret cannot be
- * read.
- */
+/** Throws if there is data but no secret. A new secret cannot decrypt existing data. */
 async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
   const hasData = await access(join(dataDir, 'postgres')).then(
     () => true,
@@ -190,8 +187,8 @@ async function chooseBinding(options: StartOptions): Promise<Binding> {
 }
 
 /**
- * Starts the service. Chooses other ports and tries again when a chosen port was taken before the
- * service could bind it: two clones may start at the same time.
+ * Starts the service. If another process took a chosen port in the meantime, tries again with other
+ * ports. This happens when two clones start at the same time.
  */
 async function startOnFreePorts(
   options: StartOptions,
@@ -210,7 +207,7 @@ async function startOnFreePorts(
   }
 }
 
-/** Checks that the ports that we chose, and have released by now, are still free. */
+/** True if the chosen ports are still free. They were released after the choice. */
 async function areStillFree({
   port,
   metricsPort,
@@ -226,7 +223,7 @@ async function areStillFree({
   return free.every(Boolean);
 }
 
-/** Checks the environment here, so that an error appears once and not from three processes. */
+/** Checks the environment once here, so that an error is not printed by three processes. */
 function checkEnvironment(
   options: Pick<StartOptions, 'databaseUrl' | 'adminToken' | 'secret'>,
 ): Config {
@@ -251,7 +248,10 @@ const demoApi = (binding: Binding): DemoApi => ({
   adminToken: binding.adminToken,
 });
 
-/** Opens the demo app of the first start, or creates one and sends its first push. */
+/**
+ * Opens the demo app of the first start. If there is none, creates the demo app and sends its first
+ * push.
+ */
 async function openDemo(
   binding: Binding,
   sandbox: Sandbox,

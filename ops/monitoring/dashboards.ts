@@ -4,7 +4,7 @@ import { delivery } from './panels/delivery.ts';
 import { overview } from './panels/overview.ts';
 import { scale } from './panels/scale.ts';
 
-/** The four dashboards. */
+/** All dashboards of Grafana. */
 export const dashboards: readonly Dashboard[] = [
   dashboard('carillon-overview', 'Carillon: overview', overview),
   dashboard('carillon-delivery', 'Carillon: delivery', delivery),

@@ -1,4 +1,4 @@
-/** A panel, as the dashboards of this folder declare it. */
+/** Panel of a dashboard. */
 export interface Panel {
   title: string;
   /** Unit id of Grafana. */
@@ -6,7 +6,7 @@ export interface Panel {
   queries: { expr: string; legend: string }[];
 }
 
-/** Dashboard in Grafana's JSON model, as far as this folder uses it. */
+/** Dashboard in Grafana's JSON model. Contains only the members that this folder uses. */
 export interface Dashboard {
   uid: string;
   title: string;
@@ -30,7 +30,7 @@ interface GrafanaPanel {
   targets: { refId: string; expr: string; legendFormat: string; datasource: typeof datasource }[];
 }
 
-/** Data source that the reader of the dashboard chooses. */
+/** Data source, which the viewer of the dashboard selects. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own placeholder
 const datasource = { type: 'prometheus', uid: '${datasource}' } as const;
 

@@ -18,10 +18,10 @@ export interface MoveInOptions {
 }
 
 /**
- * Runs `carillon move-in`: creates an app with its old id and keys, or uses the existing one,
- * imports its users, installations and roles, and lists the remaining steps. It may be repeated:
- * existing data stays unchanged. Throws `UsageError` and `CommandFailure`. Checks id, keys, files,
- * database and secret before it creates the app.
+ * Runs `carillon move-in`. Creates an app with its old id and keys, or uses the existing app.
+ * Imports users, installations and roles, and lists the remaining steps. It can be repeated,
+ * because existing data stays unchanged. Checks id, keys, files, database and secret before it
+ * creates the app. Throws `UsageError` and `CommandFailure`.
  */
 export async function moveIn(
   path: string,
@@ -61,7 +61,7 @@ async function findApp(service: ServiceClient, appId: string): Promise<ShownApp 
 
 const keyNames = ['appKey', 'masterKey', 'hookKey'] as const;
 
-/** Refuses different keys: the app or the file is a different one. */
+/** Throws if the given keys differ from those of the app: either the app or the file is wrong. */
 function compareKeys(app: ShownApp, keys: ProvidedKeys): void {
   const other = keyNames.filter((name) => keys[name] !== undefined && keys[name] !== app[name]);
   if (other.length > 0)
@@ -83,8 +83,8 @@ async function createApp(
 }
 
 /**
- * Returns the origin of the keys. Ignores the hook key: only the function host has it, not the
- * app's clients and servers.
+ * Returns where the keys come from. Ignores the hook key, because only the function host uses it,
+ * not the app's clients and servers.
  */
 function keyState(existing: ShownApp | undefined, keys: ProvidedKeys): MoveInState['keys'] {
   if (keys.appKey !== undefined && keys.masterKey !== undefined) return 'given';

@@ -4,7 +4,7 @@ import { reportOf as reportOfImport } from '../import/report.ts';
 import type { Item, ItemState, MoveInState } from './settings.ts';
 
 export interface Result extends MoveInState {
-  /** Whether this run created the app. */
+  /** True if this run created the app. */
   isNew: boolean;
   items: Item[];
 }
@@ -12,8 +12,8 @@ export interface Result extends MoveInState {
 const marks: Record<ItemState, string> = { done: 'x', todo: ' ', check: '?' };
 
 /**
- * Creates the report: a document without keys, and a check list. Remaining steps are not a bad
- * outcome; refused records and an unfinished import are.
+ * Creates the report: a document without keys, and a check list. Refused records and an unfinished
+ * import count as a bad outcome; remaining steps do not.
  */
 export function reportOf(result: Result): Report {
   const { appId, app, isNew, outcome, items } = result;

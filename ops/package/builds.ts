@@ -1,17 +1,17 @@
 import { type BackgroundBuild, buildConsoleInBackground } from '../console/build.ts';
 import { bundleInBackground } from './bundle/background.ts';
 
-/** Builds that run beside `npm start`. */
+/** Builds that run while `npm start` starts the service. */
 export interface Builds {
-  /** Folder of the bundle to start processes from; see `BackgroundBundle`. */
+  /** Folder of the bundle from which processes start. See `BackgroundBundle`. */
   bundle: Promise<URL | undefined>;
-  /** Ends the builds and resolves when their processes are gone. */
+  /** Ends the builds. Resolves when their processes have exited. */
   stop(): Promise<void>;
 }
 
 /**
- * Bundles the sources, then builds the console, if their sources changed. The api and the
- * dispatcher wait for the bundle; nothing waits for the console.
+ * Bundles the sources and then builds the console, each only if its sources changed. The api and
+ * the dispatcher wait for the bundle. Nothing waits for the console.
  */
 export function startBuilds(dataDir: string, log: (line: string) => void): Builds {
   const bundling = bundleInBackground(log);

@@ -1,8 +1,8 @@
-// `npm run check-failover`: kills the primary of a PostgreSQL under Patroni during a push, and
-// checks that the service goes on by itself: every device gets the push once, nothing accepted is
-// lost, and callers are answered 503 with `Retry-After` in this time. With `-- --partition` the
+// `npm run check-failover`: kills the primary of a PostgreSQL cluster under Patroni during a push.
+// Checks that the service recovers without help: every device gets the push once, no accepted data
+// is lost, and callers get 503 with `Retry-After` during the outage. With `-- --partition`, the
 // primary is not killed but cut off from the other machines, while HAProxy and the service still
-// reach it. Says so and ends with 0 where the packages are missing.
+// reach it. Exits with 0 if the packages are not installed.
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,11 +21,11 @@ import { loopbackNetwork, PartedNetwork } from './network.ts';
 import { type Outage, watchCalls } from './outage.ts';
 
 const devices = 200_000;
-/** Requests at the gateway after which the primary is lost. */
+/** Number of requests at the gateway after which the primary is lost. */
 const lostAfter = 20_000;
 /**
- * Longest time without a primary: ttl and two rounds of Patroni, and the pauses of HAProxy and of
- * the probe.
+ * Maximum time without a primary: the ttl, two loops of Patroni, and the intervals of HAProxy and
+ * of the probe.
  */
 const maxOutageSeconds = 40;
 
@@ -38,7 +38,7 @@ async function untilSent({ gateway }: Bench, count: number): Promise<void> {
   while ((await gateway.observe()).total < count) await sleep(20);
 }
 
-/** Way in which the cluster loses its primary. */
+/** How the cluster loses its primary. */
 interface Loss {
   name: string;
   begin(primary: Member): Promise<void>;
@@ -51,7 +51,10 @@ const powerLoss = (cluster: Cluster): Loss => ({
   end: (primary) => cluster.start(primary),
 });
 
-/** Cuts the primary off until another machine leads; then both never lead at the same time. */
+/**
+ * Cuts the primary off until another machine leads. Checks that two machines never lead at the same
+ * time.
+ */
 function partition(cluster: Cluster, network: PartedNetwork): Loss {
   let leaders: Promise<void> | undefined;
   const untilReplaced = async (old: Member) => {
@@ -60,8 +63,8 @@ function partition(cluster: Cluster, network: PartedNetwork): Loss {
     let demotedAfter: number | undefined;
     for (;;) {
       const isOther = await cluster.isPrimary(other);
-      // Asked last: a machine that led at the first question and does not at this one has given up
-      // in between.
+      // The old primary is queried last. If it led at the first query and does not lead now, it
+      // stepped down in between.
       const isOld = await cluster.isPrimary(old);
       if (isOther && isOld) throw new Error(`${old} and ${other} lead at the same time`);
       const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10;
@@ -90,8 +93,8 @@ function partition(cluster: Cluster, network: PartedNetwork): Loss {
 }
 
 /**
- * Sends to all, takes the primary away during that push, and sends a second one to one device
- * during the outage.
+ * Sends a push to all devices and takes the primary away during that push. Sends a second push to
+ * one device during the outage.
  */
 async function pushThroughLoss(
   bench: Bench,
@@ -111,7 +114,7 @@ async function pushThroughLoss(
     total < devices,
     `${loss.name} comes during the push, after ${total} of ${devices} requests`,
   );
-  // Repeated under its name until it is accepted.
+  // Retried with the same push name until it is accepted.
   const during = await pushAndWait(bench, app, { where: { badge: 1 } });
   const { successes } = await untilDone(bench, app, objectId);
   const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10;
@@ -125,7 +128,7 @@ async function pushThroughLoss(
   return outage;
 }
 
-/** Demands that no accepted save is lost. */
+/** Checks that no accepted save is lost. */
 async function demandKept(bench: Bench, { saved }: Outage): Promise<void> {
   const { rowCount } = await bench.db.query(
     'SELECT FROM installation WHERE installation_id = ANY ($1)',
@@ -151,7 +154,7 @@ async function checkFailover(bench: Bench, cluster: Cluster, loss: Loss): Promis
   const before = bench.pids();
   const outage = await pushThroughLoss(bench, app, cluster, loss);
   const { distinct, repeats } = await bench.gateway.observe();
-  // The first device also gets the second push.
+  // The first device gets the second push too.
   demand(
     distinct === devices && repeats === 1,
     `${distinct} devices are reached, ${repeats - 1} of them twice`,
@@ -167,10 +170,7 @@ async function checkFailover(bench: Bench, cluster: Cluster, loss: Loss): Promis
   await checkSwitchover(bench, app, cluster);
 }
 
-/**
- * Lets the standby take over in good order: for a moment the old primary still answers, and only
- * reads.
- */
+/** Performs a planned switchover to the standby. The old primary is read-only for a moment. */
 async function checkSwitchover(bench: Bench, app: BenchApp, cluster: Cluster): Promise<void> {
   const calls = watchCalls(bench, app);
   await cluster.switchOver();
@@ -196,7 +196,7 @@ if (missing.length > 0) {
     const loss = parted ? partition(cluster, parted) : powerLoss(cluster);
     try {
       const database = { url: cluster.databaseUrl, readUrl: cluster.readUrl };
-      // Every process warns of the outage, many times.
+      // Every process logs many warnings during the outage.
       const logLevel = currentEnvironment().LOG_LEVEL ?? 'fatal';
       const log = (line: string) => console.log(`    ${line}`);
       await withBench(log, { threads: 1, dispatchers: 2, database, logLevel }, (bench) =>

@@ -6,27 +6,27 @@ import { type BenchApp, masterHeaders } from '../../bench/harness/client.ts';
 const pauseMs = 200;
 const patienceMs = 15_000;
 
-/** What callers saw of an outage. */
+/** Outage from the perspective of API callers. */
 export interface Outage {
-  /** Time from the first refused call to the last one. */
+  /** Time from the first to the last refused call. */
   seconds: number;
   /**
-   * Calls by their answer: a status, with the presence of `Retry-After`, or an error of the
-   * connection.
+   * Number of calls by result. A result is the status and whether `Retry-After` is present, or a
+   * connection error.
    */
   statuses: ReadonlyMap<string, number>;
   /** Ids of the installations whose save was accepted. */
   saved: readonly string[];
 }
 
-/** Calls that go on until they are stopped. */
+/** Calls that are repeated until `stop`. */
 export interface WatchedCalls {
   firstRefused: Promise<void>;
-  /** Waits for a call that succeeds, and ends. */
+  /** Waits for one more successful call, then stops. */
   stop(): Promise<Outage>;
 }
 
-/** Saves an installation and reads one, again and again. */
+/** Alternately saves and reads an installation until stopped. */
 export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
   const statuses = new Map<string, number>();
   const saved: string[] = [];
@@ -65,8 +65,8 @@ export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
 }
 
 /**
- * Saves an installation; reads one without an id. Returns the answer, as `Outage.statuses` names
- * it.
+ * Saves the installation with the given id. Without an id, reads an installation. Returns the
+ * result as a key of `Outage.statuses`.
  */
 async function askOnce(
   bench: Bench,

@@ -4,8 +4,9 @@ import { z } from 'zod';
 import { moduleUrl } from '../../../shared/process/module-url.ts';
 
 /**
- * Migrates a database in a thread of its own and returns the names of what ran: `npm start` keeps
- * none of the libraries that migrate, which take 10 MB. Rejects as `migrate` does.
+ * Migrates a database in a worker thread and returns the names of the migrations that ran. The
+ * thread keeps the migration libraries out of the memory of `npm start`. Rejects with the errors of
+ * `migrate`.
  */
 export async function migrateInThread(databaseUrl: string): Promise<string[]> {
   const thread = new Worker(moduleUrl('./migrate-worker.ts', import.meta.url), {

@@ -4,9 +4,9 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * Returns the command prefix that makes the kernel interrupt the server when its parent exits for
- * any reason. It comes after the change of user, which would clear this setting. Returns undefined
- * where the command is missing (macOS).
+ * Returns a command prefix with which the kernel interrupts the server when its parent exits for
+ * any reason. The prefix must come after the change of user, because a change of user clears this
+ * setting. Returns undefined if the command is missing (macOS).
  */
 export async function guardPrefix(): Promise<string[] | undefined> {
   if (process.platform !== 'linux') return undefined;
@@ -18,8 +18,9 @@ export async function guardPrefix(): Promise<string[] | undefined> {
 }
 
 /**
- * Does the same without the kernel: a shell reads from a pipe to this process. When this process
- * exits, the pipe closes and the shell interrupts the server.
+ * Interrupts the server without help of the kernel when this process exits. A shell reads from a
+ * pipe to this process. When this process exits, the pipe closes and the shell interrupts the
+ * server.
  */
 export function startWatchdog(
   pid: number,

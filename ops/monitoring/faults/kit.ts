@@ -1,21 +1,21 @@
 import { sleep } from '../../../shared/clock.ts';
 import type { Stage } from './stage.ts';
 
-/** Fault with the alerts that it must fire. */
+/** Fault and the alerts that it must fire. */
 export interface Scene {
   alerts: readonly string[];
-  /** Labels by which the fault is known, of the alerts that have them. */
+  /** Labels that identify the fault, for alerts that have these labels. */
   labels?: Readonly<Record<string, string>>;
-  /** Whether it disturbs no other fault, and so is made beside them. */
+  /** True if the fault disturbs no other fault. It then runs in parallel with the others. */
   isAside?: boolean;
-  /** Makes the fault and keeps it until the signal aborts, then takes it back. */
+  /** Causes the fault and keeps it until the signal aborts. Then undoes it. */
   run(stage: Stage, signal: AbortSignal): Promise<void>;
 }
 
 /** Resolves when the signal aborts. */
 export const ended = (signal: AbortSignal): Promise<void> => sleep(2 ** 30, signal);
 
-/** Repeats `work`, with a pause after each time, until the signal aborts. */
+/** Repeats `work` with pauses until the signal aborts. */
 export async function repeat(
   signal: AbortSignal,
   pauseMs: number,

@@ -1,6 +1,6 @@
-// `npm run make-faults [-- <alert> …]`: makes the fault of every alert, or of those named, in a
-// service of its own and checks that a Prometheus with the rules of this folder fires the alert. A
-// minute of the rules lasts a second. Says so and ends with 0 where Prometheus is missing.
+// `npm run make-faults [-- <alert> …]`: causes the fault of each alert, or of the named alerts, in
+// a separate service. Checks that a Prometheus with the rules of this folder fires the alert. One
+// minute in the rules lasts one second. Exits with 0 if Prometheus is not installed.
 
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ import { openStage, type Stage } from './stage.ts';
 
 const patienceMs = 90_000;
 
-/** Returns which alerts of a scene fire. */
+/** Returns the alerts of a scene that are firing. */
 async function firingOf(
   { alerts, labels = {} }: Scene,
   prometheus: FastPrometheus,
@@ -25,7 +25,7 @@ async function firingOf(
   return new Set(names.filter((name) => alerts.includes(name)));
 }
 
-/** Waits until no alert of a scene fires any more for a fault that was made before it. */
+/** Waits until no alert of a scene fires because of an earlier fault. */
 async function untilSilent(scene: Scene, prometheus: FastPrometheus): Promise<void> {
   const endsAtMs = performance.now() + patienceMs;
   for (let firing = await firingOf(scene, prometheus); firing.size > 0; ) {
@@ -36,7 +36,10 @@ async function untilSilent(scene: Scene, prometheus: FastPrometheus): Promise<vo
   }
 }
 
-/** Waits until all alerts of a scene have fired, at any time; returns those that did not. */
+/**
+ * Waits until each alert of a scene has fired at least once. Returns the alerts that did not fire
+ * in time.
+ */
 async function untilFired(prometheus: FastPrometheus, scene: Scene): Promise<string[]> {
   const left = new Set(scene.alerts);
   const startedAtMs = performance.now();
@@ -54,12 +57,12 @@ async function untilFired(prometheus: FastPrometheus, scene: Scene): Promise<str
   return [...left];
 }
 
-/** Plays a scene. Returns the alerts that did not fire. */
+/** Runs a scene. Returns the alerts that did not fire. */
 async function play(scene: Scene, stage: Stage, prometheus: FastPrometheus): Promise<string[]> {
   await untilSilent(scene, prometheus);
   const controller = new AbortController();
   const running = scene.run(stage, controller.signal);
-  // A fault that cannot be made ends the wait.
+  // Ends the wait if the fault cannot be caused.
   const failed = running.then(() => new Promise<never>(() => undefined));
   try {
     return await Promise.race([untilFired(prometheus, scene), failed]);
@@ -75,8 +78,8 @@ async function play(scene: Scene, stage: Stage, prometheus: FastPrometheus): Pro
 }
 
 /**
- * Returns the scenes of the alerts that are asked for. Throws an error for the operator when a name
- * is unknown.
+ * Returns the scenes of the requested alerts. Throws an error for the operator if a name is
+ * unknown.
  */
 function chooseScenes(names: readonly string[]): readonly Scene[] {
   const known = Object.values(alertGroups).flatMap((alerts) => alerts.map(({ name }) => name));

@@ -3,5 +3,5 @@ import { deliveryScenes } from './delivery-scenes.ts';
 import type { Scene } from './kit.ts';
 import { processScenes } from './process-scenes.ts';
 
-/** All faults, in the order in which they disturb each other least. */
+/** All scenes, in an order in which they disturb each other least. */
 export const scenes: readonly Scene[] = [...deliveryScenes, ...processScenes, ...databaseScenes];

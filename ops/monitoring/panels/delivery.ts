@@ -1,7 +1,7 @@
 import type { Panel } from '../grafana.ts';
 import { orZero, quantile, rate } from './queries.ts';
 
-/** Panels about gateways and their answers. */
+/** Panels about gateways and their replies. */
 export const delivery: readonly Panel[] = [
   {
     title: 'Answers of gateways',

@@ -75,7 +75,7 @@ const openPushes: Panel = {
   ],
 };
 
-/** Panels of the first look: whether pushes and calls are served. */
+/** Panels of the first overview: are pushes and calls being served? */
 export const overview: readonly Panel[] = [
   recipients,
   recipientsByConnector,

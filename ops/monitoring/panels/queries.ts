@@ -1,4 +1,4 @@
-/** Label filter of calls, without those of probes and Prometheus. */
+/** Label filter for API calls. It excludes probes and scrapes. */
 export const calls = 'route!~"/healthz|/readyz|/metrics|none"';
 
 /** Returns the rate of a counter over the interval of the panel. */
@@ -9,5 +9,5 @@ export const rate = (metric: string, by?: string, filter = '') =>
 export const quantile = (q: number, histogram: string, by = '', filter = '') =>
   `histogram_quantile(${q}, ${rate(`${histogram}_bucket`, by === '' ? 'le' : `le, ${by}`, filter)})`;
 
-/** Adds a zero where nothing was counted yet: an empty panel looks like a broken one. */
+/** Returns zero if nothing was counted yet, because an empty panel looks broken. */
 export const orZero = (expr: string) => `(${expr}) or vector(0)`;

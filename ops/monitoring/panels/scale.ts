@@ -1,7 +1,7 @@
 import type { Panel } from '../grafana.ts';
 import { quantile, rate } from './queries.ts';
 
-/** Panels that show what to add: dispatchers, threads, connections. */
+/** Panels that show which capacity is missing: dispatchers, threads or connections. */
 export const scale: readonly Panel[] = [
   {
     title: 'Jobs by queue and state',
