@@ -36,7 +36,7 @@ import {
   UsageError,
 } from './report.ts';
 
-/** Command line with all commands and options; nothing runs until it parses arguments. */
+/** The command line with all commands and options. Nothing runs until it parses arguments. */
 export const program = new Command('carillon')
   .description('Self-hosted push delivery' satisfies English)
   .version(packageVersion(), '--version', 'print the version' satisfies English)
@@ -59,13 +59,13 @@ export const program = new Command('carillon')
     },
   })
   .exitOverride()
-  // Commander reads these options before those of the command. JSON is the same in every language.
+  // Commander reads these options before those of the command. JSON output is always English.
   .on('option:json', () => chooseLanguage('en'))
   .on('option:lang', (asked: Language) => {
     if (!isJson()) chooseLanguage(asked);
   });
 
-/** Checks whether the option `--json` is set. */
+/** True if the option `--json` is set. */
 export const isJson = () => program.opts().json === true;
 
 const shell: Shell = {
@@ -81,7 +81,7 @@ const shell: Shell = {
     },
 };
 
-/** Commands by the task that they are for, as the help lists them. */
+/** Commands by task, in the order of the help. */
 const tasks: Readonly<Partial<Record<English, readonly AddCommand[]>>> = {
   'Send:': [
     pushCommand,
@@ -120,8 +120,8 @@ for (const add of removedNames) add(shell);
 
 /**
  * Runs a command and prints its report. Returns the exit code: 0 for success and help, 1 for a
- * refusal or failure, 2 for wrong usage (protocol/operation.md#command-line). A command whose
- * outcome is bad sets `process.exitCode` to 1 itself.
+ * refusal or failure, 2 for wrong usage (protocol/operation.md#command-line). If the outcome of a
+ * command is bad, the command sets `process.exitCode` to 1 itself.
  */
 export async function runCommandLine(args: string[]): Promise<number> {
   chooseLanguage(languageOf(currentEnvironment()));
@@ -130,11 +130,11 @@ export async function runCommandLine(args: string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      // The client of the admin API knows no language.
+      // The client of the admin API is not translated.
       printFailure(error instanceof WrongPathPart ? recognised(error.message) : error, isJson());
       return error instanceof UsageError || error instanceof WrongPathPart ? 2 : 1;
     }
-    // Commander has printed the error on standard error; `--json` also needs it on standard output.
+    // Commander has printed the error on standard error. `--json` also needs it on standard output.
     const isHelp = error.exitCode === 0;
     if (!isHelp && args.includes('--json'))
       printDocument({ error: error.message.replace(/^error: /, '') });

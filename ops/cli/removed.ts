@@ -2,8 +2,8 @@ import { say } from './language.ts';
 import { type AddCommand, type Shell, UsageError } from './report.ts';
 
 /**
- * Names of the release before, and the command that does the same now. They are removed in the next
- * release.
+ * Command names of the previous release, and the commands that replace them. The next release
+ * removes them.
  */
 const replacements: Readonly<Record<string, string>> = {
   schedule: 'scheduled',
@@ -12,7 +12,7 @@ const replacements: Readonly<Record<string, string>> = {
   'user find': 'user list --q',
 };
 
-/** Commands that have another name now: each names the new one and does nothing. */
+/** Renamed commands. Each command prints its new name and does nothing else. */
 export const removedNames: readonly AddCommand[] = Object.entries(replacements).map(
   ([name, replacement]) =>
     (shell) =>

@@ -40,9 +40,10 @@ import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
 import { checkAdminToken, checkProcess, checkProviders } from './processes.ts';
 
 /**
- * Runs the checks in the order of their dependencies. Skips a check whose dependency failed.
+ * Runs the checks in the order of their dependencies. Skips a check if a check that it depends on
+ * has failed.
  *
- * @param env the variables that the processes would start with
+ * @param env the variables with which the processes would start
  */
 export async function runChecks(env: Environment = currentEnvironment()): Promise<Report> {
   const environment = await readLocalEnvironment(env);
@@ -94,7 +95,9 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
   }
 }
 
-/** Checks the ways to the databases: connections, a pooler, notifications, the standby. */
+/**
+ * Checks the connections to the databases: their number, a pooler, notifications and the standby.
+ */
 async function checkWays(config: Config): Promise<Finding[]> {
   const { databaseReadUrl: readUrl } = config;
   return [

@@ -99,7 +99,7 @@ async function sendAndBackUp(bench: Bench, server: BackedUpServer): Promise<Midd
 
 const report = z.object({ held: z.object({ pushes: z.number() }) });
 
-/** Runs `carillon restore --as-of`, which freezes the pushes that may already have been sent. */
+/** Runs `carillon restore --as-of`, which pauses the pushes that may already have been sent. */
 async function holdRestored(
   { databaseUrl }: BackedUpServer,
   time: string,

@@ -21,7 +21,7 @@ export interface Restored {
 }
 
 /**
- * Freezes the open work of a database that the tools of its server restored to an earlier time
+ * Pauses the open pushes of a database that the tools of its server restored to an earlier time
  * (`holdRestoredWork`).
  */
 export async function holdRestored(databaseUrl: string, asOf: Date): Promise<HeldWork> {
@@ -39,7 +39,7 @@ export async function holdRestored(databaseUrl: string, asOf: Date): Promise<Hel
 }
 
 /**
- * Replaces the embedded database with a backup of `backUp`, and freezes its open work. Uses the
+ * Replaces the embedded database with a backup of `backUp`, and pauses its open pushes. Uses the
  * newest backup that is not newer than `asOf`. The service must not run. The previous database is
  * moved aside.
  *
@@ -120,7 +120,7 @@ const readText = (path: string): Promise<string | undefined> =>
   readFile(path, 'utf8').catch(() => undefined);
 
 /**
- * Starts the restored server, which recovers from its log. Freezes the open work and stops the
+ * Starts the restored server, which recovers from its log. Pauses the open pushes and stops the
  * server.
  */
 async function holdInside(dataDir: string, asOf: Date): Promise<HeldWork> {

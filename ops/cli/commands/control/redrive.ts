@@ -18,7 +18,7 @@ import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
 import { expiry } from '../send/push.ts';
 
-/** Pushes that one command redrives. */
+/** Limit on the pushes that one command redrives. */
 const maxPushes = 200;
 
 const options = {
@@ -48,7 +48,7 @@ const options = {
 };
 type Options = Values<typeof options>;
 
-/** `carillon redrive`: sends finished pushes again to those that they did not reach. */
+/** `carillon redrive`: sends finished pushes again to recipients that they did not reach. */
 export const redriveCommand = command(
   'redrive',
   'send a finished push again to those who failed, expired or were capped, each at most once',
@@ -131,12 +131,12 @@ function describeForecast(reply: Reply<'explainRedrive'>, isUnsureIncluded: bool
   return { document: reply, text };
 }
 
-/** What became of one push: its redrive, the dry run of it, or the refusal. */
+/** Result for one push: its redrive, its dry run, or the refusal. */
 type Result = { push: string; reply: unknown } | { push: string; refused: string };
 
 /**
- * Redrives every undelivered push, one after the other; a push that is refused does not stop the
- * others.
+ * Redrives all undelivered pushes one after the other. If a push is refused, continues with the
+ * next push.
  */
 async function redriveAll(
   redriving: Redriving,

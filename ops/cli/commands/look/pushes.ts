@@ -45,7 +45,7 @@ const failureOptions = {
   ...page(),
 };
 
-/** Commands that show pushes, their failures and their message ids. */
+/** `carillon pushes …`: pushes, their failures and their message ids. */
 export const pushReports = [
   command('pushes', 'list the pushes of an application, newest first', {
     example: 'pushes --status sending',
@@ -124,7 +124,7 @@ async function listPushes({ app: asked, ...query }: Values<typeof pushOptions>):
   const service = await connect();
   const appId = await chooseAppId(service, asked);
   const reply = await service.call('listAppPushes', { path: { appId }, query });
-  // Few apps have quiet hours: the others need no column of zeros.
+  // Shows the column only if a push waits for quiet hours, because few apps use them.
   const hasWaits = reply.results.some(({ quietWaits = 0 }) => quietWaits > 0);
   const text = listed(reply.results, hasWaits ? { ...columns, ...waits } : columns, {
     next: reply.next,

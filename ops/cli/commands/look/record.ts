@@ -14,7 +14,7 @@ const options = {
   timeline: whole('--timeline <seconds>', 'recipients by connector in steps of so many seconds', 1),
 };
 
-/** `carillon record`: a push with its checked request, its progress, or its course. */
+/** `carillon record`: a push with its validated request, its progress, or its timeline. */
 export const recordCommand = command('record', 'show a push with its request, or how far it is', {
   example: 'record Xk3vD9wq0TgTz1aB --progress',
   takes: options,
@@ -54,7 +54,7 @@ const redriveOptions = {
   dryRun: flag('--dry-run', 'change nothing: count those that could be processed'),
 };
 
-/** `carillon receipts`: calls of gateways that could not be processed. */
+/** `carillon receipts`: receipts from gateways that could not be processed. */
 export const receiptCommands = [
   row(
     'receipts',

@@ -20,7 +20,7 @@ import { type Content, contentOf, contentOptions } from './push.ts';
 
 const number = () => argument('<id>', 'number of the recurring push');
 
-/** An option with a time in the future; null for `none`. */
+/** Option with a time in the future. The value is null for `none`. */
 const end = (flags: string, about: English) =>
   parsed(flags, about, (name, value) =>
     value === 'none' ? null : futureTime(name, value, systemClock.now()),
@@ -64,7 +64,7 @@ const changeOptions = {
   app: app(),
 };
 
-/** `carillon recurring …`: definitions of recurring pushes, and their next times. */
+/** `carillon recurring …`: definitions of recurring pushes, and their next runs. */
 export const recurringCommands = [
   group('recurring', 'pushes that are made at the times of a cron expression'),
   command('recurring list', 'list the recurring pushes, the newest first', {
