@@ -1,19 +1,19 @@
 import { isRecord, type JsonRecord, type JsonValue, valueAt } from './json-text.ts';
 
-/** What a device shows of a message, read from the request that its gateway would get. */
+/** Visible parts of a message on a device, extracted from the request to its gateway. */
 export interface ShownMessage {
   title: string;
   text: string;
   subtitle: string;
-  /** Address of a picture. */
+  /** URL of an image. */
   image: string;
-  /** Number on the icon; null: the message sets none. */
+  /** Number on the app icon. Null if the message sets none. */
   badge: number | null;
-  /** Nothing is shown: the app gets the message. */
+  /** True if nothing is shown and only the app receives the message. */
   isSilent: boolean;
 }
 
-/** Places of the texts in the requests of a gateway, the first that has a text counts. */
+/** Paths of the texts in a gateway's request. The first path with a text counts. */
 interface Places {
   title: string[];
   text: string[];
@@ -70,7 +70,8 @@ const places: Readonly<Record<string, Places>> = {
 };
 
 /**
- * Returns what a device shows of a payload; undefined for a connector that this page does not know.
+ * Returns the visible parts of a payload. Returns undefined for a connector that the console does
+ * not know.
  */
 export function shownMessage(connector: string, payload: JsonValue): ShownMessage | undefined {
   const place = places[connector];
@@ -90,7 +91,7 @@ export function shownMessage(connector: string, payload: JsonValue): ShownMessag
   };
 }
 
-/** Finds a value by a path with dots. Form fields of a gateway have dots in their names. */
+/** Finds a value by a dotted path. The names of a gateway's form fields may contain dots. */
 function valueIn(payload: JsonRecord, path: string): JsonValue | undefined {
   return Object.hasOwn(payload, path) ? payload[path] : valueAt(payload, path.split('.'));
 }

@@ -1,4 +1,4 @@
-/** Codes of refusals that concern one member and do not name it. */
+/** Refusal codes that concern one member but do not name it. */
 const memberOfCode: Readonly<Record<number, string>> = {
   112: 'channels',
   152: 'push_time',
@@ -6,8 +6,8 @@ const memberOfCode: Readonly<Record<number, string>> = {
 };
 
 /**
- * Returns the member of the body that a refusal of a push is about, as a path with dots:
- * `data.alert`. Undefined where it names none.
+ * Returns the member of the body that a refusal is about, as a dotted path such as `data.alert`.
+ * Returns undefined if the refusal concerns no single member.
  */
 export function memberOfRefusal({
   code,

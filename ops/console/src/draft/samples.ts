@@ -1,20 +1,20 @@
 import { isRecord, type JsonRecord, type JsonValue } from './json-text.ts';
 import type { ShownMessage } from './previews.ts';
 
-/** Variable of a draft: its field, and the text of a device without the field. */
+/** Variable of a draft: its field, and the default for devices without the field. */
 interface Variable {
   name: string;
   field: string;
   fallback: string;
 }
 
-/** Name of a variable between two pairs of braces. */
+/** Variable name in double braces. */
 const placeholder = /\{\{([^{}]*)\}\}/g;
 
 /**
- * Returns a message with values of devices in place of defaults. The dry run writes the defaults
- * into the texts; the texts of the draft tell where they stand. `sampleOf` gives a frequent value
- * of a field. A variable without a sample and without a default shows its name.
+ * Returns a message with sample values instead of defaults. The dry run fills in the defaults; the
+ * texts of the draft show where the variables are. `sampleOf` returns a frequent value of a field.
+ * A variable without a sample and default is shown by its name.
  */
 export function withSamples(
   message: ShownMessage,

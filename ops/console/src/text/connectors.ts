@@ -8,20 +8,19 @@ import {
 import { withNames } from './sentences.ts';
 
 /**
- * Returns the name of a connector in the language of the page; the id of one that this page does
- * not know.
+ * Returns the name of a connector in the page's language. Returns the id of an unknown connector.
  */
 export function connectorName(id: string): string {
   if (!isConnectorId(id)) return id;
   return i18next.language === 'zh' ? chineseBrandOf(id) : displayName(id);
 }
 
-/** Returns a sentence of the server with brands in place of the ids of connectors. */
+/** Replaces connector ids in a sentence of the server with brands. */
 export const withBrands = (sentence: string): string => withNames(sentence, connectorName);
 
 /**
- * Returns the brand of a device whose vendor has this name in a message, such as `mz`; undefined
- * for others.
+ * Returns the brand for a vendor name as used in messages, such as `mz`. Returns undefined for
+ * other names.
  */
 export function vendorName(wireName: string): string | undefined {
   const id = vendorConnector(wireName);

@@ -9,10 +9,7 @@ import { withTimes } from './sentences.ts';
 /** Returns the language of the page. */
 export const useLanguage = (): Language => (useTranslation().i18n.language === 'zh' ? 'zh' : 'en');
 
-/**
- * Returns what became of a device, as sentences in the language of the page, with times in the zone
- * of the reader.
- */
+/** Returns the explanation for a device in the page's language. Times are in the reader's zone. */
 export function useSentence({
   sentence,
   texts,
@@ -27,8 +24,8 @@ export function useSentence({
 type ForecastText = PushForecast['texts']['pace'];
 
 /**
- * Returns a function that writes a sentence of a dry run in the language of the page: a limit, or a
- * warning about a member (`details`).
+ * Returns a function that formats a sentence of a dry run in the page's language: a limit
+ * (`forecasts`), or a warning about a member (`details`).
  */
 export function useForecastText(section: 'forecasts' | 'details' = 'forecasts') {
   const language = useLanguage();
@@ -36,7 +33,7 @@ export function useForecastText(section: 'forecasts' | 'details' = 'forecasts') 
     withBrands(withTimes(writeShown(section, text, language), text.params, formatTime));
 }
 
-/** Returns a function that writes what can be done about a cause, in the language of the page. */
+/** Returns a function that formats the remedy for a cause in the page's language. */
 export function useRemedyText() {
   const language = useLanguage();
   return ({ code }: FailureGroup['remedy']): string => textIn(language, 'remedies', code);

@@ -5,12 +5,12 @@ import type { ApiError } from '../api/client.ts';
 
 interface RefusalText {
   text: string;
-  /** English text of the server, beside a Chinese one. */
+  /** English text of the server, shown in addition to a Chinese text. */
   original?: string;
 }
 
 /**
- * Returns what a refusal says in the language of the page; undefined is a failure of the page
+ * Returns the message of a refusal in the page's language. Undefined means a failure of the page
  * itself.
  */
 export function useRefusalText(refusal: ApiError | undefined): RefusalText {

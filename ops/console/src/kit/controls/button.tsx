@@ -2,16 +2,16 @@ import type { ButtonHTMLAttributes } from 'react';
 import styles from './button.module.css';
 
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  /** `primary` is the one action of a page, `danger` an action that cannot be undone. */
+  /** `primary` is the main action of a page. `danger` is an action that cannot be undone. */
   look?: 'primary' | 'plain' | 'danger' | 'quiet';
   isBusy?: boolean;
 }
 
-/** Classes of a link that looks like a button. */
+/** Class names of a link that looks like a button. */
 export const buttonLook = (look: NonNullable<ButtonProps['look']>): string =>
   `${styles.button} ${styles[look]}`;
 
-/** Button. While it is busy it keeps its size and takes no clicks. */
+/** Button. A busy button keeps its size and ignores clicks. */
 export function Button({ look = 'plain', isBusy = false, type = 'button', ...rest }: ButtonProps) {
   const onClick = isBusy ? undefined : rest.onClick;
   return (

@@ -9,31 +9,31 @@ import { TextField } from './field.tsx';
 interface ConfirmProps {
   /** Text of the button that opens the dialog. */
   trigger: string;
-  /** Its name for screen readers, where several of a page have the same text. */
+  /** Name for screen readers. Needed if several buttons of a page have the same text. */
   label?: string | undefined;
   title: string;
   children: ReactNode;
-  /** Text of the button that acts. */
+  /** Text of the button that confirms. */
   action: string;
-  /** Number to type before the button acts; for acts on many devices. */
+  /** Number that must be typed to enable the confirm button, for actions on many devices. */
   typed?: string | undefined;
   onConfirm: () => void;
   disabled?: boolean;
-  /** Whether the button that acts is out of use, as while its text is being found out. */
+  /** True to disable the confirm button, for example while its text is loading. */
   isBlocked?: boolean;
-  /** Whether the page begins with the dialog open, as a link to the act does. */
+  /** True if the dialog is open when the page opens, for example by a link to the action. */
   isOpenAtFirst?: boolean;
-  /** Told when the dialog opens and closes. */
+  /** Called when the dialog opens or closes. */
   onOpen?: (isOpen: boolean) => void;
-  /** `primary` for the act that the page is for; `danger` by default. */
+  /** `primary` for the main action of a page. The default is `danger`. */
   look?: 'danger' | 'primary';
-  /** Look of the button that opens the dialog; as `look` by default. */
+  /** Look of the button that opens the dialog. The default is `look`. */
   triggerLook?: 'danger' | 'primary' | 'plain';
 }
 
 /**
- * Button of an act that cannot be undone: it asks first. What was typed is forgotten when the
- * dialog closes.
+ * Button for an action that cannot be undone. It opens a dialog for confirmation. The dialog
+ * forgets typed text when it closes.
  */
 export function Confirm(props: ConfirmProps) {
   const {

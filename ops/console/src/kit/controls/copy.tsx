@@ -6,7 +6,7 @@ import styles from './copy.module.css';
 
 const shownMs = 2000;
 
-/** Button that copies a text and says so. */
+/** Button that copies a text and confirms this. */
 export function Copy({ text, label }: { text: string; label?: string }) {
   const { t } = useTranslation();
   const [isCopied, setCopied] = useState(false);
@@ -36,7 +36,7 @@ export function Snippet({ label, text }: { label: string; text: string }) {
   );
 }
 
-/** The same as the page shows, as a call and as a command. */
+/** CLI command and curl call that do the same as the page. */
 export function Commands({ request, command }: { request: AdminRequest; command?: string }) {
   const { t } = useTranslation();
   const url = `${window.location.origin}${adminBase}${request.path}`;

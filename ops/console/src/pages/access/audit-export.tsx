@@ -6,7 +6,7 @@ import type { AuditFilters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';
 import { auditCsv, toJsonLines } from './people.tsx';
 
-/** Buttons that save what the filters match as a file. */
+/** Buttons that save the matching audit entries as a file. */
 export function AuditExport({ filters }: { filters: AuditFilters }) {
   const { t } = useTranslation();
   const hint = t('action.exportHint', { most: formatCount(maxExported) });

@@ -15,7 +15,7 @@ interface FiltersProps {
   change: (more: Filters) => void;
 }
 
-/** Filters of the audit. The app applies at once, the others with Enter. */
+/** Filters of the audit log. The app filter applies immediately, the others on Enter. */
 export function AuditFilters({ filters, change }: FiltersProps) {
   const { t } = useTranslation();
   const [draft, setDraft] = useState({

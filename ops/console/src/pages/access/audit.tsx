@@ -19,7 +19,7 @@ import { changesOf } from './people.tsx';
 
 const route = getRouteApi('/audit');
 
-/** Who changed what by the admin API. Filters and page are in the address. */
+/** Audit log: changes made through the admin API. The URL contains the filters and the page. */
 export function Audit() {
   const { t } = useTranslation();
   const filters = route.useSearch();
@@ -97,7 +97,7 @@ const noFilters = {
   to: undefined,
 };
 
-/** What was changed. A push has its page, with its text and the number of its devices. */
+/** Changed object. A push is a link to its page. */
 function Target({ entry: { action, appId, target } }: { entry: AuditEntry }) {
   const isPush = /^push\.(?!explain|read)/.test(action) && /^[A-Za-z0-9]{16}$/.test(target);
   if (!isPush || appId === null) return <code>{target}</code>;
@@ -120,7 +120,7 @@ function Who({ actor: { name, role, address } }: Pick<AuditEntry, 'actor'>) {
   );
 }
 
-/** Members that differ: the old value struck out, the new one after it. */
+/** Changed members: the old value struck through, followed by the new value. */
 function Changes({ entry }: { entry: AuditEntry }) {
   const { t } = useTranslation();
   const changes = changesOf(entry);

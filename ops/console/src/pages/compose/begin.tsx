@@ -11,15 +11,15 @@ import { emptyBody, storeDraft } from './draft-state.ts';
 
 const route = getRouteApi('/apps/$appId/pushes/new');
 
-/** Body that the address asks for, and whether something of it could not be copied. */
+/** Initial body for the URL, and whether it could be copied completely. */
 interface Begun {
   body: JsonRecord;
   isWhole: boolean;
 }
 
 /**
- * Begins the draft that the address asks for: a copy of a push, a template, or a push to the
- * devices of a condition.
+ * Creates the draft that the URL requests: a copy of a push, a template, or a push to the devices
+ * of a condition.
  */
 export function Begin({ appId, children }: { appId: string; children: ReactNode }) {
   const { t } = useTranslation();
@@ -37,7 +37,7 @@ export function Begin({ appId, children }: { appId: string; children: ReactNode 
     if (!data || !isAsked) return;
     storeDraft(appId, data.body);
     const part = data.isWhole ? undefined : true;
-    // In place of the address that asked, so that a reload keeps what was changed since.
+    // Replaces the URL, so that a reload keeps later changes of the draft.
     void navigate({
       to: '/apps/$appId/pushes/new',
       params: { appId },
@@ -74,8 +74,7 @@ async function beginOf(
 }
 
 /**
- * Returns the condition of an address. One that is no JSON stays a text: the dry run then says what
- * is wrong with it.
+ * Returns the condition in a URL. Invalid JSON stays a text, so that the dry run reports the error.
  */
 function conditionIn(text: string) {
   try {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 
-/** Returns a value after it has not changed for a time; undefined before. */
+/** Returns a value after it has stayed unchanged for `restMs`. Returns undefined before. */
 export function useRested<T>(value: T, restMs: number): T | undefined {
   const [rested, setRested] = useState<T>();
   useEffect(() => {

@@ -10,7 +10,7 @@ import type { DeviceFilters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './devices.module.css';
 
-/** Way to the page that composes a push to the devices of a condition. */
+/** Link to composing a push to the devices of a condition. */
 export function ComposeLink({
   appId,
   where,
@@ -34,7 +34,7 @@ export function ComposeLink({
   );
 }
 
-/** Devices from which on their number has to be typed. */
+/** Number of devices above which a deletion requires that the number is typed. */
 const typedFrom = 10_000;
 
 interface BulkProps {
@@ -44,7 +44,9 @@ interface BulkProps {
   clear: () => void;
 }
 
-/** Acts on the selected devices, or on all that match the condition, with their number. */
+/**
+ * Actions on the selected devices, or on all devices that match the condition. Shows their number.
+ */
 export function Bulk({ appId, filters, selected, clear }: BulkProps) {
   const { t } = useTranslation();
   const mayChange = useMay('operator');
@@ -88,7 +90,7 @@ export function Bulk({ appId, filters, selected, clear }: BulkProps) {
   );
 }
 
-/** Refusal of a deletion; 409 says that the audience has moved since it was counted. */
+/** Failed deletion. Status 409 means that the audience has changed since it was counted. */
 function DeletionFailure({ error }: { error: unknown }) {
   const { t } = useTranslation();
   const hasMoved = error instanceof ApiError && error.status === 409;

@@ -18,7 +18,7 @@ import { DeviceActions, TestPush } from './device-actions.tsx';
 
 const route = getRouteApi('/apps/$appId/devices/$deviceId');
 
-/** One device: how a push goes to it now, its last pushes, its members. */
+/** Page of a device: its current route, its last pushes and its members. */
 export function Device() {
   const { t } = useTranslation();
   const { appId, deviceId } = route.useParams();

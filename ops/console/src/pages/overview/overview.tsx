@@ -23,7 +23,7 @@ import {
 import { FirstSteps } from './first-steps.tsx';
 import styles from './overview.module.css';
 
-/** State of one app: what runs, what needs the operator, today's use. */
+/** State of an app: current pushes, problems that need attention, and today's usage. */
 export function Overview() {
   const { appId = '' } = useParams({ strict: false });
   const { t } = useTranslation();
@@ -63,8 +63,8 @@ export function Overview() {
 }
 
 /**
- * Whether steps to the first push are left; they lead to it themselves. Credentials are not among
- * the conditions: an app whose devices use the device channel only needs none.
+ * True if steps to the first push remain. Credentials are not required, because an app may use only
+ * the device channel.
  */
 const isNewApp = ({ setup }: OverviewData): boolean =>
   setup !== null && !(setup.hasDevice && setup.hasPush);

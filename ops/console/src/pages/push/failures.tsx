@@ -23,7 +23,7 @@ interface FailuresExportProps {
   filters: FailureFilters;
 }
 
-/** Button that saves the failures of a push as CSV, those of one cause or all. */
+/** Button that saves the failures of a push as CSV, for one cause or all causes. */
 function FailuresExport({ push, filters }: FailuresExportProps) {
   const { t } = useTranslation();
   return (
@@ -59,7 +59,7 @@ interface FailuresProps {
   isOpen: boolean;
 }
 
-/** Why a push did not reach devices: causes with remedies, and the devices of a cause. */
+/** Failures of a push: causes with remedies, and the devices of each cause. */
 export function Failures(push: FailuresProps) {
   const { t } = useTranslation();
   const { connector, outcome, reason, cursor } = route.useSearch();
@@ -227,8 +227,8 @@ function DeviceLink({
 }
 
 /**
- * Says that most tokens of a profile were called invalid and how many devices were kept; operators
- * delete them after a look.
+ * Warning that the gateway reported most tokens of a profile as invalid and that the devices were
+ * kept. Operators can delete these devices.
  */
 export function KeptTokens({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();

@@ -17,7 +17,7 @@ interface OfPush {
   pushId: string;
 }
 
-/** Ids that gateways gave to the messages of a push: their support asks for them. */
+/** Message ids from gateways. Their support teams need these ids. */
 export function GatewayMessages(push: OfPush) {
   const { t } = useTranslation();
   return (

@@ -26,7 +26,7 @@ interface ProgressProps {
   progress: PushProgress | undefined;
 }
 
-/** How far a push is: in total, over time and by connector. */
+/** Progress of a push: total, over time and by connector. */
 export function Progress({ appId, push, progress }: ProgressProps) {
   const { t } = useTranslation();
   const outcomes = progress?.outcomes ?? push.outcomes;
@@ -62,12 +62,11 @@ export function Progress({ appId, push, progress }: ProgressProps) {
   );
 }
 
-/** States that end a push: its rate is of the past. */
+/** Final states of a push. The rate of a finished push is not shown. */
 const finished: ReadonlySet<string> = new Set(['done', 'cancelled']);
 
 /**
- * Rate and time left. Neither shows while nothing is sent: the rate is an average, which would go
- * on to fall.
+ * Rate and remaining time. Hidden while nothing is sent, because the average rate would only fall.
  */
 function Rate({ progress }: { progress: PushProgress | undefined }) {
   const { t } = useTranslation();
@@ -127,7 +126,7 @@ interface ConnectorRow {
   id: string;
   totals: Totals;
   open: number;
-  /** Sent messages that wait in the inbox of a device. */
+  /** Sent messages that wait in a device's inbox. */
   unacknowledged: number;
 }
 
@@ -242,7 +241,8 @@ interface EndedLinkProps {
 }
 
 /**
- * Number of recipients with an outcome; of failures it leads to their devices, each with its cause.
+ * Number of recipients with an outcome. A number of failures is a link to the failed devices and
+ * causes.
  */
 function EndedLink({ appId, pushId, connector, outcome, count }: EndedLinkProps) {
   const isFailure = outcome === 'failed' || outcome === 'invalid_token';
@@ -258,7 +258,7 @@ function EndedLink({ appId, pushId, connector, outcome, count }: EndedLinkProps)
   );
 }
 
-/** Says that recipients wait for a gateway that gets nothing. */
+/** Notice that recipients wait for a paused gateway. */
 function Waiting({
   appId,
   connector,

@@ -25,8 +25,8 @@ import { Progress } from './progress.tsx';
 import { Redrive, Redrives } from './redrive.tsx';
 
 /**
- * Tells whether the page is live, and holds it: figures that stand still can be read. The key `.`
- * does the same.
+ * Shows whether the page is live, and pauses live updates so that the numbers can be read. The key
+ * `.` does the same.
  */
 export function LiveState({ live, updatedAtMs }: { live: Live; updatedAtMs: number }) {
   const { t } = useTranslation();
@@ -58,7 +58,7 @@ export function LiveState({ live, updatedAtMs }: { live: Live; updatedAtMs: numb
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
 
-/** One push: its progress while it runs, its report afterwards. */
+/** Page of a push: its progress while it runs, then its report. */
 export function Push() {
   const { t } = useTranslation();
   const { appId, pushId } = route.useParams();

@@ -19,14 +19,14 @@ import styles from './push.module.css';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
 
-/** Recipients from which on their number has to be typed. */
+/** Number of recipients above which a redrive requires that the number is typed. */
 const typedFrom = 10_000;
 
 type Cause = RedriveForecast['causes'][number];
 
 /**
  * Sends a finished push again to recipients that it did not reach, after a dry run. Renders nothing
- * without such a recipient, or if all of them were sent to again.
+ * if there are no such recipients or all of them were sent to again.
  */
 export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
@@ -118,7 +118,7 @@ function CauseChoice({ causes, chosen, choose }: CauseChoiceProps) {
 
 const leftOut = ['redriven', 'unsure', 'gone', 'notKept'] as const;
 
-/** Recipients of a redrive, those that it leaves out, and its limits. */
+/** Recipients of a redrive, excluded recipients, and limits. */
 function Forecast({
   forecast: { devices, failures, texts },
   isUnsureIncluded,
@@ -152,8 +152,8 @@ function Forecast({
 }
 
 /**
- * Names the push that a redrive belongs to, and the redrives of a push. Renders nothing for a push
- * without either.
+ * Links to the original push of a redrive and to the redrives of a push. Renders nothing if there
+ * are none.
  */
 export function Redrives({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();

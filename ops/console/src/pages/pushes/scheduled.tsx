@@ -19,7 +19,7 @@ import { PushLink, Sender, StartTime, titleOf } from './shown-push.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/scheduled');
 
-/** Pushes that wait for their time: to move and to cancel. */
+/** Scheduled pushes. They can be rescheduled and cancelled. */
 export function Scheduled() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -124,7 +124,7 @@ function useColumns(appId: string, { move, cancel }: Actions): Column<ScheduledE
   ];
 }
 
-/** Field for another time of a push, in the zone of the reader. */
+/** Field for a new time of a push, in the reader's time zone. */
 function Move({ push, move }: { push: ScheduledEntry; move: (time: string) => void }) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);

@@ -20,8 +20,8 @@ import styles from './recurring.module.css';
 const restMs = 300;
 
 /**
- * Next times of an expression while it is written: in its zone, and in UTC. `asked` is another
- * object for other times only.
+ * Next runs of a cron expression while it is edited, in its time zone and in UTC. `asked` must keep
+ * its identity while the schedule stays the same.
  */
 function NextTimes({ appId, asked }: { appId: string; asked: AskedTimes }) {
   const { t } = useTranslation();
@@ -43,7 +43,7 @@ function NextTimes({ appId, asked }: { appId: string; asked: AskedTimes }) {
   );
 }
 
-/** Returns a time as the calendar and the clock of a zone show it. */
+/** Formats a time in a time zone. */
 const inZone = (iso: string, timeZone: string): string =>
   new Intl.DateTimeFormat(currentLocale(), {
     timeZone,
@@ -51,7 +51,7 @@ const inZone = (iso: string, timeZone: string): string =>
     ...{ hour: '2-digit', minute: '2-digit' },
   }).format(new Date(iso));
 
-/** Expressions to begin with. */
+/** Common cron expressions to start from. */
 const usual = {
   daily: '0 9 * * *',
   weekdays: '0 9 * * 1-5',
@@ -82,7 +82,7 @@ const enteredOf = (one: RecurringPush | undefined): Entered => ({
   body: one ? JSON.stringify(one.body, null, 2) : begun,
 });
 
-/** Form of a recurring push: a new one, or a change of `edited`, with its next times. */
+/** Form for a new recurring push or, with `edited`, for a change. Shows its next runs. */
 export function Definition({
   appId,
   edited,
@@ -221,7 +221,7 @@ interface BodyProps {
   change: (text: string) => void;
 }
 
-/** Body of the push as JSON, which may be taken from the push that is being composed. */
+/** Body of the push as JSON. It can be copied from the draft of a push. */
 function BodyField({ appId, text, fault, change }: BodyProps) {
   const { t } = useTranslation();
   const faultText = useFaultText(fault);

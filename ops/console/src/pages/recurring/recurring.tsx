@@ -17,7 +17,7 @@ import styles from './recurring.module.css';
 
 const route = getRouteApi('/apps/$appId/pushes/recurring');
 
-/** Pushes that are made at the times of a cron expression: the list, and the form of one. */
+/** Recurring pushes: the list, and the form for one definition. */
 export function Recurring() {
   const { t } = useTranslation();
   const { appId } = route.useParams();

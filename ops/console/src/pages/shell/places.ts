@@ -1,22 +1,19 @@
 import type { Role } from '../../api/session.tsx';
 
-/** Page that the navigation, the search and the keys lead to. A new page is one entry. */
+/** Page that the navigation, the search and the shortcuts open. To add a page, add an entry. */
 interface Place<To extends string> {
   to: To;
-  /** Text of the link, in both languages. */
+  /** Key of the link's text. */
   title: string;
-  /** Key after `g` that opens it. */
+  /** Key that opens the page after `g`. */
   key?: string;
-  /** Lowest role that may open it. */
+  /** Lowest role that may open the page. */
   role?: Role;
-  /** Whether it concerns all apps, so that a token for some of them cannot open it. */
+  /** True if the page concerns all apps, so that a token limited to some apps cannot open it. */
   isForAllApps?: boolean;
-  /**
-   * Further words that the search finds it by, such as its name in the console of the public
-   * service.
-   */
+  /** Additional search words, such as the page's name in the console of the public service. */
   words?: readonly string[];
-  /** Whether only the search and a button of another page lead to it. */
+  /** True if only the search and a button on another page link to the page. */
   isUnlisted?: boolean;
 }
 
@@ -153,7 +150,7 @@ export const servicePlaces = [
   }),
 ];
 
-/** Tells whether a person may open a page. */
+/** True if a person may open a page. */
 export function isOpenTo(
   { role, isForAllApps }: Pick<Place<string>, 'role' | 'isForAllApps'>,
   { apps, may }: { apps: readonly string[] | null; may: (role: Role) => boolean },

@@ -21,8 +21,8 @@ const isTyping = (target: EventTarget | null): boolean =>
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /**
- * Keys of every page: `g` and the key of a page open it, `c` composes a push, `/` goes to the
- * search field of the page.
+ * Shortcuts on every page: `g` and a page's key open the page, `c` composes a push, `/` focuses the
+ * page's search field.
  */
 function useShortcuts(appId: string | undefined): void {
   const navigate = useNavigate();
@@ -55,8 +55,7 @@ function useShortcuts(appId: string | undefined): void {
 }
 
 /**
- * Says on every page that the service is frozen, or the app of the page, and lets operators release
- * it.
+ * Notice on every page if the service or the current app is frozen. Operators can end the freeze.
  */
 function FreezeNotice({ appId }: { appId: string | undefined }) {
   const freezes = useFreezes().data?.results ?? [];
@@ -88,12 +87,12 @@ function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) 
 }
 
 const lookEveryMs = 60_000;
-/** The first look is not among the requests that the page needs to show itself. */
+/** Delay of the first check, so that it does not compete with the requests of the page. */
 const firstLookMs = 2000;
 
 /**
- * Says that the server has another version of the console than this page, which may not know its
- * replies.
+ * Notice that the server has another version of the console than this page. This page may not
+ * understand the server's replies.
  */
 function VersionNotice() {
   const { t } = useTranslation();
@@ -152,9 +151,7 @@ export function Shell() {
   );
 }
 
-/**
- * Moves the focus to the heading of a page after navigation, so that screen readers begin there.
- */
+/** Moves the focus to the heading after navigation, so that screen readers start there. */
 function useFocusOnPage(main: React.RefObject<HTMLElement | null>): void {
   const path = useRouterState({ select: (state) => state.resolvedLocation?.pathname });
   const isFirst = useRef(true);

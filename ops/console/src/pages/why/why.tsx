@@ -15,7 +15,7 @@ import styles from './why.module.css';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId/devices/$installation');
 
-/** Why a device did or did not get a push. */
+/** Explanation why a device did or did not get a push. */
 export function Why() {
   const { t } = useTranslation();
   const { appId, pushId, installation } = route.useParams();
@@ -75,8 +75,7 @@ function Story({ appId, pushId, explanation }: StoryProps) {
 }
 
 /**
- * What to do about a device that the push did not reach, and the way to the others with the same
- * cause.
+ * Remedy for a device that the push did not reach, and a link to other devices with the same cause.
  */
 function Remedy({ appId, pushId, explanation }: StoryProps) {
   const { t } = useTranslation();

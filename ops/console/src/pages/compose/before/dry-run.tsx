@@ -15,12 +15,12 @@ import type { Draft } from '../draft-state.ts';
 import styles from './before.module.css';
 import { DayUse } from './day-use.tsx';
 
-/** Time after the last key, after which a dry run begins by itself. */
+/** Delay after the last keystroke before a dry run starts automatically. */
 const restMs = 500;
 
-/** Dry run of the draft as it is, or as it was. */
+/** Dry run of the current draft or of an earlier version. */
 export interface CurrentDryRun {
-  /** The last dry run; `isFresh` tells whether it is of the draft as it is now. */
+  /** Last dry run. `isFresh` is true if it belongs to the current draft. */
   last: DryRun | undefined;
   isFresh: boolean;
   isRunning: boolean;
@@ -29,7 +29,10 @@ export interface CurrentDryRun {
   run(): void;
 }
 
-/** Runs the dry run of a draft: by itself until dry runs are expensive, then on demand. */
+/**
+ * Runs the dry run of a draft. It starts automatically while dry runs are fast, and otherwise on
+ * request.
+ */
 export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun {
   const [asked, setAsked] = useState<string>();
   const { query, last } = useDryRun(appId, asked);
@@ -55,7 +58,9 @@ export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun 
   return { last, isFresh, isRunning: query.isFetching, error, refusal, run };
 }
 
-/** Devices of a push with variables that have the field of each, and those that get the default. */
+/**
+ * For each variable, the number of devices that have the field and of devices that get the default.
+ */
 export function VariableCounts({
   variables,
 }: {
@@ -81,12 +86,12 @@ export function VariableCounts({
 
 interface DryRunPanelProps {
   dryRun: CurrentDryRun;
-  /** The message has no content yet: what is missing of it is not said. */
+  /** True if the message has no content yet. Missing content is then not reported. */
   isBlank: boolean;
   children: React.ReactNode;
 }
 
-/** Recipients that the push would reach, what limits it, and the button that sends it. */
+/** Recipients of the push, its limits, and the Send button. */
 export function DryRunPanel({ dryRun, isBlank, children }: DryRunPanelProps) {
   const { t } = useTranslation();
   const { last, isFresh, isRunning, error, run } = dryRun;
@@ -144,7 +149,7 @@ function Shares({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
   );
 }
 
-/** Starts of a push at the own time of each device. */
+/** Start times of a push at each device's local time. */
 function Starts({ starts }: { starts: NonNullable<PushForecast['starts']> }) {
   const { t } = useTranslation();
   return (
@@ -177,7 +182,7 @@ function QuietEnds({ ends }: Pick<NonNullable<PushForecast['quietHours']>, 'ends
   );
 }
 
-/** Devices of a push with translations, by the language that they get. */
+/** Devices per language of a push with translations. */
 export function Languages({ languages }: { languages: NonNullable<PushForecast['languages']> }) {
   const { t } = useTranslation();
   return (
@@ -197,10 +202,10 @@ export function Languages({ languages }: { languages: NonNullable<PushForecast['
   );
 }
 
-/** Codes of limits that refuse the push; others shorten or delay it. */
+/** Codes of limits that refuse the push. Other limits only shorten or delay it. */
 const refusals: ReadonlySet<string> = new Set(['bodyTooLarge', 'refused', 'tooManyScheduled']);
 
-/** Tells whether the service would refuse the push. */
+/** True if the service would refuse the push. */
 export const isRefused = ({ texts }: PushForecast): boolean =>
   texts.limits.some(({ code }) => refusals.has(code));
 

@@ -4,18 +4,21 @@ import type { ShownMessage } from '../../../draft/previews.ts';
 import { currentLocale } from '../../../text/texts.ts';
 import styles from './lock-screen.module.css';
 
-/** How a maker's system draws a notification on the lock screen. */
+/** How a vendor's system shows a notification on the lock screen. */
 interface Look {
-  /** Name of the system. */
+  /** Name of the operating system. */
   system: string;
-  /** Icon at the left of the texts, or a line with icon and name of the app above them. */
+  /**
+   * `side`: the icon is left of the texts. `head`: a line with the app's icon and name is above the
+   * texts.
+   */
   layout: 'side' | 'head';
   clock: 'centre' | 'left' | 'stacked';
   corners: 'small' | 'medium' | 'large';
   icon: 'square' | 'round';
-  /** Lines of the text that show before the notification is opened. */
+  /** Number of text lines before the notification is opened. */
   lines: 1 | 2 | 4;
-  /** A number on the icon of the app is set by the push. */
+  /** True if the push can set a number on the app icon. */
   hasBadge: boolean;
 }
 
@@ -39,8 +42,8 @@ const android: Look = {
 };
 
 /**
- * Connectors whose messages their systems show. Messages of the device channel are drawn by the
- * app.
+ * Connectors whose notifications the operating system shows. Notifications of the device channel
+ * are drawn by the app.
  */
 export const looks: Readonly<Record<string, Look>> = {
   apns: ios,
@@ -94,11 +97,11 @@ interface LockScreenProps {
   message: ShownMessage;
   app: string;
   theme: 'light' | 'dark';
-  /** Gets whether some of the text shows only when the notification is opened. */
+  /** Called with true if the text is cut off until the notification is opened. */
   onCut: (isCut: boolean) => void;
 }
 
-/** Lock screen of a maker with one notification. */
+/** Lock screen of a vendor's system with one notification. */
 export function LockScreen({ look, message, app, theme, onCut }: LockScreenProps) {
   const { t } = useTranslation();
   const text = useRef<HTMLParagraphElement>(null);
@@ -139,7 +142,7 @@ export function LockScreen({ look, message, app, theme, onCut }: LockScreenProps
   );
 }
 
-/** A day that never changes: the picture is about the notification. */
+/** Fixed date, because only the notification matters. */
 const day = new Date(2026, 0, 5);
 
 function Clock({ look: { clock } }: { look: Look }) {

@@ -24,13 +24,14 @@ type Share = NonNullable<PushForecast['connectors']['apns']>;
 
 interface PreviewProps {
   appId: string;
-  /** Last dry run of the draft; undefined before the first one, and while nothing is written. */
+  /**
+   * Last dry run of the draft. Undefined before the first dry run and while the message is empty.
+   */
   dryRun: DryRun | undefined;
 }
 
 /**
- * Notification as the makers' systems show it, drawn from the requests that their gateways would
- * get.
+ * Notification as the vendors' systems show it. It is drawn from the requests to their gateways.
  */
 export function Preview({ appId, dryRun }: PreviewProps) {
   const { t } = useTranslation();
@@ -79,7 +80,7 @@ export function Preview({ appId, dryRun }: PreviewProps) {
   );
 }
 
-/** Returns the colours of the page. */
+/** Returns the colour theme of the page. */
 function pageTheme(): 'light' | 'dark' {
   const { theme } = document.documentElement.dataset;
   if (theme === 'light' || theme === 'dark') return theme;
@@ -91,7 +92,7 @@ const sharesOf = (forecast: PushForecast | undefined): [string, Share][] =>
     .filter((entry): entry is [string, Share] => entry[1] !== undefined)
     .sort(([, a], [, b]) => b.devices - a.devices);
 
-/** Returns the name of a connector with that of the system that shows its messages. */
+/** Returns the name of a connector, followed by the system that shows its notifications. */
 function nameOf(connector: string): string {
   const name = connectorName(connector);
   const system = connector === 'channel' ? undefined : looks[connector]?.system;
@@ -103,7 +104,7 @@ interface OfConnectorProps {
   id: string;
   share: Share;
   theme: 'light' | 'dark';
-  /** Body that the dry run is of. */
+  /** Body of the dry run. */
   body: JsonRecord;
 }
 
@@ -177,7 +178,7 @@ function Notes({ id, isCut, message }: { id: string; isCut: boolean; message: Sh
   ));
 }
 
-/** Size of the request against the limit of the gateway. */
+/** Size of the request compared with the limit of the gateway. */
 function Size({ id, bytes }: { id: string; bytes: number }) {
   const { t } = useTranslation();
   const meta = useMeta();

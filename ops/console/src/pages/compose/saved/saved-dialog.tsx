@@ -17,19 +17,17 @@ interface SavedDialogProps<K extends SavedKind> {
   kind: K;
   trigger: string;
   title: string;
-  /** What the list is for, where it is empty. */
+  /** Purpose of the list, shown if it is empty. */
   empty: string;
-  /** Takes an item; the dialog closes. Without it items are only listed. */
+  /** Called with a chosen item; the dialog then closes. Without it, items are only listed. */
   use?: (item: SavedItem<K>) => void;
-  /** Returns the content that is saved under a name, as JSON text. */
+  /** Returns the content to save, as JSON text. */
   contentOf: (form: FormData) => string;
-  /** Further fields of the form. */
+  /** Additional fields of the form. */
   fields?: ReactNode;
 }
 
-/**
- * Button that opens the saved items of a kind: to take one, to delete one, and to save another one.
- */
+/** Button that opens the saved items of a kind. Items can be used, deleted and added. */
 export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
@@ -130,7 +128,7 @@ function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: Saved
   );
 }
 
-/** Templates: whole bodies of pushes. */
+/** Saved templates: whole push bodies. */
 export function Templates({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -147,7 +145,7 @@ export function Templates({ appId }: { appId: string }) {
   );
 }
 
-/** Audiences: conditions on installations. */
+/** Saved audiences: conditions on installations. */
 export function Audiences({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const { draft } = useForm();

@@ -19,7 +19,7 @@ import { useRested } from '../use-rested.ts';
 import { Conditions } from './conditions.tsx';
 import styles from './target.module.css';
 
-/** Time after the last key, after which the devices are counted. */
+/** Delay after the last keystroke before the devices are counted. */
 const restMs = 400;
 const kinds: readonly TargetKind[] = ['where', 'devices', 'cql'];
 
@@ -28,7 +28,7 @@ interface TargetProps {
   setIncomplete: (isIncomplete: boolean) => void;
 }
 
-/** The devices that the push goes to, with their number while the condition is written. */
+/** Target devices of the push. Their number is updated while the condition is edited. */
 export function Target({ appId, setIncomplete }: TargetProps) {
   const { t } = useTranslation();
   const { draft } = useForm();

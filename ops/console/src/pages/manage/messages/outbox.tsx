@@ -69,8 +69,8 @@ interface OutboxProps {
 }
 
 /**
- * Mails and SMS as they were sent, or would have been with a provider. Their texts have codes and
- * links: for owners only.
+ * Sent mails and SMS, and those that would have been sent with a provider. Only owners see the
+ * texts, because they contain codes and links.
  */
 export function Outbox({ appId, filters }: OutboxProps) {
   const { t } = useTranslation();

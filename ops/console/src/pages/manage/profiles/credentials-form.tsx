@@ -21,13 +21,14 @@ import styles from './profiles.module.css';
 interface CredentialsFormProps {
   id: ProfileId;
   connector: DescribedConnector;
-  /** Members of the stored profile that are no secrets. */
+  /** Non-secret members of the stored profile. */
   members: Record<string, unknown>;
   isStored: boolean;
 }
 
 /**
- * Form of the credentials of a profile, from their JSON Schema. Secrets go in and never come back.
+ * Form for the credentials of a profile, generated from their JSON Schema. Stored secrets are never
+ * shown.
  */
 export function CredentialsForm({ id, connector, members, isStored }: CredentialsFormProps) {
   const { t } = useTranslation();
@@ -99,7 +100,9 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
   );
 }
 
-/** Says why a file fills nothing, or what it lacks. Sentences of a guide are in English. */
+/**
+ * Reason why a file fills no field, or what the file lacks. Sentences of a guide are in English.
+ */
 function FileNote({ content }: { content: FileContent }) {
   const { t } = useTranslation();
   const sentence = 'draft' in content ? content.lacks : Object(content.fault).sentence;
@@ -139,8 +142,8 @@ function Inputs({ fields, draft, faults, change, helpOf }: InputsProps) {
 }
 
 /**
- * Choice between the shapes of the credentials, such as a key and a certificate; absent where there
- * is one.
+ * Selection between variants of the credentials, such as key or certificate. Hidden if there is
+ * only one variant.
  */
 function ShapeChoice({
   shapes,

@@ -26,7 +26,7 @@ import { BreakerBadge } from '../../operating/operating.tsx';
 import { FailedReceipts } from './failed-receipts.tsx';
 import styles from './profiles.module.css';
 
-/** Returns the number of devices that a profile serves; of an app with very many, the least. */
+/** Returns the number of devices that a profile serves. For a very large app it is a minimum. */
 export function shownDevices(
   { devices, devicesAreLeast }: Pick<ProfileDetail, 'devices' | 'devicesAreLeast'>,
   t: TFunction,
@@ -37,7 +37,7 @@ export function shownDevices(
 
 const route = getRouteApi('/apps/$appId/profiles');
 
-/** Push profiles of an app: the credentials for each gateway, and how each fares. */
+/** Push profiles of an app: the credentials for each gateway, and their states. */
 export function Profiles() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -64,12 +64,12 @@ export function Profiles() {
 
 type Finding = Overview['findings'][number];
 
-/** Row of the table: a profile with its breaker and what is found about its credentials. */
+/** Table row: a profile with its breaker and the finding about its credentials. */
 interface Row extends PushProfile {
   breaker: Breaker | undefined;
   detail: ProfileDetail | undefined;
   finding: Finding | undefined;
-  /** Whether the findings have arrived. */
+  /** True if the findings are loaded. */
   isInspected: boolean;
 }
 
@@ -170,7 +170,7 @@ function Credentials({ finding }: { finding: Finding | undefined }) {
   );
 }
 
-/** Choice of a connector and a name, which leads to the form of the credentials. */
+/** Form with a connector and a name that opens the credentials form. */
 function NewProfile({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const navigate = useNavigate();

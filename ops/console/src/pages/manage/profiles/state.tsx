@@ -10,11 +10,11 @@ import { shownDevices } from './profiles.tsx';
 interface StateProps {
   appId: string;
   profile: PushProfile;
-  /** Absent for a viewer, and until it has arrived. */
+  /** Undefined for a viewer and until it is loaded. */
   detail: ProfileDetail | undefined;
 }
 
-/** How a stored profile fares, its ids, and fingerprints of its secrets. */
+/** State of a stored profile, its ids, and fingerprints of its secrets. */
 export function State({ appId, profile, detail }: StateProps) {
   const { t } = useTranslation();
   const breaker = useBreakers().data?.results.find(
@@ -39,7 +39,7 @@ export function State({ appId, profile, detail }: StateProps) {
   );
 }
 
-/** Characters of a fingerprint that are shown; enough to compare two. */
+/** Number of shown characters of a fingerprint. It is enough to compare two fingerprints. */
 const shownDigits = 16;
 
 type Row = [name: string, value: ReactNode];

@@ -12,7 +12,7 @@ import styles from './settings.module.css';
 
 const shownCharacters = 80;
 
-/** Returns a function that shows the value of an option as a short text. */
+/** Returns a function that formats the value of an option as a short text. */
 export function useShownValue(): (value: unknown) => string {
   const { t } = useTranslation();
   return (value) => {
@@ -40,10 +40,7 @@ interface Change {
   fault: string | undefined;
 }
 
-/**
- * Changes of the options that are not saved yet, old and new value side by side; absent without
- * any.
- */
+/** Unsaved changes of the options, with old and new values. Hidden if there are none. */
 export function Changes({ app, fields, draft, clear }: ChangesProps) {
   const { t } = useTranslation();
   const shown = useShownValue();
@@ -53,7 +50,7 @@ export function Changes({ app, fields, draft, clear }: ChangesProps) {
     (field) =>
       draft[field.name] !== undefined && draft[field.name] !== textOf(field, current[field.name]),
   );
-  // An option is never left out: an empty text of one that takes no null is a fault.
+  // An option cannot be removed. So an empty text is an error unless the option accepts null.
   const strict = changed.map((field) => ({ ...field, isRequired: !field.isNullable }));
   const { object, faults } = objectOf(strict, draft);
   const rows: Change[] = changed.map(({ name }) => {

@@ -24,11 +24,11 @@ interface OptionRowProps {
   text: string;
   current: unknown;
   usual: unknown;
-  /** Absent for a role that may not change options. */
+  /** Undefined for a role that may not change options. */
   change: ((text: string) => void) | undefined;
 }
 
-/** One option: what it does, its default and limit, and its value. */
+/** Option with its description, default, limit and value. */
 export function OptionRow({ field, text, current, usual, change }: OptionRowProps) {
   const { t } = useTranslation();
   const shown = useShownValue();
@@ -62,7 +62,7 @@ function limitOf({ minimum, maximum }: SchemaField, t: ReturnType<typeof useTran
 
 const route = getRouteApi('/apps/$appId/settings');
 
-/** Options of an app with their defaults and limits, and its keys for owners. */
+/** Options of an app with their defaults and limits. Owners also see its keys. */
 export function Settings() {
   const { t } = useTranslation();
   const { appId } = route.useParams();

@@ -7,20 +7,20 @@ import { includesRole, useOperator } from '../../../api/session.tsx';
 import { languages } from '../../../text/texts.ts';
 import { appPlaces, isOpenTo, servicePlaces } from '../places.ts';
 
-/** Result of the search. */
+/** Search result. */
 export interface Entry {
   id: string;
-  /** What it is: a page, an app, a push, a device, a user. */
+  /** Kind of result: a page, an app, a push, a device or a user. */
   kind: string;
   title: string;
-  /** What tells it from others: its id, its app. */
+  /** Text that distinguishes similar results, such as an id or an app. */
   detail: string;
   open: () => void;
 }
 
 /**
- * Returns the pages and the things that a text finds; without a text all pages.
- * While it is busy, the things are those of an earlier text.
+ * Returns the pages and objects that match a text. Without a text, returns all pages. While
+ * `isBusy` is true, the objects belong to an earlier text.
  */
 export function useEntries(text: string): { entries: Entry[]; isBusy: boolean; error: unknown } {
   const pages = usePages(text);
