@@ -130,7 +130,7 @@ export async function readVitestReport(path: string, exitCode: number): Promise<
  * Limits on the part of an error that the summary repeats. The full error is above in the output,
  * but a CI log often keeps only the end.
  */
-const shown = { lines: 12, characters: 300 };
+const excerptLimits = { lines: 12, characters: 300 };
 
 /** Returns the failed tests of a file, or the file itself if it failed outside its tests. */
 function failuresOf({ name, status, message, assertionResults }: FileReport): string[] {
@@ -148,8 +148,8 @@ function beginOf(error: string): string {
     .split('\n')
     .filter((line) => line.trim() !== '' && !line.includes('node_modules'));
   const begin = lines
-    .slice(0, shown.lines)
-    .map((line) => `\n    ${line.slice(0, shown.characters)}`);
+    .slice(0, excerptLimits.lines)
+    .map((line) => `\n    ${line.slice(0, excerptLimits.characters)}`);
   return begin.join('');
 }
 

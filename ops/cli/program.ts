@@ -61,8 +61,8 @@ export const program = new Command('carillon')
   .exitOverride()
   // Commander reads these options before those of the command. JSON output is always English.
   .on('option:json', () => chooseLanguage('en'))
-  .on('option:lang', (asked: Language) => {
-    if (!isJson()) chooseLanguage(asked);
+  .on('option:lang', (requested: Language) => {
+    if (!isJson()) chooseLanguage(requested);
   });
 
 /** True if the option `--json` is set. */

@@ -14,7 +14,7 @@ export const padded = (text: string, columns: number): string =>
 
 const gap = '  ';
 /** Minimum number of characters of a shortened text. */
-const leastText = 12;
+const minTextLength = 12;
 /**
  * A text without spaces is shortened only if it has at least this many characters. Shorter texts
  * may be ids.
@@ -36,7 +36,7 @@ interface Column {
   heading: string;
   width: number;
   /** Minimum width, with shortened times and texts. */
-  least: number;
+  minWidth: number;
 }
 
 /**
@@ -80,14 +80,14 @@ function columnOf(heading: string, cells: Cell[]): Column {
     heading,
     cells,
     width: widest((cell) => widthOf(String(cell))),
-    least: widest(leastLength),
+    minWidth: widest(minLength),
   };
 }
 
-function leastLength(cell: Cell): number {
+function minLength(cell: Cell): number {
   const text = String(cell);
   if (timePattern.test(text)) return minuteLength;
-  return isProse(text) ? Math.min(widthOf(text), leastText) : widthOf(text);
+  return isProse(text) ? Math.min(widthOf(text), minTextLength) : widthOf(text);
 }
 
 /** True if the text is still useful when it is shortened. Half of an id is not. */
@@ -99,13 +99,13 @@ const isProse = (text: string): boolean => text.includes(' ') || text.length > l
  */
 function narrow(columns: Column[], width: number): Column[] {
   const total = columns.reduce((sum, column) => sum + column.width + gap.length, -gap.length);
-  const slack = columns.reduce((sum, column) => sum + column.width - column.least, 0);
+  const slack = columns.reduce((sum, column) => sum + column.width - column.minWidth, 0);
   if (total <= width) return columns;
   if (total - slack > width && columns.length > 1) return narrow(columns.slice(0, -1), width);
   const fitted = columns.map((column) => ({ ...column }));
   for (let over = total - width; over > 0; over--) {
     const [widest] = fitted
-      .filter((one) => one.width > one.least)
+      .filter((one) => one.width > one.minWidth)
       .toSorted((a, b) => b.width - a.width);
     if (!widest) break;
     widest.width -= 1;

@@ -41,7 +41,7 @@ await build({
   base: '/console/',
   configFile: false,
   logLevel: 'warn',
-  plugins: [react(), orderLayers(), chineseLater()],
+  plugins: [react(), orderLayers(), loadChineseLazily()],
   define: { __BUILD__: JSON.stringify(digest) },
   build: {
     outDir: folder,
@@ -91,7 +91,7 @@ function orderLayers(): Plugin {
  * Replaces the Chinese half of the shared catalogue with `src/text/chinese.ts`, which loads it on
  * demand.
  */
-function chineseLater(): Plugin {
+function loadChineseLazily(): Plugin {
   return {
     name: 'chinese-later',
     enforce: 'pre',

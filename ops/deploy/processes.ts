@@ -73,9 +73,9 @@ export class Processes {
   async stop(name: string, signal: NodeJS.Signals): Promise<void> {
     const child = this.#running.get(name);
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = new Promise((resolve) => child.once('exit', resolve));
+    const exited = new Promise((resolve) => child.once('exit', resolve));
     child.kill(signal);
-    await gone;
+    await exited;
   }
 
   get #environment(): Record<string, string> {

@@ -20,7 +20,7 @@ export interface Row {
   keyHashes?: readonly number[];
 }
 
-export interface Reading<R extends Row> {
+export interface BatchSource<R extends Row> {
   file: ExportFile;
   opened: OpenFile;
   tally: Tally;
@@ -32,8 +32,8 @@ export interface Reading<R extends Row> {
  * records as refused in the tally. If an object id occurs twice in a batch, the first row counts.
  * If reading fails, yields the rows before the failure and then throws.
  */
-export async function* batchesOf<R extends Row>(reading: Reading<R>): AsyncGenerator<R[]> {
-  const { file, opened, tally } = reading;
+export async function* batchesOf<R extends Row>(source: BatchSource<R>): AsyncGenerator<R[]> {
+  const { file, opened, tally } = source;
   const counts = tally.of(file.className);
   let rows = new Map<string, R>();
   let bytes = 0;
@@ -42,7 +42,7 @@ export async function* batchesOf<R extends Row>(reading: Reading<R>): AsyncGener
     for await (const records of splitRecords(opened.chunks)) {
       for (const record of records) {
         counts.read += 1;
-        const row = readRow(reading, record);
+        const row = readRow(source, record);
         if (!row) continue;
         bytes += record.bytes?.length ?? 0;
         if (rows.has(row.objectId)) counts.alreadyThere += 1;
@@ -68,7 +68,7 @@ interface Raw {
 }
 
 function readRow<R extends Row>(
-  { file, tally, read }: Reading<R>,
+  { file, tally, read }: BatchSource<R>,
   { line, bytes, message }: Raw,
 ): R | undefined {
   let objectId: string | undefined;

@@ -121,7 +121,7 @@ function importFile(job: ImportJob, part: FilePart): Promise<void> {
 function importInstallations(job: ImportJob, part: FilePart, now: string): Promise<void> {
   const { appId, isDry } = job;
   // Expects that a batch is like the previous batch. In a repeated import most rows exist already.
-  let areKnown = false;
+  let areExisting = false;
   const encoder = new InstallationEncoder(appId);
   return importRows(job, part, {
     isConcurrent: true,
@@ -131,10 +131,10 @@ function importInstallations(job: ImportJob, part: FilePart, now: string): Promi
       return encoder.encode(installation, line);
     },
     writeNew: async (connection, rows) =>
-      !areKnown && !isDry && (await writeNewInstallations(connection, rows)),
+      !areExisting && !isDry && (await writeNewInstallations(connection, rows)),
     merge: async (tx, rows) => {
-      const merged = await mergeInstallations(tx, appId, { rows, isDry, areKnown });
-      areKnown = merged.unwritten.length > 0;
+      const merged = await mergeInstallations(tx, appId, { rows, isDry, areKnown: areExisting });
+      areExisting = merged.unwritten.length > 0;
       return merged;
     },
   });

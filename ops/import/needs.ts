@@ -32,12 +32,12 @@ export class Needs {
   readonly #topics = new Set<string>();
   users = { all: 0, withEmail: 0, emailVerified: 0, withPhone: 0 };
   /** Installations without a gateway. Their devices use the device channel of this service. */
-  ownChannel = 0;
+  deviceChannel = 0;
 
   addInstallation(draft: InstallationDraft): void {
     const connector = connectorOf(draft);
     if (connector === 'channel') {
-      this.ownChannel += 1;
+      this.deviceChannel += 1;
       return;
     }
     if (connector === 'apns' && draft.topic !== null && this.#topics.size < maxNames)

@@ -95,7 +95,7 @@ export function membersOf(
     if (!isMemberName(name))
       throw refuse(
         'invalidKeyName',
-        say('A member has a name that cannot be stored: {name}.', { name: shown(name) }),
+        say('A member has a name that cannot be stored: {name}.', { name: printable(name) }),
       );
     try {
       members.set(storedName(name), canonicalValue(value));
@@ -124,7 +124,7 @@ const nameMember = (name: string, error: unknown): unknown =>
     : error;
 
 /** Returns a member's name in a form that is safe to print on a terminal. */
-const shown = (name: string): string =>
+const printable = (name: string): string =>
   isMemberName(name) ? name : JSON.stringify(name.slice(0, 64).replace(/[^\x20-\x7E]/g, '?'));
 
 /** Reads a string. Returns null if it is missing, null or empty. */

@@ -235,8 +235,8 @@ function stopOnSignals(): { stop: AbortSignal; removeListeners(): void } {
   return { stop: controller.signal, removeListeners };
 }
 
-async function chooseAppId(db: Database, asked: string | undefined): Promise<string> {
-  if (asked !== undefined) return asked;
+async function chooseAppId(db: Database, requested: string | undefined): Promise<string> {
+  if (requested !== undefined) return requested;
   const [only, ...others] = await listAppIds(db);
   if (only === undefined)
     throw new UsageError(say('there is no app yet: make one with `carillon app create <name>`'));

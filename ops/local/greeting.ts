@@ -30,7 +30,7 @@ interface GreetingDetails {
 }
 
 /** Describes where the admin token is. Prints only a new token, because a log would store it. */
-function tokenPlace({ tokenSource, adminToken, dataDir }: GreetingDetails): string {
+function tokenLocation({ tokenSource, adminToken, dataDir }: GreetingDetails): string {
   if (tokenSource === 'environment') return say('as CARILLON_ADMIN_TOKEN has it');
   const file = `${dataDir}/admin-token`;
   return tokenSource === 'made'
@@ -69,7 +69,7 @@ export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: stri
     ),
     labelled(say('sandbox'), `${sandboxPage}/   ${say('(what each gateway received)')}`),
     labelled(say('data'), details.dataDir),
-    labelled(say('admin token'), tokenPlace(details)),
+    labelled(say('admin token'), tokenLocation(details)),
     '',
     labelled(say('demo app'), `X-LC-Id ${demo.appId}`),
     labelled('', `X-LC-Key ${demo.appKey}`),

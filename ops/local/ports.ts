@@ -25,21 +25,21 @@ export const isPortFree = (port: number, host: string): Promise<boolean> =>
  * is taken, throws an error for the operator.
  */
 export async function choosePort(choice: {
-  asked: number | undefined;
-  usual: number;
+  requested: number | undefined;
+  defaultPort: number;
   host: string;
   variable: string;
 }): Promise<number> {
-  const { asked, usual, host, variable } = choice;
+  const { requested, defaultPort, host, variable } = choice;
   try {
-    return await tryPort(asked ?? usual, host);
+    return await tryPort(requested ?? defaultPort, host);
   } catch (error) {
-    if (asked === undefined) return tryPort(0, host);
+    if (requested === undefined) return tryPort(0, host);
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     throw new Error(
       say('{variable}={port} cannot be used on {host} ({code}); choose another port', {
         ...{ variable, host, code },
-        port: asked,
+        port: requested,
       }),
       { cause: error },
     );

@@ -23,18 +23,18 @@ const fileMode = 0o600;
 
 /**
  * Reads the secrets of a data directory and creates missing secrets. The files are `admin-token`
- * and `secret`, with mode 600. Two concurrent starts use the same secrets. `made` names the secrets
+ * and `secret`, with mode 600. Two concurrent starts use the same secrets. `created` names the secrets
  * that this call created.
  */
 export async function ensureSecrets(
   dataDir: string,
   given: GivenSecrets = {},
-): Promise<Secrets & { made: (keyof Secrets)[] }> {
+): Promise<Secrets & { created: (keyof Secrets)[] }> {
   await mkdir(dataDir, { recursive: true });
   const adminToken = await ensure(dataDir, 'adminToken', given);
   const secret = await ensure(dataDir, 'secret', given);
-  const made = [adminToken, secret].flatMap((one) => (one.isCreated ? [one.key] : []));
-  return { adminToken: adminToken.value, secret: secret.value, made };
+  const created = [adminToken, secret].flatMap((one) => (one.isCreated ? [one.key] : []));
+  return { adminToken: adminToken.value, secret: secret.value, created };
 }
 
 /** Reads the existing secrets. The result has no member for a missing file. */

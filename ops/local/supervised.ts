@@ -76,10 +76,10 @@ export class Supervised {
     clearTimeout(this.#timer);
     const child = this.#child;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = new Promise((resolve) => child.once('exit', resolve));
+    const exited = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGTERM');
     const killer = setTimeout(() => child.kill('SIGKILL'), graceMs);
-    await gone;
+    await exited;
     clearTimeout(killer);
   }
 

@@ -26,8 +26,8 @@ import { ensureSecrets } from './secrets.ts';
 import { LocalService, type Sandbox } from './service.ts';
 import { stopOnSignals } from './supervised.ts';
 
-const usualPort = 8080;
-const usualMetricsPort = 9464;
+const defaultPort = 8080;
+const defaultMetricsPort = 9464;
 const bindAttempts = 5;
 
 const toFailure = (error: unknown) => ({ error });
@@ -38,9 +38,9 @@ interface StartOptions {
   metricsHost: string;
   databaseUrl: string | undefined;
   functionsDir: string | undefined;
-  askedPublicUrl: string | undefined;
+  requestedPublicUrl: string | undefined;
   /** Ports from the environment. */
-  asked: { port: number | undefined; metricsPort: number | undefined };
+  requestedPorts: { port: number | undefined; metricsPort: number | undefined };
   adminToken: string;
   secret: string;
   /** Where the admin token comes from. */
@@ -111,26 +111,25 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
 async function readStartOptions(): Promise<StartOptions> {
   const local = readLocalConfig();
   const dataDir = resolve(local.dataDir);
-  const { adminToken, secret, made } = await ensureSecrets(dataDir, local);
-  if (made.includes('secret')) await refuseNewSecretForOldData(dataDir);
-  const { host, metricsHost, databaseUrl, functionsDir, askedPublicUrl, port, metricsPort } = local;
+  const { adminToken, secret, created } = await ensureSecrets(dataDir, local);
+  if (created.includes('secret')) await refuseNewSecretForOldData(dataDir);
+  const { host, metricsHost, databaseUrl, functionsDir, port, metricsPort } = local;
   if (functionsDir !== undefined) await refuseSecretsInside(functionsDir, dataDir);
-  const asked = { port, metricsPort };
   const options = {
     dataDir,
     host,
     metricsHost,
     databaseUrl,
     functionsDir,
-    askedPublicUrl,
-    asked,
+    requestedPublicUrl: local.askedPublicUrl,
+    requestedPorts: { port, metricsPort },
     adminToken,
     secret,
   };
   checkEnvironment(options);
   const tokenSource = local.adminToken
     ? 'environment'
-    : made.includes('adminToken')
+    : created.includes('adminToken')
       ? 'made'
       : 'file';
   return { ...options, tokenSource };
@@ -175,15 +174,25 @@ async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
 }
 
 async function chooseBinding(options: StartOptions): Promise<Binding> {
-  const { host, metricsHost, asked, askedPublicUrl } = options;
-  const port = await choosePort({ asked: asked.port, usual: usualPort, host, variable: 'PORT' });
+  const { host, metricsHost, requestedPorts, requestedPublicUrl } = options;
+  const port = await choosePort({
+    requested: requestedPorts.port,
+    defaultPort,
+    host,
+    variable: 'PORT',
+  });
   const metricsPort = await choosePort({
-    asked: asked.metricsPort,
-    usual: usualMetricsPort,
+    requested: requestedPorts.metricsPort,
+    defaultPort: defaultMetricsPort,
     host: metricsHost,
     variable: 'METRICS_PORT',
   });
-  return { ...options, port, metricsPort, publicUrl: askedPublicUrl ?? `http://127.0.0.1:${port}` };
+  return {
+    ...options,
+    port,
+    metricsPort,
+    publicUrl: requestedPublicUrl ?? `http://127.0.0.1:${port}`,
+  };
 }
 
 /**
@@ -213,11 +222,11 @@ async function areStillFree({
   metricsPort,
   host,
   metricsHost,
-  asked,
+  requestedPorts,
 }: Binding): Promise<boolean> {
   const chosen = [
-    ...(asked.port === undefined ? [{ port, host }] : []),
-    ...(asked.metricsPort === undefined ? [{ port: metricsPort, host: metricsHost }] : []),
+    ...(requestedPorts.port === undefined ? [{ port, host }] : []),
+    ...(requestedPorts.metricsPort === undefined ? [{ port: metricsPort, host: metricsHost }] : []),
   ];
   const free = await Promise.all(chosen.map((one) => isPortFree(one.port, one.host)));
   return free.every(Boolean);

@@ -8,7 +8,7 @@ const timeoutMs = 5000;
  * number of trusted proxies.
  */
 const invented = Array.from({ length: 10 }, (_, i) => `203.0.113.${i + 1}`);
-const seen = z.object({ address: z.string() });
+const addressReply = z.object({ address: z.string() });
 
 /** Input of the checks of the public address. */
 export interface PublicAddress {
@@ -73,7 +73,7 @@ async function askAddress(url: string, adminToken: string): Promise<string | und
       headers: { Authorization: `Bearer ${adminToken}`, 'X-Forwarded-For': invented.join(', ') },
       signal: AbortSignal.timeout(timeoutMs),
     });
-    return seen.safeParse(await response.json()).data?.address;
+    return addressReply.safeParse(await response.json()).data?.address;
   } catch {
     return undefined;
   }

@@ -72,7 +72,7 @@ export async function checkStatements({
 }: ConnectionConfig): Promise<Finding[]> {
   if (pooler === 'transaction' || !(await withClient(databaseUrl, hasPooler))) return [];
   const statement = { name: 'carillon_doctor', text: 'SELECT 1' };
-  const isKept = await withClient(databaseUrl, async (own) => {
+  const isSupported = await withClient(databaseUrl, async (own) => {
     await own.query(statement);
     return withClient(databaseUrl, async (other) => {
       await other.query('BEGIN');
@@ -86,7 +86,7 @@ export async function checkStatements({
     });
   });
   return [
-    isKept
+    isSupported
       ? found({ name: 'statements', status: 'ok', code: 'statementsFine' })
       : found({ name: 'statements', status: 'fail', code: 'statementsLost' }),
   ];
@@ -141,7 +141,7 @@ async function readConnections(client: pg.Client): Promise<ConnectionState> {
 }
 
 /** Maximum delay of a notification. It usually arrives within a few milliseconds. */
-const notifyPatienceMs = 3000;
+const notifyTimeoutMs = 3000;
 
 /**
  * Checks that a notification sent through DATABASE_URL arrives at a connection of
@@ -149,7 +149,7 @@ const notifyPatienceMs = 3000;
  */
 export async function checkNotifications(
   { databaseUrl, databaseDirectUrl }: Pick<Config, 'databaseUrl' | 'databaseDirectUrl'>,
-  patienceMs = notifyPatienceMs,
+  timeoutMs = notifyTimeoutMs,
 ): Promise<Finding> {
   const channel = `carillon_doctor_${randomUUID()}`;
   const subject = 'notifications';
@@ -163,7 +163,7 @@ export async function checkNotifications(
       await withClient(databaseUrl, (client) =>
         client.query('SELECT pg_notify($1, $2)', [channel, '']),
       );
-      const late = sleep(patienceMs, end.signal).then(() => false);
+      const late = sleep(timeoutMs, end.signal).then(() => false);
       return Promise.race([arrived, late]).finally(() => end.abort());
     });
     return hasArrived
@@ -172,7 +172,7 @@ export async function checkNotifications(
           name: subject,
           status: 'fail',
           code: 'notificationsLate',
-          params: { ms: patienceMs },
+          params: { ms: timeoutMs },
         });
   } catch (error) {
     const params = { why: reasonOf(error) };

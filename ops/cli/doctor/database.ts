@@ -33,7 +33,7 @@ export async function checkDatabase(db: Database, clock: Clock): Promise<Finding
   try {
     // The first query opens the connection, so that the second query measures only the clock.
     await db.query('SELECT 1');
-    const askedAtMs = clock.now();
+    const queriedAtMs = clock.now();
     const { rows } = await db.query<ServerInfo>(
       `SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS name,
               (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now_ms,
@@ -41,7 +41,7 @@ export async function checkDatabase(db: Database, clock: Clock): Promise<Finding
               inet_client_addr() IS NULL AS is_socket,
               coalesce(inet_client_addr() <<= ANY ('{127.0.0.0/8,::1/128}'::inet[]), true) AS is_local`,
     );
-    const middleMs = (askedAtMs + clock.now()) / 2;
+    const middleMs = (queriedAtMs + clock.now()) / 2;
     const row = rows[0];
     if (!row) throw new Error('it returned no row');
     return [checkVersion(row), ...checkEncryption(row), checkClock(row.now_ms - middleMs)];
@@ -179,13 +179,13 @@ export async function checkDisk(
 }
 
 /** Reports the servers of the shards. Returns nothing without Citus (operate/distributed.md). */
-export async function checkSpread(db: Database): Promise<Finding[]> {
+export async function checkSharding(db: Database): Promise<Finding[]> {
   const version = await citusVersion(db);
   if (version === undefined) return [];
   const servers = await readShardServers(db);
   const findings = servers.map(findingOf);
-  const isWhole = placingStatements(await readDistribution(db)).length === 0;
-  const whole = isWhole
+  const isComplete = placingStatements(await readDistribution(db)).length === 0;
+  const whole = isComplete
     ? found({ name: 'spread', status: 'ok', code: 'spreadFine', params: { version } })
     : found({ name: 'spread', status: 'warn', code: 'spreadPartly', params: { version } });
   return [whole, ...findings];

@@ -17,19 +17,19 @@ import {
   untilDone,
 } from '../../bench/harness/client.ts';
 import { type Cluster, type Member, reasonsAgainstCluster, startCluster } from './cluster.ts';
-import { loopbackNetwork, PartedNetwork } from './network.ts';
-import { type Outage, watchCalls } from './outage.ts';
+import { loopbackNetwork, PartitionableNetwork } from './network.ts';
+import { type Outage, startCalls } from './outage.ts';
 
 const devices = 200_000;
 /** Number of requests at the gateway after which the primary is lost. */
-const lostAfter = 20_000;
+const requestsBeforeLoss = 20_000;
 /**
  * Maximum time without a primary: the ttl, two loops of Patroni, and the intervals of HAProxy and
  * of the probe.
  */
 const maxOutageSeconds = 40;
 
-function demand(condition: boolean, text: string): void {
+function expectThat(condition: boolean, text: string): void {
   if (!condition) throw new Error(`not so: ${text}`);
   console.log(`ok  ${text}`);
 }
@@ -55,7 +55,7 @@ const powerLoss = (cluster: Cluster): Loss => ({
  * Cuts the primary off until another machine leads. Checks that two machines never lead at the same
  * time.
  */
-function partition(cluster: Cluster, network: PartedNetwork): Loss {
+function partition(cluster: Cluster, network: PartitionableNetwork): Loss {
   let leaders: Promise<void> | undefined;
   const untilReplaced = async (old: Member) => {
     const startedAtMs = performance.now();
@@ -70,7 +70,7 @@ function partition(cluster: Cluster, network: PartedNetwork): Loss {
       const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10;
       if (!isOld) demotedAfter ??= seconds;
       if (isOther) {
-        demand(
+        expectThat(
           true,
           `the old primary gives up after ${demotedAfter} s, the new one leads after ${seconds} s`,
         );
@@ -103,14 +103,14 @@ async function pushThroughLoss(
   loss: Loss,
 ): Promise<Outage> {
   const objectId = await push(bench, app, {});
-  await untilSent(bench, lostAfter);
-  const calls = watchCalls(bench, app);
+  await untilSent(bench, requestsBeforeLoss);
+  const calls = startCalls(bench, app);
   const primary = await cluster.primary();
   await loss.begin(primary);
   const startedAtMs = performance.now();
   await calls.firstRefused;
   const { total } = await bench.gateway.observe();
-  demand(
+  expectThat(
     total < devices,
     `${loss.name} comes during the push, after ${total} of ${devices} requests`,
   );
@@ -118,32 +118,38 @@ async function pushThroughLoss(
   const during = await pushAndWait(bench, app, { where: { badge: 1 } });
   const { successes } = await untilDone(bench, app, objectId);
   const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10;
-  demand(
+  expectThat(
     successes === devices,
     `the push is done ${seconds} s after that, ${successes} devices sent`,
   );
-  demand(during.successes === 1, 'a push that is repeated during the outage is accepted and done');
+  expectThat(
+    during.successes === 1,
+    'a push that is repeated during the outage is accepted and done',
+  );
   const outage = await calls.stop();
   await loss.end(primary);
   return outage;
 }
 
 /** Checks that no accepted save is lost. */
-async function demandKept(bench: Bench, { saved }: Outage): Promise<void> {
+async function checkSaves(bench: Bench, { saved }: Outage): Promise<void> {
   const { rowCount } = await bench.db.query(
     'SELECT FROM installation WHERE installation_id = ANY ($1)',
     [saved],
   );
-  demand(rowCount === saved.length, `${rowCount} of ${saved.length} accepted saves are kept`);
+  expectThat(rowCount === saved.length, `${rowCount} of ${saved.length} accepted saves are kept`);
 }
 
-function demandRefusals(what: string, { statuses, seconds }: Outage): void {
-  const seen = [...statuses].map(([status, count]) => `${count} × ${status}`).join(', ');
-  const isBorne = [...statuses.keys()].every((status) =>
+function checkRefusals(what: string, { statuses, seconds }: Outage): void {
+  const results = [...statuses].map(([status, count]) => `${count} × ${status}`).join(', ');
+  const areAllExpected = [...statuses.keys()].every((status) =>
     ['200', '201', '503 with Retry-After'].includes(status),
   );
-  demand(isBorne, `calls are answered during ${what}: ${seen}`);
-  demand(seconds <= maxOutageSeconds, `the last call is refused ${seconds} s after the first one`);
+  expectThat(areAllExpected, `calls are answered during ${what}: ${results}`);
+  expectThat(
+    seconds <= maxOutageSeconds,
+    `the last call is refused ${seconds} s after the first one`,
+  );
 }
 
 async function checkFailover(bench: Bench, cluster: Cluster, loss: Loss): Promise<void> {
@@ -155,27 +161,27 @@ async function checkFailover(bench: Bench, cluster: Cluster, loss: Loss): Promis
   const outage = await pushThroughLoss(bench, app, cluster, loss);
   const { distinct, repeats } = await bench.gateway.observe();
   // The first device gets the second push too.
-  demand(
+  expectThat(
     distinct === devices && repeats === 1,
     `${distinct} devices are reached, ${repeats - 1} of them twice`,
   );
-  demandRefusals(loss.name, outage);
-  await demandKept(bench, outage);
-  demand(
+  checkRefusals(loss.name, outage);
+  await checkSaves(bench, outage);
+  expectThat(
     JSON.stringify(bench.pids()) === JSON.stringify(before),
     'no process of the service was started again',
   );
-  await cluster.untilWhole();
-  demand(true, 'the lost server is a synchronous standby again');
+  await cluster.untilReplicated();
+  expectThat(true, 'the lost server is a synchronous standby again');
   await checkSwitchover(bench, app, cluster);
 }
 
 /** Performs a planned switchover to the standby. The old primary is read-only for a moment. */
 async function checkSwitchover(bench: Bench, app: BenchApp, cluster: Cluster): Promise<void> {
-  const calls = watchCalls(bench, app);
+  const calls = startCalls(bench, app);
   await cluster.switchOver();
   await calls.firstRefused;
-  demandRefusals('a planned switch', await calls.stop());
+  checkRefusals('a planned switch', await calls.stop());
 }
 
 const isPartition = process.argv.includes('--partition');
@@ -189,7 +195,7 @@ if (missing.length > 0) {
   const folder = await mkdtemp(join(tmpdir(), 'carillon-failover-'));
   await chmod(folder, 0o755);
   const home = join(folder, 'cluster');
-  const parted = isPartition ? await PartedNetwork.open() : undefined;
+  const parted = isPartition ? await PartitionableNetwork.open() : undefined;
   const network = parted ?? loopbackNetwork();
   try {
     const cluster = await startCluster(home, network);

@@ -49,7 +49,7 @@ export interface Cluster {
   /** Starts a killed machine again. */
   start(member: Member): Promise<void>;
   /** Resolves when one member leads and the other member is its synchronous standby. */
-  untilWhole(): Promise<void>;
+  untilReplicated(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export async function startCluster(folder: string, network: ClusterNetwork): Pro
     await servers.startEtcd();
     await Promise.all(members.map((member) => servers.start(member)));
     await servers.startHaproxy();
-    await servers.untilWhole();
+    await servers.untilReplicated();
     await servers.createDatabase();
     return servers;
   } catch (error) {
@@ -205,7 +205,7 @@ class Servers implements Cluster {
     return (await fetch(url, { method: 'OPTIONS' })).ok;
   }
 
-  async untilWhole(): Promise<void> {
+  async untilReplicated(): Promise<void> {
     await until('a primary with a synchronous standby', async () => {
       const found = await this.#members();
       const roles = found.filter(({ state }) => state === 'running').map(({ role }) => role);
@@ -238,11 +238,11 @@ class Servers implements Cluster {
 
   /** Queries all members. Uses the first reply. */
   async #members(): Promise<z.infer<typeof patroniReply>['members']> {
-    const asked = members.map(async (member) => {
+    const replies = members.map(async (member) => {
       const reply = await fetch(`http://${this.#network.addressOf(member)}:8008/cluster`);
       return patroniReply.parse(await reply.json()).members;
     });
-    return Promise.any(asked);
+    return Promise.any(replies);
   }
 
   /**

@@ -45,13 +45,13 @@ export function loopbackNetwork(): ClusterNetwork {
 }
 
 /** Hardware address that no machine uses. */
-const nobody = '02:00:00:00:00:fe';
+const unusedAddress = '02:00:00:00:00:fe';
 
 /**
  * Network whose machines are network namespaces connected by a bridge. A machine can be cut off
  * from the others.
  */
-export class PartedNetwork implements ClusterNetwork {
+export class PartitionableNetwork implements ClusterNetwork {
   readonly etcdOn = machines;
   readonly #id = `ch${randomBytes(2).toString('hex')}`;
   readonly #prefix = `10.${randomInt(16, 255)}.${randomInt(1, 255)}`;
@@ -61,8 +61,8 @@ export class PartedNetwork implements ClusterNetwork {
   }
 
   /** Creates the namespaces. Needs root. Throws the error of `ip`. */
-  static async open(): Promise<PartedNetwork> {
-    const network = new PartedNetwork();
+  static async open(): Promise<PartitionableNetwork> {
+    const network = new PartitionableNetwork();
     try {
       await network.#create();
     } catch (error) {
@@ -89,15 +89,15 @@ export class PartedNetwork implements ClusterNetwork {
    * reach it.
    */
   async cutOff(machine: Machine): Promise<void> {
-    for (const [from, to] of waysOf(machine))
+    for (const [from, to] of directionsOf(machine))
       await ip(
-        `-n ${this.namespaceOf(from)} neigh replace ${this.addressOf(to)} lladdr ${nobody} dev eth0 nud permanent`,
+        `-n ${this.namespaceOf(from)} neigh replace ${this.addressOf(to)} lladdr ${unusedAddress} dev eth0 nud permanent`,
       );
   }
 
   /** Undoes `cutOff`. */
   async rejoin(machine: Machine): Promise<void> {
-    for (const [from, to] of waysOf(machine))
+    for (const [from, to] of directionsOf(machine))
       await ip(`-n ${this.namespaceOf(from)} neigh delete ${this.addressOf(to)} dev eth0`);
   }
 
@@ -133,7 +133,7 @@ export class PartedNetwork implements ClusterNetwork {
 }
 
 /** Returns both directions of the connections between a machine and the other machines. */
-function waysOf(machine: Machine): [from: Machine, to: Machine][] {
+function directionsOf(machine: Machine): [from: Machine, to: Machine][] {
   const others = machines.filter((other) => other !== machine);
   return others.flatMap((other): [Machine, Machine][] => [
     [machine, other],

@@ -4,7 +4,7 @@ import type { Bench } from '../../bench/harness/bench-service.ts';
 import { type BenchApp, masterHeaders } from '../../bench/harness/client.ts';
 
 const pauseMs = 200;
-const patienceMs = 15_000;
+const callTimeoutMs = 15_000;
 
 /** Outage from the perspective of API callers. */
 export interface Outage {
@@ -20,14 +20,14 @@ export interface Outage {
 }
 
 /** Calls that are repeated until `stop`. */
-export interface WatchedCalls {
+export interface RepeatedCalls {
   firstRefused: Promise<void>;
   /** Waits for one more successful call, then stops. */
   stop(): Promise<Outage>;
 }
 
 /** Alternately saves and reads an installation until stopped. */
-export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
+export function startCalls(bench: Bench, app: BenchApp): RepeatedCalls {
   const statuses = new Map<string, number>();
   const saved: string[] = [];
   const controller = new AbortController();
@@ -37,7 +37,7 @@ export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
   const firstRefused = new Promise<void>((resolve) => {
     onRefused = resolve;
   });
-  const note = (answer: string) => {
+  const record = (answer: string) => {
     statuses.set(answer, (statuses.get(answer) ?? 0) + 1);
     isAccepted = answer.startsWith('20');
     if (isAccepted) return;
@@ -48,7 +48,7 @@ export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
   const running = (async () => {
     for (let i = 0; !(controller.signal.aborted && isAccepted); i += 1) {
       const installationId = i % 2 === 0 ? undefined : `failover-${randomBytes(6).toString('hex')}`;
-      note(await askOnce(bench, app, installationId));
+      record(await callOnce(bench, app, installationId));
       if (isAccepted && installationId) saved.push(installationId);
       await sleep(pauseMs, controller.signal);
     }
@@ -68,13 +68,13 @@ export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
  * Saves the installation with the given id. Without an id, reads an installation. Returns the
  * result as a key of `Outage.statuses`.
  */
-async function askOnce(
+async function callOnce(
   bench: Bench,
   app: BenchApp,
   installationId: string | undefined,
 ): Promise<string> {
   const headers = masterHeaders(app);
-  const signal = AbortSignal.timeout(patienceMs);
+  const signal = AbortSignal.timeout(callTimeoutMs);
   const body = JSON.stringify({ deviceType: 'android', installationId });
   const init = installationId === undefined ? { headers } : { method: 'POST', headers, body };
   try {

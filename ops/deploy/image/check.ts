@@ -12,9 +12,9 @@ import { freePort } from '../../local/ports.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../local/postgres/server.ts';
 import {
   certificates,
+  idleMemory,
   isInstalled,
   makeStandIns,
-  memoryAtRest,
   type Podman,
   preparePodman,
   standIns,
@@ -30,7 +30,7 @@ const limits = {
   api: { workingSet: 90, resident: 115 },
   dispatcher: { workingSet: 120, resident: 180 },
 };
-const patienceMs = 90_000;
+const startTimeoutMs = 90_000;
 const isOffline = currentEnvironment().IMAGE_BASES !== 'registry';
 
 function demand(condition: boolean, text: string): void {
@@ -118,7 +118,7 @@ function optionsFor(server: EmbeddedPostgres): string[] {
 }
 
 async function untilReady(podman: Podman, { name, port }: Started): Promise<void> {
-  const endsAtMs = performance.now() + patienceMs;
+  const endsAtMs = performance.now() + startTimeoutMs;
   while (performance.now() < endsAtMs) {
     const reply = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
     if (reply?.ok) return;
@@ -135,7 +135,7 @@ async function checkCompiled(podman: Podman, { kind, name }: Started): Promise<v
   const log = await podman.run('logs', name);
   const modules = log.split('reading cache from').slice(1);
   const compiled = modules.filter(
-    (told) => !told.includes('success, size=') || told.includes('was rejected'),
+    (entry) => !entry.includes('success, size=') || entry.includes('was rejected'),
   );
   const text = `a starting ${kind} takes all of its ${modules.length} modules from the compile cache of the image`;
   demand(
@@ -149,12 +149,12 @@ const firstLine = (text: string) => text.split('\n', 1)[0];
 /** Checks the memory of an idle process. */
 async function checkMemory(podman: Podman, { kind, name }: Started): Promise<void> {
   const pid = Number(await podman.run('inspect', '--format', '{{.State.Pid}}', name));
-  const { workingSet, anonymous, resident } = await memoryAtRest(pid);
-  const most = limits[kind];
+  const { workingSet, anonymous, resident } = await idleMemory(pid);
+  const limit = limits[kind];
   const mb = (value: number) => `${Math.round(value)} MB`;
   demand(
-    workingSet <= most.workingSet && resident <= most.resident,
-    `at rest: ${kind}, working set ${mb(workingSet)}, at most ${most.workingSet}; anonymous ${mb(anonymous)}; resident ${mb(resident)}, at most ${most.resident}`,
+    workingSet <= limit.workingSet && resident <= limit.resident,
+    `at rest: ${kind}, working set ${mb(workingSet)}, at most ${limit.workingSet}; anonymous ${mb(anonymous)}; resident ${mb(resident)}, at most ${limit.resident}`,
   );
 }
 
@@ -188,8 +188,18 @@ async function check(podman: Podman, folder: string): Promise<void> {
       started.push(one);
       const own = ['-e', `${kind === 'api' ? 'PORT' : 'METRICS_PORT'}=${port}`];
       // Makes Node print its use of the compile cache.
-      const told = place < 2 ? ['-e', 'NODE_DEBUG_NATIVE=COMPILE_CACHE'] : [];
-      await podman.run('run', '-d', '--name', one.name, ...options, ...own, ...told, image, kind);
+      const debugOptions = place < 2 ? ['-e', 'NODE_DEBUG_NATIVE=COMPILE_CACHE'] : [];
+      await podman.run(
+        'run',
+        '-d',
+        '--name',
+        one.name,
+        ...options,
+        ...own,
+        ...debugOptions,
+        image,
+        kind,
+      );
     }
     await podman.run('run', '--rm', ...options, image, 'migrate');
     await checkRunning(podman, started);

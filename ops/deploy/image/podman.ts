@@ -137,21 +137,21 @@ const groups = '/sys/fs/cgroup';
 const pollMs = 2000;
 /** An idle process returns memory within 20 s of its start. */
 const quietPolls = 10;
-const patienceMs = 120_000;
+const timeoutMs = 120_000;
 
 /**
  * Waits until the memory of the process no longer falls, and returns it. Works only on Linux, with
  * control groups of version 1 or 2.
  */
-export async function memoryAtRest(pid: number): Promise<ContainerMemory> {
-  const endsAtMs = performance.now() + patienceMs;
-  let least = await memoryOf(pid);
+export async function idleMemory(pid: number): Promise<ContainerMemory> {
+  const endsAtMs = performance.now() + timeoutMs;
+  let lowest = await memoryOf(pid);
   for (let quiet = 0; quiet < quietPolls && performance.now() < endsAtMs; quiet += 1) {
     await sleep(pollMs);
     const memory = await memoryOf(pid);
     // A change of one megabyte is noise from timers.
-    if (memory.resident < least.resident - 1) quiet = 0;
-    if (memory.resident < least.resident) least = memory;
+    if (memory.resident < lowest.resident - 1) quiet = 0;
+    if (memory.resident < lowest.resident) lowest = memory;
   }
   return memoryOf(pid);
 }

@@ -32,7 +32,7 @@ function availableMemoryMb(): number {
 }
 
 /** Number of freed bytes that a connection may keep instead of returning them to the kernel. */
-const keptBytes = String(16 * MEGABYTE);
+const maxKeptBytes = String(16 * MEGABYTE);
 
 /**
  * Environment variables that configure glibc for the server. By default, each statement that reads
@@ -41,8 +41,8 @@ const keptBytes = String(16 * MEGABYTE);
  * of its largest statement (operate/sizing.md#postgresql-on-linux).
  */
 export const serverVariables: Readonly<Record<string, string>> = {
-  MALLOC_TRIM_THRESHOLD_: keptBytes,
-  MALLOC_MMAP_THRESHOLD_: keptBytes,
+  MALLOC_TRIM_THRESHOLD_: maxKeptBytes,
+  MALLOC_MMAP_THRESHOLD_: maxKeptBytes,
 };
 
 /**
@@ -300,18 +300,18 @@ function asEmbeddedPostgres(server: ServerProcess, socketDir: string): EmbeddedP
 }
 
 async function end(server: ServerProcess, mode: keyof typeof SIGNALS): Promise<void> {
-  const isGone = server.exited.then(() => true);
+  const hasExited = server.exited.then(() => true);
   const within = (timeoutMs: number) => {
     const timeout = new AbortController();
     const isLate = sleep(timeoutMs, false, { signal: timeout.signal }).catch(() => false);
-    return Promise.race([isGone, isLate]).finally(() => timeout.abort());
+    return Promise.race([hasExited, isLate]).finally(() => timeout.abort());
   };
   if (server.child.exitCode === null && server.child.signalCode === null)
     server.child.kill(SIGNALS[mode]);
-  if (mode === 'smart') await isGone;
+  if (mode === 'smart') await hasExited;
   if (mode === 'fast' && !(await within(FAST_STOP_MS))) server.child.kill('SIGQUIT');
   if (!(await within(IMMEDIATE_STOP_MS))) server.child.kill('SIGKILL');
-  await isGone;
+  await hasExited;
 }
 
 async function explain(error: unknown, server: ServerProcess, dataDir: string): Promise<Error> {

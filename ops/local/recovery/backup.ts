@@ -39,18 +39,18 @@ export async function copyTree(
       let bytes = 0;
       for (const name of await readdir(source)) {
         const below = join(path, name);
-        if (isWanted(below)) bytes += await copy(below).catch(zeroIfGone);
+        if (isWanted(below)) bytes += await copy(below).catch(zeroIfMissing);
       }
-      await settle(target, found);
+      await copyAttributes(target, found);
       return bytes;
     }
-    await settle(target, found);
+    await copyAttributes(target, found);
     return found.size;
   };
   return copy('.');
 }
 
-function zeroIfGone(error: unknown): number {
+function zeroIfMissing(error: unknown): number {
   if (hasCode(error, 'ENOENT')) return 0;
   throw error;
 }
@@ -59,7 +59,7 @@ function zeroIfGone(error: unknown): number {
  * Sets the mode and, if permitted, the owner of a copy to those of its source. Flushes the copy to
  * disk.
  */
-async function settle(
+async function copyAttributes(
   path: string,
   { mode, uid, gid }: { mode: number; uid: number; gid: number },
 ): Promise<void> {

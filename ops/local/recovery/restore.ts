@@ -59,19 +59,19 @@ export async function restore(
   const draft = `${target}.restoring`;
   await rm(draft, { recursive: true, force: true });
   await copyTree(join(backup.path, 'postgres'), draft);
-  const held = await holdInside(draft, backup.at);
+  const held = await pauseInServer(draft, backup.at);
   const previous = await moveAside(target);
   await rename(draft, target);
   await copySecrets(backup.path, home);
   return { asOf: backup.at, held, previous };
 }
 
-interface FoundBackup {
+interface ReadBackup {
   path: string;
   at: Date;
 }
 
-async function chooseBackup(folder: string, asOf: Date | undefined): Promise<FoundBackup> {
+async function chooseBackup(folder: string, asOf: Date | undefined): Promise<ReadBackup> {
   const own = await readBackup(folder);
   const names = await readdir(folder).catch(() => []);
   const found = own
@@ -94,10 +94,10 @@ async function chooseBackup(folder: string, asOf: Date | undefined): Promise<Fou
   );
 }
 
-const oldest = (found: FoundBackup[]): string =>
+const oldest = (found: ReadBackup[]): string =>
   new Date(Math.min(...found.map(({ at }) => at.getTime()))).toISOString();
 
-async function readBackup(path: string): Promise<FoundBackup | undefined> {
+async function readBackup(path: string): Promise<ReadBackup | undefined> {
   const text = await readFile(join(path, 'backup.json'), 'utf8').catch(() => undefined);
   return text === undefined ? undefined : { path, at: backupFile.parse(JSON.parse(text)).at };
 }
@@ -123,7 +123,7 @@ const readText = (path: string): Promise<string | undefined> =>
  * Starts the restored server, which recovers from its log. Pauses the open pushes and stops the
  * server.
  */
-async function holdInside(dataDir: string, asOf: Date): Promise<HeldWork> {
+async function pauseInServer(dataDir: string, asOf: Date): Promise<HeldWork> {
   const server = await startEmbeddedPostgres({ dataDir });
   try {
     return await holdRestored(server.databaseUrl, asOf);

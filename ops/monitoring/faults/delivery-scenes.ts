@@ -72,7 +72,7 @@ async function useUp(stage: Stage, signal: AbortSignal): Promise<void> {
 export const deliveryScenes: readonly Scene[] = [
   {
     alerts: ['CarillonCertificateEnds', 'CarillonQuotaUsedUp', 'CarillonCapNear'],
-    isAside: true,
+    isIndependent: true,
     run: useUp,
   },
   {

@@ -7,7 +7,7 @@ export interface Scene {
   /** Labels that identify the fault, for alerts that have these labels. */
   labels?: Readonly<Record<string, string>>;
   /** True if the fault disturbs no other fault. It then runs in parallel with the others. */
-  isAside?: boolean;
+  isIndependent?: boolean;
   /** Causes the fault and keeps it until the signal aborts. Then undoes it. */
   run(stage: Stage, signal: AbortSignal): Promise<void>;
 }

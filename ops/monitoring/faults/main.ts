@@ -12,22 +12,24 @@ import { type FastPrometheus, prometheusPath, startFastPrometheus } from './prom
 import { scenes } from './scenes.ts';
 import { openStage, type Stage } from './stage.ts';
 
-const patienceMs = 90_000;
+const timeoutMs = 90_000;
 
 /** Returns the alerts of a scene that are firing. */
 async function firingOf(
   { alerts, labels = {} }: Scene,
   prometheus: FastPrometheus,
 ): Promise<Set<string>> {
-  const isMeant = (metric: Record<string, string>) =>
+  const isOfScene = (metric: Record<string, string>) =>
     Object.entries(labels).every(([label, value]) => (metric[label] ?? value) === value);
-  const names = (await prometheus.firing()).filter(isMeant).map(({ alertname = '' }) => alertname);
+  const names = (await prometheus.firing())
+    .filter(isOfScene)
+    .map(({ alertname = '' }) => alertname);
   return new Set(names.filter((name) => alerts.includes(name)));
 }
 
 /** Waits until no alert of a scene fires because of an earlier fault. */
 async function untilSilent(scene: Scene, prometheus: FastPrometheus): Promise<void> {
-  const endsAtMs = performance.now() + patienceMs;
+  const endsAtMs = performance.now() + timeoutMs;
   for (let firing = await firingOf(scene, prometheus); firing.size > 0; ) {
     if (performance.now() > endsAtMs)
       throw new Error(`${[...firing]} fires before its fault is made`);
@@ -43,7 +45,7 @@ async function untilSilent(scene: Scene, prometheus: FastPrometheus): Promise<vo
 async function untilFired(prometheus: FastPrometheus, scene: Scene): Promise<string[]> {
   const left = new Set(scene.alerts);
   const startedAtMs = performance.now();
-  while (left.size > 0 && performance.now() - startedAtMs < patienceMs) {
+  while (left.size > 0 && performance.now() - startedAtMs < timeoutMs) {
     const firing = await firingOf(scene, prometheus);
     const seconds = Math.round((performance.now() - startedAtMs) / 1000);
     for (const name of left) {
@@ -107,8 +109,8 @@ async function makeFaults(names: readonly string[]): Promise<void> {
           for (const scene of some) silent.push(...(await play(scene, stage, prometheus)));
         };
         await Promise.all([
-          playAll(chosen.filter(({ isAside }) => isAside)),
-          playAll(chosen.filter(({ isAside }) => !isAside)),
+          playAll(chosen.filter(({ isIndependent }) => isIndependent)),
+          playAll(chosen.filter(({ isIndependent }) => !isIndependent)),
         ]);
         if (silent.length > 0) throw new Error(`these do not fire: ${silent.join(', ')}`);
       } finally {

@@ -185,7 +185,7 @@ export async function whileOtherRuns(
   await service.stopDispatchers();
   const [file = '', ...args] = [...prefix, process.execPath, ...dispatcherFlags, main];
   const child = spawn(file, args, { env: service.environment, stdio: 'ignore' });
-  const gone = new Promise((settle) => child.once('exit', settle));
+  const exited = new Promise((settle) => child.once('exit', settle));
   try {
     const isReady = () =>
       fetch(`http://${targets['carillon-dispatcher']?.[0]}/readyz`).then(
@@ -199,7 +199,7 @@ export async function whileOtherRuns(
     await work(child.pid ?? 0);
   } finally {
     child.kill('SIGTERM');
-    await gone;
+    await exited;
     await service.startDispatcher();
   }
 }

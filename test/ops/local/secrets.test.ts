@@ -27,7 +27,7 @@ describe('ensureSecrets', () => {
     const umask = process.umask(0);
     const first = await ensureSecrets(folder);
     process.umask(umask);
-    expect(first.made).toEqual(['adminToken', 'secret']);
+    expect(first.created).toEqual(['adminToken', 'secret']);
     expect(first.adminToken).toMatch(/^[\w-]{32}$/);
     expect(Buffer.from(first.secret, 'base64')).toHaveLength(32);
     expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
@@ -44,7 +44,7 @@ describe('ensureSecrets', () => {
     const folder = newFolder();
     const all = await Promise.all(Array.from({ length: 20 }, () => ensureSecrets(folder)));
     expect(new Set(all.map(({ adminToken, secret }) => `${adminToken} ${secret}`)).size).toBe(1);
-    expect(all.flatMap(({ made }) => made).sort()).toEqual(['adminToken', 'secret']);
+    expect(all.flatMap(({ created }) => created).sort()).toEqual(['adminToken', 'secret']);
     expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
   });
 

@@ -67,13 +67,13 @@ interface Redriving {
 }
 
 async function redrive(values: Options): Promise<Report> {
-  const { id, app: asked, all, dryRun, expire, idempotencyKey, ...members } = values;
+  const { id, app: requestedAppId, all, dryRun, expire, idempotencyKey, ...members } = values;
   if ((id === undefined) === (all === undefined))
     throw new UsageError(say('say which push: an objectId, or --all'));
   const service = await connect();
   const redriving: Redriving = {
     service,
-    appId: await chooseAppId(service, asked),
+    appId: await chooseAppId(service, requestedAppId),
     body: { ...members, ...expire },
     headers: idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey },
   };

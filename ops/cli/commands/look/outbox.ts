@@ -63,9 +63,9 @@ export const outboxCommands = [
 
 /** Repeats the call until no message is left. Each call is one transaction. */
 async function redrive(values: Values<typeof redriveOptions>): Promise<Report> {
-  const { app: asked, dryRun, until: to, ...filters } = values;
+  const { app: requestedAppId, dryRun, until: to, ...filters } = values;
   const service = await connect();
-  const path = { appId: await chooseAppId(service, asked) };
+  const path = { appId: await chooseAppId(service, requestedAppId) };
   const sum = { messages: 0, expired: 0, unreadable: 0 };
   for (let cursor: string | undefined, isLast = false; !isLast; ) {
     const operation = dryRun ? 'explainMessageRedrive' : 'redriveMessages';

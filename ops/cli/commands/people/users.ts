@@ -117,10 +117,10 @@ function describe({ user, ...account }: Reply<'getAppUser'>): string {
 const pageSize = 200;
 
 /** Lists the newest users. Reads pages until the requested number is reached. */
-async function listUsers({ app: asked, q, where, limit }: ListOptions): Promise<Report> {
+async function listUsers({ app: requestedAppId, q, where, limit }: ListOptions): Promise<Report> {
   const condition = where === undefined ? undefined : JSON.stringify(where);
   const service = await connect();
-  const path = { appId: await chooseAppId(service, asked) };
+  const path = { appId: await chooseAppId(service, requestedAppId) };
   const results: User[] = [];
   for (let cursor: string | undefined, isLast = false; !isLast && results.length < limit; ) {
     const query = {
@@ -182,11 +182,11 @@ export const deviceCommands = [
 ];
 
 async function removeAll(
-  { app: asked, where, expected, yes }: Values<typeof deletionOptions>,
+  { app: requestedAppId, where, expected, yes }: Values<typeof deletionOptions>,
   { isJson }: { isJson: boolean },
 ): Promise<Report> {
   const service = await connect();
-  const appId = await chooseAppId(service, asked);
+  const appId = await chooseAppId(service, requestedAppId);
   const matching = expected ?? (await count(service, appId, where));
   if (!yes && !isJson) await confirm(say('Delete {n} devices for good?', { n: matching }));
   const body = { where, expected: matching };

@@ -145,10 +145,10 @@ async function push(
   values: BodyValues & SendingValues,
   { isJson }: { isJson: boolean },
 ): Promise<Report> {
-  const { app: asked, reqId, dryRun, explained, undo, wait, ...bodyValues } = values;
+  const { app: requestedAppId, reqId, dryRun, explained, undo, wait, ...bodyValues } = values;
   const body = bodyOf(bodyValues);
   const service = await connect();
-  const appId = await chooseAppId(service, asked);
+  const appId = await chooseAppId(service, requestedAppId);
   if (dryRun)
     return describeExplanation(await service.call('explainPush', { path: { appId }, body }));
   const sent = await send(service, { appId, body, options: { reqId, explained, undo } });

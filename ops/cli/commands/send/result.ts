@@ -45,7 +45,7 @@ export const isOpen = ({ status }: PushRecord): boolean =>
   status === 'in-queue' || status === 'scheduled';
 
 /** Returns the number of recipients that have an outcome. */
-const settledOf = ({ outcomes }: PushRecord): number =>
+const endedOf = ({ outcomes }: PushRecord): number =>
   Object.values(outcomes).reduce((sum, count) => sum + count, 0);
 
 const outcomeNames: Readonly<Record<string, English>> = {
@@ -218,7 +218,7 @@ class ProgressLines {
     this.#lastAtMs = nowMs;
     this.#lastHint = hint;
     const progress = say('{settled} of {devices} done', {
-      settled: settledOf(record),
+      settled: endedOf(record),
       devices: record.devices,
     });
     process.stderr.write(`${[progress, ...(hint === '' ? [] : [hint])].join('; ')}\n`);
@@ -232,7 +232,7 @@ class ProgressLines {
 function hintOf(record: PushRecord): string {
   const { devices, errors, quietWaits } = record;
   if (errors !== '') return errors;
-  const open = devices - settledOf(record);
+  const open = devices - endedOf(record);
   return quietWaits > 0 && open > 0 && open <= quietWaits
     ? say('{n} wait for the end of quiet hours, which the push does without this command too', {
         n: open,
@@ -258,7 +258,7 @@ class PushBar {
   show(record: PushRecord): void {
     const { devices } = record;
     if (devices === 0) return;
-    const settled = settledOf(record);
+    const settled = endedOf(record);
     const elapsedMs = Math.max(this.#clock.monotonicMs() - this.#startedAtMs, 1);
     const perSecond = Math.round((settled * 1000) / elapsedMs);
     const hint = hintOf(record);

@@ -7,7 +7,7 @@ import { pendingQueues } from '../../../../shared/queue/migrate.ts';
 import { type English, say, translated } from '../../language.ts';
 import type { Report } from '../../report.ts';
 
-const shownLetters = 90;
+const maxLetters = 90;
 
 /** Returns the migrations that `carillon migrate` would run, and their effects. */
 export async function reportPlan(databaseUrl: string): Promise<Report> {
@@ -29,7 +29,7 @@ function describe({ name, isConcurrent, statements }: PlannedMigration): string[
 }
 
 const shorten = (text: string) =>
-  text.length > shownLetters ? `${text.slice(0, shownLetters)}…` : text;
+  text.length > maxLetters ? `${text.slice(0, maxLetters)}…` : text;
 
 const works = {
   catalogue: 'changes the catalogue only, in milliseconds',

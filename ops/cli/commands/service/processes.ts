@@ -64,14 +64,14 @@ export const processCommands = [
  * command, and the command says where to find them.
  */
 function bench(): AddCommand {
-  const isInstalled = !existsSync(moduleUrl(benchPath, import.meta.url));
+  const isExcluded = !existsSync(moduleUrl(benchPath, import.meta.url));
   return command('bench', 'run a benchmark; without a name, list them', {
     example: 'bench size',
-    isHidden: isInstalled,
+    isHidden: isExcluded,
     takes: { name: optional('[name]'), args: rest('[args...]') },
-    setUp: (added) => void added.allowUnknownOption().helpOption(!isInstalled),
+    setUp: (added) => void added.allowUnknownOption().helpOption(!isExcluded),
     run: ({ name, args }, { isJson }) =>
-      isInstalled ? refuseBench() : runBench(name, args, isJson),
+      isExcluded ? refuseBench() : runBench(name, args, isJson),
   });
 }
 

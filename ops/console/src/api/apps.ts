@@ -152,7 +152,7 @@ export function useOverview(appId: string) {
   const overview = useQuery({
     queryKey: ['overview', appId],
     queryFn: ({ signal }) => call('getOverview', { query: { app: appId }, signal }),
-    refetchInterval: live.isOpen || live.isHeld ? false : refreshMs,
+    refetchInterval: live.isOpen || live.isPaused ? false : refreshMs,
   });
   const { refetch } = overview;
   // Loads the state again when the stream opens. Changes between the first call and this time cause
@@ -256,14 +256,14 @@ export function useQuotas(appId: string, day: string | undefined) {
 }
 
 /** Delay after the last keystroke before the search starts. */
-const restMs = 200;
+const searchDelayMs = 200;
 /** Shorter texts would match too many names. */
 const minSearchLength = 2;
 
 /** Search results: objects whose id, token, name, address or number matches the text. */
 export function useSearchHits(text: string) {
   const wanted = text.trim();
-  const q = useSettled(wanted);
+  const q = useDebounced(wanted);
   const { data, error, isFetching } = useQuery({
     queryKey: ['search', q],
     queryFn: ({ signal }) => call('search', { query: { q }, signal }),
@@ -276,11 +276,11 @@ export function useSearchHits(text: string) {
 }
 
 /** Returns a value after it has stayed unchanged for a moment. */
-function useSettled(value: string): string {
-  const [settled, setSettled] = useState(value);
+function useDebounced(value: string): string {
+  const [debounced, setDebounced] = useState(value);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), restMs);
+    const timer = setTimeout(() => setDebounced(value), searchDelayMs);
     return () => clearTimeout(timer);
   }, [value]);
-  return settled;
+  return debounced;
 }

@@ -7,8 +7,8 @@ export type LiveHandlers = Record<string, (data: unknown) => void>;
 export interface Live {
   /** True if the stream is open. Otherwise, the page polls. */
   isOpen: boolean;
-  isHeld: boolean;
-  setHeld(isHeld: boolean): void;
+  isPaused: boolean;
+  setPaused(isPaused: boolean): void;
 }
 
 /**
@@ -23,9 +23,9 @@ const reopenMs = 5000;
  */
 export function useLive(topics: string, handlers: LiveHandlers): Live {
   const [isOpen, setOpen] = useState(false);
-  const [isHeld, setHeld] = useState(false);
+  const [isPaused, setPaused] = useState(false);
   const isVisible = useVisibility();
-  const isOn = isVisible && !isHeld && topics !== '';
+  const isOn = isVisible && !isPaused && topics !== '';
   useEffect(() => {
     if (!isOn) return;
     const close = openStream(topics, handlers, setOpen);
@@ -34,7 +34,7 @@ export function useLive(topics: string, handlers: LiveHandlers): Live {
       setOpen(false);
     };
   }, [topics, isOn, handlers]);
-  return { isOpen, isHeld, setHeld };
+  return { isOpen, isPaused, setPaused };
 }
 
 function openStream(

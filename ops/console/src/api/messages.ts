@@ -35,11 +35,11 @@ export function useMessageRetry(appId: string) {
  * Dry run of sending the failed messages again. If there are more messages than one call can
  * process, the number is a minimum.
  */
-export function useMessageForecast(appId: string, isAsked: boolean) {
+export function useMessageForecast(appId: string, isRequested: boolean) {
   return useQuery({
     queryKey: ['message-redrive', appId],
     queryFn: ({ signal }) => call('explainMessageRedrive', { path: { appId }, body: {}, signal }),
-    enabled: isAsked,
+    enabled: isRequested,
     staleTime: 0,
   });
 }

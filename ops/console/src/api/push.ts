@@ -82,7 +82,7 @@ export function usePush(appId: string, pushId: string) {
     queryKey: ['progress', appId, pushId],
     queryFn: ({ signal }) => call('getPushProgress', { path: { appId, id: pushId }, signal }),
     refetchInterval: ({ state }) => {
-      if (live.isHeld) return false;
+      if (live.isPaused) return false;
       if (record.data && isSettling(record.data, state.data)) return settlingPollMs;
       if (record.data && isAwaited(record.data, state.data)) return pollMs;
       return isOpen && !live.isOpen ? pollMs : false;
@@ -253,13 +253,17 @@ export type RedriveSelection = Pick<
 >;
 
 /** Dry run of a redrive. Runs only if `isAsked` is true. */
-export function useRedriveForecast(push: PushId, selection: RedriveSelection, isAsked: boolean) {
+export function useRedriveForecast(
+  push: PushId,
+  selection: RedriveSelection,
+  isRequested: boolean,
+) {
   const { appId, pushId } = push;
   return useQuery({
     queryKey: ['redrive', appId, pushId, selection],
     queryFn: ({ signal }) =>
       call('explainRedrive', { path: { appId, id: pushId }, body: selection, signal }),
-    enabled: isAsked,
+    enabled: isRequested,
     placeholderData: keepPreviousData,
     staleTime: 0,
   });

@@ -95,19 +95,19 @@ export function useRecurring(appId: string) {
 }
 
 /** Schedule of a recurring push, as a person writes it. The limits are in ISO 8601. */
-export type AskedTimes = Input<'previewRecurringPush'>['body'];
+export type ScheduleInput = Input<'previewRecurringPush'>['body'];
 
-/** Next runs of a cron expression. Without `asked`, makes no call. */
-export function useNextTimes(appId: string, asked: AskedTimes | undefined) {
+/** Next runs of a cron expression. Without `schedule`, makes no call. */
+export function useNextTimes(appId: string, schedule: ScheduleInput | undefined) {
   return useQuery({
-    queryKey: ['recurring-times', appId, asked],
+    queryKey: ['recurring-times', appId, schedule],
     queryFn: ({ signal }) =>
       call('previewRecurringPush', {
         path: { appId },
-        body: asked ?? { expression: '', timeZone: '' },
+        body: schedule ?? { expression: '', timeZone: '' },
         signal,
       }),
-    enabled: asked !== undefined,
+    enabled: schedule !== undefined,
     retry: false,
   });
 }

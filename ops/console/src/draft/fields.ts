@@ -238,21 +238,21 @@ export function withTargetKind(body: JsonRecord, kind: TargetKind): JsonRecord {
   const others = Object.entries(membersOfTarget).flatMap(([name, members]) =>
     name === kind ? [] : members,
   );
-  const gone = new Set([...others, ...(kind === 'devices' ? membersOfQuery : [])]);
-  const kept = Object.fromEntries(Object.entries(body).filter(([name]) => !gone.has(name)));
-  const begun: Record<TargetKind, JsonRecord> = {
+  const removed = new Set([...others, ...(kind === 'devices' ? membersOfQuery : [])]);
+  const kept = Object.fromEntries(Object.entries(body).filter(([name]) => !removed.has(name)));
+  const initial: Record<TargetKind, JsonRecord> = {
     where: { where: {} },
     devices: { device_type: 'ios', device_ids: [] },
     cql: { cql: 'select * from _Installation' },
   };
-  return { ...begun[kind], ...kept };
+  return { ...initial[kind], ...kept };
 }
 
 /** Push body that was copied from another push. */
 interface CopiedBody {
   body: JsonRecord;
   /** False if the record does not contain all listed devices or shows shortened tokens. */
-  isWhole: boolean;
+  isComplete: boolean;
 }
 
 /** Converts a reply of the API to the JSON of a draft. */
@@ -285,19 +285,19 @@ export function bodyOfRequest(request: JsonRecord): CopiedBody {
     ['flow_control', flowControl],
     ['_notificationChannel', inData === notificationChannel ? undefined : notificationChannel],
   ];
-  const { isWhole, ...chosen } = targetOf(target);
-  return { body: { ...chosen.members, ...present(members) }, isWhole };
+  const { isComplete, ...chosen } = targetOf(target);
+  return { body: { ...chosen.members, ...present(members) }, isComplete };
 }
 
-function targetOf(target: JsonValue | undefined): { members: JsonRecord; isWhole: boolean } {
-  if (!isRecord(target)) return { members: { where: {} }, isWhole: false };
+function targetOf(target: JsonValue | undefined): { members: JsonRecord; isComplete: boolean } {
+  if (!isRecord(target)) return { members: { where: {} }, isComplete: false };
   if (target.kind !== 'devices')
     return {
       members: present([
         ['where', target.where ?? {}],
         ['channels', target.channels],
       ]),
-      isWhole: true,
+      isComplete: true,
     };
   const ids = Array.isArray(target.deviceIds) ? target.deviceIds : [];
   const isShort = ids.some((id) => typeof id === 'string' && id.includes('…'));
@@ -307,7 +307,7 @@ function targetOf(target: JsonValue | undefined): { members: JsonRecord; isWhole
     ['vendor', target.vendor],
     ['device_profile', target.deviceProfile],
   ];
-  return { members: present(members), isWhole: !isShort && target.listed === ids.length };
+  return { members: present(members), isComplete: !isShort && target.listed === ids.length };
 }
 
 const present = (members: [string, JsonValue | undefined][]): JsonRecord =>

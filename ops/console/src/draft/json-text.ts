@@ -150,7 +150,7 @@ class Reader {
  * Returns the position of a member's name in JSON text, by its path. Returns undefined if it is not
  * found.
  */
-export function memberPlace(text: string, path = ''): { line: number; at: number } | undefined {
+export function memberPosition(text: string, path = ''): { line: number; at: number } | undefined {
   let at = -1;
   for (const name of path.split('.')) {
     const quoted = JSON.stringify(name);

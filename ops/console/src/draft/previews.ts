@@ -1,7 +1,7 @@
 import { isRecord, type JsonRecord, type JsonValue, valueAt } from './json-text.ts';
 
 /** Visible parts of a message on a device, extracted from the request to its gateway. */
-export interface ShownMessage {
+export interface VisibleMessage {
   title: string;
   text: string;
   subtitle: string;
@@ -14,7 +14,7 @@ export interface ShownMessage {
 }
 
 /** Paths of the texts in a gateway's request. The first path with a text counts. */
-interface Places {
+interface TextPaths {
   title: string[];
   text: string[];
   subtitle?: string[];
@@ -22,14 +22,14 @@ interface Places {
   badge?: string[];
 }
 
-const fcm: Places = {
+const fcm: TextPaths = {
   title: ['message.android.notification.title', 'message.notification.title'],
   text: ['message.android.notification.body', 'message.notification.body'],
   image: ['message.android.notification.image', 'message.notification.image'],
   badge: ['message.android.notification.notification_count'],
 };
 
-const places: Readonly<Record<string, Places>> = {
+const textPaths: Readonly<Record<string, TextPaths>> = {
   apns: {
     title: ['aps.alert.title'],
     text: ['aps.alert.body', 'aps.alert'],
@@ -73,8 +73,8 @@ const places: Readonly<Record<string, Places>> = {
  * Returns the visible parts of a payload. Returns undefined for a connector that the console does
  * not know.
  */
-export function shownMessage(connector: string, payload: JsonValue): ShownMessage | undefined {
-  const place = places[connector];
+export function visibleMessage(connector: string, payload: JsonValue): VisibleMessage | undefined {
+  const place = textPaths[connector];
   if (place === undefined || !isRecord(payload)) return undefined;
   const text = (paths: string[] = []) =>
     paths.map((path) => valueIn(payload, path)).find((found) => typeof found === 'string') ?? '';

@@ -109,9 +109,9 @@ export function JsonPanel({
 }
 
 /** Message about the whole page, with a button if an action is possible. */
-export function Notice({ look, children }: { look: 'plain' | 'warn'; children: ReactNode }) {
+export function Notice({ variant, children }: { variant: 'plain' | 'warn'; children: ReactNode }) {
   return (
-    <p className={noticeStyles[look]} role="status">
+    <p className={noticeStyles[variant]} role="status">
       {children}
     </p>
   );

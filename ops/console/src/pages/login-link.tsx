@@ -48,7 +48,7 @@ export function LoginLink({ code, done }: LoginLinkProps) {
       <div className={styles.form}>
         <h1>{t('login.otherTitle')}</h1>
         <p>{t('login.otherText', { current: shown(current, t), asked: shown(asked, t) })}</p>
-        <Button look="primary" onClick={() => done()}>
+        <Button variant="primary" onClick={() => done()}>
           {t('login.stay', { name: current.name })}
         </Button>
         <Button isBusy={isBusy} onClick={() => void redeem({ code, replace: true })}>

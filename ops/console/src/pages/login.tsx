@@ -57,7 +57,7 @@ export function Login({ failure }: { failure: unknown }) {
           value={token}
           onChange={(event) => setToken(event.target.value)}
         />
-        <Button look="primary" type="submit" isBusy={isBusy}>
+        <Button variant="primary" type="submit" isBusy={isBusy}>
           {t('login.submit')}
         </Button>
         <LanguageChoice />

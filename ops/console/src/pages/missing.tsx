@@ -56,7 +56,7 @@ export function PageFailure({ error }: { error: unknown }) {
       <PageHeader title={t('failure.title')} />
       <Empty title={t(error instanceof PageLoadError ? 'failure.load' : 'failure.broken')}>
         {isOffline && <p role="alert">{t('state.unreachable')}</p>}
-        <Button look="primary" isBusy={isBusy} onClick={() => void reload()}>
+        <Button variant="primary" isBusy={isBusy} onClick={() => void reload()}>
           {t('failure.reload')}
         </Button>
       </Empty>

@@ -26,9 +26,9 @@ interface ConfirmProps {
   /** Called when the dialog opens or closes. */
   onOpen?: (isOpen: boolean) => void;
   /** `primary` for the main action of a page. The default is `danger`. */
-  look?: 'danger' | 'primary';
-  /** Look of the button that opens the dialog. The default is `look`. */
-  triggerLook?: 'danger' | 'primary' | 'plain';
+  variant?: 'danger' | 'primary';
+  /** Variant of the button that opens the dialog. The default is `variant`. */
+  triggerVariant?: 'danger' | 'primary' | 'plain';
 }
 
 /**
@@ -45,9 +45,9 @@ export function Confirm(props: ConfirmProps) {
     typed,
     onConfirm,
     disabled,
-    look = 'danger',
+    variant = 'danger',
   } = props;
-  const { isBlocked = false, isOpenAtFirst = false, onOpen, triggerLook = look } = props;
+  const { isBlocked = false, isOpenAtFirst = false, onOpen, triggerVariant = variant } = props;
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(isOpenAtFirst);
   const [entered, setEntered] = useState('');
@@ -64,7 +64,7 @@ export function Confirm(props: ConfirmProps) {
   return (
     <AlertDialog.Root open={isOpen} onOpenChange={open}>
       <AlertDialog.Trigger
-        className={`${button.button} ${button[triggerLook]}`}
+        className={`${button.button} ${button[triggerVariant]}`}
         disabled={disabled}
         aria-label={label}
       >
@@ -87,7 +87,7 @@ export function Confirm(props: ConfirmProps) {
             <AlertDialog.Close className={`${button.button} ${button.plain}`}>
               {t('action.back')}
             </AlertDialog.Close>
-            <Button look={look} disabled={!isReady} onClick={confirm}>
+            <Button variant={variant} disabled={!isReady} onClick={confirm}>
               {action}
             </Button>
           </div>

@@ -4,7 +4,7 @@ import { type AdminRequest, adminBase } from '../../../../client/client.ts';
 import { Button } from './button.tsx';
 import styles from './copy.module.css';
 
-const shownMs = 2000;
+const confirmationMs = 2000;
 
 /** Button that copies a text and confirms this. */
 export function Copy({ text, label }: { text: string; label?: string }) {
@@ -13,10 +13,10 @@ export function Copy({ text, label }: { text: string; label?: string }) {
   const copy = async () => {
     await navigator.clipboard.writeText(text);
     setCopied(true);
-    setTimeout(() => setCopied(false), shownMs);
+    setTimeout(() => setCopied(false), confirmationMs);
   };
   return (
-    <Button look="quiet" onClick={copy}>
+    <Button variant="quiet" onClick={copy}>
       <span aria-live="polite">{isCopied ? t('action.copied') : (label ?? t('action.copy'))}</span>
     </Button>
   );

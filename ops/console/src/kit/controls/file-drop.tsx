@@ -1,5 +1,5 @@
 import { type DragEvent, useId, useState } from 'react';
-import { buttonLook } from './button.tsx';
+import { buttonClass } from './button.tsx';
 import styles from './field.module.css';
 
 /** Size limit of a file. Keys, certificates and service accounts have less than 10 kB. */
@@ -50,7 +50,7 @@ export function FileDrop({ label, choose, accept, read }: FileDropProps) {
         onChange={(event) => void take(event.target.files)}
       />
       {/* The browser's own button would have the language of the browser. */}
-      <label htmlFor={id} className={buttonLook('plain')}>
+      <label htmlFor={id} className={buttonClass('plain')}>
         {choose}
       </label>
     </div>

@@ -55,7 +55,7 @@ function EditMembers({ document, update, close }: MembersProps & { close: () => 
         {error !== null && <Failure error={error} />}
         <div className={styles.buttons}>
           <Button
-            look="primary"
+            variant="primary"
             isBusy={isPending}
             disabled={!changes || Object.keys(changes).length === 0}
             onClick={() => changes && mutate(changes, { onSuccess: close })}

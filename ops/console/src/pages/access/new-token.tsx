@@ -136,7 +136,7 @@ function TokenForm() {
         <Dialog.Close className={`${button.button} ${button.plain}`}>
           {t('action.back')}
         </Dialog.Close>
-        <Button look="primary" type="submit" isBusy={create.isPending}>
+        <Button variant="primary" type="submit" isBusy={create.isPending}>
           {t('people.createNow')}
         </Button>
       </div>

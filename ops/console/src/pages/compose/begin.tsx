@@ -12,9 +12,9 @@ import { emptyBody, storeDraft } from './draft-state.ts';
 const route = getRouteApi('/apps/$appId/pushes/new');
 
 /** Initial body for the URL, and whether it could be copied completely. */
-interface Begun {
+interface InitialDraft {
   body: JsonRecord;
-  isWhole: boolean;
+  isComplete: boolean;
 }
 
 /**
@@ -25,18 +25,18 @@ export function Begin({ appId, children }: { appId: string; children: ReactNode 
   const { t } = useTranslation();
   const search = route.useSearch();
   const navigate = useNavigate();
-  const isAsked = [search.from, search.where, search.template].some((one) => one !== undefined);
+  const isRequested = [search.from, search.where, search.template].some((one) => one !== undefined);
   const { data, error, refetch } = useQuery({
     queryKey: ['begin', appId, search.from, search.where, search.template],
     queryFn: ({ signal }) => beginOf(appId, search, signal),
-    enabled: isAsked,
+    enabled: isRequested,
     staleTime: 0,
     gcTime: 0,
   });
   useEffect(() => {
-    if (!data || !isAsked) return;
+    if (!data || !isRequested) return;
     storeDraft(appId, data.body);
-    const part = data.isWhole ? undefined : true;
+    const part = data.isComplete ? undefined : true;
     // Replaces the URL, so that a reload keeps later changes of the draft.
     void navigate({
       to: '/apps/$appId/pushes/new',
@@ -44,9 +44,9 @@ export function Begin({ appId, children }: { appId: string; children: ReactNode 
       search: { view: search.view, part },
       replace: true,
     });
-  }, [data, isAsked, appId, navigate, search.view]);
-  if (error && isAsked) return <Failure error={error} retry={() => void refetch()} />;
-  if (isAsked) return <Loading rows={8} />;
+  }, [data, isRequested, appId, navigate, search.view]);
+  if (error && isRequested) return <Failure error={error} retry={() => void refetch()} />;
+  if (isRequested) return <Loading rows={8} />;
   return (
     <>
       {search.part && <p role="status">{t('compose.partOnly')}</p>}
@@ -59,7 +59,7 @@ async function beginOf(
   appId: string,
   { from, where, template }: ComposeSearch,
   signal: AbortSignal,
-): Promise<Begun> {
+): Promise<InitialDraft> {
   if (from !== undefined) {
     const push = await call('getAppPush', { path: { appId, id: from }, signal });
     const request = toJson(push.request);
@@ -68,9 +68,9 @@ async function beginOf(
   if (template !== undefined) {
     const { body } = await call('getPushTemplate', { path: { appId, name: template }, signal });
     const read = toJson(body);
-    return { body: isRecord(read) ? read : emptyBody, isWhole: true };
+    return { body: isRecord(read) ? read : emptyBody, isComplete: true };
   }
-  return { body: { ...emptyBody, where: conditionIn(where ?? '{}') }, isWhole: true };
+  return { body: { ...emptyBody, where: conditionIn(where ?? '{}') }, isComplete: true };
 }
 
 /**

@@ -56,7 +56,7 @@ function useFieldText(field: Field) {
     setTyped(text);
     draft.edit((body) => writeField(body, field, text));
   };
-  return { text: isKept ? typed : (read ?? ''), change, isShown: read !== undefined };
+  return { text: isKept ? typed : (read ?? ''), change, isDisplayable: read !== undefined };
 }
 
 interface DraftFieldProps extends InputHTMLAttributes<HTMLInputElement> {
@@ -74,7 +74,7 @@ interface DraftFieldProps extends InputHTMLAttributes<HTMLInputElement> {
  */
 export function DraftField({ field, label, hint, rows, ...rest }: DraftFieldProps) {
   const { t } = useTranslation();
-  const { text, change, isShown } = useFieldText(field);
+  const { text, change, isDisplayable: isShown } = useFieldText(field);
   const error = useRefusalAt(field.path);
   const { draft } = useForm();
   const common = {
@@ -99,7 +99,7 @@ interface DraftChoiceProps {
 /** Select box for one member of the body. An unlisted value becomes an additional option. */
 export function DraftChoice({ field, label, hint, options }: DraftChoiceProps) {
   const { t } = useTranslation();
-  const { text, change, isShown } = useFieldText(field);
+  const { text, change, isDisplayable: isShown } = useFieldText(field);
   const error = useRefusalAt(field.path);
   const { draft } = useForm();
   const isOther = text !== '' && !options.some(([value]) => value === text);

@@ -145,7 +145,7 @@ function Overrides() {
             label={t('compose.textFor', { name })}
             rows={2}
           />
-          <Button look="quiet" onClick={() => remove(key)}>
+          <Button variant="quiet" onClick={() => remove(key)}>
             {t('compose.removeTexts', { name })}
           </Button>
         </fieldset>

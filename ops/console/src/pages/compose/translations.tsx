@@ -42,7 +42,7 @@ export function Translations() {
             rows={2}
           />
           <Button
-            look="quiet"
+            variant="quiet"
             onClick={() => draft.edit((body) => withLanguage(body, language, false))}
           >
             {t('compose.removeLanguage', { language })}
@@ -57,7 +57,7 @@ export function Translations() {
           disabled={draft.fault !== undefined}
           onChange={(event) => setTag(event.target.value.trim())}
         />
-        <Button look="quiet" disabled={!isFit || draft.fault !== undefined} onClick={add}>
+        <Button variant="quiet" disabled={!isFit || draft.fault !== undefined} onClick={add}>
           {t('compose.addLanguage')}
         </Button>
       </div>
@@ -92,7 +92,10 @@ export function Variables() {
             field={variableFields(one).default}
             label={t('compose.variableDefault', { name: one })}
           />
-          <Button look="quiet" onClick={() => draft.edit((body) => withVariable(body, one, false))}>
+          <Button
+            variant="quiet"
+            onClick={() => draft.edit((body) => withVariable(body, one, false))}
+          >
             {t('compose.removeVariable', { name: one })}
           </Button>
         </fieldset>
@@ -105,7 +108,7 @@ export function Variables() {
           disabled={draft.fault !== undefined}
           onChange={(event) => setName(event.target.value.trim())}
         />
-        <Button look="quiet" disabled={!isFit || draft.fault !== undefined} onClick={add}>
+        <Button variant="quiet" disabled={!isFit || draft.fault !== undefined} onClick={add}>
           {t('compose.addVariable')}
         </Button>
       </div>

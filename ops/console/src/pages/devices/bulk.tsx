@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next';
 import { ApiError } from '../../api/client.ts';
 import { useDeviceCount, useDeviceDeletion } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
-import { buttonLook } from '../../kit/controls/button.tsx';
+import { buttonClass } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Failure } from '../../kit/states.tsx';
 import type { DeviceFilters } from '../../search.ts';
@@ -24,7 +24,7 @@ export function ComposeLink({
   if (!maySend) return null;
   return (
     <Link
-      className={buttonLook('plain')}
+      className={buttonClass('plain')}
       to="/apps/$appId/pushes/new"
       params={{ appId }}
       search={{ where }}

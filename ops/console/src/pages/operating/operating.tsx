@@ -12,7 +12,7 @@ import {
   useQueues,
 } from '../../api/operating.ts';
 import { useIsOfService, useMay } from '../../api/session.tsx';
-import { Button, buttonLook } from '../../kit/controls/button.tsx';
+import { Button, buttonClass } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
@@ -116,7 +116,7 @@ function SecretLink() {
   const isOwner = useMay('owner');
   if (!isOfService || !isOwner) return null;
   return (
-    <Link to="/secret" className={buttonLook('plain')}>
+    <Link to="/secret" className={buttonClass('plain')}>
       {t('secret.title')}
     </Link>
   );

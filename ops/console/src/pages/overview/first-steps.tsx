@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next';
 import type { Overview } from '../../../../client/operations.ts';
 import { useAppKey } from '../../api/apps.ts';
 import { useMay } from '../../api/session.tsx';
-import { buttonLook } from '../../kit/controls/button.tsx';
+import { buttonClass } from '../../kit/controls/button.tsx';
 import { Snippet } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/values.tsx';
 import { Panel } from '../../kit/panel.tsx';
@@ -66,7 +66,7 @@ export function FirstSteps({
                 <Link
                   to={pages[name].to}
                   params={{ appId }}
-                  className={buttonLook(name === next ? 'primary' : 'plain')}
+                  className={buttonClass(name === next ? 'primary' : 'plain')}
                 >
                   {t(pages[name].title)}
                 </Link>

@@ -4,7 +4,7 @@ import { requestOf } from '../../../../client/client.ts';
 import type { Overview as OverviewData } from '../../../../client/operations.ts';
 import { useAppName, useOverview } from '../../api/apps.ts';
 import { useMay } from '../../api/session.tsx';
-import { buttonLook } from '../../kit/controls/button.tsx';
+import { buttonClass } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge, Bar, Reason, Reasons, Time } from '../../kit/data/values.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
@@ -39,7 +39,11 @@ export function Overview() {
           maySend &&
           data &&
           !isNewApp(data) && (
-            <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
+            <Link
+              to="/apps/$appId/pushes/new"
+              params={{ appId }}
+              className={buttonClass('primary')}
+            >
               {t('compose.heading')}
             </Link>
           )
@@ -209,7 +213,7 @@ function Today({ overview: { today } }: { overview: OverviewData }) {
   );
 }
 
-const shownOutcomes = ['invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
+const visibleOutcomes = ['invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
 
 function LastDay({
   overview: { outcomes24h, unacknowledged24h: waiting, outcomesAreLeast },
@@ -227,7 +231,7 @@ function LastDay({
         rows={[
           [t('outcome.sent'), formatCount((outcomes24h.sent ?? 0) - waiting)],
           ...(waiting > 0 ? [[t('outcome.unacknowledged'), formatCount(waiting)] as const] : []),
-          ...shownOutcomes.map(
+          ...visibleOutcomes.map(
             (name) => [t(`outcome.${name}`), formatCount(outcomes24h[name] ?? 0)] as const,
           ),
         ]}

@@ -34,7 +34,7 @@ export function Approval({ appId, push }: OfPush) {
   return (
     <>
       {first}
-      <Notice look="warn">
+      <Notice variant="warn">
         {t(missing === 2 ? 'push.needsTwo' : 'push.waitsForApproval', {
           above: formatCount(above ?? 0),
         })}
@@ -75,7 +75,7 @@ export function Approve({ appId, push, isBusy, approve }: ApproveProps) {
   const { t } = useTranslation();
   return (
     <Confirm
-      look="primary"
+      variant="primary"
       trigger={t('push.approve')}
       title={t('push.approveTitle')}
       action={t('push.approveNow')}

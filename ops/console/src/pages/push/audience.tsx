@@ -80,8 +80,8 @@ function targetText(request: JsonRecord): string | undefined {
   const { target, redrive } = request;
   if (redrive !== undefined || !isRecord(target) || target.kind !== 'query') return undefined;
   const { body } = bodyOfRequest(request);
-  const asked = members.flatMap((name) =>
+  const counted = members.flatMap((name) =>
     body[name] === undefined ? [] : [[name, body[name]] as const],
   );
-  return JSON.stringify(Object.fromEntries(asked));
+  return JSON.stringify(Object.fromEntries(counted));
 }

@@ -27,8 +27,8 @@ function Pace({ appId, push }: { appId: string; push: PushDetail }) {
     <>
       {pace.error && <Failure error={pace.error} />}
       <Confirm
-        look="primary"
-        triggerLook="plain"
+        variant="primary"
+        triggerVariant="plain"
         trigger={t('push.changePace')}
         title={t('push.changePace')}
         action={t('push.changePaceNow')}
@@ -73,7 +73,7 @@ function useUndoMs(push: PushDetail): number | undefined {
 function Undo({ leftMs, isBusy, undo }: { leftMs: number; isBusy: boolean; undo: () => void }) {
   const { t } = useTranslation();
   return (
-    <Button look="primary" isBusy={isBusy} onClick={undo} aria-label={t('push.undo')}>
+    <Button variant="primary" isBusy={isBusy} onClick={undo} aria-label={t('push.undo')}>
       {t('push.undoIn', { seconds: Math.ceil(leftMs / 1000) })}
     </Button>
   );

@@ -236,7 +236,7 @@ export function KeptTokens({ appId, push }: { appId: string; push: PushDetail })
   const deletion = useInvalidDeletion(appId, push.objectId);
   if (deletion.data)
     return (
-      <Notice look="plain">
+      <Notice variant="plain">
         {t('keptTokens.deleted', { devices: formatCount(deletion.data.deleted) })}
       </Notice>
     );
@@ -244,7 +244,7 @@ export function KeptTokens({ appId, push }: { appId: string; push: PushDetail })
   return (
     <>
       {push.keptTokens.map(({ connector, profile, answers, invalid, kept, reason }) => (
-        <Notice key={`${connector} ${profile}`} look="warn">
+        <Notice key={`${connector} ${profile}`} variant="warn">
           {t('keptTokens.text', {
             gateway: connectorName(connector),
             profile,

@@ -153,11 +153,11 @@ function ByConnector({ appId, push, progress }: ByConnectorProps) {
   if (rows.length === 0)
     return <Empty title={t(isUnsent ? 'push.nothingSent' : 'push.noConnectors')} />;
   const isWaiting = rows.some(({ unacknowledged }) => unacknowledged > 0);
-  const shownColumns = columns.filter(({ key }) => key !== 'unacknowledged' || isWaiting);
+  const visibleColumns = columns.filter(({ key }) => key !== 'unacknowledged' || isWaiting);
   return (
     <Table
       label={t('push.byConnector')}
-      columns={shownColumns}
+      columns={visibleColumns}
       rows={rows}
       keyOf={({ id }) => id}
     />

@@ -33,13 +33,13 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
   const navigate = useNavigate();
   const maySend = useMay('sender');
   const isBegun = route.useSearch().redrive === true && maySend;
-  const [isAsked, setAsked] = useState(isBegun);
+  const [isRequested, setRequested] = useState(isBegun);
   const [cause, setCause] = useState<Cause>();
   const [isUnsureIncluded, includeUnsure] = useState(false);
   const selection = selectionOf(cause, isUnsureIncluded);
   const ofPush = { appId, pushId: push.objectId };
-  const all = useRedriveForecast(ofPush, {}, isAsked);
-  const { data, error, isPlaceholderData } = useRedriveForecast(ofPush, selection, isAsked);
+  const all = useRedriveForecast(ofPush, {}, isRequested);
+  const { data, error, isPlaceholderData } = useRedriveForecast(ofPush, selection, isRequested);
   const redrive = useRedrive(ofPush, (pushId) =>
     navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId } }),
   );
@@ -58,7 +58,7 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
         disabled={redrive.isPending}
         isBlocked={devices === 0 || isPlaceholderData}
         isOpenAtFirst={isBegun}
-        onOpen={setAsked}
+        onOpen={setRequested}
         onConfirm={() => redrive.mutate(selection)}
       >
         <p>{t('redrive.text')}</p>

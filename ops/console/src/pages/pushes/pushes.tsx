@@ -5,7 +5,7 @@ import { requestOf } from '../../../../client/client.ts';
 import type { ListedPush } from '../../../../client/operations.ts';
 import { pushesPage, usePushes } from '../../api/pushes.ts';
 import { useMay } from '../../api/session.tsx';
-import { Button, buttonLook } from '../../kit/controls/button.tsx';
+import { Button, buttonClass } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Selection, selectionColumn } from '../../kit/data/selection.tsx';
@@ -110,21 +110,21 @@ export function Pushes() {
             <Link
               to="/apps/$appId/pushes/scheduled"
               params={{ appId }}
-              className={buttonLook('plain')}
+              className={buttonClass('plain')}
             >
               {t('scheduled.title')}
             </Link>
             <Link
               to="/apps/$appId/pushes/undelivered"
               params={{ appId }}
-              className={buttonLook('plain')}
+              className={buttonClass('plain')}
             >
               {t('undelivered.title')}
             </Link>
             <Link
               to="/apps/$appId/pushes/recurring"
               params={{ appId }}
-              className={buttonLook('plain')}
+              className={buttonClass('plain')}
             >
               {t('recurring.title')}
             </Link>
@@ -132,7 +132,7 @@ export function Pushes() {
               <Link
                 to="/apps/$appId/pushes/new"
                 params={{ appId }}
-                className={buttonLook('primary')}
+                className={buttonClass('primary')}
               >
                 {t('compose.heading')}
               </Link>
@@ -162,7 +162,7 @@ function CompareLink({ appId, ids: [a, b] }: { appId: string; ids: string[] }) {
       to="/apps/$appId/pushes/compare"
       params={{ appId }}
       search={{ a, b }}
-      className={buttonLook('plain')}
+      className={buttonClass('plain')}
     >
       {t('pushes.compare', { n: 2 })}
     </Link>

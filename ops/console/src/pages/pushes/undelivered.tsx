@@ -122,13 +122,21 @@ function columnsOf(appId: string, maySend: boolean, t: TFunction): Column<Undeli
     {
       key: 'redrive',
       title: t('operating.actions'),
-      cell: (push) => (leftOf(push) > 0 ? <Way {...{ appId, push, maySend }} /> : '–'),
+      cell: (push) => (leftOf(push) > 0 ? <RedriveLink {...{ appId, push, maySend }} /> : '–'),
     },
   ];
 }
 
 /** Link to the dry run of the redrive. For a person who may not send, a link to the failures. */
-function Way({ appId, push, maySend }: { appId: string; push: UndeliveredPush; maySend: boolean }) {
+function RedriveLink({
+  appId,
+  push,
+  maySend,
+}: {
+  appId: string;
+  push: UndeliveredPush;
+  maySend: boolean;
+}) {
   const { t } = useTranslation();
   return (
     <Link

@@ -2,7 +2,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { RecurringPush } from '../../../../client/operations.ts';
-import { type AskedTimes, useNextTimes, useRecurringActions } from '../../api/pushes.ts';
+import { type ScheduleInput, useNextTimes, useRecurringActions } from '../../api/pushes.ts';
 import { JsonTextError, printJson } from '../../draft/json-text.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../kit/controls/field.tsx';
@@ -13,21 +13,21 @@ import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatUtc } from '../../text/format.ts';
 import { currentLocale } from '../../text/texts.ts';
 import { parsedBody, storedDraft } from '../compose/draft-state.ts';
-import { useRested } from '../compose/use-rested.ts';
+import { useDebounced } from '../compose/use-rested.ts';
 import { useFaultText } from '../compose/views/views.tsx';
 import styles from './recurring.module.css';
 
-const restMs = 300;
+const previewDelayMs = 300;
 
 /**
- * Next runs of a cron expression while it is edited, in its time zone and in UTC. `asked` must keep
+ * Next runs of a cron expression while it is edited, in its time zone and in UTC. `schedule` must keep
  * its identity while the schedule stays the same.
  */
-function NextTimes({ appId, asked }: { appId: string; asked: AskedTimes }) {
+function NextTimes({ appId, schedule }: { appId: string; schedule: ScheduleInput }) {
   const { t } = useTranslation();
-  const rested = useRested(asked, restMs);
+  const rested = useDebounced(schedule, previewDelayMs);
   const { data, error, isPending } = useNextTimes(appId, rested);
-  if (rested !== asked) return <Loading rows={3} />;
+  if (rested !== schedule) return <Loading rows={3} />;
   if (error) return <Failure error={error} />;
   if (isPending) return <Loading rows={3} />;
   if (data.times.length === 0) return <Empty title={t('recurring.noTime')} />;
@@ -35,7 +35,7 @@ function NextTimes({ appId, asked }: { appId: string; asked: AskedTimes }) {
     <ol className={styles.times} aria-label={t('recurring.times')}>
       {data.times.map(({ at }) => (
         <li key={at}>
-          <time dateTime={at}>{inZone(at, asked.timeZone)}</time>
+          <time dateTime={at}>{inZone(at, schedule.timeZone)}</time>
           <span className={styles.note}>{formatUtc(at.replace(':00.000', ''))}</span>
         </li>
       ))}
@@ -61,7 +61,7 @@ const usual = {
 } as const;
 
 const begun = '{\n  "where": {},\n  "data": {\n    "alert": ""\n  }\n}';
-const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const zones = Intl.supportedValuesOf('timeZone');
 
 interface Entered {
@@ -76,7 +76,7 @@ interface Entered {
 const enteredOf = (one: RecurringPush | undefined): Entered => ({
   name: one?.name ?? '',
   expression: one?.expression ?? usual.daily,
-  timeZone: one?.timeZone ?? ownZone,
+  timeZone: one?.timeZone ?? browserZone,
   startsAt: localTime(one?.startsAt ?? undefined),
   endsAt: localTime(one?.endsAt ?? undefined),
   body: one ? JSON.stringify(one.body, null, 2) : begun,
@@ -119,7 +119,7 @@ export function Definition({
       <form className={styles.form} onSubmit={onSubmit}>
         <TimeFields entered={entered} change={change} />
         <h3>{t('recurring.times')}</h3>
-        <NextTimes appId={appId} asked={times} />
+        <NextTimes appId={appId} schedule={times} />
         <BodyField
           appId={appId}
           text={entered.body}
@@ -128,7 +128,7 @@ export function Definition({
         />
         {save.error && <Failure error={save.error} />}
         <div className={styles.acts}>
-          <Button type="submit" look="primary" isBusy={save.isPending} disabled={!body}>
+          <Button type="submit" variant="primary" isBusy={save.isPending} disabled={!body}>
             {t(edited ? 'recurring.save' : 'recurring.create')}
           </Button>
         </div>

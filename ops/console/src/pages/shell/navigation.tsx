@@ -7,7 +7,7 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Menu, MenuItem } from '../../kit/controls/menu.tsx';
 import { chooseLanguage } from '../../text/texts.ts';
 import styles from './navigation.module.css';
-import { appPlaces, isOpenTo, servicePlaces } from './places.ts';
+import { appPages, isOpenTo, servicePages } from './places.ts';
 
 /** Links to the pages of the app and of the service. */
 export function Navigation({ appId }: { appId: string | undefined }) {
@@ -20,7 +20,7 @@ export function Navigation({ appId }: { appId: string | undefined }) {
     <nav className={styles.nav} aria-label={t('shell.navigation')}>
       {appId !== undefined && (
         <ul className={styles.group}>
-          {appPlaces
+          {appPages
             .filter((place) => place.isUnlisted !== true && isOpenTo(place, person))
             .map(({ to, title }) => (
               <li key={to}>
@@ -37,7 +37,7 @@ export function Navigation({ appId }: { appId: string | undefined }) {
         </ul>
       )}
       <ul className={styles.group}>
-        {servicePlaces
+        {servicePages
           .filter((place) => place.isUnlisted !== true && isOpenTo(place, person))
           .map(({ to, title }) => (
             <li key={to}>
@@ -105,7 +105,7 @@ export function LanguageChoice() {
   const { i18n } = useTranslation();
   const other = i18n.language === 'zh' ? 'en' : 'zh';
   return (
-    <Button look="quiet" lang={other} onClick={() => void chooseLanguage(other)}>
+    <Button variant="quiet" lang={other} onClick={() => void chooseLanguage(other)}>
       {other === 'zh' ? '中文' : 'English'}
     </Button>
   );
@@ -136,7 +136,7 @@ export function ThemeChoice() {
   };
   return (
     <Button
-      look="quiet"
+      variant="quiet"
       onClick={choose}
       aria-label={t('theme.label', { theme: t(`theme.${theme}`) })}
     >

@@ -10,7 +10,7 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Notice, TitleScope } from '../../kit/panel.tsx';
 import { formatTime } from '../../text/format.ts';
 import { AppMenu, LanguageChoice, Navigation, PersonMenu, ThemeChoice } from './navigation.tsx';
-import { appPlaces, servicePlaces } from './places.ts';
+import { appPages, servicePages } from './places.ts';
 import { SearchButton } from './search/search-button.tsx';
 import styles from './shell.module.css';
 
@@ -29,8 +29,8 @@ function useShortcuts(appId: string | undefined): void {
   const chordUntil = useRef(0);
   useEffect(() => {
     const open = (key: string) => {
-      const ofApp = appPlaces.find((place) => place.key === key);
-      const ofService = servicePlaces.find((place) => place.key === key);
+      const ofApp = appPages.find((place) => place.key === key);
+      const ofService = servicePages.find((place) => place.key === key);
       if (ofApp && appId !== undefined) void navigate({ to: ofApp.to, params: { appId } });
       else if (ofService) void navigate({ to: ofService.to });
     };
@@ -71,7 +71,7 @@ function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) 
   const release = useRelease(appId);
   const scope = appId === null ? 'service' : 'app';
   return (
-    <Notice look="warn">
+    <Notice variant="warn">
       <span>
         <strong>{t(`freeze.${scope}Frozen`)}</strong>{' '}
         {t('freeze.since', { at: formatTime(since), by })}
@@ -86,9 +86,9 @@ function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) 
   );
 }
 
-const lookEveryMs = 60_000;
+const versionCheckMs = 60_000;
 /** Delay of the first check, so that it does not compete with the requests of the page. */
-const firstLookMs = 2000;
+const firstVersionCheckMs = 2000;
 
 /**
  * Notice that the server has another version of the console than this page. This page may not
@@ -104,13 +104,14 @@ function VersionNotice() {
       return typeof reply === 'object' && reply !== null && 'digest' in reply ? reply.digest : null;
     },
     initialData: __BUILD__,
-    refetchInterval: ({ state }) => (state.dataUpdateCount === 0 ? firstLookMs : lookEveryMs),
-    staleTime: lookEveryMs,
+    refetchInterval: ({ state }) =>
+      state.dataUpdateCount === 0 ? firstVersionCheckMs : versionCheckMs,
+    staleTime: versionCheckMs,
     retry: false,
   });
   if (typeof data !== 'string' || data === __BUILD__) return null;
   return (
-    <Notice look="plain">
+    <Notice variant="plain">
       {t('shell.newVersion')}
       <Button onClick={() => window.location.reload()}>{t('shell.reload')}</Button>
     </Notice>

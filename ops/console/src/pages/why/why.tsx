@@ -33,7 +33,7 @@ export function Why() {
       ) : error && !data ? (
         <Failure error={error} retry={() => void refetch()} />
       ) : (
-        <Story appId={appId} pushId={pushId} explanation={data} />
+        <ExplanationText appId={appId} pushId={pushId} explanation={data} />
       )}
       <FindDevice appId={appId} pushId={pushId} />
       <Commands
@@ -53,13 +53,13 @@ const outcomeTones: Record<NonNullable<DeviceExplanation['outcome']>, Tone> = {
   dropped: 'warn',
 };
 
-interface StoryProps {
+interface ExplanationProps {
   appId: string;
   pushId: string;
   explanation: DeviceExplanation;
 }
 
-function Story({ appId, pushId, explanation }: StoryProps) {
+function ExplanationText({ appId, pushId, explanation }: ExplanationProps) {
   const { t } = useTranslation();
   const { outcome } = explanation;
   return (
@@ -77,7 +77,7 @@ function Story({ appId, pushId, explanation }: StoryProps) {
 /**
  * Remedy for a device that the push did not reach, and a link to other devices with the same cause.
  */
-function Remedy({ appId, pushId, explanation }: StoryProps) {
+function Remedy({ appId, pushId, explanation }: ExplanationProps) {
   const { t } = useTranslation();
   const remedyText = useRemedyText();
   const { remedy, outcome, reason, route: way } = explanation;

@@ -16,7 +16,7 @@ import styles from './before.module.css';
 import { DayUse } from './day-use.tsx';
 
 /** Delay after the last keystroke before a dry run starts automatically. */
-const restMs = 500;
+const dryRunDelayMs = 500;
 
 /** Dry run of the current draft or of an earlier version. */
 export interface CurrentDryRun {
@@ -34,16 +34,16 @@ export interface CurrentDryRun {
  * request.
  */
 export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun {
-  const [asked, setAsked] = useState<string>();
-  const { query, last } = useDryRun(appId, asked);
+  const [requestedText, setRequestedText] = useState<string>();
+  const { query, last } = useDryRun(appId, requestedText);
   const isCheap = !last?.isExpensive;
-  const isAsked = asked === sent;
+  const isRequested = requestedText === sent;
   useEffect(() => {
-    if (sent === undefined || isAsked || !isCheap) return;
-    const timer = setTimeout(() => setAsked(sent), restMs);
+    if (sent === undefined || isRequested || !isCheap) return;
+    const timer = setTimeout(() => setRequestedText(sent), dryRunDelayMs);
     return () => clearTimeout(timer);
-  }, [sent, isAsked, isCheap]);
-  const error = isAsked ? query.error : null;
+  }, [sent, isRequested, isCheap]);
+  const error = isRequested ? query.error : null;
   const { text, original } = useRefusalText(error instanceof ApiError ? error : undefined);
   const shownMessage = original === undefined ? text : `${text} ${original}`;
   const refusal =
@@ -51,8 +51,8 @@ export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun 
       ? { member: memberOfRefusal(error), message: shownMessage }
       : undefined;
   const run = () => {
-    if (isAsked) void query.refetch();
-    else setAsked(sent);
+    if (isRequested) void query.refetch();
+    else setRequestedText(sent);
   };
   const isFresh = last !== undefined && last.text === sent && !query.isFetching && error === null;
   return { last, isFresh, isRunning: query.isFetching, error, refusal, run };
@@ -100,7 +100,7 @@ export function DryRunPanel({ dryRun, isBlank, children }: DryRunPanelProps) {
     <Panel
       title={t('compose.dryRun')}
       side={
-        <Button look="quiet" isBusy={isRunning} onClick={run}>
+        <Button variant="quiet" isBusy={isRunning} onClick={run}>
           {t(isRunning ? 'compose.checking' : isFresh ? 'compose.runAgain' : 'compose.run')}
         </Button>
       }

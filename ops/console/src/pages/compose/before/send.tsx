@@ -55,7 +55,7 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
     <div className={styles.send}>
       {send.error !== null && <SendFailure error={send.error} />}
       <Confirm
-        look="primary"
+        variant="primary"
         trigger={t(start === 'later' ? 'compose.scheduleFor' : 'compose.sendTo', {
           count: devices,
           shown,

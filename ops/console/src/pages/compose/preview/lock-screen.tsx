@@ -1,11 +1,11 @@
 import { useLayoutEffect, useRef } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { ShownMessage } from '../../../draft/previews.ts';
+import type { VisibleMessage } from '../../../draft/previews.ts';
 import { currentLocale } from '../../../text/texts.ts';
 import styles from './lock-screen.module.css';
 
 /** How a vendor's system shows a notification on the lock screen. */
-interface Look {
+interface SystemStyle {
   /** Name of the operating system. */
   system: string;
   /**
@@ -22,7 +22,7 @@ interface Look {
   hasBadge: boolean;
 }
 
-const ios: Look = {
+const ios: SystemStyle = {
   system: 'iOS',
   layout: 'side',
   clock: 'centre',
@@ -31,7 +31,7 @@ const ios: Look = {
   lines: 4,
   hasBadge: true,
 };
-const android: Look = {
+const android: SystemStyle = {
   system: 'Android',
   layout: 'head',
   clock: 'stacked',
@@ -45,7 +45,7 @@ const android: Look = {
  * Connectors whose notifications the operating system shows. Notifications of the device channel
  * are drawn by the app.
  */
-export const looks: Readonly<Record<string, Look>> = {
+export const systemStyles: Readonly<Record<string, SystemStyle>> = {
   apns: ios,
   fcm: android,
   vendor_g: android,
@@ -93,8 +93,8 @@ export const looks: Readonly<Record<string, Look>> = {
 };
 
 interface LockScreenProps {
-  look: Look;
-  message: ShownMessage;
+  style: SystemStyle;
+  message: VisibleMessage;
   app: string;
   theme: 'light' | 'dark';
   /** Called with true if the text is cut off until the notification is opened. */
@@ -102,7 +102,7 @@ interface LockScreenProps {
 }
 
 /** Lock screen of a vendor's system with one notification. */
-export function LockScreen({ look, message, app, theme, onCut }: LockScreenProps) {
+export function LockScreen({ style, message, app, theme, onCut }: LockScreenProps) {
   const { t } = useTranslation();
   const text = useRef<HTMLParagraphElement>(null);
   useLayoutEffect(() => {
@@ -114,25 +114,25 @@ export function LockScreen({ look, message, app, theme, onCut }: LockScreenProps
       className={`${styles.screen} ${styles[theme]}`}
       role="img"
       aria-label={t('preview.label', {
-        system: look.system,
+        system: style.system,
         title: message.title || app,
         text: message.text,
       })}
     >
-      <Clock look={look} />
-      <div className={`${styles.card} ${styles[look.layout]} ${styles[look.corners]}`}>
-        <span className={`${styles.icon} ${styles[look.icon]}`}>
+      <Clock style={style} />
+      <div className={`${styles.card} ${styles[style.layout]} ${styles[style.corners]}`}>
+        <span className={`${styles.icon} ${styles[style.icon]}`}>
           {[...app][0]?.toUpperCase() ?? 'A'}
-          {look.hasBadge && message.badge !== null && message.badge > 0 && (
+          {style.hasBadge && message.badge !== null && message.badge > 0 && (
             <span className={styles.badge}>{message.badge}</span>
           )}
         </span>
-        {look.layout === 'head' && <span className={styles.app}>{app}</span>}
+        {style.layout === 'head' && <span className={styles.app}>{app}</span>}
         <span className={styles.time}>{t('preview.now')}</span>
         <div className={styles.texts}>
-          <p className={styles.title}>{message.title || (look.layout === 'side' ? app : '')}</p>
+          <p className={styles.title}>{message.title || (style.layout === 'side' ? app : '')}</p>
           {message.subtitle !== '' && <p className={styles.title}>{message.subtitle}</p>}
-          <p ref={text} className={`${styles.text} ${styles[`lines${look.lines}`]}`}>
+          <p ref={text} className={`${styles.text} ${styles[`lines${style.lines}`]}`}>
             {message.text}
           </p>
         </div>
@@ -145,7 +145,7 @@ export function LockScreen({ look, message, app, theme, onCut }: LockScreenProps
 /** Fixed date, because only the notification matters. */
 const day = new Date(2026, 0, 5);
 
-function Clock({ look: { clock } }: { look: Look }) {
+function Clock({ style: { clock } }: { style: SystemStyle }) {
   const date = new Intl.DateTimeFormat(currentLocale(), {
     weekday: 'long',
     month: 'long',

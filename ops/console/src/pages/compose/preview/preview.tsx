@@ -7,7 +7,7 @@ import { useFields } from '../../../api/devices.ts';
 import { useMeta } from '../../../api/profiles.ts';
 import { toJson } from '../../../draft/fields.ts';
 import { isRecord, type JsonRecord, parseJsonText } from '../../../draft/json-text.ts';
-import { type ShownMessage, shownMessage } from '../../../draft/previews.ts';
+import { type VisibleMessage, visibleMessage } from '../../../draft/previews.ts';
 import { withSamples } from '../../../draft/samples.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
@@ -17,7 +17,7 @@ import { Empty } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/connectors.ts';
 import { useForecastText } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
-import { LockScreen, looks } from './lock-screen.tsx';
+import { LockScreen, systemStyles } from './lock-screen.tsx';
 import styles from './preview.module.css';
 
 type Share = NonNullable<PushForecast['connectors']['apns']>;
@@ -45,7 +45,7 @@ export function Preview({ appId, dryRun }: PreviewProps) {
       title={t('preview.title')}
       side={
         <Button
-          look="quiet"
+          variant="quiet"
           aria-label={t('preview.theme', { theme: t(`theme.${theme}`) })}
           onClick={() => setTheme(theme === 'light' ? 'dark' : 'light')}
         >
@@ -95,7 +95,7 @@ const sharesOf = (forecast: PushForecast | undefined): [string, Share][] =>
 /** Returns the name of a connector, followed by the system that shows its notifications. */
 function nameOf(connector: string): string {
   const name = connectorName(connector);
-  const system = connector === 'channel' ? undefined : looks[connector]?.system;
+  const system = connector === 'channel' ? undefined : systemStyles[connector]?.system;
   return system === undefined ? name : `${name} · ${system}`;
 }
 
@@ -120,10 +120,10 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
     const value = fields.find(({ name }) => name === field)?.values[0]?.value;
     return value === undefined ? undefined : String(value);
   };
-  const sent = shown.payload === null ? undefined : shownMessage(id, toJson(shown.payload));
+  const sent = shown.payload === null ? undefined : visibleMessage(id, toJson(shown.payload));
   const message = sent && withSamples(sent, body, sampleOf);
-  const look = looks[id];
-  if (message === undefined || look === undefined)
+  const style = systemStyles[id];
+  if (message === undefined || style === undefined)
     return (
       <Empty title={t('preview.unsendable')}>
         {share.problems?.map(textOf).map((problem) => (
@@ -151,7 +151,7 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
       {message.isSilent ? (
         <Empty title={t('preview.silent')} />
       ) : (
-        <LockScreen {...{ look, message, app, theme }} onCut={setCut} />
+        <LockScreen {...{ style, message, app, theme }} onCut={setCut} />
       )}
       <Notes id={id} isCut={isCut} message={message} />
       <Size id={id} bytes={shown.payloadBytes ?? 0} />
@@ -164,7 +164,7 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
   );
 }
 
-function Notes({ id, isCut, message }: { id: string; isCut: boolean; message: ShownMessage }) {
+function Notes({ id, isCut, message }: { id: string; isCut: boolean; message: VisibleMessage }) {
   const { t } = useTranslation();
   const notes = [
     ...(id === 'channel' ? ['preview.drawnByApp'] : []),

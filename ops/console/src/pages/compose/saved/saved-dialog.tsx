@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next';
 import { type SavedItem, type SavedKind, useSaved, useSavedActions } from '../../../api/compose.ts';
 import { toJson } from '../../../draft/fields.ts';
 import { isRecord, printJson } from '../../../draft/json-text.ts';
-import { Button, buttonLook } from '../../../kit/controls/button.tsx';
+import { Button, buttonClass } from '../../../kit/controls/button.tsx';
 import { TextField } from '../../../kit/controls/field.tsx';
 import { Time } from '../../../kit/data/values.tsx';
 import dialog from '../../../kit/dialog.module.css';
@@ -33,7 +33,7 @@ export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
   const [isOpen, setOpen] = useState(false);
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
-      <Dialog.Trigger className={buttonLook('plain')}>{props.trigger}</Dialog.Trigger>
+      <Dialog.Trigger className={buttonClass('plain')}>{props.trigger}</Dialog.Trigger>
       <Dialog.Portal>
         <Dialog.Backdrop className={dialog.backdrop} />
         <Dialog.Popup className={dialog.popup}>
@@ -41,7 +41,7 @@ export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
           <Items {...props} close={() => setOpen(false)} />
           <SaveForm {...props} />
           <div className={dialog.end}>
-            <Dialog.Close className={buttonLook('plain')}>{t('action.back')}</Dialog.Close>
+            <Dialog.Close className={buttonClass('plain')}>{t('action.back')}</Dialog.Close>
           </div>
         </Dialog.Popup>
       </Dialog.Portal>
@@ -81,7 +81,7 @@ function Items<K extends SavedKind>(props: SavedDialogProps<K> & { close: () => 
                 </Button>
               )}
               <Button
-                look="quiet"
+                variant="quiet"
                 aria-label={t('saved.deleteOf', { name: item.name })}
                 onClick={() => remove.mutate(item.name)}
               >
@@ -120,7 +120,7 @@ function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: Saved
           maxLength={100}
           autoComplete="off"
         />
-        <Button type="submit" look="primary" isBusy={save.isPending}>
+        <Button type="submit" variant="primary" isBusy={save.isPending}>
           {t(titleOfSave(kind))}
         </Button>
       </div>

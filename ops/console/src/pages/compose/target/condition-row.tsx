@@ -64,7 +64,7 @@ export function ConditionRow({ row, membersId, fields, note, change, remove }: C
       </Choice>
       <ValueField row={row} fields={fields} change={change} />
       <Button
-        look="quiet"
+        variant="quiet"
         onClick={remove}
         aria-label={t('compose.removeRow', { member: row.member })}
       >

@@ -207,7 +207,7 @@ function Groups({
             fields={fields}
             change={(next) => set(at, next)}
           />
-          <Button look="quiet" onClick={() => set(at, [...group, newRow()])}>
+          <Button variant="quiet" onClick={() => set(at, [...group, newRow()])}>
             {t('compose.addRow')}
           </Button>
         </div>

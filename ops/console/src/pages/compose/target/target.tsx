@@ -15,12 +15,12 @@ import { Panel } from '../../../kit/panel.tsx';
 import { formatCount, formatDuration } from '../../../text/format.ts';
 import { DraftChoice, DraftField, useForm } from '../draft-field.tsx';
 import { Audiences } from '../saved/saved-dialog.tsx';
-import { useRested } from '../use-rested.ts';
+import { useDebounced } from '../use-rested.ts';
 import { Conditions } from './conditions.tsx';
 import styles from './target.module.css';
 
 /** Delay after the last keystroke before the devices are counted. */
-const restMs = 400;
+const countDelayMs = 400;
 const kinds: readonly TargetKind[] = ['where', 'devices', 'cql'];
 
 interface TargetProps {
@@ -35,7 +35,7 @@ export function Target({ appId, setIncomplete }: TargetProps) {
   const kind = targetKindOf(draft.body);
   const channelsId = useId();
   const channels = useChannels(appId).data?.results ?? [];
-  const audience = useAudience(appId, useRested(printJson(targetOf(draft.body)), restMs));
+  const audience = useAudience(appId, useDebounced(printJson(targetOf(draft.body)), countDelayMs));
   return (
     <Panel
       title={t('compose.to')}

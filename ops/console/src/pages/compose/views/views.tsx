@@ -1,7 +1,7 @@
 import { useTranslation } from 'react-i18next';
 import { adminBase, JsonText, requestOf } from '../../../../../client/client.ts';
 import { targetKindOf } from '../../../draft/fields.ts';
-import { JsonTextError, memberPlace, printJson } from '../../../draft/json-text.ts';
+import { JsonTextError, memberPosition, printJson } from '../../../draft/json-text.ts';
 import { Snippet } from '../../../kit/controls/copy.tsx';
 import { CodeArea, type Fault } from '../../../kit/form/code-area.tsx';
 import { Panel } from '../../../kit/panel.tsx';
@@ -47,7 +47,7 @@ export function JsonView() {
   const { t } = useTranslation();
   const { draft, refusal } = useForm();
   const faultText = useFaultText(draft.fault);
-  const fault = placeOf(draft.fault) ?? memberPlace(draft.text, refusal?.member);
+  const fault = placeOf(draft.fault) ?? memberPosition(draft.text, refusal?.member);
   return (
     <Panel title={t('compose.body')}>
       <CodeArea

@@ -81,7 +81,7 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
         {put.error && <Failure error={put.error} />}
         {stage.error && <Failure error={stage.error} />}
         <div className={styles.submit}>
-          <Button look="primary" type="submit" isBusy={put.isPending}>
+          <Button variant="primary" type="submit" isBusy={put.isPending}>
             {t(isStored ? 'profile.replaceNow' : 'profile.save')}
           </Button>
           {isStored && (

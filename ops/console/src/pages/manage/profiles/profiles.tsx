@@ -27,7 +27,7 @@ import { FailedReceipts } from './failed-receipts.tsx';
 import styles from './profiles.module.css';
 
 /** Returns the number of devices that a profile serves. For a very large app it is a minimum. */
-export function shownDevices(
+export function devicesText(
   { devices, devicesAreLeast }: Pick<ProfileDetail, 'devices' | 'devicesAreLeast'>,
   t: TFunction,
 ): string {
@@ -127,7 +127,7 @@ function columnsOf(appId: string, t: TFunction): Column<Row>[] {
       key: 'devices',
       title: t('pushes.devices'),
       isNumber: true,
-      cell: ({ detail }) => (detail ? shownDevices(detail, t) : '–'),
+      cell: ({ detail }) => (detail ? devicesText(detail, t) : '–'),
     },
     {
       key: 'breaker',

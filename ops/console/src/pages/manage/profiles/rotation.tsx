@@ -53,7 +53,7 @@ function Acts({
           trigger={t('rotation.promote')}
           title={t('rotation.promoteTitle')}
           action={t('rotation.promote')}
-          look="primary"
+          variant="primary"
           disabled={act.isPending}
           onConfirm={() => act.mutate('promote')}
         >

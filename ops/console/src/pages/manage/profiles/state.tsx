@@ -5,7 +5,7 @@ import { useBreakers } from '../../../api/operating.ts';
 import { Badge, Reason, Reasons, Time } from '../../../kit/data/values.tsx';
 import { Facts, Panel } from '../../../kit/panel.tsx';
 import { BreakerBadge } from '../../operating/operating.tsx';
-import { shownDevices } from './profiles.tsx';
+import { devicesText } from './profiles.tsx';
 
 interface StateProps {
   appId: string;
@@ -40,14 +40,14 @@ export function State({ appId, profile, detail }: StateProps) {
 }
 
 /** Number of shown characters of a fingerprint. It is enough to compare two fingerprints. */
-const shownDigits = 16;
+const fingerprintDigits = 16;
 
 type Row = [name: string, value: ReactNode];
 
 function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>['t']): Row[] {
   const { notAfter, findings, meanings, members, secrets } = detail;
   return [
-    [t('profile.devices'), shownDevices(detail, t)],
+    [t('profile.devices'), devicesText(detail, t)],
     [t('profiles.ends'), notAfter ? <Time key="ends" at={notAfter} /> : t('profile.noEnd')],
     ...(findings.length > 0
       ? ([
@@ -72,7 +72,7 @@ function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>[
       ([name, { sha256 }]): Row => [
         name,
         <code key={name} title={sha256}>
-          {t('profile.fingerprint', { digits: sha256.slice(0, shownDigits) })}
+          {t('profile.fingerprint', { digits: sha256.slice(0, fingerprintDigits) })}
         </code>,
       ],
     ),

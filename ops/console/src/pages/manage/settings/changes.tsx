@@ -10,10 +10,10 @@ import { Failure } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
 import styles from './settings.module.css';
 
-const shownCharacters = 80;
+const maxCharacters = 80;
 
 /** Returns a function that formats the value of an option as a short text. */
-export function useShownValue(): (value: unknown) => string {
+export function useValueText(): (value: unknown) => string {
   const { t } = useTranslation();
   return (value) => {
     if (value === true) return t('form.on');
@@ -22,7 +22,7 @@ export function useShownValue(): (value: unknown) => string {
     if (typeof value === 'number') return formatCount(value);
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     if (text === '{}') return t('form.unset');
-    return text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text;
+    return text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text;
   };
 }
 
@@ -43,7 +43,7 @@ interface Change {
 /** Unsaved changes of the options, with old and new values. Hidden if there are none. */
 export function Changes({ app, fields, draft, clear }: ChangesProps) {
   const { t } = useTranslation();
-  const shown = useShownValue();
+  const shown = useValueText();
   const patch = useAppChange(app.appId);
   const current: Record<string, unknown> = { ...app.options };
   const changed = fields.filter(
@@ -91,7 +91,7 @@ export function Changes({ app, fields, draft, clear }: ChangesProps) {
         {patch.error && <Failure error={patch.error} />}
         <div className={styles.buttons}>
           <Button
-            look="primary"
+            variant="primary"
             isBusy={patch.isPending}
             disabled={Object.keys(faults).length > 0}
             onClick={save}

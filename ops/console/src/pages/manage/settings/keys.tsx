@@ -44,7 +44,7 @@ function Key({ appId, name }: { appId: string; name: KeyName }) {
     <span className={styles.key}>
       <code>{value ?? '••••••••••••••••'}</code>
       <Button
-        look="quiet"
+        variant="quiet"
         aria-label={t(isShown ? 'key.hide' : 'key.show', { name: t(`key.${name}`) })}
         onClick={() => setShown(!isShown)}
       >

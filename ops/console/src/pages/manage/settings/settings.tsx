@@ -14,7 +14,7 @@ import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
 import { FreezePanel } from '../../operating/operating.tsx';
-import { Changes, useShownValue } from './changes.tsx';
+import { Changes, useValueText } from './changes.tsx';
 import { groupsOf } from './groups.ts';
 import { Keys } from './keys.tsx';
 import styles from './settings.module.css';
@@ -31,7 +31,7 @@ interface OptionRowProps {
 /** Option with its description, default, limit and value. */
 export function OptionRow({ field, text, current, usual, change }: OptionRowProps) {
   const { t } = useTranslation();
-  const shown = useShownValue();
+  const shown = useValueText();
   const isChanged = text !== textOf(field, current);
   const limit = limitOf(field, t);
   return (

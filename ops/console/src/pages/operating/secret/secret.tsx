@@ -71,7 +71,7 @@ export function Values({ state: { keys, other, countedAt } }: { state: SecretSta
     ...keys.map(({ id, values }) => ({ id, title: id, values: values ?? {} })),
     { id: 'other', title: t('secret.other'), values: other ?? {} },
   ];
-  const places = [...new Set(groups.flatMap(({ values }) => Object.keys(values)))].sort();
+  const columnNames = [...new Set(groups.flatMap(({ values }) => Object.keys(values)))].sort();
   const columns: Column<string>[] = [
     { key: 'place', title: t('secret.place'), isWide: true, cell: (place) => <code>{place}</code> },
     ...groups.map(({ id, title, values }) => ({
@@ -83,7 +83,12 @@ export function Values({ state: { keys, other, countedAt } }: { state: SecretSta
   ];
   return (
     <>
-      <Table label={t('secret.values')} columns={columns} rows={places} keyOf={(place) => place} />
+      <Table
+        label={t('secret.values')}
+        columns={columns}
+        rows={columnNames}
+        keyOf={(place) => place}
+      />
       <p className={styles.note}>
         {t('secret.countedAt')} <Time at={countedAt} />
       </p>
@@ -155,7 +160,7 @@ function Rotate({
       trigger={t('secret.rotate')}
       title={t('secret.rotateTitle', { key: keys[0]?.id })}
       action={t('secret.rotate')}
-      look="primary"
+      variant="primary"
       // With a single key there is nothing to rotate.
       disabled={isBusy || keys.length === 1 || rotation?.state === 'running'}
       onConfirm={rotate}
@@ -170,7 +175,7 @@ function Parts({ state }: { state: SecretState }) {
   return (
     <>
       {state.mismatches.map(({ kind, host, pid, problem }) => (
-        <Notice key={`${kind} ${host} ${pid}`} look="warn">
+        <Notice key={`${kind} ${host} ${pid}`} variant="warn">
           {t(`secret.problem.${problem}`, {
             process: `${t(`processKind.${kind}`)} ${host} ${pid}`,
           })}

@@ -5,7 +5,7 @@ import type { SearchHit } from '../../../../../client/operations.ts';
 import { useAppName, useAppNames, useSearchHits } from '../../../api/apps.ts';
 import { includesRole, useOperator } from '../../../api/session.tsx';
 import { languages } from '../../../text/texts.ts';
-import { appPlaces, isOpenTo, servicePlaces } from '../places.ts';
+import { appPages, isOpenTo, servicePages } from '../places.ts';
 
 /** Search result. */
 export interface Entry {
@@ -37,7 +37,7 @@ function usePages(text: string): Entry[] {
   const app = useAppName(appId);
   const wanted = text.trim().toLowerCase();
   const person = { apps, may: (needed: typeof role) => includesRole(role, needed) };
-  const isFound = (place: (typeof appPlaces | typeof servicePlaces)[number]) =>
+  const isFound = (place: (typeof appPages | typeof servicePages)[number]) =>
     isOpenTo(place, person) &&
     [
       ...languages.map((language) => i18next.getFixedT(language)(place.title)),
@@ -48,14 +48,14 @@ function usePages(text: string): Entry[] {
     kind: t('search.page'),
     title: t(title),
   });
-  const ofApp = appId === undefined ? [] : appPlaces.filter(isFound);
+  const ofApp = appId === undefined ? [] : appPages.filter(isFound);
   return [
     ...ofApp.map((place) => ({
       ...entryOf(place),
       detail: app,
       open: () => void navigate({ to: place.to, params: { appId: appId ?? '' } }),
     })),
-    ...servicePlaces.filter(isFound).map((place) => ({
+    ...servicePages.filter(isFound).map((place) => ({
       ...entryOf(place),
       detail: '',
       open: () => void navigate({ to: place.to }),
