@@ -1,8 +1,8 @@
 import { Argument, type Command } from 'commander';
 import { type Sources, type Values, valuesOf } from './arguments.ts';
 import { example } from './help.ts';
-import type { English } from './language.ts';
-import type { AddCommand, Report } from './report.ts';
+import { type English, say } from './language.ts';
+import { type AddCommand, type Report, type Shell, UsageError } from './report.ts';
 
 /** Command that does more than call one operation. For one operation, see `Row`. */
 export interface CommandDefinition<S extends Sources> {
@@ -51,4 +51,42 @@ function addWords(program: Command, words: string, hidden = false): Command {
     .toReversed()
     .reduce((found, word) => found.commands.find((one) => one.name() === word) ?? found, program);
   return parent.command(name, { hidden });
+}
+
+/**
+ * Command names of the previous release, and the commands that replace them. The next release
+ * removes them.
+ */
+const replacements: Readonly<Record<string, string>> = {
+  schedule: 'scheduled',
+  resend: 'redrive',
+  apps: 'app list --sizes',
+  'user find': 'user list --q',
+};
+
+/** Renamed commands. Each command prints its new name and does nothing else. */
+export const removedNames: readonly AddCommand[] = Object.entries(replacements).map(
+  ([name, replacement]) =>
+    (shell) =>
+      addRemoved(shell, name.split(' '), replacement),
+);
+
+function addRemoved({ program, act }: Shell, words: string[], replacement: string): void {
+  const [name = '', group] = words.toReversed();
+  const parent = program.commands.find((one) => one.name() === group) ?? program;
+  parent
+    .command(name, { hidden: true })
+    .argument('[args...]')
+    .allowUnknownOption()
+    .helpOption(false)
+    .action(
+      act(async () => {
+        throw new UsageError(
+          say('`carillon {removed}` was removed: use `carillon {replacement}`.', {
+            removed: words.join(' '),
+            replacement,
+          }),
+        );
+      }),
+    );
 }

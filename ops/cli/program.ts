@@ -3,6 +3,7 @@ import { currentEnvironment } from '../../shared/config/config.ts';
 import type { Language } from '../../shared/domain/texts/catalogue.ts';
 import { packageVersion } from '../../shared/process/version.ts';
 import { WrongPathPart } from '../client/client.ts';
+import { removedNames } from './command.ts';
 import { breakerCommands, freezeCommands } from './commands/control/freezes.ts';
 import { controlCommands } from './commands/control/pushes.ts';
 import { redriveCommand } from './commands/control/redrive.ts';
@@ -26,7 +27,6 @@ import { profileCommands } from './commands/setup/profiles.ts';
 import { smsTextCommands } from './commands/setup/sms-texts.ts';
 import { helpFormat } from './help.ts';
 import { chooseLanguage, type English, languageOf, recognised, say } from './language.ts';
-import { removedNames } from './removed.ts';
 import {
   type AddCommand,
   printDocument,

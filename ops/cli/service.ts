@@ -12,8 +12,7 @@ import {
   type Reply,
   type RequestParts,
 } from '../client/client.ts';
-import { readRunInfo } from '../local/run-info.ts';
-import { readSecrets } from '../local/secrets.ts';
+import { readRunInfo, readSecrets } from '../local/data-files.ts';
 import { language, say, sentences } from './language.ts';
 import { CommandFailure, UsageError } from './report.ts';
 

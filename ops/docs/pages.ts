@@ -1,14 +1,16 @@
 import { monitoringFiles } from '../monitoring/files.ts';
-import { appOptionsPage } from './app-options.ts';
 import { channelPage } from './channel.ts';
 import { clientFile } from './client.ts';
 import { readmeWithClients } from './clients.ts';
 import { commandLinePage } from './command-line.ts';
-import { configurationPage } from './configuration.ts';
-import { credentialsPage } from './credentials.ts';
-import { errorsPage } from './errors.ts';
 import { httpApiPage, openApiFile } from './http-api.ts';
-import { metricsPage } from './metrics.ts';
+import {
+  appOptionsPage,
+  configurationPage,
+  credentialsPage,
+  errorsPage,
+  metricsPage,
+} from './reference-tables.ts';
 
 /** Folder of the documentation. */
 export const docsFolder = new URL('../../docs/', import.meta.url);

@@ -15,8 +15,7 @@ import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.t
 import { whenSupervisorExits } from '../../shared/process/lifecycle.ts';
 import { say } from '../cli/language.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
-import { readRunInfo } from '../local/run-info.ts';
-import { readSecrets } from '../local/secrets.ts';
+import { readRunInfo, readSecrets } from '../local/data-files.ts';
 import {
   type FoundFiles,
   findFiles,

@@ -1,4 +1,8 @@
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { z } from 'zod';
+import { moduleUrl } from '../../shared/process/module-url.ts';
 import { say } from '../cli/language.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/server.ts';
 
@@ -73,4 +77,18 @@ function onlyProblems(log: (line: string) => void): (line: string) => void {
   return (line) => {
     if (/\b(FATAL|PANIC|WARNING):/.test(line)) log(`database: ${line}`);
   };
+}
+
+/**
+ * Migrates a database in a worker thread and returns the names of the migrations that ran. The
+ * thread keeps the migration libraries out of the memory of `npm start`. Rejects with the errors of
+ * `migrate`.
+ */
+export async function migrateInThread(databaseUrl: string): Promise<string[]> {
+  const thread = new Worker(moduleUrl('./postgres/migrate-worker.ts', import.meta.url), {
+    workerData: databaseUrl,
+  });
+  const [ran]: unknown[] = await once(thread, 'message');
+  await thread.terminate();
+  return z.array(z.string()).parse(ran);
 }

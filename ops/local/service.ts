@@ -6,9 +6,8 @@ import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import { apiFlags, dispatcherFlags, dispatcherMemory } from '../../shared/process/memory.ts';
 import { say } from '../cli/language.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
-import { type SupervisedDatabase, superviseDatabase } from './database.ts';
+import { migrateInThread, type SupervisedDatabase, superviseDatabase } from './database.ts';
 import { freePort } from './ports.ts';
-import { migrateInThread } from './postgres/migration.ts';
 import { Supervised } from './supervised.ts';
 
 /**

@@ -8,7 +8,8 @@ import {
   urlAt,
 } from '../../shared/config/config.ts';
 import { say } from '../cli/language.ts';
-import { startBuilds } from '../package/builds.ts';
+import { startBuilds } from '../package/bundle/background.ts';
+import { ensureSecrets, removeRunInfo, writeRunInfo } from './data-files.ts';
 import {
   connectDemo,
   createDemo,
@@ -21,8 +22,6 @@ import {
 } from './demo.ts';
 import { greeting, showFirstPush } from './greeting.ts';
 import { choosePort, isPortFree } from './ports.ts';
-import { removeRunInfo, writeRunInfo } from './run-info.ts';
-import { ensureSecrets } from './secrets.ts';
 import { LocalService, type Sandbox } from './service.ts';
 import { stopOnSignals } from './supervised.ts';
 

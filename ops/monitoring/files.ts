@@ -1,5 +1,9 @@
 import { type Alert, alertGroups, recordings } from './alerts.ts';
-import { dashboards } from './dashboards.ts';
+import { type Dashboard, dashboard } from './grafana.ts';
+import { accounts } from './panels/accounts.ts';
+import { delivery } from './panels/delivery.ts';
+import { overview } from './panels/overview.ts';
+import { scale } from './panels/scale.ts';
 
 const head =
   '# Written by `npm run docs` from ops/monitoring/alerts.ts: change that file, not this one.\n';
@@ -51,3 +55,11 @@ export const monitoringFiles = (): Record<string, string> => ({
     ]),
   ),
 });
+
+/** All dashboards of Grafana. */
+export const dashboards: readonly Dashboard[] = [
+  dashboard('carillon-overview', 'Carillon: overview', overview),
+  dashboard('carillon-delivery', 'Carillon: delivery', delivery),
+  dashboard('carillon-scale', 'Carillon: queues and scale', scale),
+  dashboard('carillon-accounts', 'Carillon: accounts and API', accounts),
+];

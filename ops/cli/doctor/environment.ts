@@ -9,8 +9,7 @@ import {
   readLocalConfig,
 } from '../../../shared/config/config.ts';
 import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
-import { type RunInfo, readRunInfo } from '../../local/run-info.ts';
-import { readSecrets, type Secrets } from '../../local/secrets.ts';
+import { type RunInfo, readRunInfo, readSecrets, type Secrets } from '../../local/data-files.ts';
 
 const name = 'environment';
 

@@ -3,8 +3,7 @@ import { Client } from 'pg';
 import { sleep } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { startEmbeddedPostgres } from '../../local/postgres/server.ts';
-import { ended, repeat, type Scene } from './kit.ts';
-import { cloneServer, type Stage, type StageApp } from './stage.ts';
+import { cloneServer, ended, repeat, type Scene, type Stage, type StageApp } from './stage.ts';
 
 /** Locks a table while `work` runs. */
 async function whileLocked(

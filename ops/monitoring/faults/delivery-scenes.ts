@@ -1,7 +1,6 @@
 import { dayMs } from '../../../shared/clock.ts';
 import { openCertificateAuthority } from '../../sandbox/kit/certificates.ts';
-import { ended, repeat, type Scene } from './kit.ts';
-import type { Stage, StageApp } from './stage.ts';
+import { ended, repeat, type Scene, type Stage, type StageApp } from './stage.ts';
 
 const body = { data: { alert: 'A fault' } };
 

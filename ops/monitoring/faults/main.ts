@@ -1,16 +1,17 @@
-// `npm run make-faults [-- <alert> …]`: causes the fault of each alert, or of the named alerts, in
-// a separate service. Checks that a Prometheus with the rules of this folder fires the alert. One
-// minute in the rules lasts one second. Exits with 0 if Prometheus is not installed.
-
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../shared/clock.ts';
 import { alertGroups } from '../alerts.ts';
-import type { Scene } from './kit.ts';
+import { databaseScenes } from './database-scenes.ts';
+import { deliveryScenes } from './delivery-scenes.ts';
+import { processScenes } from './process-scenes.ts';
 import { type FastPrometheus, prometheusPath, startFastPrometheus } from './prometheus.ts';
-import { scenes } from './scenes.ts';
-import { openStage, type Stage } from './stage.ts';
+import { openStage, type Scene, type Stage } from './stage.ts';
+
+// `npm run make-faults [-- <alert> …]`: causes the fault of each alert, or of the named alerts, in
+// a separate service. Checks that a Prometheus with the rules of this folder fires the alert. One
+// minute in the rules lasts one second. Exits with 0 if Prometheus is not installed.
 
 const timeoutMs = 90_000;
 
@@ -126,3 +127,6 @@ async function makeFaults(names: readonly string[]): Promise<void> {
 
 if (prometheusPath === undefined) console.log('Prometheus is not installed: no faults are made.');
 else await makeFaults(process.argv.slice(2));
+
+/** All scenes, in an order in which they disturb each other least. */
+export const scenes: readonly Scene[] = [...deliveryScenes, ...processScenes, ...databaseScenes];

@@ -5,8 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { dayMs, sleep, systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { startBenchDevices } from '../../bench/channel/devices.ts';
-import { ended, repeat, type Scene } from './kit.ts';
-import { type Stage, whileOtherRuns } from './stage.ts';
+import { ended, repeat, type Scene, type Stage, whileOtherRuns } from './stage.ts';
 
 const sources = fileURLToPath(new URL('../../..', import.meta.url));
 

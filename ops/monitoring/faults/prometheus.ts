@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { sleep } from '../../../shared/clock.ts';
 import { freePort } from '../../local/ports.ts';
-import { guardPrefix } from '../../local/postgres/orphan-guard.ts';
+import { guardPrefix } from '../../local/postgres/server.ts';
 import type { Alert } from '../alerts.ts';
 import { alertRules } from '../files.ts';
 

@@ -1,5 +1,4 @@
-import type { Panel } from '../grafana.ts';
-import { calls, quantile, rate } from './queries.ts';
+import { calls, type Panel, quantile, rate } from '../grafana.ts';
 
 const acceptedPushes: Panel = {
   title: 'Pushes accepted per second',

@@ -1,5 +1,4 @@
-import type { Panel } from '../grafana.ts';
-import { quantile, rate } from './queries.ts';
+import { type Panel, quantile, rate } from '../grafana.ts';
 
 /** Panels that show which capacity is missing: dispatchers, threads or connections. */
 export const scale: readonly Panel[] = [

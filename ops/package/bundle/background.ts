@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { moduleUrl } from '../../../shared/process/module-url.ts';
+import { type BackgroundBuild, buildConsoleInBackground } from '../../console/build.ts';
 import { functionEnvironment } from '../../functions/confinement.ts';
 
 const run = promisify(execFile);
@@ -65,3 +66,32 @@ const textOf = (error: unknown): string => (error instanceof Error ? error.messa
 /** True if the bundler is not installed (`npm ci --omit=dev`). */
 const isWithoutBundler = (error: unknown): boolean =>
   error instanceof Error && 'stderr' in error && /ERR_MODULE_NOT_FOUND/.test(String(error.stderr));
+
+/** Builds that run while `npm start` starts the service. */
+export interface Builds {
+  /** Folder of the bundle from which processes start. See `BackgroundBundle`. */
+  bundle: Promise<URL | undefined>;
+  /** Ends the builds. Resolves when their processes have exited. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Bundles the sources and then builds the console, each only if its sources changed. The api and
+ * the dispatcher wait for the bundle. Nothing waits for the console.
+ */
+export function startBuilds(dataDir: string, log: (line: string) => void): Builds {
+  const bundling = bundleInBackground(log);
+  let isStopped = false;
+  let console: BackgroundBuild | undefined;
+  void bundling.folder.then(() => {
+    if (!isStopped) console = buildConsoleInBackground(dataDir, log);
+  });
+  return {
+    bundle: bundling.folder,
+    stop: async () => {
+      isStopped = true;
+      await bundling.stop();
+      await console?.stop();
+    },
+  };
+}

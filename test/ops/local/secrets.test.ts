@@ -3,8 +3,13 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readRunInfo, removeRunInfo, writeRunInfo } from '../../../ops/local/run-info.ts';
-import { ensureSecrets, readSecrets } from '../../../ops/local/secrets.ts';
+import {
+  ensureSecrets,
+  readRunInfo,
+  readSecrets,
+  removeRunInfo,
+  writeRunInfo,
+} from '../../../ops/local/data-files.ts';
 import { carillon } from '../../support/cli.ts';
 
 let parent: string;
@@ -80,7 +85,7 @@ describe('ensureSecrets', () => {
       const folder = newFolder();
       await ensureSecrets(folder);
       await chmod(parent, 0o755);
-      const module = new URL('../../../ops/local/secrets.ts', import.meta.url).href;
+      const module = new URL('../../../ops/local/data-files.ts', import.meta.url).href;
       // The child changes its user after it has loaded the sources, because the other user may not
       // be able to read them.
       const script = `import('${module}').then((m) => {

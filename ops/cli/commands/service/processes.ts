@@ -8,7 +8,7 @@ import type {
   buildConsoleInBackground as BuildInBackground,
   buildConsoleSomewhere as BuildSomewhere,
 } from '../../../console/build.ts';
-import { readRunInfo } from '../../../local/run-info.ts';
+import { readRunInfo } from '../../../local/data-files.ts';
 import { flag, optional, rest } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
 import { recognised, say } from '../../language.ts';

@@ -1,8 +1,7 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '../api/client.ts';
-import { withBrands } from '../text/connectors.ts';
-import { useRefusalText } from '../text/refusals.ts';
+import { useRefusalText, withBrands } from '../text/explanation.ts';
 import { Button } from './controls/button.tsx';
 import { Marked } from './data/values.tsx';
 import styles from './states.module.css';

@@ -1,10 +1,17 @@
+import i18next from 'i18next';
 import { useTranslation } from 'react-i18next';
-import { type Language, textIn } from '../../../../shared/domain/texts/catalogue.ts';
+import {
+  chineseBrandOf,
+  displayName,
+  isConnectorId,
+  vendorConnector,
+} from '../../../../shared/domain/labels.ts';
+import { isCode, type Language, textIn } from '../../../../shared/domain/texts/catalogue.ts';
 import { writeShown } from '../../../../shared/domain/texts/texts.ts';
 import type { DeviceExplanation, FailureGroup, PushForecast } from '../../../client/operations.ts';
-import { withBrands } from './connectors.ts';
+import type { ApiError } from '../api/client.ts';
 import { formatTime } from './format.ts';
-import { withTimes } from './sentences.ts';
+import { withNames, withTimes } from './sentences.ts';
 
 /** Returns the language of the page. */
 export const useLanguage = (): Language => (useTranslation().i18n.language === 'zh' ? 'zh' : 'en');
@@ -37,4 +44,48 @@ export function useForecastText(section: 'forecasts' | 'details' = 'forecasts') 
 export function useRemedyText() {
   const language = useLanguage();
   return ({ code }: FailureGroup['remedy']): string => textIn(language, 'remedies', code);
+}
+
+/**
+ * Returns the name of a connector in the page's language. Returns the id of an unknown connector.
+ */
+export function connectorName(id: string): string {
+  if (!isConnectorId(id)) return id;
+  return i18next.language === 'zh' ? chineseBrandOf(id) : displayName(id);
+}
+
+/** Replaces connector ids in a sentence of the server with brands. */
+export const withBrands = (sentence: string): string => withNames(sentence, connectorName);
+
+/**
+ * Returns the brand for a vendor name as used in messages, such as `mz`. Returns undefined for
+ * other names.
+ */
+export function vendorName(wireName: string): string | undefined {
+  const id = vendorConnector(wireName);
+  return id === undefined ? undefined : connectorName(id);
+}
+
+interface RefusalText {
+  text: string;
+  /** English text of the server, shown in addition to a Chinese text. */
+  original?: string;
+}
+
+/**
+ * Returns the message of a refusal in the page's language. Undefined means a failure of the page
+ * itself.
+ */
+export function useRefusalText(refusal: ApiError | undefined): RefusalText {
+  const { t, i18n } = useTranslation();
+  if (!refusal) return { text: t('state.broken') };
+  if (refusal.status === 0) return { text: t('state.unreachable') };
+  const original = refusal.message || t('state.broken');
+  const text = i18n.language === 'zh' ? chineseOf(refusal) : undefined;
+  return text === undefined ? { text: original } : { text, original };
+}
+
+function chineseOf({ kind, detail }: ApiError): string | undefined {
+  if (detail && isCode('details', detail.code)) return writeShown('details', detail, 'zh');
+  return kind !== null && isCode('errors', kind) ? textIn('zh', 'errors', kind) : undefined;
 }

@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import {
   isRecord,
   type JsonRecord,
@@ -69,4 +69,14 @@ export function parsedBody(text: string): { body?: JsonRecord; fault?: Draft['fa
     if (error instanceof JsonTextError) return { fault: error };
     throw error;
   }
+}
+
+/** Returns a value after it has stayed unchanged for `delayMs`. Returns undefined before. */
+export function useDebounced<T>(value: T, delayMs: number): T | undefined {
+  const [rested, setRested] = useState<T>();
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(() => value), delayMs);
+    return () => clearTimeout(timer);
+  }, [value, delayMs]);
+  return rested;
 }

@@ -11,7 +11,7 @@ import { isRecord, type JsonRecord, valueAt } from '../../draft/json-text.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';
-import { vendorName } from '../../text/connectors.ts';
+import { vendorName } from '../../text/explanation.ts';
 import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
 import { Translations, Variables } from './translations.tsx';

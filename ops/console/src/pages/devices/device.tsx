@@ -11,8 +11,7 @@ import { Badge, Reason, Time } from '../../kit/data/values.tsx';
 import { Members } from '../../kit/form/members.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/connectors.ts';
-import { useSentence } from '../../text/explanation.ts';
+import { connectorName, useSentence } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import { DeviceActions, TestPush } from './device-actions.tsx';
 

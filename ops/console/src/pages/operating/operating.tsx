@@ -20,7 +20,7 @@ import { type Column, Table } from '../../kit/data/table.tsx';
 import { Badge, Reason, Time, type Tone } from '../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/connectors.ts';
+import { connectorName } from '../../text/explanation.ts';
 import { formatCount, formatDuration } from '../../text/format.ts';
 import { Doctor } from './doctor.tsx';
 import styles from './operating.module.css';

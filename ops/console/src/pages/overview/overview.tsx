@@ -9,7 +9,7 @@ import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge, Bar, Reason, Reasons, Time } from '../../kit/data/values.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/connectors.ts';
+import { connectorName } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import { LiveState } from '../push/push.tsx';
 import {

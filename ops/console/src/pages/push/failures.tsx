@@ -13,8 +13,7 @@ import { Marked, Reason, Time } from '../../kit/data/values.tsx';
 import { Notice, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { FailureFilters } from '../../search.ts';
-import { connectorName } from '../../text/connectors.ts';
-import { useRemedyText } from '../../text/explanation.ts';
+import { connectorName, useRemedyText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './push.module.css';
 

@@ -7,7 +7,7 @@ import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/values.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/connectors.ts';
+import { connectorName } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');

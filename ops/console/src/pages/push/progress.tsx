@@ -9,7 +9,7 @@ import { Badge } from '../../kit/data/values.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Empty, Loading } from '../../kit/states.tsx';
 import { connectorOf } from '../../search.ts';
-import { connectorName } from '../../text/connectors.ts';
+import { connectorName } from '../../text/explanation.ts';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
 import { loadPage } from '../missing.tsx';
 import { endedOf, OutcomeBar, type Totals, unacknowledgedOf } from '../pushes/shown-push.tsx';

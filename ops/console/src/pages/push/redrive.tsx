@@ -12,8 +12,7 @@ import { useMay } from '../../api/session.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Checkbox, Choice } from '../../kit/controls/field.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/connectors.ts';
-import { useForecastText } from '../../text/explanation.ts';
+import { connectorName, useForecastText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './push.module.css';
 

@@ -12,8 +12,7 @@ import { Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatUtc } from '../../text/format.ts';
 import { currentLocale } from '../../text/texts.ts';
-import { parsedBody, storedDraft } from '../compose/draft-state.ts';
-import { useDebounced } from '../compose/use-rested.ts';
+import { parsedBody, storedDraft, useDebounced } from '../compose/draft-state.ts';
 import { useFaultText } from '../compose/views/views.tsx';
 import styles from './recurring.module.css';
 

@@ -7,7 +7,7 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Menu, MenuItem } from '../../kit/controls/menu.tsx';
 import { chooseLanguage } from '../../text/texts.ts';
 import styles from './navigation.module.css';
-import { appPages, isOpenTo, servicePages } from './places.ts';
+import { appPages, isOpenTo, servicePages } from './page-entries.ts';
 
 /** Links to the pages of the app and of the service. */
 export function Navigation({ appId }: { appId: string | undefined }) {

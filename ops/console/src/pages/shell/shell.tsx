@@ -10,7 +10,7 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Notice, TitleScope } from '../../kit/panel.tsx';
 import { formatTime } from '../../text/format.ts';
 import { AppMenu, LanguageChoice, Navigation, PersonMenu, ThemeChoice } from './navigation.tsx';
-import { appPages, servicePages } from './places.ts';
+import { appPages, servicePages } from './page-entries.ts';
 import { SearchButton } from './search/search-button.tsx';
 import styles from './shell.module.css';
 

@@ -8,8 +8,7 @@ import { Badge, Marked, Reason, Time, type Tone } from '../../kit/data/values.ts
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
 import { connectorOf } from '../../search.ts';
-import { connectorName } from '../../text/connectors.ts';
-import { useRemedyText, useSentence } from '../../text/explanation.ts';
+import { connectorName, useRemedyText, useSentence } from '../../text/explanation.ts';
 import { FindDevice } from '../push/audience.tsx';
 import styles from './why.module.css';
 

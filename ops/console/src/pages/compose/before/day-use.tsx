@@ -1,7 +1,7 @@
 import { useTranslation } from 'react-i18next';
 import type { PushForecast } from '../../../../../client/operations.ts';
 import { Bar, Reason } from '../../../kit/data/values.tsx';
-import { connectorName } from '../../../text/connectors.ts';
+import { connectorName } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './before.module.css';
 

@@ -14,8 +14,8 @@ import { targetOf } from '../../../draft/where.ts';
 import { Panel } from '../../../kit/panel.tsx';
 import { formatCount, formatDuration } from '../../../text/format.ts';
 import { DraftChoice, DraftField, useForm } from '../draft-field.tsx';
+import { useDebounced } from '../draft-state.ts';
 import { Audiences } from '../saved/saved-dialog.tsx';
-import { useDebounced } from '../use-rested.ts';
 import { Conditions } from './conditions.tsx';
 import styles from './target.module.css';
 

@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next';
 import type { MoveInState } from '../../../../../client/operations.ts';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Bar } from '../../../kit/data/values.tsx';
-import { connectorName } from '../../../text/connectors.ts';
+import { connectorName } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './move-in.module.css';
 

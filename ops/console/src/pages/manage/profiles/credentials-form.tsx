@@ -1,5 +1,8 @@
+import styles from 'ops/console/src/pages/manage/profiles/profiles.module.css';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import { guideOf } from '../../../../../../connectors/guides.ts';
+import { isConnectorId } from '../../../../../../shared/domain/labels.ts';
 import {
   type DescribedConnector,
   type ProfileId,
@@ -14,9 +17,7 @@ import { SchemaControl } from '../../../kit/form/schema-control.tsx';
 import { type Draft, type Fault, objectOf, textOf } from '../../../kit/form/values.ts';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
-import { useCredentialHelp } from './credential-help.ts';
 import { type FileContent, readDroppedFile } from './dropped-file.ts';
-import styles from './profiles.module.css';
 
 interface CredentialsFormProps {
   id: ProfileId;
@@ -187,4 +188,17 @@ function draftOf(shapes: SchemaShape[], members: Record<string, unknown>): Draft
       .filter(({ name }) => members[name] !== undefined)
       .map((field) => [field.name, textOf(field, members[field.name])]),
   );
+}
+
+/**
+ * Returns where the vendor shows the credentials of a connector, and the vendor's name for each
+ * member.
+ */
+export function useCredentialHelp({ id }: Pick<DescribedConnector, 'id'>) {
+  const { i18n } = useTranslation();
+  const guide = isConnectorId(id) ? guideOf(id, i18n.language === 'zh' ? 'zh' : 'en') : undefined;
+  return {
+    source: guide?.source,
+    memberOf: (member: string): string | undefined => guide?.members[member],
+  };
 }

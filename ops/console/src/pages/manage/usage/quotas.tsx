@@ -10,7 +10,7 @@ import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Bar, Reason } from '../../../kit/data/values.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
-import { connectorName } from '../../../text/connectors.ts';
+import { connectorName } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './usage.module.css';
 

@@ -5,7 +5,7 @@ import type { SearchHit } from '../../../../../client/operations.ts';
 import { useAppName, useAppNames, useSearchHits } from '../../../api/apps.ts';
 import { includesRole, useOperator } from '../../../api/session.tsx';
 import { languages } from '../../../text/texts.ts';
-import { appPages, isOpenTo, servicePages } from '../places.ts';
+import { appPages, isOpenTo, servicePages } from '../page-entries.ts';
 
 /** Search result. */
 export interface Entry {
