@@ -46,7 +46,7 @@ describe('spellings of one mailbox', () => {
     expect(mailboxOf(spelling)).toBe(mailbox);
   });
 
-  test('share the ten mails of a day, by sign-ups, changes, requests and operators', async () => {
+  test('share ten mails per day for sign-ups, changes, requests and operators', async () => {
     const app = await api.createApp({ emailVerification: true });
     const name = newName();
     const spellings = Array.from({ length: 30 }, (_, i) => `${name}+${i}@Example.com`);
@@ -78,7 +78,7 @@ describe('spellings of one mailbox', () => {
     expect((await post(app, 'requestEmailVerify', { email })).status).toBe(200);
   });
 
-  test('of unknown addresses count alike where users are concealed', async () => {
+  test('of unknown addresses count in the same way if users are concealed', async () => {
     const app = await api.createApp({ concealUsers: true });
     const answers = async (email: string) => {
       const replies = [];
@@ -95,7 +95,7 @@ describe('spellings of one mailbox', () => {
   });
 });
 
-test('one network address causes 500 mails in an hour, whatever causes them', async () => {
+test('one network address can cause 500 mails per hour in total', async () => {
   const app = await api.createApp({ emailVerification: true, signUpsPerAddressPerHour: 1000 });
   const user = await signUp(api, app);
   const put = (address: string) =>

@@ -143,7 +143,7 @@ const platforms = [
 ];
 
 describe.each(platforms)('$name ($code)', ({ name, entry, no, unknown, code }) => {
-  test('refuses an entry by listed codes only, at any status that is not temporary', async () => {
+  test('refuses an entry only for listed codes, with any status that is not temporary', async () => {
     for (const body of no)
       for (const status of [200, 400, 401]) {
         if (status !== 200 && (typeof body === 'string' || !/err|false/.test(JSON.stringify(body))))
@@ -157,7 +157,7 @@ describe.each(platforms)('$name ($code)', ({ name, entry, no, unknown, code }) =
       }
   });
 
-  test('is 503 with Retry-After for any other answer', async () => {
+  test('causes 503 with Retry-After for any other reply', async () => {
     const [refusal] = no;
     const other: Answer[] = [
       ...unknown.map((body) => ({ body })),
@@ -177,7 +177,7 @@ describe.each(platforms)('$name ($code)', ({ name, entry, no, unknown, code }) =
   });
 });
 
-test("Retry-After is the platform's, within bounds", async () => {
+test("passes the platform's Retry-After on, within limits", async () => {
   for (const [sent, expected] of [
     ['0', '5'],
     ['60', '60'],
@@ -207,7 +207,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
   };
   const code = () => ({ [name]: { code: newUid() } });
 
-  test('signs up and logs in by the account that it was exchanged for', async () => {
+  test('signs up and logs in with the account that the code was exchanged for', async () => {
     const openid = newUid();
     sessions(openid);
     expect((await enter(code(), '?failOnNotExist=true')).body.code).toBe(211);
@@ -278,7 +278,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
     expect([same.status, same.body.objectId === target.body.objectId]).toEqual([201, false]);
   });
 
-  test('brings the UnionID of the platform', async () => {
+  test('adds the UnionID of the platform', async () => {
     const unionid = newUid();
     const asked = { platform: 'weixin', main_account: true };
     sessions(newUid(), { unionid });
@@ -292,7 +292,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
     expect((await enter({ weixin })).body.objectId).toBe(first.body.objectId);
   });
 
-  test('is refused without credentials of the mini program, with the name of the option', async () => {
+  test('is refused without mini program credentials, and the refusal names the option', async () => {
     const open = await api.createApp();
     const reply = await api.request('POST', '/1.1/users', {
       app: open,
@@ -312,7 +312,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
     }
   });
 
-  test('a busy platform is asked once more', async () => {
+  test('a busy platform is called once more', async () => {
     const openid = newUid();
     asked = [];
     answers = () => ({
@@ -350,7 +350,7 @@ describe('MAC tokens of TapTap', () => {
   };
 
   test.each(['basic-info', 'profile'])(
-    'log their account in with the scope of %s',
+    'log in their account with the scope of %s',
     async (scope) => {
       const openid = newUid();
       tokens({ openid }, scope);
@@ -369,7 +369,7 @@ describe('MAC tokens of TapTap', () => {
     },
   );
 
-  test('give no session for made-up entries, nor for the account of another', async () => {
+  test("give no session for forged entries or for another person's account", async () => {
     const [own, victim] = [newUid(), newUid()];
     tokens({ openid: victim });
     expect((await enter({ taptap: tapTap(victim) })).status).toBe(201);

@@ -79,7 +79,7 @@ const enterMany = (signer: Signer, count: number) =>
   Promise.all(Array.from({ length: count }, () => enter(signer)));
 
 describe('a rotation of keys', () => {
-  test('refuses no parallel login, and fetches the keys once', async () => {
+  test('refuses no concurrent login, and fetches the keys once', async () => {
     publish(one);
     expect(new Set(await enterMany(one, 20))).toEqual(new Set([201]));
     expect(fetches).toBe(1);
@@ -89,7 +89,7 @@ describe('a rotation of keys', () => {
     expect(fetches).toBe(2);
   });
 
-  test('is found also where the new key has the old name, or tokens have none', async () => {
+  test('is detected even if the new key has the old name, or tokens name no key', async () => {
     publish(one);
     expect(await enter(one)).toBe(201);
     const renamed = await newSigner('one');
@@ -109,7 +109,7 @@ describe('a rotation of keys', () => {
 });
 
 describe.each(badAnswers)('a platform that answers with %s', (_name, bad) => {
-  test('ends no login with a known key, also after the ten minutes of a set', async () => {
+  test('fails no login with a cached key, even after its ten minutes', async () => {
     publish(one);
     expect(await enter(one)).toBe(201);
     answer = bad;
@@ -125,7 +125,7 @@ describe.each(badAnswers)('a platform that answers with %s', (_name, bad) => {
     expect(await enter(one)).toBe(400);
   });
 
-  test('is 503 where no keys are known, and the next login asks again', async () => {
+  test('causes 503 if no keys are cached, and the next login fetches them again', async () => {
     answer = bad;
     expect(await enter(one)).toBe(503);
     publish(one);
@@ -133,7 +133,7 @@ describe.each(badAnswers)('a platform that answers with %s', (_name, bad) => {
   });
 });
 
-test('a malformed key says nothing about a token', async () => {
+test('ignores a malformed key in the set', async () => {
   answer = (response) =>
     response.end('{"keys":[{"kty":"EC","kid":"one","crv":"P-256","x":"AA","y":"AA"}]}');
   expect(await enter(one)).toBe(503);

@@ -91,7 +91,7 @@ describe('a strict query', () => {
     }
   });
 
-  test('answers with allowStrictUserQuery, and a list does not', async () => {
+  test('is answered with allowStrictUserQuery, but a list is not', async () => {
     const where = { nickname: 'ann' };
     const { status, body } = await ask({ where, count: '1' });
     expect(status).toBe(200);
@@ -103,7 +103,7 @@ describe('a strict query', () => {
     expect((await ask({ where }, { app: neither, master: true })).status).toBe(200);
   });
 
-  test('takes other tests of other members, an order, a limit, and skip 0', async () => {
+  test('accepts other tests of other members, an order, a limit, and skip 0', async () => {
     for (const where of [
       {},
       { level: { $gt: 0 } },
@@ -118,7 +118,7 @@ describe('a strict query', () => {
         expect((await ask({ where, ...more })).body.results, JSON.stringify(where)).toHaveLength(1);
   });
 
-  test('names an address or a number where clients may list users, and only as a whole', async () => {
+  test('may contain an address or a number only as a whole, if clients may list users', async () => {
     for (const where of [{ email }, { mobilePhoneNumber }]) {
       const own = await ask({ where });
       expect(refusalOf(own)).toEqual(refused(102));
@@ -131,7 +131,7 @@ describe('a strict query', () => {
     expect(user.id).toBe((await ask({ where: { email } }, { app: open })).body.results[0].objectId);
   });
 
-  test('has at most 100 rows', async () => {
+  test('returns at most 100 rows', async () => {
     const app = await api.createApp({ allowStrictUserQuery: true });
     await api.db.query(
       `INSERT INTO app_user (app_id, object_id, username, session_hash, session_nonce)
@@ -144,7 +144,7 @@ describe('a strict query', () => {
     expect((await ask({ limit: 5, count: 1 }, { app })).body).toMatchObject({ count: 120 });
   });
 
-  test('is limited by network address in an hour; servers of the app are not', async () => {
+  test("is limited per network address and hour, except for the app's servers", async () => {
     const app = await api.createApp({
       allowStrictUserQuery: true,
       strictQueriesPerAddressPerHour: 3,

@@ -148,7 +148,7 @@ describe('POST /1.1/users with authData', () => {
     expect(again.body.authData).toEqual(authData);
   });
 
-  test('an id is of its platform and of its app', async () => {
+  test('scopes an id to its platform and app', async () => {
     const uid = newUid();
     const users = [
       await enterWith(api, app, { github: { uid, access_token: 't' } }),
@@ -188,7 +188,7 @@ describe('POST /1.1/users with authData', () => {
     }
   });
 
-  test('fifty concurrent calls with one account create one user', async () => {
+  test('creates one user for fifty concurrent calls with one account', async () => {
     const authData = { ...github(), ...weixin() };
     const replies = await Promise.all(
       Array.from({ length: 50 }, () => post(authData, { more: { username: 'one-of-fifty' } })),
@@ -256,7 +256,7 @@ describe('UnionID', () => {
     );
   });
 
-  test('of two platforms in one request is one', async () => {
+  test('of two platforms in one request is one UnionID', async () => {
     const unionid = newUid();
     const both = { ...wx('weixin_1', unionid), ...wx('weixin_2', unionid) };
     const user = await enterWith(api, app, both);
@@ -275,7 +275,7 @@ describe('UnionID', () => {
   });
 
   test.each([[false], ['false'], [undefined]])(
-    'finds the main account only: main_account %s looks for it and claims nothing',
+    'finds only the main account: main_account %s searches but claims nothing',
     async (main) => {
       const unionid = newUid();
       const other = (platform: string) => {
@@ -301,7 +301,7 @@ describe('UnionID', () => {
     },
   );
 
-  test('of users of versions before stays with its holder, unless the entry says that it is not main', async () => {
+  test('of users of earlier versions stays with its holder, unless the entry denies the main account', async () => {
     const holders = ['undecided', 'false'].map(async (kind) => {
       const unionid = newUid();
       const holder = await enterWith(api, app, wx(`old_${kind}`, unionid));
@@ -332,7 +332,7 @@ describe('UnionID', () => {
     expect((await enterWith(api, app, wx('weixin_3', unionid))).id).toBe(owner.id);
   });
 
-  test('many concurrent calls from as many platforms create one user', async () => {
+  test('creates one user for many concurrent calls from different platforms', async () => {
     const unionid = newUid();
     const replies = await Promise.all(
       Array.from({ length: 19 }, (_, i) => post(wx(`weixin_${i}`, unionid))),
@@ -369,7 +369,7 @@ describe('linking and unlinking', () => {
     ['null under its path', { 'authData.weixin': null }],
     ['a deletion in authData', { authData: { weixin: { __op: 'Delete' } } }],
     ['a deletion under its path', { 'authData.weixin': { __op: 'Delete' } }],
-  ])('an account is unlinked by %s', async (_name, body) => {
+  ])('unlinks an account by %s', async (_name, body) => {
     const user = await signUp(api, app);
     const authData = { ...weixin(), ...github() };
     await user.put({ authData });
@@ -382,7 +382,7 @@ describe('linking and unlinking', () => {
     expect((await user.put(body)).status).toBe(200);
   });
 
-  test('a linked account logs in, an unlinked one no longer', async () => {
+  test('a linked account can log in, and an unlinked account no longer', async () => {
     const user = await signUp(api, app);
     const authData = { ...weixin(), ...github() };
     const linked = await user.put({ authData }, '?new=true');
@@ -402,7 +402,7 @@ describe('linking and unlinking', () => {
     expect((await enterWith(api, app, { weixin: authData.weixin })).id).not.toBe(user.id);
   });
 
-  test('unlinking an unknown platform does nothing; all may be unlinked at once', async () => {
+  test('unlinking an unknown platform does nothing, and all may be unlinked at once', async () => {
     const user = await enterWith(api, app, { ...github(), ...weixin() });
     expect((await user.put({ 'authData.weibo': { __op: 'Delete' } })).status).toBe(200);
     expect((await user.put({ authData: { __op: 'Delete' } })).status).toBe(200);
@@ -414,7 +414,7 @@ describe('linking and unlinking', () => {
     expect(rows).toEqual([]);
   });
 
-  test('an anonymous user ceases to be anonymous with another platform', async () => {
+  test('an anonymous user is no longer anonymous after linking another platform', async () => {
     const id = anonymous();
     const user = await enterWith(api, app, id);
     const real = github();
@@ -423,7 +423,7 @@ describe('linking and unlinking', () => {
     expect((await enterWith(api, app, id)).id).not.toBe(user.id);
   });
 
-  test('and with a name and a password', async () => {
+  test('or after getting a name and a password', async () => {
     const id = anonymous();
     const user = await enterWith(api, app, id);
     const username = newName();
@@ -437,7 +437,7 @@ describe('linking and unlinking', () => {
     expect((await enterWith(api, app, id)).id).not.toBe(user.id);
   });
 
-  test('of many users that link one account concurrently one succeeds', async () => {
+  test('only one of many users can link one account concurrently', async () => {
     const users = await Promise.all(
       Array.from({ length: 10 }, () => enterWith(api, app, anonymous())),
     );
@@ -470,7 +470,7 @@ describe('linking and unlinking', () => {
     expect(rows).toEqual([]);
   });
 
-  test('a link of an account that a concurrent call unlinks is checked and made again', async () => {
+  test('linking an account that is unlinked concurrently is checked and repeated', async () => {
     const authData = github();
     const user = await signUp(api, app);
     await user.put({ authData });
@@ -491,7 +491,7 @@ describe('linking and unlinking', () => {
     expect((await post(authData)).body.objectId).toBe(user.id);
   });
 
-  test("concurrent links of each other's accounts succeed or are 208, without a deadlock", async () => {
+  test("concurrent links of each other's accounts succeed or return 208, without a deadlock", async () => {
     const account = () => github().github;
     const rounds = await Promise.all(
       Array.from({ length: 8 }, async () => {

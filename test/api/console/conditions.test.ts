@@ -260,7 +260,7 @@ const entries = Object.entries(calls).flatMap(([operation, asks]) =>
   asks.map((ask, i): [string, Ask] => [`${operation} ${i}`, ask]),
 );
 
-test('every probe is asked of two calls at least', () =>
+test('every probe is sent to at least two calls', () =>
   expect(entries.length).toBeGreaterThanOrEqual(12));
 
 describe.each(entries.map(([name, ask], i) => [name, ask, i] as const))('%s', (name, ask, call) => {
@@ -294,7 +294,7 @@ describe.each(entries.map(([name, ask], i) => [name, ask, i] as const))('%s', (n
     }
   });
 
-  test('takes ordinary conditions of a sender, and one whole token', async () => {
+  test('accepts ordinary conditions of a sender, and one whole token', async () => {
     for (const where of [
       {},
       { level: { $gt: 4 } },
@@ -315,7 +315,7 @@ describe.each(entries.map(([name, ask], i) => [name, ask, i] as const))('%s', (n
 });
 
 test.each(['authData', 'sessionToken', 'password', 'authData.qq.openid', 'salt'])(
-  'nobody names %s of users',
+  'no role can name %s of users',
   async (member) => {
     for (const [, ask] of entries)
       for (const role of ['viewer', 'sender', 'operator'] as const) {
@@ -332,7 +332,7 @@ test.each(['authData', 'sessionToken', 'password', 'authData.qq.openid', 'salt']
   },
 );
 
-test('variables of a sender name no data of people: a dry run counts who has it', async () => {
+test("a sender's variables name no personal data: a dry run counts who has it", async () => {
   const body = (field: string) => ({
     where: {},
     data: { alert: 'Hello {{x}}' },
@@ -353,7 +353,7 @@ test('variables of a sender name no data of people: a dry run counts who has it'
   }
 });
 
-test('suggestions of roles below operator show no data of people', async () => {
+test('suggestions for roles below operator contain no personal data', async () => {
   const emailOf = async (role: Role) => {
     const { results } = (await callers[role]('GET', path('fields?prefix=email'))).body;
     return results[0];
@@ -362,7 +362,7 @@ test('suggestions of roles below operator show no data of people', async () => {
   expect((await emailOf('operator')).values).toMatchObject([{ value: 'a@b.test' }]);
 });
 
-describe('a condition that names tokens or data of people', () => {
+describe('a condition that names tokens or personal data', () => {
   const entriesOf = async (actor: string, action: string) => {
     const reply = await service.api.request(
       'GET',

@@ -238,7 +238,7 @@ async function readEvents(topics: string[], role: 'viewer' | 'sender'): Promise<
 }
 
 test.each(['viewer', 'sender'] as const)(
-  'no reply to a %s holds a number, an address, a token of a device or a key',
+  'no reply to a %s contains a number, an address, a device token or a key',
   async (role) => {
     const caller = await callerOf(service.api, role);
     const routes = (await loadRoutes()).filter(

@@ -19,7 +19,7 @@ function answerOf(bytes: number): Readable {
   );
 }
 
-test('answers that are not yet sent are limited for one app and for the process', async () => {
+test('unsent replies are limited per app and per process', async () => {
   const answers = new HostAnswers();
   const held: Readable[] = [];
   const hold = async (app: string) => {
@@ -41,7 +41,7 @@ test('answers that are not yet sent are limited for one app and for the process'
   await expect.poll(() => answers.heldBytes).toBe(0);
 });
 
-test('a short answer takes no memory once it is read, and a refused one never', async () => {
+test('a short reply takes no memory after it is read, and a refused reply never does', async () => {
   const answers = new HostAnswers();
   expect(await answers.read('app', Readable.from([Buffer.from('{"result": 1}')]))).toBe(
     '{"result": 1}',

@@ -49,7 +49,7 @@ describe('a device whose installation was deleted', () => {
     ],
     ['the id of its vendor', { registrationId: 'vendor-alone', vendor: 'HMS' }, 'android'],
   ];
-  test.each(identities)('comes back by %s alone', async (_name, body, deviceType) => {
+  test.each(identities)('returns by %s alone', async (_name, body, deviceType) => {
     const id = newId('kept');
     expect(await put(id, body)).toMatchObject({ status: 200, body: { objectId: id } });
     expect(await get(id)).toMatchObject({ objectId: id, deviceType });
@@ -99,7 +99,7 @@ describe('a device whose installation was deleted', () => {
     expect(await get(ids[1] ?? '')).toMatchObject({ ...bodies[1], objectId: ids[1] });
   });
 
-  test('has one installation when it registered under another id before', async () => {
+  test('has one installation if it registered under another id before', async () => {
     const device = { deviceType: 'android', installationId: newId('device') };
     const { objectId } = (await post(device)).body;
     const reply = await put(newId('older'), { ...device, channels: ['news'] });

@@ -79,7 +79,7 @@ describe('connections', () => {
     expect(client.received()).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  test('that upgrade and do not log in are closed, also without a close frame from the client', async () => {
+  test('that upgrade and do not log in are closed, even without a close frame from the client', async () => {
     const client = await open(
       `GET /1.1/channel HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${'a'.repeat(22)}==\r\n\r\n`,
     );
@@ -101,7 +101,7 @@ describe('connections', () => {
     await isWell();
   });
 
-  test('beyond the limit of a process are closed at once, and closed ones count no longer', async () => {
+  test('above the limit of a process are closed immediately; closed ones no longer count', async () => {
     const small = await startTestApi({
       databaseUrl: database.url,
       serverLimits: { maxConnections: 20 },
@@ -130,7 +130,7 @@ describe('invalid input', () => {
       'Content-Length and chunks',
       'POST /1.1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
-  ])('is answered 400, and the connection ends: %s', async (_what, text) => {
+  ])('returns 400, and the connection ends: %s', async (_what, text) => {
     const client = await open(text);
     await client.closed;
     expect(client.received()).toMatch(/HTTP\/1\.1 400 [\s\S]*"code":400/);
@@ -149,7 +149,7 @@ describe('invalid input', () => {
     await isWell();
   });
 
-  test('heads that do not end hold 32 MB together: the largest are closed first', async () => {
+  test('unfinished heads take at most 32 MB together: the largest are closed first', async () => {
     const patient = await startTestApi({
       databaseUrl: database.url,
       serverLimits: { maxUnfinishedBytes: 1_000_000, checkEveryMs: 50 },
@@ -166,7 +166,7 @@ describe('invalid input', () => {
     await patient.close();
   });
 
-  test('bodies are no heads: not those of pipelined requests, not those of refused ones', async () => {
+  test('bodies are not counted as heads, neither of pipelined nor of refused requests', async () => {
     const patient = await startTestApi({
       databaseUrl: database.url,
       serverLimits: { maxUnfinishedBytes: 200_000, checkEveryMs: 50 },

@@ -45,7 +45,7 @@ describe('the OpenAPI document', () => {
     for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z0-9]*$/);
   });
 
-  test('describes every operation by what its route declares', async () => {
+  test('describes every operation as its route declares it', async () => {
     const routes = await loadRoutes();
     const { paths } = openApiDocument(routes, await loadExamples()) as {
       paths: Record<string, Record<string, { summary: string; description?: string }>>;
@@ -93,7 +93,7 @@ describe('the OpenAPI document', () => {
     expect(untyped).toEqual(['deleteUser __ignore_hooks']);
   });
 
-  test('names every refusal that some call may get', async () => {
+  test('names every refusal that a call may return', async () => {
     const names = new Set((await loadRoutes()).flatMap(refusalsOf));
     expect(names).toContain('masterKeyRequired');
     expect(names.size).toBeGreaterThan(60);
@@ -111,7 +111,7 @@ describe('GET /openapi.json', () => {
     );
   });
 
-  test('answers 304 to a client that has the current document', async () => {
+  test('returns 304 to a client that has the current document', async () => {
     const { headers } = await api.request('GET', '/openapi.json');
     const etag = headers.get('etag') ?? '';
     const again = await api.request('GET', '/openapi.json', { headers: { 'If-None-Match': etag } });
@@ -123,7 +123,7 @@ describe('GET /openapi.json', () => {
   });
 });
 
-test('the app key is refused for its rank exactly where the description asks for the master key', async () => {
+test('the app key is refused exactly where the description requires the master key', async () => {
   const app = await api.createApp();
   const routes = (await loadRoutes()).filter(
     ({ auth }) => !['none', 'login', 'admin'].includes(auth),

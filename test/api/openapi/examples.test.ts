@@ -143,12 +143,12 @@ function textOf(examples: Examples): string {
 }
 
 describe('the examples of the description', () => {
-  test('exist for every operation, or a reason to have none', () => {
+  test('exist for every operation, or there is a reason for having none', () => {
     const known = [...Object.keys(recorded), ...Object.keys(withoutExample)];
     expect(known.toSorted()).toEqual(routes.map(({ operation }) => operation).toSorted());
   });
 
-  test('are what the service takes and answers', async () => {
+  test('match what the service accepts and returns', async () => {
     const known = JSON.parse(await readFile(file, 'utf8'));
     expect(withoutNumbers(recorded), 'UPDATE_EXAMPLES=1 writes docs/examples.json').toEqual(
       withoutNumbers(known),
@@ -156,7 +156,7 @@ describe('the examples of the description', () => {
   });
 
   test.each(routes.filter(({ operation }) => !(operation in withoutExample)))(
-    'meet the schemas of $operation',
+    'match the schemas of $operation',
     ({ operation, query, body, replies }: Route) => {
       const example = recorded[operation] ?? expect.fail();
       const { status, reply } = example;
@@ -172,7 +172,7 @@ describe('the examples of the description', () => {
     },
   );
 
-  test('are at the body and the success of every operation in the description, aliases too', () => {
+  test('are at the body and the success of every operation in the description, also for aliases', () => {
     const { paths } = document.parse(openApiDocument(routes, recorded));
     const operations = Object.values(paths).flatMap((path) => Object.values(path));
     const examined = operations.filter(
@@ -193,7 +193,7 @@ describe('the examples of the description', () => {
     expect(lacking).toEqual(['deleteUser body', 'deleteUserAlias body']);
   });
 
-  test('contain no address and no key of a run', () => {
+  test('contain no address or key of a run', () => {
     const text = JSON.stringify(recorded);
     expect(text.match(/127\.0\.0\.1(:\d+)?/g)).toBeNull();
     const { appId, appKey, masterKey, hookKey } = calls.app;

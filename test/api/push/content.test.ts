@@ -99,7 +99,7 @@ describe('a member that APNs would refuse', () => {
   );
 
   test.each(wrong.filter(([, { alert }]) => alert))(
-    '%s is the app’s own on Android alone: %j',
+    '%s is a custom member for Android alone: %j',
     async (path, data) => {
       const conditions: JsonObject[] = [
         { deviceType: 'android' },
@@ -125,7 +125,7 @@ describe('a member that APNs would refuse', () => {
     });
   });
 
-  test('is a limit of the dry run', async () => {
+  test('is reported as a limit in the dry run', async () => {
     const path = `/console/api/apps/${apps.both.appId}/push/explain`;
     const body = { data: { alert: 'a', badge: 'x' } };
     const reply = await service.api.request('POST', path, { admin: true, body });
@@ -177,7 +177,7 @@ describe('a vendor’s own object', () => {
     expect(await push(apps.both, { alert: 'a', ...own }, toIos)).toMatchObject({ status: 200 });
   });
 
-  test('is not checked while no device can use it', async () => {
+  test('is not checked if no device can use it', async () => {
     const plain = await service.api.createApp();
     expect(await push(plain, { alert: 'a', fcm: { colour: 'red' } })).toMatchObject({
       status: 200,
@@ -193,6 +193,6 @@ test.each<[string, JsonObject]>([
     { alert: '', 'content-available': 1, android: { alert: 'a' } },
   ],
   ['a silent message', { silent: true, k: 1, oppo: {} }],
-])('%s is accepted for the devices that can have it', async (_, data) => {
+])('%s is accepted for devices that support it', async (_, data) => {
   expect(await push(apps.both, data)).toMatchObject({ status: 200 });
 });

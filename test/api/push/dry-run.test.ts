@@ -86,7 +86,7 @@ describe('the audience', () => {
     for (const token of tokens) expect(JSON.stringify(explanation)).not.toContain(token);
   });
 
-  test('a counted badge is shown as the first one', async () => {
+  test('shows a counted badge as the first number', async () => {
     const { app } = await appWith(1);
     const explanation = await explain(app, { data: { ...data, badge: 'Increment' } });
     expect(explanation.connectors.apns.payload).toEqual({ aps: { badge: 1, alert: 'Hello' } });
@@ -145,7 +145,7 @@ describe('limits that the push exceeds', () => {
     );
   });
 
-  test('a development certificate that serves a limited number of devices', async () => {
+  test('a development certificate with its limited number of devices', async () => {
     const app = await service.api.createApp();
     const client = await service.apns.authority.issueClient({
       commonName: 'Apple Push',
@@ -170,7 +170,7 @@ describe('limits that the push exceeds', () => {
     expect(await limitsOf(app, { prod: 'dev' })).toBe('');
   });
 
-  test('flow control: its minimum, the time it takes, and an expiry before the end', async () => {
+  test('flow control: its minimum, its duration, and an expiry before the end', async () => {
     const { app } = await appWith(1);
     await addAndroid(app, 2500);
     const explanation = await explain(app, { data, flow_control: 10, expiration_interval: 1 });
@@ -189,7 +189,7 @@ describe('limits that the push exceeds', () => {
 });
 
 describe("the database's plan", () => {
-  test('warns of a scan without an index only; it quotes no condition', async () => {
+  test('warns only of a scan without an index, and quotes no condition', async () => {
     const { app } = await appWith(0);
     await addAndroid(app, 20_000);
     await service.db.query('ANALYZE installation');
@@ -252,7 +252,7 @@ describe('nothing is sent and nothing is changed', () => {
   });
 });
 
-test('a malformed push is refused as the push call refuses it', async () => {
+test('a malformed push is refused as by the push call', async () => {
   const { app } = await appWith(1);
   expect((await ask(app, {})).body).toMatchObject({ code: 1, error: 'data is required.' });
   expect((await ask(app, { data, where: { a: { $near: 1 } } })).body).toMatchObject({ code: 102 });

@@ -19,7 +19,7 @@ beforeAll(async () => {
 const push = (data: JsonObject) =>
   service.api.request('POST', '/1.1/push', { app, master: true, body: { data } });
 
-describe('a text that is no Unicode text', () => {
+describe('a text that is not valid Unicode', () => {
   const half = '\ud83d';
   test.each<[string, string, object]>([
     ['data.alert', 'half of a UTF-16 pair', { data: { alert: `a${half}` } }],
@@ -96,7 +96,7 @@ describe('a text that is no Unicode text', () => {
     });
   });
 
-  test('whole pairs arrive as they were sent', async () => {
+  test('with whole surrogate pairs arrives as it was sent', async () => {
     const data = { alert: '👩‍👩‍👧 \u{10ffff} \ue000', '😀': '\u2028' };
     const { body } = await push(data);
     const record = await service.api.request('GET', `/1.1/notifications/${body.objectId}`, {

@@ -40,7 +40,7 @@ async function push(body: object) {
   };
 }
 
-test('pushes are refused while too many wait for a dispatcher, and are not stored', async () => {
+test('pushes are refused and not stored while too many wait for a dispatcher', async () => {
   // A scheduled push waits for its time, not for a dispatcher.
   const later = await push({ push_time: new Date(Date.now() + 3_600_000).toISOString() });
   expect(later.status).toBe(200);

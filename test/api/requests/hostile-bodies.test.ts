@@ -260,7 +260,7 @@ test.each<[name: string, sent: Sent, answer: Answer]>([
   expect(charged.most).toBeLessThan(sent.path === '/largest' ? 60 * mb : 1.3 * mb);
 });
 
-test('a member __proto__ is a member like others', async () => {
+test('a member __proto__ is an ordinary member', async () => {
   const request = open({ body: ['{"__proto__":{"a":1},"b":2}'] });
   expect((await request.answer()).body).toMatchObject({ members: ['__proto__', 'b'] });
   request.end();
@@ -279,7 +279,7 @@ test.each([
     { headers: packed('br'), body: [brotli(Buffer.from(json(kb))).subarray(0, 9)], isEnded: false },
   ],
 ] satisfies [string, Sent][])(
-  'a client that leaves within %s ends its request',
+  'a client that disconnects within %s ends its request',
   async (_, sent) => {
     const request = open(sent);
     await expect.poll(() => reading).toBe(1);

@@ -267,7 +267,7 @@ const times = everyRoute.flatMap((one) =>
 );
 
 test.each(flags)(
-  '%s takes its flag %s as true, false, 1 and 0 in any case, and nothing else',
+  '%s accepts its flag %s as true, false, 1 and 0 in any case, and nothing else',
   async (_, name, one) => {
     for (const value of ['true', 'TRUE', 'False', '0', '1', ''])
       expect(await query(one, name, value), value).not.toMatch(/takes true, false/);
@@ -286,7 +286,7 @@ const offsets = [
 const noTimes = ['2027-01-31', '2027-02-30T00:00:00Z', '2027-01-31T25:00:00Z', '1769817600', 'x'];
 
 test.each(times)(
-  '%s takes a time of any offset as %s, and names another text',
+  '%s accepts a time with any offset as %s, and names other texts',
   async (_, name, one) => {
     for (const value of offsets)
       expect(await query(one, name, value), value).not.toContain(`${name}:`);
@@ -295,7 +295,7 @@ test.each(times)(
   },
 );
 
-test('bodies take times of any offset, at the moment that they name', async () => {
+test('bodies accept times with any offset, and keep the moment', async () => {
   const send = (path: string, body: object) =>
     service.api.request('POST', path, { admin: true, body });
   const expiresAt = '2099-01-31T00:00:00+08:00';
@@ -367,7 +367,7 @@ test.each([
     { data: { alert: 'x' }, where: {}, expiration_interval: {} },
     /^expiration_interval: must be a/,
   ],
-])('%s %s says what an alternative lacks: %j', async (method, rest, body, error) => {
+])('%s %s reports what an alternative lacks: %j', async (method, rest, body, error) => {
   const path = `/console/api/apps/${app.appId}${rest && `/${rest}`}`;
   const reply = await service.api.request(method, path, { admin: true, body });
   expect([reply.status, reply.body.error]).toEqual([400, expect.stringMatching(error)]);

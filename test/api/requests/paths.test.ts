@@ -94,7 +94,7 @@ async function content(): Promise<Record<string, string>> {
 
 const nameOf = (route: Route) => `${route.method} ${route.paths.join(' ')}`;
 
-describe('a path that proxies may read in another way', () => {
+describe('a path that proxies may interpret differently', () => {
   test.each(ambiguous)('is 400 on every route and changes nothing: %s', async (value) => {
     const before = await content();
     for (const route of routes)
@@ -160,7 +160,7 @@ describe('a path that proxies may read in another way', () => {
 });
 
 describe('a path has one spelling', () => {
-  test('neither a slash at its end nor another case reaches a route', async () => {
+  test('neither a trailing slash nor another case reaches a route', async () => {
     const before = await content();
     for (const route of routes)
       for (const path of route.paths) {
@@ -177,7 +177,7 @@ describe('a path has one spelling', () => {
     expect(await content()).toEqual(before);
   });
 
-  test('names with dots, percent signs and blanks stay reachable', async () => {
+  test('names with dots, percent signs and spaces stay reachable', async () => {
     for (const name of [
       '...',
       '.a',

@@ -71,7 +71,7 @@ describe('an offered upgrade that is not wanted', () => {
       }
   });
 
-  test('is ignored with a body, on a connection that stays open', async () => {
+  test('is ignored with a body, and the connection stays open', async () => {
     const body = JSON.stringify({ username: newName(), password: 'a password' });
     const head = [
       'POST /1.1/users HTTP/1.1',
@@ -90,7 +90,7 @@ describe('an offered upgrade that is not wanted', () => {
     raw.end();
   });
 
-  test('is ignored on the path of the channel, where only a WebSocket is wanted', async () => {
+  test('is ignored on the path of the channel, which accepts only a WebSocket', async () => {
     const plain = await send('GET', '/1.1/channel', {});
     expect(plain.status).toBe(404);
     for (const [name, headers] of offers)

@@ -48,7 +48,7 @@ describe('a number that was never verified', () => {
     expect(await messages(email)).toHaveLength(before);
   }
 
-  test('revokes earlier access when its holder logs in by code: session, password, accounts, address', async () => {
+  test('revokes session, password, accounts and address when its holder logs in by code', async () => {
     const account = await hijacked();
     const { creator, mobilePhoneNumber } = account;
     // A code that could change the number later.
@@ -84,7 +84,7 @@ describe('a number that was never verified', () => {
   test.each([
     ['no user', false],
     ['another user', true],
-  ])('revokes it too when the code comes with the session of %s', async (_who, hasSession) => {
+  ])('revokes access too if the code comes with the session of %s', async (_who, hasSession) => {
     const account = await hijacked();
     const { creator, mobilePhoneNumber } = account;
     const code = await codeFor('requestMobilePhoneVerify', mobilePhoneNumber);
@@ -98,7 +98,7 @@ describe('a number that was never verified', () => {
     expect((await other.put({ a: 1 })).status).toBe(200);
   });
 
-  test('revokes nothing when the code comes with the session of the account', async () => {
+  test('revokes nothing if the code comes with the session of the account', async () => {
     for (const path of ['verifyMobilePhone', 'usersByMobilePhone']) {
       const { creator, mobilePhoneNumber, email } = await hijacked();
       const isVerification = path === 'verifyMobilePhone';
@@ -114,7 +114,7 @@ describe('a number that was never verified', () => {
     }
   });
 
-  test('revokes nothing where the app trusts such numbers', async () => {
+  test('revokes nothing if the app trusts such numbers', async () => {
     const trusting = await phones.api.createApp({ trustUnverifiedNumbers: true });
     const { creator, mobilePhoneNumber, email } = await hijacked(trusting);
     const smsCode = await codeFor('requestSmsCode', mobilePhoneNumber, trusting);
@@ -128,7 +128,7 @@ describe('a number that was never verified', () => {
     expect(login.status).toBe(200);
   });
 
-  test('refuses a call of the old session that waits while it ends', async () => {
+  test('refuses a waiting call of the old session', async () => {
     const { creator, mobilePhoneNumber } = await hijacked();
     const smsCode = await codeFor('requestSmsCode', mobilePhoneNumber);
     const authData = github();

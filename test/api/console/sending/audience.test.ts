@@ -90,7 +90,7 @@ describe('the audience', () => {
 });
 
 describe('a count that takes too long', () => {
-  test('says "at least", counts of one app take turns, and too many are refused', async () => {
+  test('returns "at least"; counts of one app run in turn, and too many are refused', async () => {
     const blocker = new Database({ url: service.databaseUrl, applicationName: 'blocker' });
     await blocker.transaction(async (tx) => {
       await tx.query('LOCK TABLE installation IN ACCESS EXCLUSIVE MODE');
@@ -111,7 +111,7 @@ describe('a count that takes too long', () => {
     await blocker.close();
   });
 
-  test('ends when its caller is gone', async () => {
+  test('ends if its caller disconnects', async () => {
     const gone = new AbortController();
     const db = new Database({ url: service.databaseUrl, applicationName: 'abandoned' });
     const backends = async () =>

@@ -17,7 +17,7 @@ async function explain(app: App, body: object) {
   return reply.body;
 }
 
-test('a dry run has its sentences by code, from which clients write them in English and Chinese', async () => {
+test('a dry run has its sentences by code, from which clients write English and Chinese', async () => {
   const app = await service.api.createApp({ dailyRecipientCap: 2 });
   await service.addApnsProfile(app);
   await service.addIosInstallations(app, 3);
@@ -45,7 +45,7 @@ test('a dry run has its sentences by code, from which clients write them in Engl
   );
 });
 
-test('the forecast adds the use of the day, scheduled pushes and the draft', async () => {
+test('the forecast adds the usage of the day, scheduled pushes and the draft', async () => {
   const app = await service.api.createApp({ dailyRecipientCap: 10 });
   await service.addApnsProfile(app);
   await service.addIosInstallations(app, 4);
