@@ -40,7 +40,7 @@ async function validateToken(): Promise<string> {
   return (await verify(token, await answerOf(token))).body.validate_token;
 }
 
-/** Returns the image at a captcha's URL, which is built from PUBLIC_URL. */
+/** Returns the image at a captcha's URL. The URL is built from PUBLIC_URL. */
 async function imageOf(url: string) {
   const response = await fetch(url.replace('http://carillon.test', api.url));
   return { response, bytes: Buffer.from(await response.arrayBuffer()) };

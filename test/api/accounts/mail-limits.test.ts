@@ -6,7 +6,8 @@ import { useTestApi } from '../../support/test-api.ts';
 import { newName, refusalOf, refused, signUp } from '../../support/users.ts';
 
 /**
- * Limits of mails by mailbox and by network address (protocol/codes.md#e-mail-and-password-reset).
+ * Tests the limits of mails per mailbox and per network address
+ * (protocol/codes.md#e-mail-and-password-reset).
  */
 const clock = movableClock(Date.now());
 const api = useTestApi({ clock, env: { TRUSTED_PROXIES: '1' } });
@@ -60,7 +61,7 @@ describe('spellings of one mailbox', () => {
     expect(refusalOf(await post(app, 'requestEmailVerify', { email }, '192.0.2.9', true))).toEqual(
       refused(1),
     );
-    // Another purpose has ten of its own; an operator takes them too.
+    // Another purpose has its own ten mails. Mails of an operator count too.
     for (let i = 0; i < 10; i += 1)
       await post(app, 'requestPasswordReset', { email: spellings[i % 5] });
     const { objectId } = user.body;
@@ -105,7 +106,7 @@ test('one network address can cause 500 mails per hour in total', async () => {
       body: { email: `${newName()}@example.com` },
     });
   expect((await put('192.0.2.7')).status).toBe(200);
-  // As after 497 further mails.
+  // State after 497 more mails.
   await api.db.query(`UPDATE send_budget SET n = 498 WHERE app_id = $1 AND scope = 'mailAddress'`, [
     app.appId,
   ]);

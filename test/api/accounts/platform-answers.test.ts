@@ -6,7 +6,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newUid, refusalOf, refused, signUp } from '../../support/users.ts';
 
-/** Answers of a platform: status, headers and body of the next requests. */
+/** Replies of a platform to the next requests: status, headers and body. */
 interface Answer {
   status?: number;
   headers?: Record<string, string>;
@@ -68,8 +68,8 @@ const tapTap = (openid: string) => ({
 });
 
 /**
- * An entry of each platform and call, how it calls a credential wrong, and the code of that
- * refusal.
+ * For each platform and call: an entry, the platform's reply to a wrong credential, and the code of
+ * the refusal.
  */
 const platforms = [
   {
@@ -191,7 +191,7 @@ test("passes the platform's Retry-After on, within limits", async () => {
 });
 
 describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
-  /** Platform on which each code belongs to one account, and is used once. */
+  /** Starts a platform on which each code belongs to one account and can be used once. */
   const sessions = (openid: string, more: object = {}) => {
     const used = new Set<string>();
     asked = [];
@@ -222,7 +222,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
       ['js_code', Object.values(sent)[0]?.code],
       ['grant_type', 'authorization_code'],
     ]);
-    // Each call exchanges its code once, and a used code is no proof.
+    // Each call exchanges its code once. A used code proves nothing.
     expect(asked).toHaveLength(3);
     expect(refusalOf(await enter(sent))).toEqual(refused(251));
     const path = `/1.1/users/${first.body.objectId}`;
@@ -242,7 +242,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
       const user = await signUp(api, app);
       const linked = await user.put(body, '?new=true');
       expect([linked.status, linked.body.authData]).toEqual([200, { [name]: { openid } }]);
-      // The entry as shown changes nothing, and asks nothing.
+      // The entry in its shown form changes nothing and causes no request.
       expect((await user.put({ authData: linked.body.authData })).status).toBe(200);
       expect(asked).toHaveLength(1);
       const requests = [{ method: 'POST', path: '/1.1/users', body: { authData: code() } }];
@@ -324,7 +324,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
 });
 
 describe('MAC tokens of TapTap', () => {
-  /** Platform that knows one token, and checks the signature of the request. */
+  /** Starts a platform that knows one token and checks the signature of the request. */
   const denied = {
     status: 401,
     body: { success: false, data: { code: -1, error: 'access_denied' } },

@@ -12,7 +12,7 @@ const clock = { now: () => Date.now() + aheadMs, monotonicMs: () => performance.
 const issuer = 'https://appleid.apple.com';
 const audience = 'com.example.app';
 
-/** Signer of tokens, with its public key as a platform publishes it. */
+/** Signs tokens. `jwk` is the public key in the form that a platform publishes. */
 interface Signer {
   jwk: JWK;
   sign(sub: string, header?: { kid?: string }): Promise<string>;
@@ -39,7 +39,7 @@ const server = createServer((_, response) => {
 const publish = (...signers: Signer[]) => {
   answer = (response) => response.end(JSON.stringify({ keys: signers.map(({ jwk }) => jwk) }));
 };
-/** Answers of a platform that have no good set of keys. */
+/** Replies of a platform without a usable set of keys. */
 const badAnswers: [string, (response: ServerResponse) => void][] = [
   ['an empty set', (response) => response.end('{"keys":[]}')],
   ['a set of secrets', (response) => response.end('{"keys":[{"kty":"oct","k":"AAAA"}]}')],
@@ -63,7 +63,7 @@ beforeAll(async () => {
   [one, two] = [await newSigner('one'), await newSigner('two')];
 });
 afterAll(() => void server.close());
-// An address of its own, so that no keys are cached.
+// Each test has its own address, so that no keys are cached.
 beforeEach(async () => {
   const jwksUrl = `${url}/keys?${++serial}`;
   app = await api.createApp({ authPlatforms: { lc_apple: { audience, jwksUrl } } });
@@ -100,7 +100,7 @@ describe('a rotation of keys', () => {
     publish(nameless);
     aheadMs += 31_000;
     expect(await enter(nameless, {})).toBe(201);
-    // Several keys may fit a token that names none.
+    // Several keys may match a token that names no key.
     publish(one, two, nameless);
     aheadMs += 11 * 60_000;
     for (const signer of [one, two, nameless]) expect(await enter(signer, {})).toBe(201);
@@ -114,7 +114,7 @@ describe.each(badAnswers)('a platform that answers with %s', (_name, bad) => {
     expect(await enter(one)).toBe(201);
     answer = bad;
     aheadMs += 31_000;
-    // A token whose key is unknown proves nothing: neither yes nor no.
+    // A token with an unknown key proves nothing, neither valid nor invalid.
     expect(await enter(two)).toBe(503);
     expect(await enter(one)).toBe(201);
     aheadMs += 11 * 60_000;

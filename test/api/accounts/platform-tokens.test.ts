@@ -37,7 +37,7 @@ describe('tokens of platforms', () => {
     session_key: 'SESAME-session',
     openid_secret: 'SESAME-secret',
     nested: { deep: [{ accessToken: 'SESAME-deep' }] },
-    // Names of real platforms that say nothing about secrets.
+    // Member names of real platforms that do not look like secrets.
     mac_key: 'SESAME-mac',
     kid: 'SESAME-kid',
     serverAuthCode: 'SESAME-server',
@@ -50,7 +50,7 @@ describe('tokens of platforms', () => {
     authResponse: { sig: 'SESAME-sig' },
     list: ['SESAME-list'],
     number: 5_551_234_567,
-    // A harmless name does not make members inside harmless.
+    // A harmless name does not make the members inside harmless.
     name: { first: 'SESAME-name' },
     avatar: [{ url: 'SESAME-avatar' }],
   };
@@ -184,8 +184,8 @@ describe('tokens of platforms', () => {
 
   test('in rows of older versions are encrypted by a background job, and still match by their id', async () => {
     const user = await enterWith(api, app, full('old-row'));
-    // As a version before stored it: `auth_sealed` is true, and members that it did not know are in
-    // clear.
+    // Row of an older version: `auth_sealed` is true, and members that the version did not know are
+    // in plain text.
     await api.db.query(
       'UPDATE app_user SET auth_data = $2, auth_sealed_whole = false WHERE object_id = $1',
       [user.id, JSON.stringify(full('old-row'))],

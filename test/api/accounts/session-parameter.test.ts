@@ -5,7 +5,10 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
 
-/** The token in the query comes before the header (protocol/clients.md#sessions-in-requests). */
+/**
+ * Tests that the token in the query takes precedence over the header
+ * (protocol/clients.md#sessions-in-requests).
+ */
 const api = useTestApi();
 let app: App;
 let current: TestUser;
@@ -27,7 +30,7 @@ const unknown = 'unknowntokenunknowntoken1';
 const readsSession = ({ session }: Route) => session !== undefined;
 const nameOf = (route: Route) => `${route.method} ${route.paths[0]}`;
 
-/** Sends a call with the token of `current` in a header and another one in the query. */
+/** Sends a call with the token of `current` in a header and another token in the query. */
 const send = (method: string, path: string, token: string, header = 'X-LC-Session') =>
   api.request(method, `${path}${path.includes('?') ? '&' : '?'}session_token=${token}`, {
     app,

@@ -354,7 +354,8 @@ describe('reset of the password by mail', () => {
   });
 
   /**
-   * Creates an account with another person's address, and every access that its creator may have.
+   * Creates an account with another person's email address and every kind of access that its
+   * creator may have.
    */
   async function hijacked(of = app) {
     const { user, email } = await newUser(of);
@@ -386,7 +387,7 @@ describe('reset of the password by mail', () => {
     const other = await post('users', { authData });
     expect([other.status, other.body.objectId === user.id]).toEqual([201, false]);
     expect((await signUp(api, app, { mobilePhoneNumber })).id).not.toBe(user.id);
-    // The address is verified now: a further reset revokes the password and the session only.
+    // The address is verified now, so another reset revokes only the password and the session.
     const holder = new TestUser(api, app, entered.body);
     const own = { github: { uid: newUid(), access_token: 't' } };
     expect((await holder.put({ authData: own })).status).toBe(200);

@@ -70,8 +70,8 @@ describe('new users from one network address', () => {
       expect(seconds).toBeLessThanOrEqual(3600);
     }
     expect((await call('POST', 'batch', inBatch())).body[0].error.code).toBe(429);
-    // A login creates no user; other addresses, other apps and servers with the master key are
-    // unaffected.
+    // A login creates no user. Other addresses, other apps and servers with the master key are not
+    // limited.
     expect((await call('POST', 'users', known)).status).toBe(200);
     expect((await from(newAddress(), app)('POST', 'users', byAnonymous())).status).toBe(201);
     expect((await call('POST', 'users', byAnonymous(), { master: true })).status).toBe(201);

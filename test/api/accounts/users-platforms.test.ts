@@ -22,7 +22,7 @@ let platform: Platform;
 let aheadMs = 0;
 const clock = { now: () => Date.now() + aheadMs, monotonicMs: () => performance.now() + aheadMs };
 
-/** Fake platforms: their tokens and published keys. */
+/** Simulated platforms with their tokens and published keys. */
 interface Platform {
   url: string;
   server: Server;
@@ -96,7 +96,7 @@ beforeEach(() => {
 
 const enter = (app: App, authData: object) =>
   api.request('POST', '/1.1/users', { app, body: { authData } });
-/** Requests a code for a number and reads it in the outbox. */
+/** Requests a code for a number and reads it from the outbox. */
 async function codeFor(app: App, mobilePhoneNumber: string): Promise<string> {
   await api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber } });
   const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(mobilePhoneNumber)}`;
@@ -176,7 +176,10 @@ describe('access tokens', () => {
     expect(refusalOf(await user.put({ 'authData.weibo': both.weibo }))).toEqual(refused(251));
   });
 
-  /** Every call that writes third-party accounts; each gets the session of a user without any. */
+  /**
+   * Calls that write third-party accounts. Each gets the session of a user without third-party
+   * accounts.
+   */
   const writers: Record<
     string,
     (user: TestUser, app: App, authData: object) => Promise<TestResponse>
@@ -232,7 +235,7 @@ describe('access tokens', () => {
       const user = await signUp(api, app);
       const reply = await writers[writer]?.(user, app, { weixin: entry });
       expect(reply && refusalOf(reply)).toEqual(refused(252));
-      // The owner of the account gets an account of their own, not that of the thief.
+      // The owner of the account gets a new account, not the account of the thief.
       const own = await enter(app, {
         weixin: { openid: victim, access_token: issueToken({ id: victim, app: 'ours' }) },
       });

@@ -11,12 +11,15 @@ import {
   type TestUser,
 } from '../../support/users.ts';
 
-/** Strict queries (protocol/users.md#strict-queries). */
+/** Tests strict queries (protocol/users.md#strict-queries). */
 const clock = movableClock(Date.now());
 const api = useTestApi({ clock, env: { TRUSTED_PROXIES: '1' } });
 const email = 'strict@example.com';
 const mobilePhoneNumber = newPhone();
-/** Apps that let clients ask strictly only, and list users too. */
+/**
+ * `strict` is an app whose clients may only make strict queries. In `open`, clients may also list
+ * users.
+ */
 let strict: App;
 let open: App;
 let user: TestUser;
@@ -50,7 +53,7 @@ function ask(query: Record<string, unknown>, { path = 'strictlyQuery', ...more }
 }
 
 const sub = { className: '_User', where: { level: 1 } };
-/** Questions that break a rule, for any caller. */
+/** Queries that break a rule for any caller. */
 const refusedAlways: [rule: string, query: Record<string, unknown>][] = [
   ['skip', { skip: 1 }],
   ['skip', { skip: '100', where: { nickname: 'ann' } }],

@@ -250,7 +250,7 @@ describe('UnionID', () => {
       ...two,
       _weixin_unionid: { uid: unionid },
     });
-    // Clients send the shown UnionID back.
+    // Clients send back the UnionID that they were shown.
     expect((await post({ ...second.body.authData, ...one, ...two })).body.objectId).toBe(
       first.body.objectId,
     );
@@ -290,11 +290,11 @@ describe('UnionID', () => {
       expect([first.id, second.id]).not.toContain(owner.id);
       for (const platform of ['weixin_4', 'weixin_5'])
         expect((await enterWith(api, app, other(platform))).id).toBe(owner.id);
-      // Own ids come first.
+      // The platform's own ids take precedence.
       const uid = await uidOf(first, 'weixin_1');
       const again = { weixin_1: { ...other('weixin_1').weixin_1, uid } };
       expect((await enterWith(api, app, again)).id).toBe(first.id);
-      // A link of the main account claims the UnionID where it is free.
+      // Linking the main account claims the UnionID if it is free.
       await owner.put({ authData: { __op: 'Delete' } });
       await second.put({ authData: wx('weixin_6', unionid) });
       expect((await enterWith(api, app, wx('weixin_7', unionid, true))).id).toBe(second.id);
@@ -314,7 +314,7 @@ describe('UnionID', () => {
       ]);
       const uid = await uidOf(holder, `old_${kind}`);
       const main = await enterWith(api, app, { other: { uid: newUid(), access_token: 't' } });
-      // Links the main account, and logs the holder in.
+      // Links the main account and logs its holder in.
       expect((await main.put({ authData: wx('new', unionid) })).status).toBe(200);
       await enterWith(api, app, { [`old_${kind}`]: { uid, access_token: 'u' } });
       return { holder, main, found: await enterWith(api, app, wx('newer', unionid, false)) };
@@ -378,7 +378,7 @@ describe('linking and unlinking', () => {
     expect(
       (await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code,
     ).toBe(211);
-    // Unlinking an unlinked platform succeeds.
+    // Unlinking a platform that is not linked succeeds.
     expect((await user.put(body)).status).toBe(200);
   });
 
@@ -398,7 +398,7 @@ describe('linking and unlinking', () => {
       (await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code,
     ).toBe(211);
     expect((await enterWith(api, app, { github: authData.github })).id).toBe(user.id);
-    // Another user may link it now.
+    // Another user may link the account now.
     expect((await enterWith(api, app, { weixin: authData.weixin })).id).not.toBe(user.id);
   });
 

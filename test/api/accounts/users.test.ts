@@ -333,7 +333,7 @@ describe('the ACL', () => {
     });
     expect((await get(path)).status).toBe(403);
     expect((await asMaster('GET', path)).status).toBe(200);
-    // Only the user itself changes its data, although the ACL allows others to write.
+    // Only the user itself can change its data, even if the ACL allows others to write.
     expect(refusalOf(await friend.request('PUT', path, { a: 1 }))).toEqual(refused(206, 403));
     await user.put({ ACL: { '*': { read: true } } });
     expect((await get(path)).status).toBe(200);
@@ -357,13 +357,13 @@ describe('the ACL', () => {
     await user.put({
       ACL: { ...own, '*': { read: true, write: false }, 'role:x': { read: false } },
     });
-    // A permission that is false is not granted.
+    // A permission with the value false grants nothing.
     expect((await get(`${path}?returnACL=true`)).body.ACL).toEqual({
       ...own,
       '*': { read: true },
       'role:x': {},
     });
-    // Without an ACL, everybody is allowed.
+    // Without an ACL, everyone has access.
     await user.put({ ACL: { __op: 'Delete' } });
     expect((await get(`${path}?returnACL=true`)).body.ACL).toEqual(acl);
     expect((await get(path)).body).not.toHaveProperty('ACL');

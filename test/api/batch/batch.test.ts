@@ -288,8 +288,8 @@ describe('POST /1.1/batch/save', () => {
       body: { 'uuid-1': { objectId: id24, createdAt: time } },
     });
     const { objectId } = first.body['uuid-1'];
-    // The Swift SDK sends POST again with its object id, the Objective-C SDK PUT; both replies have
-    // that id as key.
+    // The Swift SDK repeats a POST with its object id, and the Objective-C SDK sends PUT. Both
+    // replies are keyed by that id.
     const again = await save([
       post({ ...device, objectId, n: 1, __internalId: objectId }),
       put(objectId, { n: { __op: 'Increment', amount: 2 }, __internalId: objectId }),

@@ -189,7 +189,7 @@ describe('tokens', () => {
 });
 
 describe('calls of one token', () => {
-  /** Calls until one is refused, and returns how many were not. */
+  /** Repeats a call until it is refused. Returns the number of accepted calls. */
   async function callsUntil429(
     call: () => Promise<{ status: number; headers: Headers }>,
     most: number,
@@ -223,7 +223,7 @@ describe('calls of one token', () => {
       `This token made ${callLimits.changes} changes within a minute.`,
     );
     const read = callOf(token, 'GET', '/session');
-    // Those of its session count, and refused ones: the login link, and two changes.
+    // Calls of its session count, and so do refused calls: the login link and two changes.
     const used = 1 + 1 + callLimits.changes + 2;
     expect(await callsUntil429(read, callLimits.calls)).toBe(callLimits.calls - used);
     expect((await callOf(token, 'GET', '/meta')()).status).toBe(429);
@@ -379,7 +379,7 @@ describe('sessions', () => {
 });
 
 describe('a login link in a browser with a session', () => {
-  /** Returns the code of a link for a new token of a person. */
+  /** Returns the code of a login link for a new token of a person. */
   async function codeFor(name: string) {
     const { token } = await createToken(api, 'operator', { name });
     const headers = { Authorization: `Bearer ${token}` };

@@ -31,7 +31,7 @@ async function createPush(): Promise<string> {
     .objectId;
 }
 
-/** A call of each changing operation: method, path, body; and the action that the audit shows. */
+/** Call of each changing operation (method, path, body), and its action in the audit log. */
 type Change = [
   method: string,
   path: () => Promise<string> | string,
@@ -248,7 +248,7 @@ describe('the audit log', () => {
     const changing = (await loadRoutes()).filter(
       ({ auth, method, changesNothing }) => auth === 'admin' && method !== 'GET' && !changesNothing,
     );
-    // Logging out is the deletion of the own session.
+    // Logging out is the deletion of one's own session.
     const names = changing
       .map(({ operation }) => operation)
       .filter((name) => name !== 'endConsoleSession');

@@ -58,11 +58,11 @@ const data = { alert: 'x' };
 const later = () => new Date(Date.now() + 3_600_000).toISOString();
 let serial = 0;
 
-/** Target of a push: a condition or a statement. */
+/** Target of a push: a condition or a CQL statement. */
 type Target = { where: unknown } | { cql: string };
 type Ask = (call: ConsoleCall, target: Target, role: Role) => ReturnType<ConsoleCall>;
 
-/** Every call that takes a condition on installations, by the operation of its route. */
+/** Calls that accept a condition on installations, by the operation of the route. */
 const calls: Record<string, Ask[]> = {
   listAppInstallations: [
     (call, target) =>
@@ -120,10 +120,10 @@ const calls: Record<string, Ask[]> = {
       }),
   ],
 };
-/** Calls with a condition that only operators make. */
+/** Calls with a condition that only operators may make. */
 const callsOfOperators = ['listAppUsers', 'deleteMatchingInstallations'];
 
-/** A condition may also be JSON text. */
+/** A condition may also be a JSON text. */
 const textOf = (target: Target): Target =>
   'where' in target ? { where: JSON.stringify(target.where) } : target;
 
@@ -142,7 +142,7 @@ test('every route with a condition is called here', async () => {
 const tokens = ['deviceToken', 'registrationId', 'installationId'];
 const personal = ['username', 'email', 'mobilePhoneNumber'];
 
-/** Questions whose answers spell the values of a member of a class, whatever its class. */
+/** Conditions whose results reveal the values of a member, for any class. */
 const tests = (member: string): object[] =>
   [
     { $regex: '^f' },
@@ -164,7 +164,7 @@ const tests = (member: string): object[] =>
 
 const query = (className: string, more: object) => ({ className, ...more });
 
-/** The same questions in places of a condition where a check of names could miss them. */
+/** The same conditions nested in places where a check of names could miss them. */
 function nested(className: '_Installation' | '_User', member: string): object[] {
   const where = { [member]: { $regex: '^f' } };
   const at = className === '_User' ? 'owner' : 'objectId';
@@ -225,7 +225,7 @@ const probes: [string, unknown][] = [
   ['city', { owner: { $inQuery: query('_User', { where: {}, order: 'city' }) } }],
 ];
 
-/** Every member as a field, as the order of a subquery and as its key. */
+/** Every member as a field, as the order of a subquery, and as its key. */
 const essential: [string, unknown][] = [
   ...[...tokens, ...personal].map((member) => ['_Installation', member] as const),
   ...personal.map((member) => ['_User', member] as const),
@@ -236,8 +236,8 @@ const essential: [string, unknown][] = [
 ]);
 
 /**
- * Each call answers the essential probes and a sixth of the others, so that two calls or more
- * answer each of them.
+ * Returns the probes of a call: all essential probes and a sixth of the others, so that at least
+ * two calls get each probe.
  */
 const probesOf = (call: number): [string, unknown][] => [
   ...essential,
@@ -323,7 +323,7 @@ test.each(['authData', 'sessionToken', 'password', 'authData.qq.openid', 'salt']
           owner: { $inQuery: query('_User', { where: { [member]: { $exists: true } } }) },
         };
         const { status } = await ask(callers[role], { where }, role);
-        // An unfinished template is checked when it is sent.
+        // An unfinished template is checked only when it is sent.
         const isTemplate = status === 200 && ask.toString().includes('push-templates');
         expect(isTemplate || status === 400 || status === 403, `${role} ${ask} ${status}`).toBe(
           true,

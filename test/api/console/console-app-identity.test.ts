@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { newKey } from '../../../shared/domain/ids.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
-/** Creation of apps that keep their id and keys (protocol/admin-api.md#apps). */
+/** Tests the creation of apps that keep their id and keys (protocol/admin-api.md#apps). */
 
 const api = useTestApi();
 const create = (body: object) =>

@@ -115,10 +115,10 @@ describe('wrong admin tokens', () => {
     const refused = await guess(own, 'another guess');
     expect([refused.status, refused.body.code]).toEqual([429, 429]);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-    // A stranger behind the same address does not lock the operator out.
+    // Another caller behind the same address does not lock the operator out.
     expect((await guess(own, right())).status).toBe(200);
     expect((await guess(own, 'another guess', '192.0.2.2')).status).toBe(401);
-    // All IP addresses of one IPv6 network count together.
+    // All IP addresses of an IPv6 network count together.
     for (let i = 0; i < 10; i += 1) await guess(own, `guess ${i}`, `2001:db8::${i + 1}`);
     expect((await guess(own, 'another guess', '2001:db8::ffff')).status).toBe(429);
     movedMs = 60_001;

@@ -209,7 +209,7 @@ describe('the lists of apps', () => {
     }
   });
   type Listed = { appId: string; name: string };
-  /** Reads all pages of a list, two apps each. */
+  /** Reads all pages of a list, with two apps per page. */
   const listAll = async (call: ConsoleCall, members: Record<string, string>): Promise<Listed[]> => {
     const all: Listed[] = [];
     let cursor: string | null = null;

@@ -30,7 +30,7 @@ interface Event {
   data: Record<string, unknown>;
 }
 
-/** Opens a stream and returns its events one by one; undefined after the end. */
+/** Opens a stream and returns its events one by one. Returns undefined at the end. */
 async function watch(topics: string, headers: Record<string, string>, url = service.api.url) {
   const controller = new AbortController();
   open.add(controller);
@@ -97,7 +97,7 @@ describe('live updates', () => {
       Array.from({ length: 20 }, () => watch(`push:${app.appId}/${objectId}`, headers)),
     );
     for (const tab of tabs) await tab.until('progress', ({ state }) => state === 'done');
-    // Polls of a finished push find it too, every five seconds.
+    // The polls of a finished push, every five seconds, read it too.
     expect(find.mock.calls.length).toBeLessThan(10);
     find.mockRestore();
   });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 const usual = effectiveOptions('commercial', {});
 
-/** Another value of each option than its default. */
+/** A non-default value of each option. */
 const others: AppOptionsPatch = {
   quietHours: '22:00-08:00',
   defaultTimeZone: 'Asia/Shanghai',

@@ -66,7 +66,7 @@ test('the steps of a new app end with the first push, even without credentials a
 describe('credentials of a vendor without hybridPush', () => {
   const credentials = { appId: '100', appSecret: 'secret' };
   const unused = 'hybridPush is off: no device gets pushes by these credentials.';
-  /** Makes an app with a device of Huawei, and devices that no vendor serves. */
+  /** Creates an app with a Huawei device and devices that no vendor serves. */
   const addApp = async (options: object): Promise<App> => {
     const app = await service.api.createApp(options);
     const path = `/console/api/apps/${app.appId}/profiles/vendor_a/_default`;

@@ -12,7 +12,7 @@ let viewer: ConsoleCall;
 let operator: ConsoleCall;
 const ids: string[] = [];
 
-/** Sends a push as the app does and returns its id. */
+/** Sends a push with the keys of the app. Returns its id. */
 async function push(body: object): Promise<string> {
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
   expect([reply.status, reply.body]).toEqual([200, expect.any(Object)]);
@@ -60,7 +60,7 @@ describe('the list of pushes', () => {
 
   test('for some hours reads only these pushes, page by page', async () => {
     const busy = await service.api.createApp();
-    // Later than all other pushes, as their ids are.
+    // The push is newer than all other pushes, and so is its id.
     await service.db.query(
       `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, created_at)
        SELECT $1, 'h' || i, 'h' || i, 'done', (SELECT request FROM notification WHERE object_id = $2), 'prod', now(),

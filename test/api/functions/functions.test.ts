@@ -14,7 +14,7 @@ import {
 import { refusalOf, refused, signUp } from '../../support/users.ts';
 
 /**
- * Refusals of function calls, and requests to the host of an app
+ * Tests refusals of function calls, and requests to the function host of an app
  * (protocol/functions.md#function-calls).
  */
 let api: TestApi;
@@ -132,7 +132,7 @@ describe('refused without a request to the host', () => {
     const headers = { 'Content-Encoding': 'gzip' };
     const before = host.requests.length;
     expect(refusalOf(await call('hello', { headers, body: 'no gzip' }))).toEqual(refused(107));
-    // An unhandled error event would end the process, here the test run.
+    // An unhandled error event would end the process, which is the test run.
     expect((await call('hello', { app: plain, headers, body: 'no gzip' })).status).toBeLessThan(
       500,
     );
@@ -475,7 +475,7 @@ describe('the response of the host', () => {
 });
 
 describe('two requests in one', () => {
-  /** Sends raw bytes and returns the whole response. */
+  /** Sends raw bytes. Returns the whole response. */
   async function raw(lines: string[], body: string): Promise<string> {
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     await once(socket, 'connect');

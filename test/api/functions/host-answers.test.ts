@@ -3,10 +3,10 @@ import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { HostAnswers } from '../../../api/services/functions/hosts.ts';
 
-/** Memory that answers of function hosts take on their way to a caller. */
+/** Tests the memory limits for replies of function hosts on their way to a caller. */
 const mb = 1024 * 1024;
 
-/** Returns a JSON text of this length as a host sends it. */
+/** Returns a JSON text of this length in the form in which a host sends it. */
 function answerOf(bytes: number): Readable {
   const piece = Buffer.alloc(64 * 1024, 'x');
   const pieces = Math.floor(bytes / piece.length);

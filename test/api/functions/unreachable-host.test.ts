@@ -5,10 +5,10 @@ import { answerWith, startFunctionHost } from '../../support/servers/function-ho
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, refusalOf, refused } from '../../support/users.ts';
 
-/** Unreachable function host, and an api process that never reached it. */
+/** Tests an unreachable function host and an api process that never reached it. */
 const list = '/1.1/functions/_ops/metadatas';
 
-/** A port that no test listens on: another one may take a port that was freed. */
+/** Uses a port on which no test listens. Another test may take a port that was freed. */
 const nowhere = 'http://127.0.0.1:9';
 
 const api = useTestApi();
@@ -16,8 +16,8 @@ const signUpAt = (of: TestApi, app: App) =>
   of.request('POST', '/1.1/users', { app, body: { username: newName(), password: 'a password' } });
 
 /**
- * Declares hooks of a host to one process, stops the host, and signs up at a process that starts
- * after that.
+ * Makes the hooks of a host known to one process, stops the host, and signs up in a process that
+ * starts afterwards.
  */
 async function signUpAfter(names: string[], change?: (app: App) => Promise<void>) {
   const host = await startFunctionHost();
@@ -97,7 +97,7 @@ describe('the reply of beforeSave', () => {
     };
     expect(await signUpWith({ result: { nick: 'x' } })).toEqual({ status: 201, nick: 'x' });
     expect(await signUpWith({ nick: 'x' })).toEqual({ status: 201, nick: 'x' });
-    // Members of the app's own.
+    // Members with this name may also be the app's own.
     for (const answer of [{ result: 5 }, { result: { a: 1 }, nick: 'x' }])
       expect(await signUpWith(answer)).toEqual({ status: 201, ...answer });
     await host.close();

@@ -1,4 +1,7 @@
-/** Which installations are one device (docs/reference/protocol/installations.md#registration). */
+/**
+ * Tests which installations count as one device
+ * (docs/reference/protocol/installations.md#registration).
+ */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -35,14 +38,14 @@ async function push(app: App, body: object): Promise<Record<string, unknown>> {
   return service.untilDone(app, begun.objectId);
 }
 
-/** Returns the spellings of a new token. */
+/** Returns several spellings of a new token. */
 function newToken() {
   const lower = `ab${randomBytes(31).toString('hex')}`;
   const mixed = [...lower].map((digit, i) => (i % 2 === 0 ? digit.toUpperCase() : digit)).join('');
   return { lower, upper: lower.toUpperCase(), mixed };
 }
 
-/** A body that a group of saves does not take. */
+/** Body that is too large for a group of saves. */
 const large = { note: 'x'.repeat(3000) };
 
 async function appWithApns(): Promise<App> {
@@ -128,7 +131,7 @@ describe('an APNs token in other letter case', () => {
         2,
       ]);
       expect(await found({ $or: [{ deviceToken }, { deviceToken: 'x' }] })).toEqual([0]);
-      // A pattern reads the spelling, as for vendors.
+      // A pattern matches the spelling, as for vendors.
       expect(await found({ deviceToken: { $regex: `^${two?.upper}$` } })).toEqual([1]);
     }
     for (const deviceToken of [two?.lower, two?.upper, two?.mixed]) {
@@ -212,7 +215,7 @@ describe('a token that an older version stored unchanged', () => {
       const saved = await post(app, { deviceType: 'ios', deviceToken: upper, ...more });
       expect([saved.status, saved.body.objectId]).toEqual([200, row?.objectId]);
     }
-    // The save has rewritten it.
+    // The save has rewritten the token.
     expect((await post(app, { deviceType: 'ios', deviceToken: lower })).body.objectId).toBe(
       row?.objectId,
     );
@@ -251,7 +254,7 @@ describe('a vendor’s registration id under a new installation', () => {
       expect(await registrationOf(app, older)).toBeUndefined();
       expect(await get(app, older)).toMatchObject({ installationId: 'old', channels: ['news'] });
       expect(await registrationOf(app, newer)).toBe(id);
-      // Registering once more changes nothing; the older one takes it back.
+      // Registering once more changes nothing. The older installation can take it back.
       await post(app, device('new', id));
       expect(await registrationOf(app, newer)).toBe(id);
       await post(app, device('old', id, more));
@@ -314,8 +317,8 @@ describe('a vendor’s registration id under a new installation', () => {
     const app = await service.api.createApp();
     const id = newId();
     await Promise.all(Array.from({ length: 20 }, (_, i) => post(app, device(`device-${i}`, id))));
-    // Those that were saved at the very same time may all have it, until one of them registers
-    // again.
+    // Installations that were saved at exactly the same time may all have the id until one of them
+    // registers again.
     const { objectId } = (await post(app, device('device-7', id))).body;
     const owners = (await rowsOf(app)).filter((row) => row.registrationId !== null);
     expect(owners.map((row) => row.objectId)).toEqual([objectId]);

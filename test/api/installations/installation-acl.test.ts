@@ -4,7 +4,10 @@ import { changeDevicesWith } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newUid, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
 
-/** The ACL of an installation counts for app keys (protocol/installations.md#acl). */
+/**
+ * Tests that the ACL of an installation applies to calls with app keys
+ * (protocol/installations.md#acl).
+ */
 const api = useTestApi();
 let app: App;
 let owner: TestUser;
@@ -59,7 +62,7 @@ const idsOf = async (sender: Sender, where: object, query = '') => {
   );
 };
 
-/** ACLs, with who may read and write. */
+/** ACLs, and the users who may read and write. */
 const acls: [name: string, acl: () => object | undefined, read: string, write: string][] = [
   ['none', () => undefined, 'nobody owner other', 'nobody owner other'],
   ['an empty one', () => ({}), '', ''],

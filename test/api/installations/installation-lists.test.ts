@@ -49,7 +49,7 @@ function list(query: Record<string, unknown> = {}, from = path): Promise<TestRes
   return api.request('GET', `${from}?${new URLSearchParams(texts)}`, { app, master: true });
 }
 
-/** Returns the numbers of the devices that a condition finds. */
+/** Returns the numbers of the devices that match a condition. */
 async function found(where: unknown, more: Record<string, unknown> = {}): Promise<string> {
   const { status, body } = await list({ where, ...more });
   if (status !== 200) return `${status} ${body.code}`;

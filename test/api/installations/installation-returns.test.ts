@@ -18,7 +18,7 @@ const put = (id: string, body: object, query = '') =>
   api.request('PUT', `${path}/${id}${query}`, { app, body });
 const get = async (id: string) => (await api.request('GET', `${path}/${id}`, { app })).body;
 
-/** Counts the installations that meet a condition. */
+/** Returns the ids of the installations that match a condition. */
 async function found(where: object): Promise<string[]> {
   const query = encodeURIComponent(JSON.stringify(where));
   const { body } = await api.request('GET', `${path}?where=${query}`, { app, master: true });
@@ -53,7 +53,7 @@ describe('a device whose installation was deleted', () => {
     const id = newId('kept');
     expect(await put(id, body)).toMatchObject({ status: 200, body: { objectId: id } });
     expect(await get(id)).toMatchObject({ objectId: id, deviceType });
-    // Again, under another former id: there is still one installation.
+    // Repeats this with another former id. There is still one installation.
     expect(await put(newId('older'), body)).toMatchObject({ status: 200, body: { objectId: id } });
   });
 

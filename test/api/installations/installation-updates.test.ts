@@ -8,7 +8,7 @@ let api: TestApi;
 let app: App;
 beforeAll(async () => {
   database = await createTestDatabase();
-  // Each call of the clock returns a later millisecond, so that times differ.
+  // Each call of the clock returns a later millisecond, so that all times differ.
   let nowMs = Date.UTC(2026, 0, 1);
   const clock = { now: () => ++nowMs, monotonicMs: () => performance.now() };
   api = await startTestApi({ databaseUrl: database.url, clock });

@@ -43,7 +43,9 @@ const listsAs = (missing: Json, list: Json) => ({
 const everything = (value: Json | undefined) =>
   Object.fromEntries(['missing', ...Object.keys(start)].map((name) => [name, value]));
 
-/** Result of each operation on each type: a value, `undefined` for no member, 111 for a refusal. */
+/**
+ * Result of each operation on each type: a value, `undefined` for no member, or 111 for a refusal.
+ */
 const table: [Json & object, Record<string, Json | undefined>][] = [
   [{ __op: 'Increment', amount: 2 }, countsAs(2, 8)],
   [{ __op: 'Increment' }, countsAs(1, 7)],
@@ -83,7 +85,7 @@ const table: [Json & object, Record<string, Json | undefined>][] = [
   ],
 ];
 
-/** Creates an object of a class, and changes it as its owner. */
+/** For each class: how to create an object and change it as its owner. */
 const classes: [
   string,
   (members: object) => Promise<{ put: (body: unknown, query?: string) => Promise<TestResponse> }>,

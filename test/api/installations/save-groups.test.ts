@@ -24,14 +24,14 @@ const save = async (owner: App, body: JsonObject) => {
   );
   return { objectId: installation.objectId, isNew };
 };
-/** Returns the code of the refusal of a save, or whether it made an installation. */
+/** Returns the error code of a refused save, or whether the save created an installation. */
 const result = (owner: App, body: JsonObject) =>
   save(owner, body).then(
     ({ isNew }) => isNew,
     (error) => error.code,
   );
 
-/** Returns the members and transactions of installations by their installation ids. */
+/** Returns the members and transaction ids of installations, by installation id. */
 async function rowsOf(bodies: JsonObject[]) {
   const { rows } = await api.db.query<{
     installation_id: string;

@@ -35,7 +35,7 @@ const batch = (app: App, requests: object[], kind = '') =>
 const post = (at: string, body: object = {}) => ({ method: 'POST', path: at, body });
 const times = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
 
-/** App with one device and a large record. */
+/** Creates an app with one device and a large record. */
 async function appWithDevice(options: AppOptionsPatch = {}): Promise<{ app: App; id: string }> {
   const app = await api.createApp(options);
   const large = { app, master: true, body: newDevice({ n: 0, notes: [note] }) };
@@ -44,7 +44,7 @@ async function appWithDevice(options: AppOptionsPatch = {}): Promise<{ app: App;
 }
 const countOf = async (app: App, id: string): Promise<number> =>
   (await api.request('GET', `${path}/${id}`, { app })).body.n;
-/** Write that returns its changes: nearly the whole record. */
+/** Write that returns its changes, which are nearly the whole record. */
 const fetched = (id: string) => ({
   method: 'PUT',
   path: `${path}/${id}`,
@@ -132,7 +132,7 @@ describe('the replies of one batch are at most 16 MB', () => {
   });
 });
 
-/** Batch with the largest possible reply, which the client does not read. */
+/** Sends a batch with the largest possible reply. The client does not read it. */
 async function unread(app: App, id: string): Promise<IncomingMessage> {
   const headers = {
     'X-LC-Id': app.appId,

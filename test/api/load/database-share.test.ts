@@ -29,7 +29,7 @@ const list = (app: App, where: object = {}, more: { master?: boolean } = {}) =>
     ...more,
   });
 
-/** Locks the table while `work` runs, so that every query of it holds a connection. */
+/** Locks the table while `work` runs, so that every query of the table occupies a connection. */
 const whileLocked = <T>(table: string, work: () => Promise<T>): Promise<T> =>
   db.transaction(async (tx) => {
     await tx.query(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
@@ -66,7 +66,7 @@ describe('an app with the heaviest load', () => {
         body: { a: 1 },
       });
     const active = () => waiting('carillon api (queries)');
-    // A locked row is as slow as the costliest condition, on every machine.
+    // A locked row is as slow as the most expensive condition, on every machine.
     const codes = await db.transaction(async (tx) => {
       await tx.query('SELECT 1 FROM installation WHERE app_id = $1 FOR UPDATE', [hostile.appId]);
       let isOver = false;
@@ -82,7 +82,7 @@ describe('an app with the heaviest load', () => {
       return (await attack).map(({ body }) => body.code);
     });
     expect(codes.filter((code) => code === 124).length).toBeGreaterThanOrEqual(2);
-    // The others waited too long for their turn.
+    // The other calls waited too long.
     expect(codes.filter((code) => ![124, 429].includes(code))).toEqual([]);
   });
 
@@ -154,7 +154,7 @@ describe('a reply', () => {
   const pointer = (i: number) => ({ __type: 'Pointer', className: '_User', objectId: `big${i}` });
   beforeAll(async () => {
     big = await api.createApp({ allowInstallationQuery: true, allowUserQuery: true });
-    // Half of them compress to almost nothing in the database.
+    // Half of the rows compress to almost nothing in the database.
     await db.query(
       `INSERT INTO app_user (app_id, object_id, username, session_nonce, session_hash, fields)
        SELECT $1, 'big' || i, 'big' || i, int8send(i), sha256(int8send(i)), jsonb_build_object('text',

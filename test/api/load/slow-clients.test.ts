@@ -4,7 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-/** Slow, silent and invalid clients: their resources are freed, and no other client waits. */
+/**
+ * Tests slow, silent and invalid clients: their resources are freed, and no other client is
+ * delayed.
+ */
 let database: TestDatabase;
 let api: TestApi;
 const opened: Socket[] = [];
@@ -27,11 +30,11 @@ interface Client {
   socket: Socket;
   received: () => string;
   hasEnded: () => boolean;
-  /** The server closed it. */
+  /** Resolves when the server has closed the connection. */
   closed: Promise<void>;
 }
 
-/** Opens a raw connection that reads and never closes by itself. */
+/** Opens a raw connection. It reads and never closes by itself. */
 async function open(head = '', at = api): Promise<Client> {
   const socket = connect({
     port: Number(new URL(at.url).port),
@@ -181,7 +184,7 @@ describe('invalid input', () => {
     await expect.poll(() => refused.received()).toContain('401 Unauthorized');
     const body = `{"requests":[],"a":"${'x'.repeat(1_000_000 - 22)}"}`;
     for (const { socket } of [pipelined, refused]) socket.write(body.slice(0, 900_000));
-    // Several checks of all connections.
+    // Waits for several checks of all connections.
     await new Promise((resolve) => setTimeout(resolve, 300));
     for (const { socket } of [pipelined, refused]) socket.write(body.slice(900_000));
     await expect.poll(() => pipelined.received().split('200 OK').length - 1).toBe(2);

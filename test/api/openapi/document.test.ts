@@ -21,7 +21,7 @@ async function lint(document: object): Promise<string[]> {
   return z.array(z.string()).parse(JSON.parse(await text(child.stdout)));
 }
 
-/** Paths of classes that do not exist: these calls are always refused. */
+/** True for paths of classes that do not exist, because these calls are always refused. */
 const isRefusal = (line: string): boolean =>
   line.startsWith('operation-2xx-response at #/paths/~11.1~1classes~1{className}');
 
@@ -89,7 +89,7 @@ describe('the OpenAPI document', () => {
         )
         .map(([name]) => `${operation} ${name}`),
     );
-    // A list of names (protocol/functions.md#ignored-hooks). Any other value is ignored.
+    // This is a list of names (protocol/functions.md#ignored-hooks). Any other value is ignored.
     expect(untyped).toEqual(['deleteUser __ignore_hooks']);
   });
 

@@ -21,12 +21,12 @@ import { ExampleRecorder } from './examples/recorder.ts';
 import { stableExamples } from './examples/stable-values.ts';
 
 /**
- * Calls every operation and compares what it records with the examples of the description,
+ * Calls every operation and compares the recorded calls with the examples of the description,
  * `docs/examples.json`. With `UPDATE_EXAMPLES=1` it writes the file.
  */
 const file = fileURLToPath(new URL('../../../docs/examples.json', import.meta.url));
 
-/** Operations without an example, and why. */
+/** Operations without an example, and the reason. */
 const withoutExample: Record<string, string> = {
   getCaptchaImage: 'an image',
   verifyEmail: 'an HTML page',
@@ -78,7 +78,7 @@ async function newRecorder({ url }: TestFunctionHost): Promise<ExampleRecorder> 
   return new ExampleRecorder(service.api, routes, app);
 }
 
-/** The pushes after the first step wait, because no dispatcher runs. */
+/** Records the examples. Pushes after the first step wait, because no dispatcher runs then. */
 async function record(authEndpoint: string): Promise<void> {
   const dispatcher = await service.dispatch();
   await pushes.recordSentPushes(calls, service);
@@ -111,7 +111,7 @@ async function startFunctions(): Promise<TestFunctionHost> {
   return host;
 }
 
-/** Starts a host that gives the access tokens of vendor_d. */
+/** Starts a host that issues access tokens for vendor_d. */
 async function startTokenHost(): Promise<TestFunctionHost> {
   const host = await startFunctionHost();
   const data = { auth_token: 'a-token', create_time: startedAtMs };
@@ -189,7 +189,7 @@ describe('the examples of the description', () => {
         ...(hasBody ? [] : [`${operationId} body`]),
       ];
     });
-    // The body of a deletion is for function hosts only (`__ignore_hooks`).
+    // The body of a deletion is only for function hosts (`__ignore_hooks`).
     expect(lacking).toEqual(['deleteUser body', 'deleteUserAlias body']);
   });
 
@@ -203,7 +203,10 @@ describe('the examples of the description', () => {
   });
 });
 
-/** Counts depend on when a process writes them, so that only their type is compared. */
+/**
+ * Replaces numbers, because counts depend on when a process writes them. So only their type is
+ * compared.
+ */
 const withoutNumbers = (value: object): unknown =>
   JSON.parse(JSON.stringify(value), (_, one) => (typeof one === 'number' ? 0 : one));
 

@@ -1,5 +1,5 @@
 /**
- * What the calls refuse in the content of a push, and what they accept for some of its devices
+ * Tests which content the push calls refuse, and which content they accept for some devices
  * (protocol/push.md#content).
  */
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
 
-/** Apps by the devices that they have. */
+/** Apps by the kinds of devices that they have. */
 const apps: Record<'apple' | 'android' | 'both' | 'none', App> = Object.create(null);
 
 beforeAll(async () => {
@@ -108,7 +108,7 @@ describe('a member that APNs would refuse', () => {
       ];
       for (const where of conditions)
         expect(await push(apps.both, data, { where })).toMatchObject({ status: 200 });
-      // Without a condition, the app has no device of Apple's.
+      // Without a condition, the push reaches no Apple device of this app.
       if (path !== 'ios') expect(await push(apps.android, data)).toMatchObject({ status: 200 });
     },
   );
@@ -173,7 +173,7 @@ describe('a vendor’s own object', () => {
       status: 400,
       body: { code: 1, error: expect.stringContaining(`data: ${error}`) },
     });
-    // No device of the push gets it.
+    // No device of the push gets the member.
     expect(await push(apps.both, { alert: 'a', ...own }, toIos)).toMatchObject({ status: 200 });
   });
 

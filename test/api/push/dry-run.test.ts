@@ -32,7 +32,9 @@ async function appWith(
   return { app, tokens: await service.addIosInstallations(app, ios) };
 }
 
-/** Inserts Android devices into the table; `fields` by number. */
+/**
+ * Inserts Android devices into the table. `fields` returns the members of a device by its number.
+ */
 const addAndroid = (app: App, count: number, vendor: string | null = null) =>
   insertDevices(
     service.db,
@@ -218,7 +220,7 @@ describe('nothing is sent and nothing is changed', () => {
     );
     const digests: Record<string, string> = {};
     for (const { name } of rows) {
-      // Background work changes these tables; they do not belong to pushes.
+      // Background work changes these tables, and they do not belong to pushes.
       if (/channel_node|idle_walk|registration_walk|process_seen|rate_limit/.test(name)) continue;
       const found = await service.db.query<{ digest: string }>(
         `SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, '' ORDER BY t::text)), '') AS digest FROM ${name} t`,
@@ -245,7 +247,7 @@ describe('nothing is sent and nothing is changed', () => {
     await explain(app, { data, device_type: 'ios', device_ids: tokens });
     expect(await tables()).toEqual(before);
     expect(tokens.filter((token) => service.apns.seen(token) > 0)).toEqual([]);
-    // The dry run did not claim the req_id.
+    // The dry run did not use up the req_id.
     const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });
     expect(sent.status).toBe(200);
     expect(await service.untilDone(app, sent.body.objectId)).toMatchObject({ devices: 55 });

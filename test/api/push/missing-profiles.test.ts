@@ -5,7 +5,7 @@ import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
 
-/** Inserts devices of a vendor; `n` counts from 1. */
+/** Inserts devices of a vendor. Numbers start at 1. */
 const addDevices = (app: App, vendor: string, count: number, deviceProfile: string | null = null) =>
   api.db.query(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id, vendor, registration_id, device_profile, fields)

@@ -154,7 +154,7 @@ describe('a device whose push was not sent', () => {
       },
     );
 
-  /** Sends a push to a device whose gateway requests a wait of ten minutes. */
+  /** Sends a push to a device whose gateway asks for a pause of ten minutes. */
   async function putOff(body: object = {}) {
     const { app, tokens } = await appWithIos(1);
     const [token = ''] = tokens;
@@ -202,7 +202,7 @@ describe('a device whose push was not sent', () => {
         'It was matched and goes by APNs (profile _default): it was tried once and will be tried again. The last try: TooManyRequests.',
     });
     await control(app, objectId, 'cancel');
-    // The wait of ten minutes ends with the push.
+    // The pause of ten minutes ends with the push.
     await expect
       .poll(async () => (await why(app, objectId, token)).sentence)
       .toContain('It was dropped and not sent: cancelled');
@@ -214,7 +214,7 @@ describe('a device whose push was not sent', () => {
     const objectId = await begin(app, {
       push_time: new Date(Date.now() + 3_600_000).toISOString(),
     });
-    // As if the operator paused the push between its push_time and its planning.
+    // Simulates that the operator pauses the push between its push_time and its planning.
     await changePush(service.db, app, { state: 'paused' }, objectId);
     const paused = await why(app, objectId, token);
     expect(paused).toMatchObject({

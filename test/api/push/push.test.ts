@@ -312,8 +312,8 @@ describe('POST /1.1/push accepts', () => {
 
   test('members that known clients add, without a warning', async () => {
     const bodies: object[] = [
-      // The parameters of a query, as the Java SDK copies them; without a condition the push goes
-      // to all devices.
+      // Parameters of a query, which the Java SDK copies into the body. Without a condition, the
+      // push goes to all devices.
       { data, limit: 5, skip: 0, order: '-createdAt', include: 'a', keys: 'b', returnACL: true },
       // The old client for browsers.
       {

@@ -3,7 +3,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
 import { changePush } from '../../support/tables.ts';
 
-/** No dispatcher runs: pushes stay as they are accepted. */
+/** No dispatcher runs, so pushes stay as they were accepted. */
 const service = useTestService();
 let app: App;
 

@@ -1,5 +1,5 @@
 /**
- * Texts without a form in UTF-8 or in PostgreSQL, in the body of a push
+ * Tests texts in a push body that UTF-8 or PostgreSQL cannot represent
  * (protocol/push.md#push-call).
  */
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -68,7 +68,7 @@ describe('a text that is not valid Unicode', () => {
   ])('in %s is refused by name: %s', async (path, what, body) => {
     const error = expect.stringMatching(new RegExp(`^${path}: .*${what.replace('+', '\\+')}`));
     const refused = { status: 400, body: { code: 111, error } };
-    // JSON.stringify writes half a pair as an escape, as careless clients do.
+    // JSON.stringify writes half a surrogate pair as an escape, like careless clients.
     const sent = JSON.stringify(body);
     const call = (to: string, text: string) =>
       service.api.request('POST', to, {

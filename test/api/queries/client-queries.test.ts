@@ -3,7 +3,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { signUp, type TestUser } from '../../support/users.ts';
 
-/** Queries that SDKs send beyond the documentation (protocol/queries.md#operators). */
+/** Tests undocumented queries that SDKs send (protocol/queries.md#operators). */
 let app: App;
 let ann: TestUser;
 const pointer = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
@@ -116,7 +116,7 @@ describe('a scan', () => {
     expect(await scan({ scan_key: 'n', limit: '1' })).toEqual([1, 2, 3, 4]);
     expect(await scan({ scan_key: '-n', limit: '3' })).toEqual([4, 3, 2, 1]);
     expect(await scan({ scan_key: 'city', limit: '1' })).toEqual([4, 2, 3, 1]);
-    // A missing value is the smallest, then texts, then numbers.
+    // Order: missing values, then texts, then numbers.
     expect(await scan({ scan_key: 'rank', limit: '1' })).toEqual([4, 3, 1, 2]);
     expect(await scan({ scan_key: '-rank', limit: '1' })).toEqual([2, 1, 3, 4]);
     expect((await scan({ scan_key: 'constructor', limit: '1' })).sort()).toEqual([1, 2, 3, 4]);

@@ -40,7 +40,7 @@ const call = (where: unknown, more: Record<string, string> = {}, from = app, mas
     },
   );
 
-/** Returns the numbers of the devices that a condition finds, in their order. */
+/** Returns the numbers of the devices that match a condition, in order. */
 async function found(where: unknown, more: Record<string, string> = {}): Promise<string> {
   const { status, body } = await call(where, more);
   if (status !== 200) return `${status} ${body.code}`;
@@ -296,7 +296,7 @@ describe('GET /1.1/scan/classes/:className', () => {
     more: TestRequest = { master: true },
   ) =>
     api.request('GET', `/1.1/scan/classes/${cls}?${new URLSearchParams(query)}`, { app, ...more });
-  /** All rows, page by page. */
+  /** Reads all rows page by page. */
   async function scan(query: Record<string, string>, cls?: string) {
     const rows: Record<string, string>[] = [];
     for (let cursor: string | null = ''; cursor !== null; ) {

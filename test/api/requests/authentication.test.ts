@@ -19,7 +19,7 @@ beforeAll(async () => {
   other = await api.createApp();
 });
 
-/** Route that needs a key of any kind. */
+/** Route that needs any kind of key. */
 const withKey = '/1.1/installations/000000000000000000000000';
 /** Route that needs the master key. */
 const withMaster = '/1.1/notifications';

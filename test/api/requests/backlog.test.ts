@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 let database: TestDatabase;
 let api: Awaited<ReturnType<typeof startApi>>;
 let app: App;
-/** Clock that the test moves, since a count is cached for a second. */
+/** Clock that the test moves, because a count is cached for a second. */
 let nowMs = 0;
 
 beforeAll(async () => {

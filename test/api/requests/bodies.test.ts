@@ -7,7 +7,7 @@ import { RawRequest } from '../../support/raw-request.ts';
 import { startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 import { refusalOf, refused } from '../../support/users.ts';
 
-/** Limits of the size and the content of bodies. */
+/** Tests the limits on the size and content of bodies. */
 let api: TestApi;
 let app: App;
 let host: TestFunctionHost;
@@ -150,8 +150,8 @@ describe('the text form', () => {
 
 describe('with a key', () => {
   /**
-   * Fast compression: the best quality takes seconds, in which idle connections of this process
-   * close.
+   * Fast compression. The best quality takes seconds, in which idle connections of this process
+   * would close.
    */
   const brotli = (text: string) =>
     brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
@@ -253,7 +253,9 @@ describe('with a key', () => {
 describe('the content of a body', () => {
   const inBatch = (item: object) =>
     api.request('POST', '/1.1/batch', { app, master: true, body: { requests: [item] } });
-  /** Text instead of values: JSON.stringify would overflow in this test. */
+  /**
+   * Replaces a placeholder in the text, because JSON.stringify would overflow on such a deep value.
+   */
   const withDeep = (value: object) => JSON.stringify(value).replace('"DEEP"', deep(200_000));
 
   test.each([

@@ -9,7 +9,10 @@ import { createTestDatabase } from '../../support/database.ts';
 import { metricOf, RawRequest } from '../../support/raw-request.ts';
 import { startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 
-/** Limits of the request bodies in memory: of all senders, of one, and of those without a key. */
+/**
+ * Tests the limits on request bodies in memory: of all senders, of one sender, and of senders
+ * without a key.
+ */
 const kb = 1024;
 const mb = 1024 * kb;
 const limits = {
@@ -29,7 +32,7 @@ const sent: RawRequest[] = [];
 
 beforeAll(async () => {
   const database = await createTestDatabase();
-  // Each test chooses its own IP address.
+  // Each test uses its own IP address.
   const env = { TRUSTED_PROXIES: '1' };
   api = await startTestApi({ databaseUrl: database.url, bodyLimits: limits, env });
   host = await startFunctionHost();
@@ -71,7 +74,7 @@ function open(path: string, { address = '10.0.0.1', by, headers = [] }: From = {
   return request;
 }
 
-/** Sends an unfinished body of which the api has read `bytes`. */
+/** Sends an unfinished body of which the api has read `bytes` bytes. */
 async function hold(path: string, bytes: number, from: From = {}): Promise<RawRequest> {
   const before = await inHand();
   const request = open(path, from).chunk(randomBytes(bytes / 2).toString('hex'));
@@ -176,7 +179,7 @@ describe('memory is freed', () => {
 
 describe('bodies of 20 KB that decompress to 20 MB', () => {
   const bomb = gzipSync(Buffer.alloc(20 * mb, '['));
-  /** Body without an end, which stays in memory until the api drops it. */
+  /** Sends a body without an end. It stays in memory until the api drops it. */
   const send = (path: string, from: From) =>
     open(path, { ...from, headers: ['Content-Encoding: gzip', ...(from.headers ?? [])] }).chunk(
       bomb,

@@ -33,8 +33,8 @@ const call = (
   });
 
 /**
- * What an app key creates: the call, with a text of so many bytes in the new object, and the
- * options that limit it.
+ * For each kind of object that an app key can create: the call, with a text of the given size in
+ * the new object, and the options that limit it.
  */
 const creations = {
   installation: {
@@ -110,7 +110,7 @@ describe.each(kinds)('with the app key, each new %s', (_, { create, perHour, per
     const seconds = Number(reply.headers.get('retry-after'));
     expect(seconds).toBeGreaterThan(0);
     expect(seconds).toBeLessThanOrEqual(3600);
-    // Other addresses, servers of the app and the next hour are unaffected.
+    // Other addresses, servers of the app and the next hour are not limited.
     expect((await create({ app, address: newAddress() })).status).toBeLessThan(300);
     expect((await create({ ...sender, master: true })).status).toBeLessThan(300);
     clock.moveMs(61 * minute);
@@ -175,7 +175,7 @@ describe('with the app key', () => {
       expect((await call({ ...sender, master: true }, 'PUT', `${path}/${id}`, grow)).status).toBe(
         200,
       );
-      // One that is larger already may change and shrink.
+      // An object that is already larger may change and shrink.
       expect((await call(sender, 'PUT', `${path}/${id}`, { more: 'y'.repeat(3000) })).status).toBe(
         200,
       );
@@ -205,7 +205,7 @@ describe('with the app key', () => {
       const grow = (id: string) =>
         call(sender, 'PUT', `${path}/${id}`, { text: 'x'.repeat(12_000) });
       expect((await grow(ids[0])).status).toBe(200);
-      // The same content again is no growth.
+      // Sending the same content again is no growth.
       expect((await grow(ids[0])).status).toBe(200);
       expect(refusalOf(await grow(ids[1]))).toEqual(refused(429, 429));
     },

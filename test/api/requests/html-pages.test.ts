@@ -42,7 +42,7 @@ describe('the front page', () => {
   });
 
   test('links only to existing routes', { timeout: 90_000 }, async () => {
-    // In a fresh clone there is no console before this.
+    // A new clone contains no built console.
     await buildConsole();
     const html = await (await open('/')).text();
     const links = [...html.matchAll(/href="([^"]+)"/g)].map(([, path = '']) => path);

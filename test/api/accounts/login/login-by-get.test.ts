@@ -15,7 +15,7 @@ import {
   type TestUser,
 } from '../../../support/users.ts';
 
-/** Login with the members in the query (protocol/users.md#login-by-get). */
+/** Tests the login with its members in the query (protocol/users.md#login-by-get). */
 const api = useTestApi();
 const password = 'pass+word & 密码=1';
 const email = 'get@example.com';

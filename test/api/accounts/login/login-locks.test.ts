@@ -62,7 +62,7 @@ describe('the login lock', () => {
     ahead += 10;
     expect(await codes(2, () => wrong(username))).toEqual([210, 210]);
     ahead += 6;
-    // The first four have expired by now.
+    // The first four failures have expired now.
     expect(await codes(4, () => wrong(username))).toEqual(six.slice(2));
     expect(await codes(1, () => wrong(username))).toEqual([219]);
   });

@@ -47,7 +47,7 @@ describe('a flood of logins', () => {
       await countLoginFailure(api.db, app.appId, { identifier, now: at(i), rule });
     expect(await isLoginLocked(api.db, app.appId, { identifier, now: at(20.9) })).toBe(true);
     expect(await isLoginLocked(api.db, app.appId, { identifier, now: at(21.1) })).toBe(false);
-    // The failures of the flood have expired by then.
+    // The failures of the flood have expired then.
     await deleteOldLoginLocks(api.db, at(0), 1000);
     expect(await deleteOldLoginLocks(api.db, at(6), 1000)).toBe(0);
     expect(await deleteOldLoginLocks(api.db, at(6.1), 1000)).toBe(1);

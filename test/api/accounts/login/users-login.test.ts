@@ -151,7 +151,7 @@ describe('POST /1.1/login', () => {
     };
     expect(await asks(`${fresh},${old}`)).toEqual([user.token, user.token]);
     expect(await asks(`${old},${fresh}`)).toEqual([user.token, user.token]);
-    // Its key was removed: the token is valid until the next login, which replaces it.
+    // The key was removed. The token stays valid until the next login replaces it.
     const sessions = new Sessions({ db: api.db, vault: new Vault([randomBytes(32)]) });
     expect((await user.me()).objectId).toBe(user.id);
     const readToken = async () => {
@@ -414,7 +414,7 @@ describe('an imported hash', () => {
   };
   const stored = async (id: string) => (await readUser(api.db, app, id)).passwordHash;
 
-  /** Hashes as the documentation of the public service specifies. */
+  /** Hashes a password as the documentation of the public service specifies. */
   function ofPublicService(password: string, salt: string): string {
     let digest = createHash('sha512')
       .update(salt + password)

@@ -18,7 +18,7 @@ import {
 } from '../../../support/users.ts';
 
 /**
- * Options of numbers, and the hook that runs when a number is proven
+ * Tests the options of phone numbers and the hook that runs when a number is verified
  * (protocol/users.md#phone-verification).
  */
 const api = useTestApi();

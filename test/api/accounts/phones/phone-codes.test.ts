@@ -113,7 +113,7 @@ describe('change of number', () => {
       code,
     });
     expect(stolen.body.code).toBe(603);
-    // Without a session, the account is the one that requested the code.
+    // Without a session, the code belongs to the account that requested it.
     expect((await post('changePhoneNumber', { mobilePhoneNumber, code })).body).toEqual({});
     expect((await user.me()).mobilePhoneNumber).toBe(mobilePhoneNumber);
   });
@@ -133,7 +133,7 @@ describe('change of number', () => {
       const body = { mobilePhoneNumber, code: await codeTo(mobilePhoneNumber) };
       expect((await user.request('POST', '/1.1/changePhoneNumber', body)).status).toBe(200);
       expect(await user.me()).toMatchObject({ mobilePhoneNumber, mobilePhoneVerified: true });
-      // The other account stays, without the number.
+      // The other account stays, but without the number.
       const left = await claimer.me();
       expect(left).toMatchObject({ nick: 'x', mobilePhoneVerified: false });
       expect(left).not.toHaveProperty('mobilePhoneNumber');
@@ -282,7 +282,8 @@ describe('a code without its number, as the JavaScript SDK sends it', () => {
       expect(replies.map(refusalOf)).toEqual(Array(10).fill(refused(603)));
     }
     expect((await reset(code, proxied, '192.0.2.3')).body.code).toBe(603);
-    // With its number the code is still valid: the tries of the address did not count against it.
+    // With its number the code is still valid, because the tries of the address did not count
+    // against it.
     const body = { password: 'new', mobilePhoneNumber: numberOf(user) };
     const named = await phones.api.request('PUT', `/1.1/resetPasswordBySmsCode/${code}`, {
       app: phones.app,

@@ -44,7 +44,7 @@ describe('POST /1.1/usersByMobilePhone', () => {
     expect(reply.headers.get('location')).toBe(
       `http://carillon.test/1.1/users/${reply.body.objectId}`,
     );
-    // An account without a password cannot log in with one.
+    // An account without a password cannot log in with a password.
     expect((await post('login', { mobilePhoneNumber, password: 'a password' })).body.code).toBe(
       210,
     );

@@ -9,7 +9,8 @@ describe('a number that was never verified', () => {
   const github = () => ({ github: { uid: newUid(), access_token: 't' } });
 
   /**
-   * Creates an account with another person's number, and every access that its creator may have.
+   * Creates an account with another person's number and every kind of access that its creator may
+   * have.
    */
   async function hijacked(of = phones.app) {
     const [mobilePhoneNumber, email, authData] = [newPhone(), `${newName()}@example.com`, github()];
@@ -42,7 +43,7 @@ describe('a number that was never verified', () => {
       );
     const entered = await post('users', { authData });
     expect([entered.status, entered.body.objectId === creator.id]).toEqual([201, false]);
-    // A reset link must not go to the address of the creator.
+    // A reset link must not be sent to the address of the creator.
     const before = (await messages(email)).length;
     expect((await post('requestPasswordReset', { email })).body.code).toBe(205);
     expect(await messages(email)).toHaveLength(before);
@@ -51,7 +52,7 @@ describe('a number that was never verified', () => {
   test('revokes session, password, accounts and address when its holder logs in by code', async () => {
     const account = await hijacked();
     const { creator, mobilePhoneNumber } = account;
-    // A code that could change the number later.
+    // This code could change the number later.
     const own = newPhone();
     clock.moveMs(minute);
     await creator.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber: own });
@@ -72,7 +73,7 @@ describe('a number that was never verified', () => {
     expect((await post('changePhoneNumber', change)).body.code).toBe(603);
     const holder = new TestUser(phones.api, phones.app, reply.body);
     expect((await holder.put({ password: 'of the holder' })).status).toBe(200);
-    // The number is verified now: a further login revokes nothing.
+    // The number is verified now, so another login revokes nothing.
     const again = await codeFor('requestSmsCode', mobilePhoneNumber);
     const next = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode: again });
     expect(next.body.sessionToken).toBe(holder.token);

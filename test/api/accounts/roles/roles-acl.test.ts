@@ -29,7 +29,7 @@ let app: App;
 let insider: TestUser;
 let outsider: TestUser;
 let role: TestRole;
-/** A user that only members of the role may read. */
+/** User that only members of the role may read. */
 let hidden: TestUser;
 const api = useTestApi();
 beforeAll(async () => {
@@ -47,7 +47,7 @@ const aclOf = ({ name }: { name: string }, ...permissions: string[]) => ({
   [`role:${name}`]: Object.fromEntries(permissions.map((permission) => [permission, true])),
 });
 
-/** A user that only members of a role may access, not even itself. */
+/** Creates a user that only members of a role may access. The user cannot access itself. */
 async function hiddenBy(of: { name: string }, ...permissions: string[]): Promise<TestUser> {
   const user = await signUp(api, app);
   const body = { ACL: aclOf(of, ...permissions) };
@@ -229,7 +229,7 @@ describe('roles within roles', () => {
 });
 
 describe('the role cache of a process', () => {
-  /** Waits until another process, with an older cache, answers with this status. */
+  /** Waits until another process, whose cache is older, answers with this status. */
   const untilOther = (caller: TestUser, status: number) =>
     vi.waitFor(
       async () => {

@@ -10,7 +10,10 @@ let closed: App;
 let tom: TestUser;
 let ann: TestUser;
 let eve: TestUser;
-/** Roles with Tom and Ann; with Ann and `both`; without members, for the master key only. */
+/**
+ * Roles with the members Tom and Ann, with Ann and `both`, and without members (readable with the
+ * master key only).
+ */
 let both: TestRole;
 let parent: TestRole;
 let secret: TestRole;
@@ -137,7 +140,7 @@ describe('members of a role', () => {
     expect([users.body.className, idsIn(users)]).toEqual(['_User', sorted(tom, ann)]);
     const roles = await redirect(parent, 'roles');
     expect([roles.body.className, idsIn(roles)]).toEqual(['_Role', sorted(both)]);
-    // A new role does not tell its SDK the class: the condition alone leads there too.
+    // The SDK learns no class from a new role, so the condition alone must be enough.
     const byCondition = await get(withWhere('/1.1/classes/_Role', related(both, 'users')));
     expect([byCondition.status, byCondition.body]).toEqual([users.status, users.body]);
     const some = { ...related(both, 'users'), city: 'Rome' };

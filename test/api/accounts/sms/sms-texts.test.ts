@@ -14,7 +14,7 @@ const approve = (app: App, name: string) =>
 
 let next = 0;
 const numberOf = (n: number) => `+86139${String(n * 10_007).padStart(8, '0')}`;
-/** Returns a new number for each message, to stay below the limits. */
+/** Uses a new number for each message to stay below the limits. Returns the reply. */
 async function send(app: App, body: object) {
   next += 1;
   const to = numberOf(next);

@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 const phone = '+8613800138000';
-/** Returns a number for the n-th person, in a block of its own. */
+/** Returns a number for the n-th person. Each number is in a separate block. */
 const numberOf = (n: number) => `+86138${String(n * 10_007).padStart(8, '0')}`;
 
 const request = (app: App, body: object = {}, more: object = {}) =>
@@ -207,7 +207,7 @@ describe('POST /1.1/verifySmsCode/:code', () => {
   test("returns 603 for wrong, malformed, expired, used and other apps' codes", async () => {
     const app = await api.createApp();
     const other = await api.createApp();
-    // Digits as a text are the same: a sample of the public service has them.
+    // Digits in a text are accepted too, because a sample of the public service sends them so.
     await accepted(app, { ttl: '1' });
     await accepted(other, { mobilePhoneNumber: numberOf(1) });
     const code = await codeFor(app);
@@ -347,7 +347,10 @@ describe('the limits of a number', () => {
 });
 
 describe('the spending limits', () => {
-  /** Twenty at a time: of a hundred, the last would wait too long for a connection and get 503. */
+  /**
+   * Makes twenty calls at a time. With a hundred at once, the last calls would wait too long for a
+   * connection and get 503.
+   */
   const many = async (app: App, from: number, to: number, more: object = {}) => {
     const replies: TestResponse[] = [];
     for (let next = from; next < to; next += 20) {
@@ -383,7 +386,7 @@ describe('the spending limits', () => {
       });
     expect((await from(0, '192.0.2.1')).status).toBe(200);
     expect((await from(1, '192.0.2.2')).body.code).toBe(154);
-    // Behind one proxy the last address is the client's; an IPv6 host has a whole network.
+    // With one proxy, the last address is the client's. An IPv6 host owns a whole network.
     const env = { TRUSTED_PROXIES: '1' };
     const behind = await startTestApi({ databaseUrl: api.databaseUrl, clock, env });
     try {
@@ -445,7 +448,7 @@ describe('the spending limits', () => {
     );
     const trips = String((await api.request('GET', '/metrics')).body);
     expect(trips).toContain(`carillon_sms_breaker_trips_total{app="${app.appId}",prefix="+86"} 1`);
-    // Another country, another app.
+    // Another country and another app are not affected.
     expect((await request(app, { mobilePhoneNumber: '+14155552671' })).status).toBe(200);
     expect((await request(await appWith({}))).status).toBe(200);
     clock.moveMs(hour);

@@ -8,7 +8,7 @@ import { callerOf } from '../callers.ts';
 
 const service = useTestService();
 
-/** Registers a dispatcher that reports this, until the end of the test. */
+/** Registers a dispatcher with this report until the end of the test. */
 async function register(report: Partial<ProcessReport>): Promise<void> {
   const whole = { nowMs: Date.now(), maxFiles: 65_536, duties: { cleaner: 5 }, ...report };
   const facts = () => ({ threads: 1, connections: 1, report: whole });
@@ -59,7 +59,7 @@ test('a table without autovacuum and a table full of dead rows are reported', as
   );
   await service.db.query('ALTER TABLE full_of_dead SET (autovacuum_enabled = false)');
   await service.db.query('UPDATE full_of_dead SET i = i + 1');
-  // The connections of the pool tell their statistics when they are idle.
+  // The connections of the pool publish their statistics when they are idle.
   await expect
     .poll(() => upkeepProblems({ deadRows: 1000 }))
     .toEqual(['deadRows', 'autovacuumOffFor']);

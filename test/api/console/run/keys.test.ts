@@ -45,7 +45,7 @@ describe('a key of an app', () => {
     const app = await api.createApp();
     const listWith = (at: Pick<TestApi, 'request'>, masterKey: string) =>
       at.request('GET', '/1.1/installations', { app: { ...app, masterKey }, master: true });
-    // Both processes remember the app.
+    // Both processes have cached the app.
     for (const at of [api, other]) expect((await listWith(at, app.masterKey)).status).toBe(200);
     const { body } = await rotate(app.appId, 'masterKey', { graceSeconds: 60 });
     expect(body).toEqual({
@@ -56,7 +56,7 @@ describe('a key of an app', () => {
     for (const at of [api, other])
       for (const key of [body.value, app.masterKey])
         expect((await listWith(at, key)).status).toBe(200);
-    // A change of the options keeps the old key.
+    // A change of the options keeps the old key valid.
     const change = { admin: true, body: { options: { generalSms: false } } } as const;
     await api.request('PATCH', `/console/api/apps/${app.appId}`, change);
     expect((await listWith(api, app.masterKey)).status).toBe(200);

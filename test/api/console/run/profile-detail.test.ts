@@ -12,9 +12,9 @@ import { type ConsoleCall, callerOf } from '../callers.ts';
 const service = useTestService();
 let app: App;
 let operator: ConsoleCall;
-/** Only owners set the address of a gateway. */
+/** Caller with the role owner. Only owners may set the address of a gateway. */
 let owner: ConsoleCall;
-/** Gateway that accepts connections and never answers. */
+/** Gateway that accepts connections but never answers. */
 let silent: Server;
 let silentUrl: string;
 const sockets = new Set<Socket>();
@@ -50,7 +50,7 @@ describe('a push profile', () => {
       kind: 'token',
       members: { auth: 'token', topics: ['com.example.app'] },
       secrets: { privateKey: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) } },
-      // The end of the sandbox's certificate in ca.
+      // Expiry of the sandbox's certificate in `ca`.
       notAfter: expect.stringMatching(/^\d{4}-/),
       devices: 3,
       findings: [],
@@ -125,7 +125,7 @@ describe('the check of a profile', () => {
       updatedAt: new Date(),
       rotation: null,
     };
-    // Opened without a database, all checks begin in one tick of the event loop.
+    // Needs no database, so that all checks start in one tick of the event loop.
     const open = async () => ({ id: 'vendor_d', profile }) as const;
     const checks = new ProfileCheckService({ clock: systemClock }, { open }, 300);
     const id = { appId: app.appId, connector: 'vendor_d', name: 'p0' };

@@ -5,7 +5,7 @@ import { movableClock } from '../../../support/gateways/apns.ts';
 import { useTestService } from '../../../support/service.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';
 
-/** Noon in China of the real day: the database's own times are at most half a day away. */
+/** Noon in China on the current day. The database's own times are at most half a day away. */
 const noonMs = Math.floor((systemClock.now() + 8 * hourMs) / dayMs) * dayMs + 4 * hourMs;
 const service = useTestService({ clock: movableClock(noonMs) });
 let app: App;

@@ -13,7 +13,7 @@ const base = '/console/api';
 let movedMs = 0;
 const clock = { ...systemClock, now: () => systemClock.now() + movedMs };
 const api = useTestApi({ clock });
-/** Two more processes of the api. */
+/** Two additional api processes. */
 let others: TestApi[];
 let own: App;
 let other: App;
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(others.map((one) => one.close())));
 
-/** Asks every process with a token; returns the states. */
+/** Calls every process with a token. Returns the statuses. */
 const statesOf = (token: string, path = '/session') =>
   Promise.all(
     [api, ...others].map(async (process) => {

@@ -98,7 +98,7 @@ describe('a count that takes too long', () => {
         Array.from({ length: 8 }, () => viewer('POST', path(), { body: {} })),
       );
       const statuses = replies.map(({ status }) => status).toSorted();
-      // One runs and five wait; some of these run out of their time to wait.
+      // One count runs and five wait. Some of the waiting counts time out.
       expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(2);
       const [counted] = replies.filter(({ status }) => status === 200);
       expect(counted?.body).toMatchObject({

@@ -73,7 +73,8 @@ test('the forecast adds the usage of the day, scheduled pushes and the draft', a
       ],
     },
   });
-  // All pushes here have one time, so that they fall on one day whenever the test runs.
+  // All pushes of this test have the same time, so that they are on the same day whenever the test
+  // runs.
   const push_time = new Date(systemClock.now() + 5 * minuteMs).toISOString();
   const schedule = () =>
     service.api.request('POST', '/1.1/push', { app, master: true, body: { data, push_time } });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 const resend = (id: string, outcomes: string[]) =>
   sender('POST', `/apps/${app.appId}/notifications/${id}/resend`, { body: { outcomes } });
 
-/** Sends a push of the app, and closes it with failures: by device, outcome, status and reason. */
+/** Sends a push of the app and ends it with failures (device, outcome, status, reason). */
 async function closedPush(failures: [string, string, number, string][]): Promise<string> {
   const body = { data: { alert: 'Again' }, expiration_interval: 600 };
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });

@@ -122,7 +122,7 @@ describe('a push that can be undone', () => {
     expect(body.status).toBe('scheduled');
     const record = await recordOf(body.objectId);
     const waitMs = Date.parse(record['push-time']) - Date.parse(record.createdAt);
-    // By two clocks of one machine.
+    // The two times come from two clocks of one machine.
     expect(waitMs).toBeGreaterThanOrEqual(10_000 - 100);
     expect(Date.parse(record.expiresAt) - Date.parse(record['push-time'])).toBe(7 * 86_400_000);
     const path = `${base()}/notifications/${body.objectId}/cancel`;
