@@ -1,4 +1,4 @@
-// Plain JavaScript, because a Node version that cannot load the sources has to print this message.
+// Plain JavaScript, so that this message also appears on a Node version that cannot run TypeScript.
 if (Number(process.versions.node.split('.')[0]) < 24) {
   console.error(
     `Node 24 is missing (this is ${process.version}): an optional package brings it for Linux, Windows and Intel Macs. ` +

@@ -1,10 +1,16 @@
-// The steps of `npm test`: runs every check in turn, and prints what failed and the total in the
-// last lines. With `--browser` it also runs the flows of the console in Chromium, with
-// `--monitoring` the dashboards against a Prometheus, with `--upgrade` the last release together
-// with this version, with `--fleet` several processes of the service that join, restart or are
-// killed during pushes, and the ways to start them, with `--load` an api under the load of a
-// hostile app. Clients, function hosts and judges that others wrote have a step of their own;
-// those whose toolchain is missing are skipped.
+// Runs the steps of `npm test` one after the other. The last lines of its output list the failures
+// and the total.
+//
+// Options add steps:
+//
+// - `--browser`: the console in Chromium.
+// - `--monitoring`: the dashboards against a Prometheus.
+// - `--upgrade`: the last release together with this version.
+// - `--fleet`: several processes of the service that start, restart or are killed during pushes.
+// - `--load`: an api while a hostile app loads it.
+//
+// The clients, function hosts and validators of other projects are tested in a separate step. A
+// test is skipped if its toolchain is not installed.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +23,7 @@ import {
   type Tally,
 } from './step-runner.ts';
 
-/** Check: a command that counts as one check, or one that runs tests and writes a report. */
+/** Step of `npm test`: a command that counts as one check, or a test run that writes a report. */
 interface Step {
   readonly name: string;
   readonly command: readonly string[];
@@ -25,7 +31,7 @@ interface Step {
   readonly reportPath?: string;
 }
 
-/** Returns a check that runs Vitest with its progress on standard output and a report in a file. */
+/** Returns a step that runs Vitest. Progress goes to standard output, results to a report file. */
 function testStep(name: string, reportDir: string, args: readonly string[] = []): Step {
   const reportPath = join(reportDir, `${name}.json`);
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`];
@@ -33,8 +39,8 @@ function testStep(name: string, reportDir: string, args: readonly string[] = [])
 }
 
 /**
- * Folders of the tests that an option adds: they need programs that npm does not install, the
- * history of the repository, or minutes.
+ * Test folders that need an option. They need programs that npm does not install, the Git history,
+ * or several minutes.
  */
 const optional = {
   browser: 'test/console/flows',

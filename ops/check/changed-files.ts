@@ -4,25 +4,25 @@ import { promisify } from 'node:util';
 const execute = promisify(execFile);
 
 /**
- * Names of the main branch, in the order in which they are tried. A clone has the first, a worktree
- * often the second.
+ * Possible names of the main branch, in the order of the search. A clone has the first name. A
+ * worktree often has only the second.
  */
 const mainBranches = ['refs/remotes/origin/main', 'refs/heads/main'];
 
-/** Files that a change touches, or the reason why they cannot be known. */
+/** Files that a change touches, or the reason why they are unknown. */
 export type ChangedFiles =
   | { readonly files: readonly string[]; readonly since: string }
   | { readonly unknown: string };
 
 /**
- * Lists the files that differ from the last checked commit, with those that are not committed. This
- * commit is:
+ * Lists the files that differ from a base commit, including uncommitted files. The base commit is:
  *
- * 1. `given`, the commit that the machine checked last (`CI_BASE`);
+ * 1. `given`, the commit that CI checked last (`CI_BASE`);
  * 2. on a branch, the merge base with the main branch;
- * 3. on the main branch itself, the first parent of the last commit.
+ * 3. on the main branch, the first parent of the last commit.
  *
- * The files are unknown if this commit is not in the clone, which is often so in a shallow one.
+ * Returns `unknown` if the clone does not contain the base commit. This is common in a shallow
+ * clone.
  */
 export async function listChangedFiles(folder: string, given?: string): Promise<ChangedFiles> {
   const git = (...args: string[]): Promise<string | undefined> =>

@@ -1,11 +1,11 @@
-// `.ci/run` asks this program which long checks a change needs. It prints their names on standard
-// output, and the reason of each decision on standard error. CI_ALL=1 chooses all of them; CI_BASE
-// names the commit that was checked last.
+// Decides which long checks a change needs. `.ci/run` runs this program. It prints the names of the
+// checks on standard output and the reasons on standard error. CI_ALL=1 selects all checks. CI_BASE
+// is the commit that CI checked last.
 import { resolve } from 'node:path';
 import { currentEnvironment } from '../../shared/config/config.ts';
 import { type ChangedFiles, listChangedFiles } from './changed-files.ts';
 
-/** Names of the checks: scripts of npm, and options of `npm test`. */
+/** Names of the checks: npm scripts, or options of `npm test`. */
 export const checkNames = [
   'check-failover',
   'check-pgbackrest',
@@ -17,7 +17,8 @@ export const checkNames = [
 export type CheckName = (typeof checkNames)[number];
 
 /**
- * Changes of these files need all checks: versions of packages, and the machinery of the checks.
+ * A change of one of these files needs all checks: package versions and the code that runs the
+ * checks.
  */
 export const needAll = [
   '.ci/',
@@ -29,9 +30,9 @@ export const needAll = [
 const benchService = ['ops/bench/gateway/', 'ops/bench/harness/', 'ops/local/service.ts'];
 const testSupport = ['test/support/'];
 
-/** What each check covers: files, and folders with a slash at their end. */
+/** Files and folders that each check covers. A folder ends with a slash. */
 export const covered: Readonly<Record<CheckName, readonly string[]>> = {
-  // Connections that are lost, what is tried again, and what callers are answered meanwhile.
+  // Lost connections, retries, and replies during an outage.
   'check-failover': [
     ...['ops/deploy/high-availability/', ...benchService],
     ...['api/middleware/errors.ts', 'api/pools.ts', 'dispatcher/startup/', 'dispatcher/recording/'],
@@ -43,7 +44,7 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
     ...['ops/deploy/pgbackrest/', ...benchService, 'ops/local/recovery/'],
     ...['ops/cli/commands/service/recovery.ts', 'shared/db/tables/restorations.ts'],
   ],
-  // The files of the image, the start of its processes, and their memory.
+  // Contents of the image, and start and memory of its processes.
   'check-image': [
     ...[
       '.npmrc',
@@ -56,7 +57,7 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
     ...['dispatcher/main.ts', 'dispatcher/sending/pool.ts', 'dispatcher/sending/worker.ts'],
     ...['dispatcher/start.ts', 'shared/config/', 'shared/process/'],
   ],
-  // Every route and parser that reads what strangers send.
+  // All routes and parsers that read untrusted input.
   fuzz: [
     ...['test/fuzz/', 'test/clients/judges/', ...testSupport],
     ...[
@@ -69,7 +70,7 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
     ],
     'shared/query/',
   ],
-  // Metrics, and what queries them.
+  // Metrics and their queries.
   '--monitoring': [
     ...[
       'test/monitoring/',
@@ -85,8 +86,7 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
     ...['shared/queue/report.ts', 'api/services/server/service.ts', 'dispatcher/health.ts'],
     'dispatcher/sending/pool.ts',
   ],
-  // What processes of two versions share: the tables, the jobs, and the push that each of them
-  // continues.
+  // Data that processes of two versions share: tables, jobs, and a push that both versions process.
   '--upgrade': [
     ...[
       'test/upgrade/',
@@ -100,11 +100,11 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
   ],
 };
 
-/** A check with the decision about it. */
+/** Check, and whether the change needs it. */
 export interface Decision {
   readonly name: CheckName;
   readonly isNeeded: boolean;
-  /** Sentence for people. */
+  /** Sentence that is printed. */
   readonly reason: string;
 }
 

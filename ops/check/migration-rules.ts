@@ -1,10 +1,10 @@
 import { type Effect, effectOf } from '../../shared/db/schema/effects.ts';
 import type { MigrationFile } from '../../shared/db/schema/migrate.ts';
 
-/** Line of a migration that accepts its problems after a review. */
+/** Line of a migration that accepts its rule violations after a review. */
 const acceptance = /^\s*--\s*Accepted: \S.{20,}/m;
 
-/** Tables that have few rows on the largest service: a scan of them ends at once. */
+/** Tables that stay small even on a large service, so a full scan is fast. */
 const smallTables = new Set([
   'app',
   'push_profile',

@@ -8,21 +8,21 @@ const projectDir = resolve(import.meta.dirname, '../..');
 const STOP_TIMEOUT_MS = 15_000;
 
 /**
- * Runs commands one at a time, each in its own process group, so that it can end all their
- * processes.
+ * Runs one command at a time. Each command gets its own process group, so that `stop` also ends its
+ * child processes.
  */
 export class StepRunner {
   #child: ChildProcess | undefined;
   #isStopped = false;
 
-  /** Whether `stop` was called. */
+  /** True after `stop` was called. */
   get isStopped(): boolean {
     return this.#isStopped;
   }
 
   /**
-   * Runs a command (from `node_modules/.bin` first) with our output. Returns its exit code, 1 for a
-   * signal.
+   * Runs a command and passes its output through. Prefers programs in `node_modules/.bin`. Returns
+   * the exit code, or 1 if a signal ended the command.
    */
   run(command: readonly string[]): Promise<number> {
     const [file = '', ...args] = command;
@@ -50,7 +50,8 @@ export class StepRunner {
   }
 
   /**
-   * Interrupts the running command and its processes, and kills them when they do not exit in time.
+   * Sends SIGINT to the running command and its child processes, and SIGKILL if they do not exit in
+   * time.
    */
   stop(): void {
     this.#isStopped = true;
@@ -65,12 +66,13 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, signal);
   } catch {
-    // The group has exited.
+    // The process group has already exited.
   }
 }
 
 /**
- * Number of checks by result, and the names of those that failed with the begin of their errors.
+ * Number of checks by result. `failures` has the name of each failed check and the start of its
+ * error.
  */
 export interface Tally {
   readonly passed: number;
@@ -102,8 +104,8 @@ const reportSchema = z.object({
 type FileReport = z.infer<typeof reportSchema>['testResults'][number];
 
 /**
- * Counts a Vitest run. A file that failed outside of its tests counts as one failure, and so do a
- * run without tests and a run that failed without a failed test (an uncaught error).
+ * Counts the results of a Vitest run. These count as one failure each: a file that fails outside
+ * its tests, a run without tests, and a run that fails without a failed test (an uncaught error).
  *
  * @param exitCode exit code of the run
  */
@@ -125,14 +127,12 @@ export async function readVitestReport(path: string, exitCode: number): Promise<
 }
 
 /**
- * Lines of an error that are shown, and characters of each. The whole is in the output of the run,
- * of which often only the end is kept.
+ * Limits on the part of an error that the summary repeats. The full error is above in the output,
+ * but a CI log often keeps only the end.
  */
-const shown = { lines: 12, characters: 300 };
+const excerptLimits = { lines: 12, characters: 300 };
 
-/**
- * Returns the tests of a file that failed, or the file itself where it failed outside of its tests.
- */
+/** Returns the failed tests of a file, or the file itself if it failed outside its tests. */
 function failuresOf({ name, status, message, assertionResults }: FileReport): string[] {
   const path = relative(process.cwd(), name);
   const failed = assertionResults.filter((test) => test.status === 'failed');
@@ -148,14 +148,14 @@ function beginOf(error: string): string {
     .split('\n')
     .filter((line) => line.trim() !== '' && !line.includes('node_modules'));
   const begin = lines
-    .slice(0, shown.lines)
-    .map((line) => `\n    ${line.slice(0, shown.characters)}`);
+    .slice(0, excerptLimits.lines)
+    .map((line) => `\n    ${line.slice(0, excerptLimits.characters)}`);
   return begin.join('');
 }
 
 const failedRun = (reason: string): Tally => oneFailure(`the test run ${reason}`);
 
-/** Returns the count of one check that failed. */
+/** Returns a tally of one failed check. */
 export const oneFailure = (name: string): Tally => ({
   passed: 0,
   failed: 1,
@@ -163,7 +163,7 @@ export const oneFailure = (name: string): Tally => ({
   failures: [name],
 });
 
-/** Adds up several counts. */
+/** Adds tallies. */
 export function addTallies(tallies: readonly Tally[]): Tally {
   const sum = (pick: (tally: Tally) => number) =>
     tallies.reduce((total, tally) => total + pick(tally), 0);
@@ -176,8 +176,8 @@ export function addTallies(tallies: readonly Tally[]): Tally {
 }
 
 /**
- * Formats a count as `12 passed, 0 failed`, with `, 1 skipped` only if checks were skipped. Scripts
- * read this line.
+ * Formats a tally as `12 passed, 0 failed`, followed by `, 1 skipped` if checks were skipped.
+ * Scripts parse this line.
  */
 export function formatTally({ passed, failed, skipped }: Tally): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;

@@ -8,19 +8,21 @@ import { promisify } from 'node:util';
 import { currentEnvironment } from '../../shared/config/config.ts';
 
 /**
- * Programs of other ecosystems, and what they install for tests and benchmarks. Installed packages
- * stay in node_modules/.cache, in a folder per lock file, so that only the first run waits for a
- * registry.
+ * Cache of the packages that tests and benchmarks install from other ecosystems (Maven, Go, PyPI).
+ * It has one folder per lock file, so only the first run downloads packages.
  */
 const cache = fileURLToPath(new URL('../../node_modules/.cache/clients', import.meta.url));
 
-/** Longest time for an installation and for the run of a program. */
+/** Time limit of an installation and of a program run. */
 export const minutesMs = 300_000;
 
 const mavenLockfile = 'io.github.chains-project:maven-lockfile:5.5.2';
 const mavenDependency = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1';
 
-/** Arguments that a program answers if it is whole: Debian's Python comes without pip. */
+/**
+ * Arguments for testing whether a program works. For Python this tests pip, because Debian's Python
+ * has no pip.
+ */
 const versionArguments: Readonly<Record<string, readonly string[]>> = {
   java: ['-version'],
   javac: ['-version'],
@@ -28,7 +30,10 @@ const versionArguments: Readonly<Record<string, readonly string[]>> = {
   python3: ['-m', 'pip', '--version'],
 };
 
-/** Tells whether programs are there; names the first one that is not, and what is skipped. */
+/**
+ * Returns true if all programs are installed. Otherwise prints the first missing program and the
+ * name of the skipped test.
+ */
 export function hasPrograms(programs: readonly string[], skipped: string): boolean {
   const missing = programs.find(
     (program) => spawnSync(program, versionArguments[program] ?? ['--version']).status !== 0,
@@ -38,8 +43,8 @@ export function hasPrograms(programs: readonly string[], skipped: string): boole
 }
 
 /**
- * Runs a program to its end. Returns its standard output; throws with its error output if it fails
- * and `acceptsFailure` is not set.
+ * Runs a program and returns its standard output. If the program fails, throws its error output,
+ * unless `acceptsFailure` is set.
  */
 export async function run(
   program: string,
@@ -62,7 +67,7 @@ export async function run(
   return stdout;
 }
 
-/** Returns the version that a lock file pins: the first group of the pattern. */
+/** Returns the version in a lock file: the first group of the pattern. */
 export function versionIn(lockFile: URL, pattern: RegExp): string {
   const version = pattern.exec(readFileSync(lockFile, 'utf8'))?.[1];
   if (version === undefined) throw new Error(`${lockFile.pathname} has no ${pattern.source}`);
@@ -77,8 +82,8 @@ export const npmVersion = (name: string): string =>
   );
 
 /**
- * Installs into a folder that is named by the content of files, unless it is there. An installation
- * that fails leaves no such folder.
+ * Installs into a folder whose name is the hash of the given files. Does nothing if the folder
+ * exists. A failed installation does not create the folder.
  *
  * @returns the folder
  */
@@ -135,9 +140,8 @@ export const pythonPackages = (requirements: URL): Promise<string> =>
   );
 
 /**
- * Copies the dependencies of a folder's `pom.xml`, after Maven compared each of them with the
- * version and the SHA-256 in its `lockfile.json`. Write that file with `mvn
- * ${mavenLockfile}:generate
+ * Downloads the dependencies of a folder's `pom.xml`. Maven checks the version and SHA-256 of each
+ * dependency against `lockfile.json`. To create that file, run `mvn ${mavenLockfile}:generate
  * -DincludeEnvironment=false` in the folder.
  *
  * @returns class path

@@ -8,18 +8,18 @@ import type { English } from './language.ts';
 import { anyTime, futureTime, pastTime } from './report.ts';
 import type { ServiceClient } from './service.ts';
 
-/** Argument or option of a command that gives a value of type `T`, if it is used. */
+/** Argument or option of a command. Its value, if present, has type `T`. */
 export interface Source<T> {
   declared: Argument | Option;
-  /** Reads the value that the text stands for, such as the content of a file. */
+  /** Converts the text to the value. May read a file. */
   read?: (text: string) => Promise<T>;
-  /** Replaces the value by another one that the service knows. */
+  /** Replaces the value with the form that the service expects. */
   resolve?: (service: ServiceClient, appId: string, value: string) => Promise<string>;
-  /** Only for the type check. */
+  /** Never set. It exists only for type inference. */
   readonly value?: T;
 }
 
-/** A source that always gives a value: a required argument or option, or one with a default. */
+/** Source that always has a value: a required argument or option, or an option with a default. */
 export interface SureSource<T> extends Source<T> {
   isSure: true;
 }
@@ -35,7 +35,7 @@ export type Values<S> = {
       : never;
 };
 
-/** Reads the values that a command was given, in the order of their declaration. */
+/** Reads the values of a command's arguments and options, in the order of their declaration. */
 export async function valuesOf<S extends Sources>(
   command: Command,
   sources: S,
@@ -55,20 +55,20 @@ function readValue(command: Command, { declared, read }: Source<unknown>): unkno
   return read && typeof value === 'string' ? read(value) : value;
 }
 
-/** A required argument: `<name>`. */
+/** Required argument: `<name>`. */
 export const argument = (name: `<${string}>`, about: English | '' = ''): SureSource<string> => ({
   declared: new Argument(name, about),
   isSure: true,
 });
 
-/** A required argument with a value that `parse` makes of its text; `parse` throws `UsageError`. */
+/** Required argument. `parse` converts its text and may throw `UsageError`. */
 export const parsedArgument = <T>(
   name: `<${string}>`,
   about: English,
   parse: (text: string) => T,
 ): SureSource<T> => ({ declared: new Argument(name, about).argParser(parse), isSure: true });
 
-/** A required argument with one of these values. */
+/** Required argument with a fixed set of values. */
 export const oneOf = <const T extends string>(
   name: `<${string}>`,
   values: readonly T[],
@@ -77,18 +77,18 @@ export const oneOf = <const T extends string>(
   isSure: true,
 });
 
-/** An argument that may be left out: `[name]`. */
+/** Optional argument: `[name]`. */
 export const optional = (name: `[${string}]`, about: English | '' = ''): Source<string> => ({
   declared: new Argument(name, about),
 });
 
-/** The last arguments: `<name...>` or `[name...]`. */
+/** Variadic argument: `<name...>` or `[name...]`. */
 export const rest = (name: string, about: English | '' = ''): SureSource<string[]> => ({
   declared: new Argument(name, about),
   isSure: true,
 });
 
-/** An option with any text. */
+/** Option with a text. */
 export const text = (flags: string, about: English): Source<string> => ({
   declared: new Option(flags, about),
 });
@@ -98,19 +98,19 @@ export const flag = (flags: string, about: English): Source<true> => ({
   declared: new Option(flags, about),
 });
 
-/** An option without a value that stands for `value`. */
+/** Option without a value on the command line. Its value is `value` if it is used. */
 export const preset = <const T>(flags: string, about: English, value: T): Source<T> => ({
   declared: new Option(flags, about).preset(value),
 });
 
-/** An option with one of these values. */
+/** Option with a fixed set of values. */
 export const choice = <const T extends string>(
   flags: string,
   about: English,
   values: readonly T[],
 ): Source<T> => ({ declared: new Option(flags, about).choices(values) });
 
-/** An option with several of these values. */
+/** Option that takes several values of a fixed set. */
 export const choices = <const T extends string>(
   flags: string,
   about: English,
@@ -118,8 +118,8 @@ export const choices = <const T extends string>(
 ): Source<T[]> => ({ declared: new Option(flags, about).choices(values) });
 
 /**
- * An option with a value that `parse` makes of its text; `parse` gets the name of the option and
- * throws `UsageError`.
+ * Option whose text `parse` converts. `parse` gets the name of the option and may throw
+ * `UsageError`.
  */
 export function parsed<T>(
   flags: string,
@@ -130,23 +130,23 @@ export function parsed<T>(
   return { declared: option.argParser((value) => parse(option.long ?? flags, value)) };
 }
 
-/** An option with a whole number. */
+/** Option with a whole number. */
 export const whole = (flags: string, about: English, min = 0): Source<number> =>
   parsed(flags, about, (name, value) => wholeNumber(name, value, min));
 
-/** An option with a time. */
+/** Option with a time. */
 export const time = (flags: string, about: English): Source<string> =>
   parsed(flags, about, anyTime);
 
-/** An option with a time in the future. */
+/** Option with a time in the future. */
 export const timeAhead = (flags: string, about: English): Source<string> =>
   parsed(flags, about, (name, value) => futureTime(name, value, systemClock.now()));
 
-/** An option with a time in the past. */
+/** Option with a time in the past. */
 export const timeBefore = (flags: string, about: English): Source<string> =>
   parsed(flags, about, (name, value) => pastTime(name, value, systemClock.now()));
 
-/** An option with several values, given one by one or with commas between them. */
+/** Option with several values. It may be repeated, and a value may be a comma-separated list. */
 export const list = (flags: string, about: English): Source<string[]> => ({
   declared: new Option(flags, about).argParser((value: string, before: string[] = []) => [
     ...before,
@@ -154,13 +154,13 @@ export const list = (flags: string, about: English): Source<string[]> => ({
   ]),
 });
 
-/** An option with a JSON object, or with the file of one. */
+/** Option with a JSON object, or with the path of a file that contains a JSON object. */
 export const json = (flags: string, about: English): Source<JsonObject> => ({
   declared: new Option(flags, about),
   read: dictionaryOrFile,
 });
 
-/** Makes an option mandatory. */
+/** Makes an option required. */
 export function required<T>(source: Source<T>): SureSource<T> {
   if (source.declared instanceof Option) source.declared.makeOptionMandatory();
   return { ...source, isSure: true };
@@ -172,30 +172,31 @@ export function withDefault<T>(source: Source<T>, value: T): SureSource<T> {
   return { ...source, isSure: true };
 }
 
-/** An argument with a JSON object, or with the file of one. Only the service checks its members. */
+/**
+ * Argument with a JSON object, or with the path of a file that contains a JSON object. Only the
+ * service checks its members.
+ */
 export const members = (name: `<${string}>`, about: English): SureSource<Unchecked> => ({
   declared: new Argument(name, about),
   read: async (value) => asUnchecked(await dictionaryOrFile(value)),
   isSure: true,
 });
 
-/**
- * An argument that names a device: an objectId, an installationId, a token or a registration id.
- */
+/** Argument that names a device: an objectId, an installationId, a token or a registration id. */
 export const device = (name: `<${string}>`, about: English | '' = ''): SureSource<string> => ({
   ...argument(name, about),
   resolve: (service, appId, id) => service.deviceId(appId, id),
 });
 
-/** The option that names the application. */
+/** Option that names the application. */
 export const app = () =>
   text('--app <appId>', 'the application; not needed when there is only one');
 
-/** The option of commands about the failures of one connector. */
+/** Option that limits a command to the failures of one connector. */
 export const connector = (): Source<ConnectorId> =>
   choice('--connector <id>', 'only of this connector', connectorIds);
 
-/** Options of a list in pages. */
+/** Options of a paged list. */
 export const page = () => ({
   limit: whole('--limit <n>', 'largest number of results, at most 200', 1),
   cursor: text('--cursor <next>', '`next` of the page before'),

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Plain JavaScript for Node 20 and newer, which finds the Node version that the sources need.
+// Plain JavaScript that runs on Node 20 and newer. It finds the Node version that the sources need.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import module, { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 const neededMajor = 24;
 /**
- * Main module: of an image's bundle, of a checkout, or of the bundle of `npm pack`
+ * Main module: in the bundle of an image, in a checkout, or in the bundle of `npm pack`
  * (ops/package/build.mjs).
  */
 const commandLine = [
@@ -18,18 +18,18 @@ const commandLine = [
 ]
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url));
-/** Processes that start without the command line where they are bundled, since it takes 4 MB. */
+/** If these processes are bundled, they start without the command line to save memory. */
 const isProcess = process.argv.length === 3 && ['api', 'dispatcher'].includes(process.argv[2]);
 const main =
   isProcess && commandLine.href.endsWith('.js')
     ? new URL(`../../${process.argv[2]}/main.js`, commandLine)
     : commandLine;
-/** Tells where `npm start` keeps a bundle of the sources of a checkout. */
+/** Module that knows where `npm start` keeps the bundle of a checkout. */
 const bundles = new URL('../package/bundle/place.mjs', import.meta.url);
 
 /**
- * Memory limits, which Node takes only at the start (see shared/process/memory.ts; a test compares
- * them).
+ * Memory limits. Node accepts them only at its start (shared/process/memory.ts). A test compares
+ * the values with that file.
  */
 const dispatcherFlags = ['--max-semi-space-size=16', '--max-old-space-size=512'];
 const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
@@ -42,15 +42,15 @@ const flagsOfCommand = new Map([
 const wanted = process.argv.includes('dispatcher')
   ? dispatcherFlags
   : (flagsOfCommand.get(process.argv[2]) ?? []);
-// glibc reads it at the start, so only a process that this one starts has it.
+// glibc reads this variable at the start of a process, so it works only in the child process.
 const dispatcherMemory = { MALLOC_ARENA_MAX: '2' };
 const memory = wanted === dispatcherFlags ? dispatcherMemory : {};
 const flags = wanted.filter(
   (flag) => !process.execArgv.some((given) => given.startsWith(flag.split('=')[0])),
 );
 
-// Caches compiled sources for the next start and for every thread, which saves 20 MB and half of
-// the time. If the folder is read-only, Node compiles them each time.
+// Caches the compiled sources. The next start and every thread then need less time and memory. If
+// the folder is read-only, Node compiles the sources on each start.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
   new URL('../../node_modules/.cache/compiled', import.meta.url),
 );
@@ -72,8 +72,8 @@ if (isNewEnough && flags.length === 0) {
 }
 
 /**
- * Returns the main module in the bundle of these sources, if the last start made it
- * (ops/package/bundle).
+ * Returns the main module in the bundle of the current sources, if a previous start created the
+ * bundle (ops/package/bundle).
  */
 async function bundledMain() {
   if (!main.href.endsWith('.ts') || !existsSync(bundles)) return undefined;
@@ -82,7 +82,7 @@ async function bundledMain() {
   return existsSync(bundled) ? bundled.href : undefined;
 }
 
-/** Finds the Node of the optional package for this platform. */
+/** Finds the Node program in the optional package for this platform. */
 function findNode() {
   try {
     const platform = process.platform === 'win32' ? 'win' : process.platform;
@@ -97,9 +97,9 @@ function findNode() {
 }
 
 /**
- * Runs the command line with another Node and exits in the same way. The closed IPC channel stops
- * the child when this process is killed and cannot forward the signal. Messages pass through in
- * both directions.
+ * Runs the command line with another Node and exits with its exit code or signal. If this process
+ * is killed and cannot forward the signal, the closed IPC channel stops the child. IPC messages are
+ * forwarded in both directions.
  */
 function runWith(node) {
   const ignore = () => {};
@@ -109,12 +109,13 @@ function runWith(node) {
   });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'])
     process.on(signal, () => child.kill(signal));
-  // The other side may exit at any time, which causes `disconnect`.
+  // Send errors are ignored, because the other side may exit at any time. The exit causes
+  // `disconnect`.
   child.on('message', (message) => process.connected && process.send(message, ignore));
   process.on('message', (message) => child.connected && child.send(message, ignore));
   const disconnect = () => child.connected && child.disconnect();
-  // The channel ends with the process that started this one: `false` when it ended while this file
-  // was loaded.
+  // The IPC channel closes when the process that started this process exits. `connected` is false
+  // if it exited while this file was loading.
   if (process.connected === false) disconnect();
   else if (process.connected) process.on('disconnect', disconnect);
   child.on('error', (error) => {

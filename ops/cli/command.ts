@@ -1,24 +1,24 @@
 import { Argument, type Command } from 'commander';
 import { type Sources, type Values, valuesOf } from './arguments.ts';
 import { example } from './help.ts';
-import type { English } from './language.ts';
-import type { AddCommand, Report } from './report.ts';
+import { type English, say } from './language.ts';
+import { type AddCommand, type Report, type Shell, UsageError } from './report.ts';
 
-/** A command that does more than to call one operation (see `Row`). */
+/** Command that does more than call one operation. For one operation, see `Row`. */
 export interface CommandDefinition<S extends Sources> {
-  /** An example of its use, without `carillon`; by default the words of the command. */
+  /** Example of its use, without `carillon`. By default, the words of the command. */
   example?: string | undefined;
   /** Arguments and options, by the names of their values. */
   takes: S;
-  /** Does the work. Without a report it has printed its result itself. */
+  /** Runs the command. Returns undefined if it has printed its result itself. */
   run(values: Values<S>, context: { isJson: boolean }): Promise<Report | undefined>;
-  /** Leaves the command out of the help. */
+  /** Hides the command in the help. */
   isHidden?: boolean;
-  /** Sets what few commands need, such as unknown options. */
+  /** Configures the command further, for example to allow unknown options. */
   setUp?(command: Command): void;
 }
 
-/** Declares a command; `words` are its name, such as `token list`. */
+/** Declares a command. `words` is its full name, such as `token list`. */
 export function command<S extends Sources>(
   words: string,
   about: English,
@@ -38,17 +38,55 @@ export function command<S extends Sources>(
   };
 }
 
-/** Returns a group of commands, such as `token`, for those below it. */
+/** Declares a group of subcommands, such as `token`. */
 export const group =
   (name: string, about: English): AddCommand =>
   ({ program }) =>
     void program.command(name).description(about);
 
-/** Adds a command below the commands that its first words name. */
+/** Adds a command to the group that its first words name. */
 function addWords(program: Command, words: string, hidden = false): Command {
   const [name = '', ...above] = words.split(' ').toReversed();
   const parent = above
     .toReversed()
     .reduce((found, word) => found.commands.find((one) => one.name() === word) ?? found, program);
   return parent.command(name, { hidden });
+}
+
+/**
+ * Command names of the previous release, and the commands that replace them. The next release
+ * removes them.
+ */
+const replacements: Readonly<Record<string, string>> = {
+  schedule: 'scheduled',
+  resend: 'redrive',
+  apps: 'app list --sizes',
+  'user find': 'user list --q',
+};
+
+/** Renamed commands. Each command prints its new name and does nothing else. */
+export const removedNames: readonly AddCommand[] = Object.entries(replacements).map(
+  ([name, replacement]) =>
+    (shell) =>
+      addRemoved(shell, name.split(' '), replacement),
+);
+
+function addRemoved({ program, act }: Shell, words: string[], replacement: string): void {
+  const [name = '', group] = words.toReversed();
+  const parent = program.commands.find((one) => one.name() === group) ?? program;
+  parent
+    .command(name, { hidden: true })
+    .argument('[args...]')
+    .allowUnknownOption()
+    .helpOption(false)
+    .action(
+      act(async () => {
+        throw new UsageError(
+          say('`carillon {removed}` was removed: use `carillon {replacement}`.', {
+            removed: words.join(' '),
+            replacement,
+          }),
+        );
+      }),
+    );
 }

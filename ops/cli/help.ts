@@ -10,22 +10,19 @@ export function example(command: Command, text: string): Command {
   return command.addHelpText('after', () => `\n${say('Example:')}\n  carillon ${text}`);
 }
 
-/** Returns the example of a command; undefined for a group of commands. */
+/** Returns the example of a command, or undefined for a group of commands. */
 export const exampleOf = (command: Command): string | undefined => examples.get(command);
 
-/**
- * Lists the commands below a command that its help shows: not `help`, and not the names that were
- * removed.
- */
+/** Lists the subcommands that the help shows. Leaves out `help` and removed commands. */
 export const visibleCommands = (command: Command): readonly Command[] =>
   command
     .createHelp()
     .visibleCommands(command)
     .filter((one) => command.commands.includes(one));
 
-/** Formats the help in the language of the command, and lists commands without their options. */
+/** Formats the help in the chosen language. Lists commands without their options. */
 export const helpFormat: HelpConfiguration = {
-  // A list that also says `[options]` is too wide for a terminal.
+  // With `[options]`, the list would be too wide for a terminal.
   subcommandTerm: (command) =>
     [command.name(), ...command.registeredArguments.map(argumentText)].join(' '),
   styleTitle: translated,
@@ -34,7 +31,7 @@ export const helpFormat: HelpConfiguration = {
   boxWrap: wrapped,
 };
 
-/** What commander adds to the description of an option. */
+/** Text that commander appends to the description of an option. */
 const addition = / ?\((choices: "|default: ["\d[]).*\)$/;
 
 function describe(text: string): string {
@@ -43,10 +40,7 @@ function describe(text: string): string {
   return translated(own) + added.replaceAll(/choices: |default: /g, (name) => translated(name));
 }
 
-/**
- * Parts between which a line may break: words, and Chinese characters with the punctuation around
- * them.
- */
+/** Parts between which a line may break: words, and Chinese characters with their punctuation. */
 const parts =
   /\s*[“（《]*(?:\p{Script=Han}|[^\s\p{Script=Han}“（《，。、；：？）》”]+)?[，。、；：？）》”]*/gu;
 
@@ -61,7 +55,7 @@ function wrapped(text: string, width: number): string {
   return [...lines, line].join('\n');
 }
 
-/** Shows an argument as a person types it: `<name>` if it is required, else `[name]`. */
+/** Formats an argument as in a usage line: `<name>` if it is required, otherwise `[name]`. */
 export function argumentText(argument: Argument): string {
   const name = `${argument.name()}${argument.variadic ? '...' : ''}`;
   return argument.required ? `<${name}>` : `[${name}]`;

@@ -11,7 +11,7 @@ import { language, recognised, say } from './language.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
 /**
- * Reads a JSON object from the argument itself, or from the file that it names; `-` is standard
+ * Reads a JSON object. The argument is the JSON itself, the path of a file, or `-` for standard
  * input.
  */
 export async function dictionaryOrFile(value: string): Promise<JsonObject> {
@@ -20,8 +20,8 @@ export async function dictionaryOrFile(value: string): Promise<JsonObject> {
 }
 
 /**
- * Reads a file, or standard input for `-`, which keeps secrets off the command line. Throws
- * `CommandFailure`.
+ * Reads a file, or standard input for `-`. Standard input keeps secrets off the command line.
+ * Throws `CommandFailure`.
  */
 export async function readInput(path: string): Promise<Buffer> {
   if (path === '-') return buffer(process.stdin);
@@ -37,7 +37,8 @@ export async function readInput(path: string): Promise<Buffer> {
 export const inputName = (path: string): string => (path === '-' ? say('standard input') : path);
 
 /**
- * Parses a JSON object. Omits the parser's message, which quotes the text and may contain a secret.
+ * Parses a JSON object. Error messages leave out the parser's message, because it quotes the text,
+ * which may contain a secret.
  */
 export function toDictionary(content: string, from: string): JsonObject {
   const value = parseJson(content);
@@ -46,7 +47,7 @@ export function toDictionary(content: string, from: string): JsonObject {
   return value;
 }
 
-/** Parses `key=value` pairs. A value is JSON, else a string. Throws `UsageError`. */
+/** Parses `key=value` pairs. A value that is not JSON is a string. Throws `UsageError`. */
 export function parsePairs(pairs: string[]): Map<string, unknown> {
   const values = new Map<string, unknown>();
   for (const pair of pairs) {
@@ -78,8 +79,8 @@ export function wholeNumber(option: string, value: string, min = 0): number {
 }
 
 /**
- * Asks for confirmation before a deletion and reads the answer from standard input. Throws
- * `CommandFailure` unless it is `y` or `yes`; the end of the input counts as no.
+ * Asks for confirmation of a deletion and reads the answer from standard input. Throws
+ * `CommandFailure` unless the answer is `y` or `yes`. The end of the input counts as no.
  */
 export async function confirm(question: string): Promise<void> {
   process.stderr.write(`${question} [y/N] `);
@@ -93,10 +94,10 @@ export async function confirm(question: string): Promise<void> {
     throw new CommandFailure(say('Nothing was deleted: answer y, or give --yes.'));
 }
 
-/** Existing keys of an app; the service generates the missing ones. */
+/** Existing keys of an app. The service generates the missing keys. */
 export type ProvidedKeys = z.infer<typeof importedKeys>;
 
-/** Checks the existing id of an app. Throws `UsageError`. */
+/** Validates the existing id of an app. Throws `UsageError`. */
 export function parseAppId(value: string): string {
   const checked = importedAppId.safeParse(value);
   if (!checked.success)
@@ -105,9 +106,9 @@ export function parseAppId(value: string): string {
 }
 
 /**
- * Reads the keys of an app from a JSON object in a file, or from standard input for `-`: other
- * users of the machine could see keys on a command line. Throws `CommandFailure` that names members
- * and quotes no value.
+ * Reads the keys of an app from a JSON file, or from standard input for `-`. Keys are not options,
+ * because other users of the machine can see a command line. Throws `CommandFailure` that names
+ * members but quotes no values.
  */
 export async function readProvidedKeys(path: string | undefined): Promise<ProvidedKeys> {
   if (path === undefined) return {};

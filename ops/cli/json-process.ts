@@ -6,9 +6,9 @@ import { createLogger } from '../../shared/process/logging.ts';
 import { printDocument } from './report.ts';
 
 /**
- * Runs an api or a dispatcher in this process, for `--json`: prints one document on standard output
- * when it is ready, and writes the log to standard error. Throws `ConfigError`, or the error of the
- * start.
+ * Runs an api or a dispatcher in this process with `--json`. Prints one document on standard output
+ * when the process is ready. Writes the log to standard error. Throws `ConfigError` or the error of
+ * the start.
  */
 export async function startJsonProcess(name: 'api' | 'dispatcher'): Promise<void> {
   process.title = `carillon ${name}`;

@@ -6,12 +6,12 @@ import { writeReplyText } from '../../shared/domain/texts/texts.ts';
 import chinese from './zh.json' with { type: 'json' };
 
 /**
- * An English text that the command line prints. A text without a Chinese one in `zh.json` is a type
+ * English text that the command line prints. A text without a translation in `zh.json` is a type
  * error.
  */
 export type English = keyof typeof chinese;
 
-/** Names of the values in a text: `id` of `Push {id} is paused.` */
+/** Names of the placeholders in a text. `Push {id} is paused.` has the placeholder `id`. */
 type Names<T extends string> = T extends `${string}{${infer N}}${infer Rest}`
   ? N | Names<Rest>
   : never;
@@ -22,41 +22,44 @@ type Values<T extends string> = [Names<T>] extends [never]
 
 let chosen: Language = 'en';
 
-/** Returns the language of the texts that the running command prints. */
+/** Returns the output language of the running command. */
 export const language = (): Language => chosen;
 
-/** Chooses the language of the texts that the running command prints. */
+/** Sets the output language of the running command. */
 export function chooseLanguage(next: Language): void {
   chosen = next;
 }
 
-/** Returns the language of a terminal: Chinese if the locale of its messages is. */
+/** Returns the language for a terminal: Chinese if its message locale is Chinese. */
 export function languageOf({ LC_ALL, LC_MESSAGES, LANG }: Environment): Language {
   const locale = LC_ALL || LC_MESSAGES || LANG || '';
   return locale.startsWith('zh') ? 'zh' : 'en';
 }
 
-/** Text of a reply, as a code with values. */
+/** Text of a reply: a code and values. */
 interface CodedText {
   code: string;
   params: Record<string, unknown>;
 }
 
-/** Returns a sentence of a dry run in the language of the command. */
+/** Returns a sentence of a dry run in the output language. */
 export const sentenceIn = (sentence: CodedText): string =>
   writeReplyText('forecasts', sentence, chosen);
 
-/** Returns a warning of a dry run in the language of the command. */
+/** Returns a warning of a dry run in the output language. */
 export const warningIn = (warning: CodedText): string => writeReplyText('details', warning, chosen);
 
-/** Returns a reason of a reply; in Chinese its meaning, with the reason itself to search for. */
+/**
+ * Returns a reason of a reply. In Chinese, returns its meaning, followed by the original reason,
+ * which a user can search for.
+ */
 export function reasonIn(reason: string, meaning: CodedText | null | undefined): string {
   return chosen === 'en' || !meaning || meaning.code === 'other'
     ? reason
     : `${writeMeaning(meaning, chosen)}（${reason}）`;
 }
 
-/** Returns a text in the language of the command; each `{name}` stands for a value. */
+/** Returns a text in the output language and replaces each `{name}` with its value. */
 export function say<T extends English>(text: T, ...values: Values<T>): string {
   const [given = {}]: Readonly<Record<string, Value>>[] = values;
   return translated(text).replaceAll(/\{(\w+)\}/g, (whole, name) =>
@@ -64,29 +67,29 @@ export function say<T extends English>(text: T, ...values: Values<T>): string {
   );
 }
 
-/** Returns texts in the language of the command, such as the headings of a table. */
+/** Returns several texts in the output language, such as the headings of a table. */
 export const words = (...texts: English[]): string[] => texts.map(translated);
 
-/** Returns a text in the language of the command; one that has no Chinese text stays as it is. */
+/** Returns a text in the output language. A text without a translation stays unchanged. */
 export const translated = (text: string): string =>
   chosen === 'zh' && isEnglish(text) ? chinese[text] : text;
 
 const isEnglish = (text: string): text is English => Object.hasOwn(chinese, text);
 
-/** Puts sentences side by side; Chinese has no space between them. */
+/** Joins sentences. Chinese has no space between sentences. */
 export const sentences = (...texts: string[]): string => texts.join(chosen === 'zh' ? '' : ' ');
 
-/** Returns the name of a gateway in the language of the command; an unknown id stays as it is. */
+/** Returns the name of a gateway in the output language. An unknown id stays unchanged. */
 export const gatewayName = (connector: string): string =>
   chosen === 'zh' && isConnectorId(connector) ? chineseBrandOf(connector) : displayName(connector);
 
-/** Returns lines below their title; nothing without lines. */
+/** Returns indented lines under a title. Returns nothing if there are no lines. */
 export const section = (title: English, lines: string[]): string[] =>
   lines.length === 0 ? [] : ['', translated(title), ...lines.map((line) => `  ${line}`)];
 
 /**
- * Sentences of modules that know no language: commander, the client of the admin API, schemas,
- * migrations, the guides to credentials. The first sentence that fits counts.
+ * Patterns of sentences from modules that are not translated: commander, the client of the admin
+ * API, schemas, migrations and the credential guides. The first match counts.
  */
 const foreignTexts: readonly English[] = [
   "error: missing required argument '{name}'",
@@ -109,7 +112,7 @@ const foreignTexts: readonly English[] = [
   'this is {file}; a file of AppGallery Connect is needed',
 ];
 
-/** Returns a sentence of such a module in the language of the command. */
+/** Translates a sentence of an untranslated module to the output language. */
 export function recognised(line: string): string {
   for (const text of foreignTexts) {
     const pattern = RegExp.escape(text).replaceAll(/\\\{(\w+)\\\}/g, '(?<$1>.+)');

@@ -1,6 +1,6 @@
 import { runCommandLine } from './program.ts';
 
-// A reader that closes the pipe early (`| head`) is not a failure.
+// Exits without an error if the reader closes the pipe early (`| head`).
 process.stdout.on('error', () => process.exit());
 
 const exitCode = await runCommandLine(process.argv.slice(2));

@@ -2,14 +2,10 @@ import { Command, CommanderError, Option } from 'commander';
 import { currentEnvironment, packageVersion } from '../../shared/config/config.ts';
 import type { Language } from '../../shared/domain/texts/catalogue.ts';
 import { WrongPathPart } from '../client/client.ts';
+import { removedNames } from './command.ts';
 import { breakerCommands, freezeCommands } from './commands/control/freezes.ts';
 import { controlCommands } from './commands/control/pushes.ts';
 import { redriveCommand } from './commands/control/redrive.ts';
-import { deviceReports } from './commands/look/devices.ts';
-import { outboxCommands } from './commands/look/outbox.ts';
-import { overviewCommand, usageCommands } from './commands/look/overview.ts';
-import { pushReports } from './commands/look/pushes.ts';
-import { receiptCommands, recordCommand } from './commands/look/record.ts';
 import { accessCommands, auditCommand } from './commands/people/access.ts';
 import { deviceCommands, userCommands } from './commands/people/users.ts';
 import { audienceCommands, pushCommand } from './commands/send/push.ts';
@@ -23,9 +19,13 @@ import { appCommands } from './commands/setup/apps.ts';
 import { importCommands } from './commands/setup/import.ts';
 import { profileCommands } from './commands/setup/profiles.ts';
 import { smsTextCommands } from './commands/setup/sms-texts.ts';
+import { deviceReports } from './commands/show/devices.ts';
+import { outboxCommands } from './commands/show/outbox.ts';
+import { overviewCommand, usageCommands } from './commands/show/overview.ts';
+import { pushReports } from './commands/show/pushes.ts';
+import { receiptCommands, recordCommand } from './commands/show/record.ts';
 import { helpFormat } from './help.ts';
 import { chooseLanguage, type English, languageOf, recognised, say } from './language.ts';
-import { removedNames } from './removed.ts';
 import {
   type AddCommand,
   printDocument,
@@ -35,7 +35,7 @@ import {
   UsageError,
 } from './report.ts';
 
-/** Command line with all commands and options; nothing runs until it parses arguments. */
+/** The command line with all commands and options. Nothing runs until it parses arguments. */
 export const program = new Command('carillon')
   .description('Self-hosted push delivery' satisfies English)
   .version(packageVersion(), '--version', 'print the version' satisfies English)
@@ -58,13 +58,13 @@ export const program = new Command('carillon')
     },
   })
   .exitOverride()
-  // Commander reads these options before those of the command. JSON is the same in every language.
+  // Commander reads these options before those of the command. JSON output is always English.
   .on('option:json', () => chooseLanguage('en'))
-  .on('option:lang', (asked: Language) => {
-    if (!isJson()) chooseLanguage(asked);
+  .on('option:lang', (requested: Language) => {
+    if (!isJson()) chooseLanguage(requested);
   });
 
-/** Checks whether the option `--json` is set. */
+/** True if the option `--json` is set. */
 export const isJson = () => program.opts().json === true;
 
 const shell: Shell = {
@@ -80,7 +80,7 @@ const shell: Shell = {
     },
 };
 
-/** Commands by the task that they are for, as the help lists them. */
+/** Commands by task, in the order of the help. */
 const tasks: Readonly<Partial<Record<English, readonly AddCommand[]>>> = {
   'Send:': [
     pushCommand,
@@ -119,8 +119,8 @@ for (const add of removedNames) add(shell);
 
 /**
  * Runs a command and prints its report. Returns the exit code: 0 for success and help, 1 for a
- * refusal or failure, 2 for wrong usage (protocol/operation.md#command-line). A command whose
- * outcome is bad sets `process.exitCode` to 1 itself.
+ * refusal or failure, 2 for wrong usage (protocol/operation.md#command-line). If the outcome of a
+ * command is bad, the command sets `process.exitCode` to 1 itself.
  */
 export async function runCommandLine(args: string[]): Promise<number> {
   chooseLanguage(languageOf(currentEnvironment()));
@@ -129,11 +129,11 @@ export async function runCommandLine(args: string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      // The client of the admin API knows no language.
+      // The client of the admin API is not translated.
       printFailure(error instanceof WrongPathPart ? recognised(error.message) : error, isJson());
       return error instanceof UsageError || error instanceof WrongPathPart ? 2 : 1;
     }
-    // Commander has printed the error on standard error; `--json` also needs it on standard output.
+    // Commander has printed the error on standard error. `--json` also needs it on standard output.
     const isHelp = error.exitCode === 0;
     if (!isHelp && args.includes('--json'))
       printDocument({ error: error.message.replace(/^error: /, '') });

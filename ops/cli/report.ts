@@ -2,33 +2,33 @@ import type { WriteStream } from 'node:tty';
 import type { Command } from 'commander';
 import { say } from './language.ts';
 
-/** Result of a command: a document for programs (`--json`), text for people. */
+/** Result of a command: a document for programs (`--json`) and a text for people. */
 export interface Report {
   document: unknown;
   text: string;
-  /** Whether the command ran but its outcome is bad: the exit code is 1. */
+  /** True if the command ran but its outcome is bad. The exit code is then 1. */
   isBad?: boolean;
 }
 
-/** Program that commands add themselves to. */
+/** Program to which commands add themselves. */
 export interface Shell {
   program: Command;
   isJson(): boolean;
-  /** Wraps an action so that its report is printed and its outcome becomes the exit code. */
+  /** Wraps an action. The wrapper prints the report and sets the exit code. */
   act<A extends unknown[]>(
     work: (...args: A) => Promise<Report | undefined>,
   ): (...args: A) => Promise<void>;
 }
 
-/** Adds a command, or several, to the program. */
+/** Adds one or more commands to the program. */
 export type AddCommand = (shell: Shell) => void;
 
-/** Error for wrong usage: exit code 2 (protocol/operation.md#command-line). */
+/** Thrown for wrong usage: exit code 2 (protocol/operation.md#command-line). */
 export class UsageError extends Error {
   override name = 'UsageError';
 }
 
-/** Error for a command that was refused or failed: exit code 1. The message is for people. */
+/** Thrown if a command is refused or fails: exit code 1. The message is for people. */
 export class CommandFailure extends Error {
   override name = 'CommandFailure';
   /** Error code of the service, if it returned one. */
@@ -50,7 +50,7 @@ export function printReport(report: Report, isJson: boolean): void {
   else if (report.text !== '') process.stdout.write(`${report.text}\n`);
 }
 
-/** Prints an error on standard error; with `--json` also a document on standard output. */
+/** Prints an error on standard error. With `--json`, also prints a document on standard output. */
 export function printFailure(error: unknown, isJson: boolean): void {
   const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(`carillon: ${message}\n`);
@@ -66,9 +66,9 @@ type Unit = keyof typeof unitSeconds;
 const momentPattern = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;
 
 /**
- * Parses a time: ISO 8601 with a zone, or a span from now such as `+10m` (units s, m, h, d).
- * Returns it in ISO 8601. Throws `UsageError` with the option's name for other text and for a time
- * in the past. `nowMs` is in epoch milliseconds.
+ * Parses a time: ISO 8601 with a zone, or a duration from now such as `+10m` (units s, m, h, d).
+ * Returns the time in ISO 8601. `nowMs` is in epoch milliseconds. Throws `UsageError` with the
+ * option's name if the text is invalid or the time is in the past.
  */
 export function futureTime(option: string, text: string, nowMs: number): string {
   const timeMs = spanMs(text) === undefined ? momentMs(text) : nowMs + (spanMs(text) ?? 0);
@@ -80,7 +80,7 @@ export function futureTime(option: string, text: string, nowMs: number): string 
   return new Date(timeMs).toISOString();
 }
 
-/** As `futureTime`, for any time; a span is not allowed. */
+/** Like `futureTime`, but accepts any time and no durations. */
 export function anyTime(option: string, text: string): string {
   const timeMs = momentMs(text);
   if (timeMs === undefined)
@@ -88,7 +88,7 @@ export function anyTime(option: string, text: string): string {
   return new Date(timeMs).toISOString();
 }
 
-/** As `futureTime`, for a time that is past; a span is not allowed. */
+/** Like `futureTime`, but accepts only times in the past and no durations. */
 export function pastTime(option: string, text: string, nowMs: number): string {
   const time = anyTime(option, text);
   if (Date.parse(time) > nowMs)
@@ -110,21 +110,21 @@ function momentMs(text: string): number | undefined {
 }
 
 const width = 40;
-/** Interval of lines where the output is no terminal. */
+/** Interval between lines if the output is not a terminal. */
 const lineEveryMs = 500;
 const clearToEnd = '\x1b[K';
 
 interface ProgressBarOptions {
   stream: WriteStream;
-  /** Characters of the done and of the open part. */
+  /** Characters for the finished and for the open part of the bar. */
   marks: readonly [done: string, open: string];
-  /** Writes a line around the bar. */
+  /** Returns the line that contains the bar. */
   line(bar: string, percentage: number): string;
-  /** Whether lines appear where the output is no terminal; a terminal keeps one line. */
+  /** True to write lines if the output is not a terminal. In a terminal, one line is updated. */
   writesLines?: boolean;
 }
 
-/** A line that shows how much is done, and is written over itself. Ends with `stop`. */
+/** Progress line that overwrites itself. Ends with `stop`. */
 export class ProgressBar {
   readonly #options: ProgressBarOptions;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
@@ -134,7 +134,7 @@ export class ProgressBar {
     this.#options = options;
   }
 
-  /** Shows a state; `done` may be more than `total`. */
+  /** Shows the progress. `done` may exceed `total`. */
   show(done: number, total: number): void {
     const { stream, marks, line, writesLines } = this.#options;
     const share = Math.min(done / Math.max(total, 1), 1);
@@ -147,7 +147,7 @@ export class ProgressBar {
     else if (writesLines && performance.now() - this.#writtenAtMs >= lineEveryMs) this.#writeLine();
   }
 
-  /** Leaves the last state on a line of its own. */
+  /** Leaves the last state on its own line. */
   stop(): void {
     const { stream, writesLines } = this.#options;
     if (stream.isTTY) stream.write('\n');

@@ -14,7 +14,7 @@ type Part<O extends Operation, M extends string> = M extends keyof Input<O>
   : never;
 type SourcesOf<P> = { [M in keyof P]?: Source<P[M]> };
 
-/** Entry of a list that an operation answers. */
+/** Entry of a list that an operation returns. */
 export type Item<O extends Operation> =
   Reply<O> extends { results: readonly (infer I)[] } ? I : never;
 
@@ -22,8 +22,8 @@ type CellOrNone = Cell | null | undefined;
 type CellMember<T> = { [M in keyof T]-?: T[M] extends CellOrNone ? M : never }[keyof T];
 
 /**
- * Columns of a table by their headings: a member, or a function of the entry. A missing value is
- * shown as `-`.
+ * Columns of a table by heading. A column is the name of a member or a function of the entry. A
+ * missing value is shown as `-`.
  */
 export type Columns<T> = Readonly<Partial<Record<English, Column<T>>>>;
 type Column<T> = CellMember<T> | ((item: T) => CellOrNone);
@@ -31,38 +31,41 @@ type Column<T> = CellMember<T> | ((item: T) => CellOrNone);
 /** Parameters of the path and members of the body, as texts. */
 export type Given = Readonly<Record<string, string>>;
 
-/** A command that calls one operation of the admin API and shows its reply. */
+/** Command that calls one operation of the admin API and shows its reply. */
 export interface Row<O extends Operation> {
   operation: O;
-  /** An example of its use, without `carillon`; by default the words of the command. */
+  /** Example of its use, without `carillon`. By default, the words of the command. */
   example?: string;
-  /** Parameters of the path. `appId` is the option `--app` unless it is an argument here. */
+  /** Parameters of the path. `appId` comes from the option `--app` unless it is listed here. */
   path?: SourcesOf<Part<O, 'path'>>;
   /** Members of the body, in the order of the arguments. */
   body?: SourcesOf<Part<O, 'body'>>;
-  /** The whole body in one argument. */
+  /** The whole body as one argument. */
   document?: Source<Unchecked>;
   query?: SourcesOf<Part<O, 'query'>>;
   /** Members of the query and the body that are the same in every call. */
   always?: { query?: Part<O, 'query'>; body?: Partial<Part<O, 'body'>> };
-  /** Question before the call; `--yes` and `--json` answer it. */
+  /** Question that is asked before the call. `--yes` and `--json` skip the question. */
   confirm?: (given: Given) => string;
-  /** Shows a list as a table, and an empty list as `none`. */
+  /** Shows a list as a table. Shows `none` if the list is empty. */
   columns?: Columns<Item<O>>;
   none?: English;
-  /** Shows the reply as text. Without it and without columns the text is the JSON of the reply. */
+  /** Formats the reply as text. Without `show` and `columns`, the text is the JSON of the reply. */
   show?: (reply: Reply<O>, given: Given) => string;
-  /** Tells whether the reply means a failure: exit code 1. */
+  /** True if the reply means a failure. The exit code is then 1. */
   isBad?: (reply: Reply<O>) => boolean;
 }
 
 const operationsOfCommands = new WeakMap<Command, Operation>();
 
-/** Returns the operation that the command of a row calls; undefined for other commands. */
+/**
+ * Returns the operation that a command calls. Returns undefined if the command was not declared
+ * with `row`.
+ */
 export const operationOf = (added: Command): Operation | undefined =>
   operationsOfCommands.get(added);
 
-/** Declares a command by its row; `words` are its name, such as `token list`. */
+/** Declares a command that calls one operation. `words` is its full name, such as `token list`. */
 export function row<O extends Operation>(
   words: string,
   about: English,
@@ -77,7 +80,7 @@ export function row<O extends Operation>(
   });
 }
 
-/** Returns the sources of a part of the request under names that say the part. */
+/** Prefixes the names of sources with the part of the request that they belong to. */
 const named = (part: string, sources: object | undefined): Sources =>
   Object.fromEntries(sourcesIn(sources).map(([name, source]) => [`${part}.${name}`, source]));
 
@@ -86,7 +89,7 @@ const sourcesIn = (sources: object = {}): [string, Source<unknown>][] => Object.
 const needsApp = <O extends Operation>({ operation, path = {} }: Row<O>): boolean =>
   operations[operation][1].includes('{appId}') && !('appId' in path);
 
-/** Returns the arguments and options of a row in their order. */
+/** Returns the arguments and options of a row, in order. */
 function takesOf<O extends Operation>(definition: Row<O>): Sources {
   const { path, body, document, query, confirm: question } = definition;
   return {
@@ -99,7 +102,7 @@ function takesOf<O extends Operation>(definition: Row<O>): Sources {
   };
 }
 
-/** Returns the values of a part of the request that were given. */
+/** Returns the given values of a part of the request. */
 function partOf(part: string, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const own = Object.entries(values).filter(
     ([name, value]) => name.startsWith(`${part}.`) && value !== undefined,
@@ -149,7 +152,7 @@ function textOf<O extends Operation>(definition: Row<O>, reply: Reply<O>, given:
   return listed(results, columns, { none, next });
 }
 
-/** Shows a list as a table, with the cursor of its next page. */
+/** Formats a list as a table, followed by the cursor of the next page. */
 export function listed<T>(
   items: readonly T[],
   columns: Columns<T>,

@@ -12,15 +12,14 @@ import {
   type Reply,
   type RequestParts,
 } from '../client/client.ts';
-import { readRunInfo } from '../local/run-info.ts';
-import { readSecrets } from '../local/secrets.ts';
+import { readRunInfo, readSecrets } from '../local/data-files.ts';
 import { language, say, sentences } from './language.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
-/** Timeout longer than the slowest call of the api (which ends a query after 30 s). */
+/** Timeout. It is longer than the slowest call of the api, which ends a query after 30 s. */
 const callTimeoutMs = 40_000;
 
-/** Address and token of a service on this machine, or of the one in the environment. */
+/** Address and token of a service on this machine, or of the service in the environment. */
 export interface ServiceAccess {
   url: string;
   adminToken: string | undefined;
@@ -28,8 +27,9 @@ export interface ServiceAccess {
 }
 
 /**
- * Finds the service: `PUBLIC_URL` or `PORT`, else the run info in the data directory of this
- * folder, else port 8080; the admin token likewise (protocol/operation.md#environment).
+ * Finds the service: `PUBLIC_URL` or `PORT`, otherwise the address in the data directory of this
+ * folder, otherwise port 8080. Finds the admin token in the same way
+ * (protocol/operation.md#environment).
  */
 export async function findService(config: LocalConfig = readLocalConfig()): Promise<ServiceAccess> {
   const [runInfo, secrets] = await Promise.all([
@@ -43,12 +43,12 @@ export async function findService(config: LocalConfig = readLocalConfig()): Prom
   };
 }
 
-/** App with its options, and for owners with its keys. */
+/** App with its options. Owners also get its keys. */
 export type ShownApp = Reply<'getApp'>;
 
 /**
- * Client of the admin API. Every failure is a `CommandFailure`, and a wrong id is a
- * `WrongPathPart`.
+ * Client of the admin API. Throws `CommandFailure` if a call fails, and `WrongPathPart` for an id
+ * that cannot be in a path.
  */
 export class ServiceClient {
   readonly #access: ServiceAccess;
@@ -59,14 +59,14 @@ export class ServiceClient {
     this.#access = access;
   }
 
-  /** As `call`, for an operation and an input that are known only when the command runs. */
+  /** Like `call`, for an operation and input that are known only at run time. */
   send<O extends Operation>(operation: O, parts: RequestParts): Promise<Reply<O>> {
     return this.call(operation, parts as CallInput<O>);
   }
 
   /**
-   * Returns an id of a device that can be a part of a path. Tokens of some vendors contain slashes,
-   * so that they are replaced by the objectId.
+   * Returns an id of a device that can be part of a path. Tokens of some vendors contain slashes.
+   * They are replaced with the objectId.
    */
   async deviceId(appId: string, id: string): Promise<string> {
     if (isPathPart(id)) return id;
@@ -139,8 +139,8 @@ export async function connect(): Promise<ServiceClient> {
 }
 
 /**
- * Returns the id of the given app, or of the only one. Lists the apps without keys, so that a token
- * below owner is enough. Throws `UsageError`.
+ * Returns the given app id, or the id of the only app. Lists the apps without keys, so that a token
+ * below owner is sufficient. Throws `UsageError`.
  */
 export async function chooseAppId(
   service: ServiceClient,

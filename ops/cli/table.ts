@@ -1,30 +1,33 @@
-/** Value of a cell; numbers are right-aligned. */
+/** Value of a cell. Numbers are right-aligned. */
 export type Cell = string | number;
 
-/**
- * Characters that take two columns of a terminal: those of East Asia with their punctuation, and
- * emoji.
- */
+/** Characters that take two terminal columns: East Asian characters and punctuation, and emoji. */
 const wide =
   /(?![\uff61-\uffdc])[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6\p{Emoji_Presentation}]/gu;
 
-/** Returns the columns that a text takes. */
+/** Returns the number of terminal columns of a text. */
 export const widthOf = (text: string): number => [...text].length + (text.match(wide)?.length ?? 0);
 
-/** Returns a text with blanks behind it, so that it takes a number of columns. */
+/** Appends spaces until the text takes the given number of columns. */
 export const padded = (text: string, columns: number): string =>
   text + ' '.repeat(Math.max(columns - widthOf(text), 0));
 
 const gap = '  ';
-/** Fewest characters that a shortened text keeps. */
-const leastText = 12;
-/** Texts of at least so many characters without a space are no ids: they can be shortened. */
+/** Minimum number of characters of a shortened text. */
+const minTextLength = 12;
+/**
+ * A text without spaces is shortened only if it has at least this many characters. Shorter texts
+ * may be ids.
+ */
 const longestId = 64;
 const timePattern = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(:\d{2})\.\d{3}Z$/;
 const minuteLength = '2027-01-31T12:00Z'.length;
 const secondLength = '2027-01-31T12:00:00Z'.length;
 
-/** Columns of the terminal. Output that goes elsewhere has no limit: its reader needs all of it. */
+/**
+ * Number of terminal columns. Unlimited if the output is not a terminal, because a program needs
+ * the full values.
+ */
 const terminalWidth = (): number =>
   process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
 
@@ -32,14 +35,14 @@ interface Column {
   cells: Cell[];
   heading: string;
   width: number;
-  /** Width with shortened times and texts. */
-  least: number;
+  /** Minimum width, with shortened times and texts. */
+  minWidth: number;
 }
 
 /**
- * Formats rows as aligned columns. If they are wider than `width`, times lose their seconds, texts
- * are shortened, and the last columns are dropped: a list names what matters most first. Ids and
- * numbers are never shortened.
+ * Formats rows as aligned columns. If the rows are wider than `width`, removes the seconds of
+ * times, shortens texts, and drops the last columns. The first columns of a list are the most
+ * important. Ids and numbers are never shortened.
  */
 export function table(
   headings: readonly string[],
@@ -77,37 +80,37 @@ function columnOf(heading: string, cells: Cell[]): Column {
     heading,
     cells,
     width: widest((cell) => widthOf(String(cell))),
-    least: widest(leastLength),
+    minWidth: widest(minLength),
   };
 }
 
-function leastLength(cell: Cell): number {
+function minLength(cell: Cell): number {
   const text = String(cell);
   if (timePattern.test(text)) return minuteLength;
-  return isProse(text) ? Math.min(widthOf(text), leastText) : widthOf(text);
+  return isProse(text) ? Math.min(widthOf(text), minTextLength) : widthOf(text);
 }
 
-/** Tells whether a shortened text still says something, unlike half of an id. */
+/** True if the text is still useful when it is shortened. Half of an id is not. */
 const isProse = (text: string): boolean => text.includes(' ') || text.length > longestId;
 
 /**
- * Makes the columns as narrow as necessary, the widest first, and drops the last ones that have no
- * room even so.
+ * Narrows the columns as far as necessary, starting with the widest. Drops the last columns if the
+ * rest is still too wide.
  */
 function narrow(columns: Column[], width: number): Column[] {
   const total = columns.reduce((sum, column) => sum + column.width + gap.length, -gap.length);
-  const slack = columns.reduce((sum, column) => sum + column.width - column.least, 0);
+  const slack = columns.reduce((sum, column) => sum + column.width - column.minWidth, 0);
   if (total <= width) return columns;
   if (total - slack > width && columns.length > 1) return narrow(columns.slice(0, -1), width);
   const fitted = columns.map((column) => ({ ...column }));
   for (let over = total - width; over > 0; over--) {
     const [widest] = fitted
-      .filter((one) => one.width > one.least)
+      .filter((one) => one.width > one.minWidth)
       .toSorted((a, b) => b.width - a.width);
     if (!widest) break;
     widest.width -= 1;
   }
-  // A time loses several characters at once.
+  // Formats the cells again, because a shortened time loses several characters at once.
   return fitted.map((one) =>
     columnOf(
       one.heading,
@@ -123,7 +126,7 @@ function shortened(cell: Cell, width: number): Cell {
   return isProse(cell) ? `${startOf(cell, width - 1)}…` : cell;
 }
 
-/** Returns the start of a text that takes a number of columns at most. */
+/** Returns the start of a text that takes at most the given number of columns. */
 function startOf(text: string, columns: number): string {
   const start = [...text].slice(0, Math.max(columns, 0));
   while (widthOf(start.join('')) > Math.max(columns, 0)) start.pop();

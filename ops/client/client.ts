@@ -6,15 +6,15 @@ export type { Operation, Operations } from './operations.ts';
 /** Path of the admin API. */
 export const adminBase = '/console/api';
 
-/** What an operation takes: the parameters of its path and query, and its body. */
+/** Parameters and body of an operation. */
 export type Input<O extends Operation> = Operations[O]['input'];
 
-/** What an operation answers. */
+/** Reply of an operation. */
 export type Reply<O extends Operation> = Operations[O]['reply'];
 
 /**
- * Body as JSON text, whose numbers keep the digits that a person typed. Only the service checks its
- * members.
+ * Request body as JSON text. The text keeps the digits of numbers exactly as a person typed them.
+ * Only the service validates it.
  */
 export class JsonText {
   readonly text: string;
@@ -26,67 +26,71 @@ export class JsonText {
 
 declare const unchecked: unique symbol;
 
-/** A body that a person wrote. Only the service checks its members. */
+/** Body that a person wrote. Only the service validates it. */
 export type Unchecked = Readonly<Record<string, unknown>> & { readonly [unchecked]: true };
 
-/** Marks a body that a person wrote, so that it may stand for the body of any operation. */
+/** Casts a body that a person wrote, so that it can be passed to any operation. */
 export const asUnchecked = (body: object): Unchecked => body as Unchecked;
 
-/** As `Input`, with options of the request, and with an unchecked body in place of a typed one. */
+/** `Input` plus request options. The body may be unchecked instead of typed. */
 export type CallInput<O extends Operation> = WithUnchecked<Input<O>> & RequestOptions;
 
 type WithUnchecked<I> = { [M in keyof I]: M extends 'body' ? I[M] | Unchecked | JsonText : I[M] };
 
 interface RequestOptions {
   headers?: Record<string, string>;
-  /** Ends the call. */
+  /** Aborts the call. */
   signal?: AbortSignal;
 }
 
-/** Input as an argument, which may be missing if all of its members may be. */
+/** Input as an argument. The argument is optional if all of its members are optional. */
 type InputArgument<O extends Operation> =
   object extends Input<O> ? [input?: CallInput<O>] : [input: CallInput<O>];
 
-/** Request to the admin API, for the code that sends it. */
+/** Request to the admin API, ready to be sent. */
 export interface AdminRequest {
   method: string;
   /** Path after `adminBase`, with the query. */
   path: string;
-  /** JSON text; undefined for none. */
+  /** JSON text, or undefined for no body. */
   body: string | undefined;
   headers: Record<string, string>;
   signal: AbortSignal | undefined;
 }
 
-/** Sends a request and returns the JSON of its successful answer. Throws for every other answer. */
+/** Sends a request and returns the JSON of a successful reply. Throws on any other reply. */
 export type Send = (request: AdminRequest) => Promise<unknown>;
 
-/** Calls operations of the admin API by their names. */
+/** Calls an operation of the admin API by its name. */
 export type Call = <O extends Operation>(
   operation: O,
   ...input: InputArgument<O>
 ) => Promise<Reply<O>>;
 
-/** Creates the client of the admin API. It has no I/O of its own, so that a page can use it too. */
+/**
+ * Creates the client of the admin API. It does no I/O itself, so the console uses it in the browser
+ * too.
+ */
 export function createCall(send: Send): Call {
   return async <O extends Operation>(operation: O, input: RequestParts = {}) =>
-    // The service checks its replies in its tests against the description that the types come from.
+    // The cast is safe: the service's tests check all replies against the schema that the types
+    // come from.
     (await send(buildRequest(operation, input))) as Reply<O>;
 }
 
-/** Error for an id or a name that would change the path of a request, such as `..`. */
+/** Thrown for an id or name that would change the path of a request, such as `..`. */
 export class WrongPathPart extends Error {
   override name = 'WrongPathPart';
 }
 
-/** Input of any operation. Members without a value are left out of the query. */
+/** Input of any operation. Undefined and null members are left out of the query. */
 export interface RequestParts extends RequestOptions {
   path?: Readonly<Record<string, string | number>>;
   query?: Readonly<Record<string, string | number | boolean | null | undefined>>;
   body?: unknown;
 }
 
-/** Returns the request of an operation, without sending it. Throws `WrongPathPart`. */
+/** Builds the request of an operation without sending it. Throws `WrongPathPart`. */
 export const requestOf: <O extends Operation>(
   operation: O,
   ...input: InputArgument<O>
@@ -117,13 +121,13 @@ function pathPart(part: string | number): string {
   return encodeURIComponent(text);
 }
 
-/** What the admin API answers to a call that it refuses. */
+/** Reply of the admin API to a refused call. */
 export interface RefusedReply {
   code: number;
   error: string;
 }
 
-/** Tells whether the JSON of an answer is a refusal of the admin API. */
+/** True if the JSON of a reply is a refusal of the admin API. */
 export const isRefused = (reply: unknown): reply is RefusedReply =>
   typeof reply === 'object' &&
   reply !== null &&

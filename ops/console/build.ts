@@ -26,16 +26,16 @@ const maxBuildMs = 60_000;
 export interface BuiltConsole {
   digest: string;
   folder: string;
-  /** false when a build of these sources existed. */
+  /** False if a build of these sources already existed. */
   isNew: boolean;
 }
 
 /**
- * Builds the console if its sources changed since the last build, in a process of its own, and
- * makes the build the current one of `folder`. Concurrent calls, also of other processes, are safe:
- * each builds apart, the last one counts. Without the sources or the bundler (an installed package
- * has only the build) returns the existing build. Throws when there is neither, when the folder
- * cannot be written, or when the build fails.
+ * Builds the console in a separate process if its sources changed since the last build. Makes the
+ * result the current build of `folder`. Concurrent calls and processes are safe: each builds into
+ * its own folder, and the last one wins. If the sources or the bundler are missing (an installed
+ * package contains only the build), returns the existing build. Throws if there is no build either,
+ * if the folder is not writable, or if the build fails.
  */
 export async function buildConsole(
   folder: string = consoleFolder,
@@ -72,8 +72,8 @@ export async function buildConsole(
 const notWritable = new Set(['EACCES', 'EPERM', 'EROFS']);
 
 /**
- * Builds the console into its folder, or into the data directory where that cannot be written.
- * Throws as `buildConsole` does.
+ * Builds the console into its folder, or into the data directory if its folder is not writable.
+ * Throws the errors of `buildConsole`.
  */
 export async function buildConsoleSomewhere(
   dataDir: string,
@@ -89,19 +89,22 @@ export async function buildConsoleSomewhere(
   }
 }
 
-/** Build that runs beside the start of a process. */
+/** Build that runs while a process starts. */
 export interface BackgroundBuild {
-  /** Ends the build and resolves when its process is gone. */
+  /** Ends the build. Resolves when its process has exited. */
   stop(): Promise<void>;
 }
 
-/** Starts a build beside other work. A failure is logged: the service works without its console. */
+/**
+ * Starts a build in the background. A failure is only logged, because the service works without its
+ * console.
+ */
 export function buildConsoleInBackground(
   dataDir: string,
   log: (line: string) => void,
 ): BackgroundBuild {
   const controller = new AbortController();
-  // A process that ends without waiting leaves no bundler behind.
+  // If this process exits early, the bundler exits too.
   const abort = () => controller.abort();
   process.once('exit', abort);
   const building = buildConsoleSomewhere(dataDir, controller.signal).then(
@@ -130,7 +133,7 @@ interface Publication {
 async function publish({ folder, temporary, target, digest }: Publication): Promise<void> {
   const files = JSON.parse(await readFile(join(temporary, 'files.json'), 'utf8'));
   const build: ConsoleBuild = consoleBuild.parse({ digest, files });
-  // Another process may have published the same sources: its files are as good.
+  // Another process may have published a build of the same sources. That build is equivalent.
   await rename(temporary, target).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
   });
@@ -140,8 +143,8 @@ async function publish({ folder, temporary, target, digest }: Publication): Prom
 }
 
 /**
- * Removes the builds that are neither the current nor the previous one, which pages that are open
- * may still load, and what builds that were killed left behind.
+ * Removes old builds and the remains of killed builds. Keeps the current and the previous build,
+ * because open pages may still load files of the previous build.
  */
 async function removeOthers(folder: string, kept: (string | undefined)[]): Promise<void> {
   for (const name of await readdir(folder)) {
@@ -159,12 +162,12 @@ async function isAbandoned(folder: string, name: string): Promise<boolean> {
   return systemClock.now() - mtimeMs > 2 * maxBuildMs;
 }
 
-/** Guides to credentials, which are the only modules of the connectors that the page imports. */
+/** True for a guide to credentials. The console imports no other modules of the connectors. */
 const isGuide = (file: string): boolean => /[/\\]guides?\.ts$/.test(file);
 
 /**
- * Returns the digest of the sources of the page, of the modules that it may import
- * (`.dependency-cruiser.cjs`) and of the versions of its packages.
+ * Returns the digest of the console's sources, of the modules that it may import
+ * (`.dependency-cruiser.cjs`) and of its package versions.
  */
 async function digestOfSources(): Promise<string> {
   const hash = createHash('sha256');

@@ -8,10 +8,10 @@ import { build, type Plugin } from 'vite';
 import type { ConsoleBuild } from '../../api/services/server/console-files.ts';
 
 /**
- * Bundles the console into a folder. `build.ts` runs this module in a process of its own: `node
+ * Bundles the console into a folder. `build.ts` runs this module in a separate process: `node
  * bundle.ts <folder> <digest>`.
  */
-// The service starts beside it and comes first.
+// Lowers its priority, because the service starts at the same time and is more important.
 setPriority(10);
 
 const root = fileURLToPath(new URL('.', import.meta.url));
@@ -22,12 +22,12 @@ const types: Readonly<Record<string, string>> = {
   '.json': 'application/json; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
-/** Smaller files do not get smaller by compression. */
+/** Smaller files do not benefit from compression. */
 const compressFromBytes = 1024;
 
 /**
- * Modules that most pages use: libraries, components, calls, texts, the frame. Charts and editors
- * come with their pages.
+ * Modules that most pages use: libraries, components, API calls, texts and the page frame. Charts
+ * and editors are loaded with the pages that use them.
  */
 const sharedModules =
   /node_modules\/(?:@base-ui|@floating-ui|@tanstack|i18next|react|react-dom|react-i18next|scheduler)\/|\/src\/(?:api\/|search\.ts|text\/(?!zh\.json))|\/ops\/client\/|\/shared\/domain\/(?!texts\/(?:zh|credentials)\.json)|\/src\/kit\/(?!.*chart)|\/pages\/(?:home|login|missing|page-failure|shell)(?!.*(?:dialog|entries))|preload-helper|rolldown.runtime/;
@@ -41,19 +41,19 @@ await build({
   base: '/console/',
   configFile: false,
   logLevel: 'warn',
-  plugins: [react(), orderLayers(), chineseLater()],
+  plugins: [react(), orderLayers(), loadChineseLazily()],
   define: { __BUILD__: JSON.stringify(digest) },
   build: {
     outDir: folder,
     emptyOutDir: true,
     target: 'es2024',
-    // The first browsers with light-dark().
+    // The first browser versions that support light-dark().
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
-    // The policy of the page allows no inline scripts.
+    // The page's content security policy allows no inline scripts.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    // One file of what all pages share: without it a page is thirty requests, each for a small
-    // part.
+    // The shared modules form one file. Otherwise, a page would need about thirty requests for
+    // small files.
     chunkSizeWarningLimit: 1000,
     rolldownOptions: {
       output: {
@@ -67,14 +67,14 @@ await build({
     },
   },
 });
-// Pages that are open ask for it, to learn of a newer build.
+// Open pages poll this file to detect a newer build.
 writeFileSync(join(folder, 'build.json'), JSON.stringify({ digest }));
 const files = listFiles(folder);
 writeFileSync(join(folder, 'files.json'), JSON.stringify(files));
 
 /**
- * Declares the order of the cascade layers in every style sheet: the browser may load them in any
- * order.
+ * Declares the order of the cascade layers in every style sheet, because the browser may load style
+ * sheets in any order.
  */
 function orderLayers(): Plugin {
   return {
@@ -88,10 +88,10 @@ function orderLayers(): Plugin {
 }
 
 /**
- * Puts `src/text/chinese.ts` in place of the Chinese half of the shared catalogue, which loads it
- * when it is needed.
+ * Replaces the Chinese half of the shared catalogue with `src/text/chinese.ts`, which loads it on
+ * demand.
  */
-function chineseLater(): Plugin {
+function loadChineseLazily(): Plugin {
   return {
     name: 'chinese-later',
     enforce: 'pre',
@@ -102,7 +102,7 @@ function chineseLater(): Plugin {
   };
 }
 
-/** Lists the files of the bundle, and writes compressed forms beside the large ones. */
+/** Lists the files of the bundle. Writes a compressed copy of each large file. */
 function listFiles(inside: string): ConsoleBuild['files'] {
   return readdirSync(inside, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && types[extname(entry.name)] !== undefined)

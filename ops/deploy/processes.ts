@@ -10,8 +10,8 @@ const untilMs = 60_000;
 const pollMs = 200;
 
 /**
- * Processes of an ordinary user, each with a log file in one folder. They end with the calling
- * process.
+ * Processes of an unprivileged user. Each process has a log file in one folder. They end with the
+ * calling process.
  */
 export class Processes {
   readonly #folder: string;
@@ -29,7 +29,8 @@ export class Processes {
   }
 
   /**
-   * Starts a command in the folder, in a network namespace if one is given; resolves when it runs.
+   * Starts a command in the folder, optionally in a network namespace. Resolves when the command
+   * runs.
    */
   async run(
     name: string,
@@ -45,7 +46,7 @@ export class Processes {
     const stdio: ('ignore' | number)[] = ['ignore', log.fd, log.fd];
     const ids = this.#ids;
     const user = ids ? [`--reuid=${ids.uid}`, `--regid=${ids.gid}`, '--clear-groups'] : [];
-    // The kernel ends the process when this one is killed.
+    // The kernel ends the process when the calling process exits.
     const [file = '', ...args] = [
       ...(namespace === undefined ? [] : ['ip', 'netns', 'exec', namespace]),
       ...['setpriv', ...user, '--pdeathsig', 'TERM', '--', ...command],
@@ -56,8 +57,8 @@ export class Processes {
   }
 
   /**
-   * Runs a command in the folder to its end, and returns what it prints. Throws an error with its
-   * errors.
+   * Runs a command in the folder and returns its output. If it fails, throws an error with its
+   * error output.
    */
   async execute(
     command: readonly string[],
@@ -68,13 +69,13 @@ export class Processes {
     return (await execute(file, args, { ...this.#ids, env, cwd: this.#folder })).stdout;
   }
 
-  /** Ends a process with a signal; resolves when it has ended. */
+  /** Ends a process with a signal. Resolves when the process has exited. */
   async stop(name: string, signal: NodeJS.Signals): Promise<void> {
     const child = this.#running.get(name);
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = new Promise((resolve) => child.once('exit', resolve));
+    const exited = new Promise((resolve) => child.once('exit', resolve));
     child.kill(signal);
-    await gone;
+    await exited;
   }
 
   get #environment(): Record<string, string> {
@@ -90,14 +91,14 @@ export class Processes {
     this.#running.get(name)?.kill('SIGKILL');
   }
 
-  /** Kills all. Resolves when they have ended. */
+  /** Kills all processes. Resolves when they have exited. */
   async close(): Promise<void> {
     await Promise.all([...this.#running.keys()].map((name) => this.stop(name, 'SIGKILL')));
     await Promise.all(this.#closers.map((close) => close()));
   }
 }
 
-/** Returns the folder with the programs of the newest PostgreSQL of Debian's packages. */
+/** Returns the folder with the programs of the newest installed Debian PostgreSQL. */
 export function newestPostgres(): string {
   const home = '/usr/lib/postgresql';
   const versions = existsSync(home) ? readdirSync(home).map(Number) : [];
@@ -105,8 +106,8 @@ export function newestPostgres(): string {
 }
 
 /**
- * Returns the user that runs PostgreSQL, which refuses root: `postgres` of the Debian package;
- * undefined: the current one.
+ * Returns the user that runs PostgreSQL, because PostgreSQL refuses root: `postgres` of the Debian
+ * package. Returns undefined for the current user.
  */
 function ordinaryUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -114,16 +115,16 @@ function ordinaryUser(): { uid: number; gid: number } | undefined {
   return { uid: id('-u'), gid: id('-g') };
 }
 
-/** Kills a process that may have ended. */
+/** Kills a process. Ignores a process that has already exited. */
 export function killProcess(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended.
+    // Already exited.
   }
 }
 
-/** Waits until a condition holds. Throws after a minute, with the last error. */
+/** Waits until a condition is true. After one minute, throws the last error. */
 export async function until(what: string, condition: () => Promise<boolean>): Promise<void> {
   const endsAtMs = performance.now() + untilMs;
   let last: unknown;

@@ -25,7 +25,7 @@ device → {}
 server → {}
 \`\`\``;
 
-/** Renders protocols, close codes and limits of the device channel. */
+/** Renders the protocols, close codes and limits of the device channel. */
 export function channelPage(): string {
   const protocols = [jsonProtocol, ...protobufProtocols].map(({ name }) => [
     name === '' ? 'none' : code(name),
@@ -82,14 +82,17 @@ function limitRows(): string[][] {
   });
 }
 
-/** Shows a number with the unit that its name ends with. */
+/** Formats a number with the unit in which its name ends. */
 function withUnit(name: string, value: number): string {
   if (name.endsWith('Ms'))
     return value % 1000 === 0 ? `${grouped(value / 1000)} s` : `${grouped(value)} ms`;
   return name.endsWith('Bytes') ? `${grouped(value)} bytes` : grouped(value);
 }
 
-/** Reads the doc comments of the members of an interface: they are the words of these limits. */
+/**
+ * Returns the doc comments of an interface's members. The page uses them as descriptions of the
+ * limits.
+ */
 function memberComments(file: URL, interfaceName: string): Map<string, string> {
   const source = ts.createSourceFile(
     file.pathname,

@@ -30,7 +30,7 @@ interface Call extends z.infer<typeof operation> {
   method: string;
   /** Path after the base of the admin API, with `{parameters}`. */
   path: string;
-  /** Schema of its JSON; undefined for a stream. */
+  /** Schema of the JSON reply. Undefined for a stream. */
   reply: JsonSchema | undefined;
 }
 
@@ -81,7 +81,7 @@ function replyOf({ responses }: z.infer<typeof operation>): JsonSchema | undefin
   return success?.[1].content?.['application/json']?.schema;
 }
 
-/** Returns the schemas of all replies, refusals included. */
+/** Returns the schemas of all replies, including refusals. */
 const repliesOf = ({ responses }: Call): (JsonSchema | undefined)[] =>
   Object.values(responses).map((one) => one.content?.['application/json']?.schema);
 
@@ -89,8 +89,8 @@ const bodyOf = ({ requestBody }: Call): JsonSchema | undefined =>
   requestBody?.content['application/json']?.schema;
 
 /**
- * Lists the named schemas that the operations refer to, directly or through others, by name. That
- * of every refusal is `RefusedReply` of the client.
+ * Lists the named schemas that the operations use, directly or indirectly, sorted by name. The
+ * schema of all refusals is left out, because the client declares it as `RefusedReply`.
  */
 function namedSchemas(calls: Call[], all: Record<string, JsonSchema>): [string, JsonSchema][] {
   const found = new Map<string, JsonSchema>();
@@ -121,13 +121,13 @@ function renderCall(call: Call): string {
     `  /** ${call.summary} */`,
     `  ${call.operationId}: {`,
     `    input: {${input.map((line) => `\n      ${line}`).join('')}${input.length > 0 ? '\n    ' : ''}};`,
-    // A stream has an address, and no reply that a call could return.
+    // A stream has a URL but no reply for a call to return.
     `    reply: ${call.reply ? typeOf(call.reply, '    ') : 'never'};`,
     '  };',
   ].join('\n');
 }
 
-/** Renders the member for the parameters of a kind; empty without any. */
+/** Renders the member for the path or query parameters. Returns no line if there are none. */
 function parametersOf({ parameters }: Call, kind: 'path' | 'query'): string[] {
   const own = parameters.flatMap((one) => ('in' in one && one.in === kind ? [one] : []));
   if (own.length === 0) return [];
@@ -140,10 +140,10 @@ function parametersOf({ parameters }: Call, kind: 'path' | 'query'): string[] {
   return [`${kind}${isOptional ? '?' : ''}: ${typeOf(schema, '      ')};`];
 }
 
-/** Renders a schema as a type; `indent` is that of the line it starts on. */
+/** Renders a schema as a TypeScript type. `indent` is the indentation of its first line. */
 function typeOf(schema: JsonSchema, indent = ''): string {
   const { $ref, anyOf, oneOf, properties } = schema;
-  // Any JSON refers to a schema that refers to itself, without a name of its own.
+  // The schema of any JSON value is recursive and has no name of its own.
   if ($ref !== undefined)
     return $ref.includes('__schema') ? 'unknown' : $ref.slice($ref.lastIndexOf('/') + 1);
   const choices = anyOf ?? oneOf;
@@ -188,7 +188,7 @@ function objectOf(schema: JsonSchema, indent: string): string {
     const key = /^[A-Za-z_]\w*$/.test(name) ? name : literal(name);
     return `${key}${required.includes(name) ? '' : '?'}: ${typeOf(member, inner)};`;
   });
-  // Beside named members an index signature must allow their types too.
+  // TypeScript requires that an index signature allows the types of the named members too.
   const isAlone = members.length === 0 && typeof additionalProperties === 'object';
   if (additionalProperties !== undefined && additionalProperties !== false)
     members.push(`[member: string]: ${isAlone ? typeOf(additionalProperties, inner) : 'unknown'};`);

@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { table } from './markdown.ts';
 
 /**
- * The README's table of clients: those that `test/clients` drives, as its last run wrote them into
- * docs/clients.json (`UPDATE_CLIENTS=1`), and those that were tried by hand or read only.
+ * Contents of docs/clients.json for the README's table of clients. `driven` lists the clients that
+ * `test/clients` runs; the last run with `UPDATE_CLIENTS=1` wrote it. `byHand` lists the clients
+ * that were tried by hand or only read.
  */
 const clients = z.strictObject({
   driven: z.array(
@@ -21,7 +22,7 @@ const clients = z.strictObject({
 
 const [begin, end] = ['<!-- clients: written by `npm run docs` -->', '<!-- end of clients -->'];
 
-/** Returns the README with the table of docs/clients.json. */
+/** Returns the README with the table generated from docs/clients.json. */
 export async function readmeWithClients(): Promise<string> {
   const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
   const readme = await read('README.md');
@@ -29,7 +30,7 @@ export async function readmeWithClients(): Promise<string> {
   const [before = '', rest = ''] = readme.split(begin);
   const [, after] = rest.split(end);
   if (after === undefined) throw new Error(`README.md lacks the lines ${begin} and ${end}`);
-  // Several test files may drive one client.
+  // Several test files may run the same client.
   const byName = Map.groupBy(driven, ({ name, version }) => JSON.stringify([name, version]));
   const rows = [...byName].map(([key, parts]) => [
     ...JSON.parse(key),

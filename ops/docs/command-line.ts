@@ -11,7 +11,7 @@ Everything that a command prints for people is in English or Chinese: help, tabl
 chooses. Without it, the first of \`LC_ALL\`, \`LC_MESSAGES\` and \`LANG\` that is set decides: Chinese if it begins with \`zh\`. Names of commands,
 options, members and states stay English. \`--json\` prints the same in both languages.`;
 
-/** Renders every command with its arguments, options and example, by task. */
+/** Renders every command with its arguments, options and example, grouped by task. */
 export function commandLinePage(): string {
   return page(
     'Command line',
@@ -25,15 +25,15 @@ export function commandLinePage(): string {
   );
 }
 
-/** Groups the commands by their task, as the help does. */
+/** Groups the commands by task, as in the help. */
 function tasks(): [string, Command[]][] {
   const groups = Map.groupBy(visibleCommands(program), (command) => command.helpGroup());
   return [...groups].map(([heading, commands]) => [heading.replace(/:$/, ''), commands]);
 }
 
 /**
- * Returns the section of a command, and those of its subcommands; a group of commands has none of
- * its own.
+ * Returns the sections of a command and its subcommands. A command that only groups subcommands has
+ * no section.
  */
 function sectionsOf(command: Command, path: string[]): string[] {
   const names = [...path, command.name()];
@@ -62,5 +62,5 @@ function optionTable(options: readonly Option[]): string {
 const defaultText = ({ defaultValue, mandatory }: Option): string =>
   `${defaultValue === undefined ? '' : ` (default: ${JSON.stringify(defaultValue)})`}${mandatory ? ' (required)' : ''}`;
 
-/** Adds a capital and a full stop to a description of commander. */
+/** Capitalizes a description from commander and adds a full stop. */
 const toSentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

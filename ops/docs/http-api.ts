@@ -8,7 +8,7 @@ import { errorTable } from '../../shared/domain/errors/errors.ts';
 import { bytes, code, page, table } from './markdown.ts';
 import { type JsonSchema, jsonSchema, membersOf, shapeOf, typeText } from './schema.ts';
 
-/** Replies and refusals of routes, for the page of the HTTP API. */
+/** Renders the replies and refusals of routes for the page of the HTTP API. */
 class HttpReplies {
   readonly #schemas: ReplySchemas;
 
@@ -16,11 +16,11 @@ class HttpReplies {
     this.#schemas = replySchemas(routes.flatMap(jsonReplies));
   }
 
-  /** Returns the rows of a route's table that describe its replies. */
+  /** Returns the rows with the replies of a route. */
   rowsOf({ replies, refusals }: Route): string[][] {
     const texts = Object.entries(replies).map(([status, body]) => [status, this.#textOf(body)]);
     const [first] = texts;
-    // Two statuses often have the same body.
+    // Two statuses often have the same reply body.
     const isSame = texts.every(([, text]) => text === first?.[1]);
     const merged =
       isSame && first ? [[texts.map(([status]) => status).join(' or '), first[1]]] : texts;
@@ -53,7 +53,7 @@ class HttpReplies {
   }
 }
 
-/** Lists refusals by code; texts and statuses are on the page of error codes. */
+/** Lists refusals by code. Their texts and statuses are on the page of error codes. */
 function refusalText(names: Route['refusals']): string {
   const sorted = [...new Set(names)].sort((a, b) => errorTable[a].code - errorTable[b].code);
   return sorted.map((name) => `${errorTable[name].code} ${code(name)}`).join(', ');
@@ -85,7 +85,7 @@ const refusals = `Beside the refusals that a call names below, every call may be
 an app or the operator with 401, calls that need the master key with 403, calls with a body with 107, 408, 413 and 415. The same as OpenAPI
 3.1, with an example of each call: \`GET /openapi.json\`, and [openapi.json](../openapi.json).`;
 
-/** Renders a table per route, in the areas above. */
+/** Renders a table per route, grouped into the areas above. */
 export async function httpApiPage(): Promise<string> {
   const routes = await loadRoutes();
   const replies = new HttpReplies(routes);
@@ -136,7 +136,8 @@ function kindOf({ hasRawBody, forwardsBody, method, body }: Route): string {
 }
 
 /**
- * A limit is the first size that is refused; those of small bodies are one byte above a round size.
+ * Formats a size limit. A limit is the first size that is refused. Limits of small bodies are one
+ * byte above a round size.
  */
 const sizeText = (below: number): string =>
   below % 1024 === 1 ? `at most ${bytes(below - 1)}` : `less than ${bytes(below)}`;
@@ -162,12 +163,10 @@ function membersBlock(place: 'query' | 'body', schema: z.ZodType | undefined): s
   return [table(headings, rows)];
 }
 
-/** Options of an app have a page of their own. */
+/** The options of an app have a separate page. */
 const nested = ({ properties }: JsonSchema): string | undefined =>
   properties && 'hybridPush' in properties ? 'object: [options](app-options.md)' : undefined;
 
-/**
- * Writes the OpenAPI document with line breaks, so that a change shows as a difference of lines.
- */
+/** Formats the OpenAPI document with line breaks, so that a diff shows the changed lines. */
 export const openApiFile = async (): Promise<string> =>
   `${JSON.stringify(openApiDocument(await loadRoutes(), await loadExamples()), null, 2)}\n`;

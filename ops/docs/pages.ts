@@ -1,19 +1,23 @@
 import { monitoringFiles } from '../monitoring/files.ts';
-import { appOptionsPage } from './app-options.ts';
 import { channelPage } from './channel.ts';
 import { clientFile } from './client.ts';
 import { readmeWithClients } from './clients.ts';
 import { commandLinePage } from './command-line.ts';
-import { configurationPage } from './configuration.ts';
-import { credentialsPage } from './credentials.ts';
-import { errorsPage } from './errors.ts';
 import { httpApiPage, openApiFile } from './http-api.ts';
-import { metricsPage } from './metrics.ts';
+import {
+  appOptionsPage,
+  configurationPage,
+  credentialsPage,
+  errorsPage,
+  metricsPage,
+} from './reference-tables.ts';
 
 /** Folder of the documentation. */
 export const docsFolder = new URL('../../docs/', import.meta.url);
 
-/** Generated files by their path from the folder. Each has the same text on every machine. */
+/**
+ * Generated files by their path below `docs/`. A file must have the same content on every machine.
+ */
 export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'reference/app-options.md': appOptionsPage,
   'reference/channel.md': channelPage,

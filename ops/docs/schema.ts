@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { code, grouped } from './markdown.ts';
 
-/** Part of a JSON schema that the pages show. */
+/** The parts of a JSON schema that the pages use. */
 export const jsonSchema = z.looseObject({
   $ref: z.string().optional(),
   type: z.union([z.string(), z.array(z.string())]).optional(),
@@ -37,23 +37,23 @@ export const jsonSchema = z.looseObject({
 
 export type JsonSchema = z.infer<typeof jsonSchema>;
 
-/** Member of an object, as a row of a table shows it. */
+/** Member of an object, as shown in a table row. */
 export interface Member {
   name: string;
   type: string;
   isRequired: boolean;
-  /** Description at the schema; empty without one. */
+  /** Description in the schema, or an empty string. */
   meaning: string;
-  /** Words for a default that is not a fixed value. */
+  /** Text for a default that is not a fixed value. */
   byDefault: string | undefined;
   schema: JsonSchema;
 }
 
-/** Converts a zod schema to the JSON schema of the values that a caller sends. */
+/** Converts a zod schema to the JSON schema of its input. */
 export const shapeOf = (schema: z.ZodType): JsonSchema =>
   jsonSchema.parse(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
 
-/** Lists the members of a schema; empty for a schema of any object. */
+/** Lists the members of a schema. Returns an empty list for a schema of any object. */
 export function membersOf({ properties = {}, required }: JsonSchema): Member[] {
   return Object.entries(properties).map(([name, schema]) => ({
     name,
@@ -65,9 +65,9 @@ export function membersOf({ properties = {}, required }: JsonSchema): Member[] {
   }));
 }
 
-/** Names a type in words: `text, at most 100 characters`. */
+/** Describes a type: `text, at most 100 characters`. */
 export function typeText(schema: JsonSchema): string {
-  // Any JSON refers to a schema that refers to itself, without a name of its own.
+  // The schema of any JSON value is recursive and has no name of its own.
   if (schema.$ref?.includes('__schema')) return 'any JSON';
   if (schema.$ref !== undefined) return linkOf(schema.$ref);
   const choices = schema.anyOf ?? schema.oneOf;
@@ -84,7 +84,7 @@ const formats = new Map([
   ['date-time', 'time, ISO 8601'],
 ]);
 
-/** Links to the section of a named schema. */
+/** Formats a link to the section of a named schema. */
 function linkOf(reference: string): string {
   const name = reference.slice(reference.lastIndexOf('/') + 1);
   return `[${code(name)}](#${name.toLowerCase()})`;
@@ -121,7 +121,10 @@ function wordOf(type: string, schema: JsonSchema): string {
   }
 }
 
-/** Tells whether a bound is the schema’s own: zod writes those of all safe integers too. */
+/**
+ * True if the schema defines this bound. Zod also writes the bounds of safe integers, which are
+ * ignored.
+ */
 const isBound = (value: number | undefined): value is number =>
   value !== undefined && Math.abs(value) < Number.MAX_SAFE_INTEGER;
 

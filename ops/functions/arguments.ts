@@ -5,8 +5,7 @@ import { BodyBudget } from '../../shared/http/body/budget.ts';
 import { defaultBodyMs, isCompressed, readText } from '../../shared/http/body/reader.ts';
 
 /**
- * Timeouts for slow clients. The timeout of the body is separate; it begins after the token was
- * checked.
+ * Timeouts for slow clients. The body has a separate timeout, which starts after the token check.
  */
 export const timing = {
   headersTimeout: 10_000,
@@ -15,11 +14,11 @@ export const timing = {
 };
 
 export interface ArgumentLimits {
-  /** Time limit for the arguments to arrive. */
+  /** Time limit for receiving the arguments. */
   bodyMs: number;
-  /** Limit in bytes of one call's arguments, as in the api. */
+  /** Size limit of one call's arguments in bytes. The api has the same limit. */
   bytesBelow: number;
-  /** Limit in bytes of the arguments of all running calls. */
+  /** Size limit of the arguments of all running calls together, in bytes. */
   totalBytes: number;
 }
 
@@ -30,7 +29,7 @@ const defaults: ArgumentLimits = {
   totalBytes: 128 * mb,
 };
 
-/** Reads the arguments of calls, and limits the bytes of all running calls. */
+/** Reads the arguments of calls and limits their total size. */
 export class ArgumentReader {
   readonly #limits: ArgumentLimits;
   readonly #budget: BodyBudget;
@@ -42,9 +41,9 @@ export class ArgumentReader {
   }
 
   /**
-   * Calls `work` with the arguments as JSON text, `{}` for an empty body. They count towards the
-   * limit until it returns. Throws 413, 415 (the api decompresses bodies), 408, 503, and 107 for
-   * invalid JSON or JSON over its limits.
+   * Calls `work` with the arguments as JSON text, `{}` for an empty body. The arguments count
+   * towards the size limit until `work` returns. Throws 413, 415 (for a compressed body: the api
+   * has already decompressed it), 408, 503, and 107 if the JSON is invalid or exceeds its limits.
    */
   async use<T>(request: IncomingMessage, work: (text: string) => Promise<T>): Promise<T> {
     const { bodyMs: timeoutMs, bytesBelow } = this.#limits;

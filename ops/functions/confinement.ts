@@ -4,32 +4,33 @@ import { fileURLToPath } from 'node:url';
 import type { Environment } from '../../shared/config/config.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 
-/** Confinement of a function process. */
+/** Restrictions of a function process. */
 export interface Confinement {
-  /** Folder of functions, the only one that their code can read. */
+  /** Folder of functions. Functions can read only this folder. */
   dir: string;
-  /** User and group of the process when root starts it. */
+  /** User and group id of the process if root starts it. */
   user: number | undefined;
   env: Environment;
 }
 
 /**
- * User id that owns no file and no other process of the machine; `nobody` may run the embedded
- * database. Outside of the ranges that distributions and systemd assign.
+ * User id that owns no file and no other process on the machine. It lies outside the ranges of
+ * distributions and systemd. `nobody` is not used, because the embedded database may run as
+ * `nobody`.
  */
 const functionUserId = 65_498;
 
 /**
- * Returns the user id for functions; undefined when this process is not root and cannot change its
+ * Returns the user id for functions, or undefined if this process is not root and cannot change its
  * user.
  */
 export const functionUser = (): number | undefined =>
   process.getuid?.() === 0 ? functionUserId : undefined;
 
 /**
- * Variables that functions get: what a process needs, and what the operator names `FUNCTION_…` for
- * them. All others stay with the service, since its environment holds secrets of any name: of its
- * database, its providers, its collector of traces.
+ * Variables that functions receive: the ones that every process needs, and the operator's own
+ * `FUNCTION_…` variables. All other variables are withheld, because the environment of the service
+ * contains secrets under any name (database, providers, trace collector).
  */
 const passed =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TEMP|TMP|SystemRoot|NODE_ENV|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR)|FUNCTION_[A-Za-z0-9_]+)$/;
@@ -39,10 +40,10 @@ export const functionEnvironment = (env: Environment): Environment =>
   Object.fromEntries(Object.entries(env).filter(([name]) => passed.test(name)));
 
 /**
- * Returns the start options of the process of a function file. Node's permission model lets it read
- * only the folder and our source files that it runs: those of functions and of the domain. It
- * allows no child processes, threads (the model does not apply in them), native addons, WASI,
- * inspector or SQLite (whose ATTACH opens any file). The network is not restricted: Node 24 cannot.
+ * Returns the start options of a function process. Node's permission model allows it to read only
+ * the functions folder and the source files it runs: those of functions and of the domain. It
+ * forbids child processes, threads (the model does not apply in threads), native addons, WASI, the
+ * inspector and SQLite (ATTACH opens any file). Node 24 cannot restrict the network.
  */
 export function startOptions(
   path: string,

@@ -1,5 +1,5 @@
 /**
- * Dates of the object-typed encoding (protocol/functions.md#object-encoding); other typed values
+ * Encoding of dates in typed values (protocol/functions.md#object-encoding). Other typed values
  * stay unchanged.
  */
 import { isJsonObject } from '../../shared/domain/json.ts';
@@ -7,7 +7,7 @@ import { isJsonObject } from '../../shared/domain/json.ts';
 /** Limit on the depth of arguments and results. */
 const maxDepth = 64;
 
-/** Replaces each `{"__type":"Date","iso"}` by a Date, at any depth. */
+/** Replaces each `{"__type":"Date","iso"}` with a Date, at any depth. */
 export function decodeDates(value: unknown, depth = 0): unknown {
   if (depth > maxDepth)
     throw Object.assign(new Error('The arguments are too deep.'), { code: 107 });
@@ -17,7 +17,7 @@ export function decodeDates(value: unknown, depth = 0): unknown {
   return mapMembers(value, (member) => decodeDates(member, depth + 1));
 }
 
-/** Replaces each Date by `{"__type":"Date","iso"}`, at any depth. */
+/** Replaces each Date with `{"__type":"Date","iso"}`, at any depth. */
 export function encodeDates(value: unknown, depth = 0): unknown {
   if (depth > maxDepth) throw new Error('the result is too deep');
   if (value instanceof Date) return { __type: 'Date', iso: value.toISOString() };

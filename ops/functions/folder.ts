@@ -3,24 +3,27 @@ import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { eventHooks, userHooks } from '../../shared/domain/apps/functions.ts';
 
-/** File of the folder, with the name and kind of its function. */
+/** File of the functions folder, with the name and kind of its function. */
 export interface FunctionFile {
-  /** Name in the list of functions: `hello`, `__before_save_for__User`. */
+  /** Name of the function, such as `hello` or `__before_save_for__User`. */
   name: string;
   path: string;
   kind: 'function' | 'before' | 'after' | 'login' | 'authData' | 'verified';
-  /** Whether only the hook key and the master key may call it: `<name>.internal.js`. */
+  /**
+   * True if only callers with the hook key or the master key may call it. The file name is
+   * `<name>.internal.js`.
+   */
   isInternal: boolean;
 }
 
 /**
- * File names, which are function names. Files that begin with `_` or a dot are helpers and not
- * functions.
+ * Pattern of function file names; the name of the file is the name of the function. Files that
+ * start with `_` or a dot are helper modules.
  */
 const fileName = /^([A-Za-z][A-Za-z0-9_-]{0,99})(\.internal)?\.(?:js|mjs|ts)$/;
 const hookFile = /^([A-Za-z_]+\.[A-Za-z]+)\.(?:js|mjs|ts)$/;
 
-/** Files of `hooks/`: `_User.beforeSave.js`, `_User.onLogin.js`, `onVerified.sms.js`, … */
+/** Hook files: `_User.beforeSave.js`, `_User.onLogin.js`, `onVerified.sms.js`, … */
 const hooks = new Map<string, Pick<FunctionFile, 'name' | 'kind'>>([
   ...Object.entries(userHooks).map(
     ([hook, name]) =>
@@ -32,9 +35,7 @@ const hooks = new Map<string, Pick<FunctionFile, 'name' | 'kind'>>([
   ['onVerified.email', { name: eventHooks.onVerifiedEmail.name, kind: 'verified' }],
 ]);
 
-/**
- * Finds the functions of a folder and the hooks in its `hooks/`. Logs the files that it ignores.
- */
+/** Finds the functions in a folder and the hooks in its `hooks/` folder. Logs each ignored file. */
 export async function readFolder(
   dir: string,
   log: (line: string) => void,
@@ -71,11 +72,14 @@ async function filesIn(dir: string): Promise<{ path: string; entry: string }[]> 
     .sort((a, b) => a.path.localeCompare(b.path));
 }
 
-/** Pause without changes before a reload: an editor writes several times per save. */
+/**
+ * Delay before a reload. Editors write several times per save, so the reload waits until no file
+ * has changed for this long.
+ */
 const quietMs = 100;
 
 /**
- * Calls `onChange` when files below the folder have changed and no further change follows for a
+ * Calls `onChange` after files below the folder have changed and then stayed unchanged for a
  * moment.
  */
 export function watchFolder(

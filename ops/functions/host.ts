@@ -22,16 +22,16 @@ export interface FunctionHostOptions {
   port: number;
   /** Token that authenticates the api. */
   token: string;
-  /** URL of the service for functions. */
+  /** URL of the service that functions call. */
   apiUrl: string;
   log: (line: string) => void;
   limits?: Partial<ProcessLimits>;
   maxProcesses?: number;
-  /** Environment of functions, before the hidden variables are removed. */
+  /** Environment from which the variables of functions are selected. */
   env?: Environment;
   /**
-   * Runs functions as the current user even if that is root: only the permission model confines
-   * them.
+   * Runs functions as the current user, even if that is root. Then only the permission model
+   * restricts them.
    */
   isSameUser?: boolean;
   /** Time limit of a call (protocol/functions.md#hook-times: 15 s). */
@@ -40,10 +40,13 @@ export interface FunctionHostOptions {
 }
 
 const callTimeoutMs = 15_000;
-/** Concurrent calls of one file, and of one process. */
+/** Limits on concurrent calls per file and per process. */
 const maxLoad = 200;
 const loadPerProcess = 50;
-/** Limit on processes. While all of them are busy, a call that needs another one is refused. */
+/**
+ * Limit on the number of processes. If all processes are busy, a call that needs another process is
+ * refused.
+ */
 const defaultMaxProcesses = 64;
 
 type Answer = { status: number; text: string; retryAfterSeconds?: number | undefined };
@@ -53,15 +56,16 @@ const refusal = (status: number, code: number, error: string): Answer => ({
   text: JSON.stringify({ code, error }),
 });
 
-/** Paths of hooks, with their names in the list of functions. */
+/** Names of hook functions by their paths. */
 const hookNames = new Map<string, string>([
   ...Object.entries(userHooks).map(([hook, name]) => [`_User/${hook}`, name] as const),
   ...Object.values(eventHooks).map(({ path, name }) => [path, name] as const),
 ]);
 
 /**
- * Runs a folder of functions, one process per file, and implements the usual protocol of function
- * hosts (protocol/functions.md#host-protocol), but only for the api that has its token.
+ * Runs a folder of functions with one or more processes per file. Implements the protocol of
+ * function hosts (protocol/functions.md#host-protocol). Accepts calls only from the api that has
+ * its token.
  */
 export class FunctionHost {
   readonly #options: FunctionHostOptions;
@@ -83,7 +87,7 @@ export class FunctionHost {
     this.#arguments = new ArgumentReader(options.argumentLimits);
   }
 
-  /** Reads the folder and listens. Returns the port. */
+  /** Reads the folder and starts to listen. Returns the port. */
   async start(): Promise<number> {
     const { dir, port, log } = this.#options;
     await this.#read();
@@ -116,9 +120,7 @@ export class FunctionHost {
     this.#folder = folder;
   }
 
-  /**
-   * Reads the folder again for new calls. Running calls finish with the files they started with.
-   */
+  /** Reads the folder again. Running calls finish with the old files. */
   async #reload(): Promise<void> {
     const { log } = this.#options;
     try {
@@ -141,7 +143,7 @@ export class FunctionHost {
       ...(answer.retryAfterSeconds === undefined
         ? {}
         : { 'Retry-After': answer.retryAfterSeconds }),
-      // Do not wait for the rest of an unread body.
+      // Closes the connection without waiting for the rest of an unread body.
       ...(request.complete ? {} : { Connection: 'close' }),
     });
     response.end(answer.text);
@@ -179,7 +181,7 @@ export class FunctionHost {
   }
 
   /**
-   * Finds the file for a path. Hooks have their own paths; callers cannot address them by their
+   * Finds the file for a path. Hooks have their own paths; a caller cannot use their function
    * names.
    */
   #fileAt(path: string): FunctionFile | undefined {
@@ -212,7 +214,7 @@ export class FunctionHost {
   }
 
   /**
-   * Ends an idle process when the limit on processes is reached. Returns false when all of them are
+   * If the limit on processes is reached, ends an idle process. Returns false if all processes are
    * busy.
    */
   #makeRoom(): boolean {

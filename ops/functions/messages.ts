@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
-/** Messages between the host and a process that runs one file of functions. */
+/** Messages between the function host and its function processes. */
 
-/** Context of a call, the second argument of a function. */
+/** Context of a call. It becomes the second argument of the function. */
 export interface CallContext {
   appId: string;
   appKey: string;
@@ -19,14 +19,14 @@ export interface CallMessage {
   /** Arguments as JSON. */
   text: string;
   kind: 'function' | 'before' | 'after' | 'login' | 'authData' | 'verified';
-  /** Object-typed encoding: dates are `Date`s in arguments and results. */
+  /** True for the object encoding: dates are `Date` objects in arguments and results. */
   isTyped: boolean;
   context: CallContext;
 }
 
 export type ToProcess = CallMessage | { ping: number };
 
-/** Result of a call: the body of the reply as JSON, or the error of the function. */
+/** Result of a call: the body of the reply as JSON text, or the error of the function. */
 const callOutcome = z.union([
   z.object({ text: z.string() }),
   z.object({
@@ -35,7 +35,10 @@ const callOutcome = z.union([
 ]);
 export type CallOutcome = z.infer<typeof callOutcome>;
 
-/** Validated by the host, because the code of a function can write to the same channel. */
+/**
+ * Schema of messages to the host. The host must validate them, because the code of a function can
+ * write to the same IPC channel.
+ */
 export const fromProcess = z.union([
   z.object({ id: z.int(), outcome: callOutcome }),
   z.object({ pong: z.int() }),

@@ -9,24 +9,27 @@ import { type CallMessage, type CallOutcome, fromProcess, type ToProcess } from 
 export type ProcessOutcome = CallOutcome | { failure: 'timeout' | 'memory' | 'ended' };
 
 export interface ProcessLimits {
-  /** Limit of the JavaScript heap; the whole process, buffers included, may use twice as much. */
+  /**
+   * Limit of the JavaScript heap. The resident memory of the process, including buffers, may be
+   * twice this value.
+   */
   memoryMb: number;
-  /** Idle time after which a process ends. */
+  /** A process ends after it was idle for this long. */
   idleMs: number;
 }
 
 export const defaultProcessLimits: ProcessLimits = { memoryMb: 128, idleMs: 60_000 };
 
-/** Longest wait for a pong. After it the process counts as blocked by an endless loop. */
+/** Maximum wait for a pong. A process without a pong counts as blocked by an endless loop. */
 const pongMs = 500;
-/** Abandoned calls that may still run in a process. Above this limit a new process takes over. */
+/**
+ * Limit on calls that timed out but may still run in a process. Above this limit, a new process
+ * replaces it.
+ */
 const maxAbandoned = 10;
 const memoryCheckMs = 500;
 
-/**
- * Longest line of output that is logged; the rest of a longer one is dropped, so that it takes no
- * memory.
- */
+/** Maximum length of a logged line. The rest of a longer line is dropped to save memory. */
 const maxLineBytes = 64 * 1024;
 
 /** Calls `onLine` with each line of a stream. */
@@ -61,19 +64,19 @@ interface Pending {
   timer: NodeJS.Timeout;
 }
 
-/** Signals by which V8 ends a process at its heap limit. */
+/** Signals with which V8 aborts a process at its heap limit. */
 const memorySignals: readonly (string | null)[] = ['SIGABRT', 'SIGTRAP', 'SIGILL'];
 
 export interface FunctionProcessOptions extends Confinement {
   limits: ProcessLimits;
-  /** Receives the output of the file, line by line. */
+  /** Receives each line of output of the file. */
   log: (line: string) => void;
   onEnd: () => void;
 }
 
 /**
- * Process that runs one file, confined to its folder (confinement.ts). Threads would cost less, but
- * Node's permission model does not apply in them.
+ * Process that runs one file and can read only its folder (confinement.ts). Threads would use less
+ * memory, but Node's permission model does not apply to threads.
  */
 export class FunctionProcess {
   readonly #child: ChildProcess;
@@ -122,7 +125,8 @@ export class FunctionProcess {
   }
 
   /**
-   * Whether it takes no new calls: it was replaced, has too many abandoned calls, or has exited.
+   * True if the process accepts no new calls: it was replaced, has too many timed-out calls, or has
+   * exited.
    */
   get isRetired(): boolean {
     return this.#isRetired;
@@ -137,7 +141,7 @@ export class FunctionProcess {
     });
   }
 
-  /** Ends the process when its calls have finished. */
+  /** Ends the process after its running calls have finished. */
   retire(): void {
     this.#isRetired = true;
     if (this.#pending.size === 0) this.#child.kill('SIGKILL');
@@ -150,7 +154,7 @@ export class FunctionProcess {
   }
 
   #send(message: ToProcess): void {
-    // The exit of the process settles its calls.
+    // Send errors are ignored: the exit of the process settles its calls.
     this.#child.send(message, () => undefined);
   }
 
@@ -173,7 +177,7 @@ export class FunctionProcess {
   }
 
   /**
-   * Settles a call that timed out. Pings the process, to distinguish one that waits from one in an
+   * Settles a call that timed out. Pings the process to find out whether it waits or is in an
    * endless loop.
    */
   #abandon(id: number): void {
@@ -186,8 +190,8 @@ export class FunctionProcess {
   }
 
   /**
-   * Ends a process that uses too much memory: V8 limits only the JavaScript heap, and buffers are
-   * outside of it.
+   * Ends a process that uses too much memory. V8 limits only the JavaScript heap, which does not
+   * include buffers.
    */
   async #checkMemory(): Promise<void> {
     const { pid } = this.#child;
@@ -210,8 +214,8 @@ export class FunctionProcess {
 const run = promisify(execFile);
 
 /**
- * Reads the memory of a process from the system, because a process in an endless loop cannot report
- * it.
+ * Reads the memory of a process from the operating system, because a process in an endless loop
+ * cannot report it.
  */
 async function residentBytes(pid: number): Promise<number> {
   if (process.platform === 'linux') {

@@ -2,21 +2,21 @@ import { chmod, chown, cp, lstat, mkdtemp, readdir, realpath, rm, stat } from 'n
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** Folder of functions that the functions' user can read. */
+/** Functions folder that the user of the functions can read. */
 export interface ReadableFolder {
   dir: string;
   /** Removes the folder if it is a copy. */
   remove(): Promise<void>;
 }
 
-/** Limits of a folder that has to be copied. */
+/** Limits on a folder that has to be copied. */
 const maxEntries = 5_000;
 const maxBytes = 50 * 1024 * 1024;
 
 /**
- * Returns the folder, or a copy of it when `user` cannot read it: root starts functions as a
- * separate user, and the project may be below a folder of mode 700. Only root and `user` can read
- * the copy. Throws an error for the operator when the folder is too large to copy.
+ * Returns the folder, or a copy of it if `user` cannot read it. Root starts functions as a separate
+ * user, and the project may be inside a folder with mode 700. Only root and `user` can read the
+ * copy. Throws an error for the operator if the folder is too large to copy.
  */
 export async function openForFunctions(
   dir: string,
@@ -24,7 +24,7 @@ export async function openForFunctions(
   log: (line: string) => void,
 ): Promise<ReadableFolder> {
   const real = await realpath(dir);
-  // Node treats * as a wildcard, and the permission model would allow more than the folder.
+  // Node treats * as a wildcard, so the permission model would allow more than this folder.
   if (real.includes('*'))
     throw new Error(`${real}: a folder of functions must not have a * in its path`);
   if (user === undefined || (await isOpen(real)))
@@ -40,7 +40,7 @@ export async function openForFunctions(
 const entriesOf = async (dir: string): Promise<string[]> =>
   (await readdir(dir, { recursive: true })).map((entry) => join(dir, entry));
 
-/** Checks whether all users can enter the parent folders and read all files in this one. */
+/** True if all users can enter the parent folders and read all files in the folder. */
 async function isOpen(dir: string): Promise<boolean> {
   for (let above = dirname(dir); above !== dirname(above); above = dirname(above))
     if (((await stat(above)).mode & 0o001) === 0) return false;
@@ -63,7 +63,7 @@ async function refuseLarge(dir: string): Promise<void> {
   );
 }
 
-/** Returns the system's temporary folder, or /tmp when other users cannot enter it. */
+/** Returns the system's temporary folder, or /tmp if other users cannot enter it. */
 async function openTemporaryDir(): Promise<string> {
   const dir = await realpath(tmpdir());
   for (let above = dir; above !== dirname(above); above = dirname(above))

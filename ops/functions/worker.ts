@@ -1,6 +1,6 @@
 /**
- * Process of one file: drops privileges, loads the file and runs its default export once per call.
- * Arguments and results pass as text, so that the host does not parse them.
+ * Process of one function file. It drops its privileges, loads the file and runs its default export
+ * once per call. Arguments and results are sent as JSON text, so the host does not parse them.
  */
 import { syncBuiltinESMExports } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -11,18 +11,19 @@ import type { CallContext, CallMessage, CallOutcome, FromProcess, ToProcess } fr
 type FunctionHandler = (argument: unknown, context: object) => unknown;
 
 const [, , path = '', user = ''] = process.argv;
-/** Bound before the file is loaded, because the file could replace it. */
+/** Bound before the file is loaded, because the file could replace `process.send`. */
 const send = process.send?.bind(process);
 process.title = 'carillon function';
-// The host exits, or did so while this file was loaded. (Not `whenSupervisorExits`: this process
-// can read few of our files.)
+// Exits with the host, even if the host exited while this file was loading. `whenSupervisorExits`
+// cannot be used, because this process can read only a few source files.
 process.on('disconnect', () => process.exit(0));
 if (!process.connected) process.exit(0);
 confine();
 
 /**
- * Changes from root to the functions' user. Removes what the permission model does not cover:
- * signals to other processes of the same user, which could also open a debugger in them.
+ * Changes the user from root to the functions' user. Removes functions that the permission model
+ * does not restrict: those that send signals to other processes of the same user. Such a signal can
+ * also open a debugger in the other process.
  */
 function confine(): void {
   if (user !== '') becomeUser(Number(user));
@@ -31,7 +32,7 @@ function confine(): void {
   syncBuiltinESMExports();
 }
 
-/** The file, loaded once; if that fails, every call fails with the same error. */
+/** Loads the file once. If this fails, every call fails with the same error. */
 const loading: Promise<FunctionHandler> = (async () => {
   const module: unknown = await import(pathToFileURL(path).href);
   const handler =
@@ -54,8 +55,8 @@ function post(message: FromProcess): void {
 }
 
 /**
- * Changes the user. Stays root in a user namespace without such a user: that root has only the
- * privileges of the user who created the namespace.
+ * Changes the user. Remains root in a user namespace that does not have this user. Such a root has
+ * only the privileges of the user who created the namespace.
  */
 function becomeUser(id: number): void {
   try {
@@ -91,7 +92,7 @@ async function run(
   if (kind === 'authData') return JSON.stringify({ result: await handler(authData, shown) });
   const {
     _updatedKeys: updatedKeys,
-    // Signatures for engines that know no hook key.
+    // Signatures for hosts without a hook key.
     __before: _b,
     __after: _a,
     __sign: _s,
@@ -107,8 +108,8 @@ async function run(
 }
 
 /**
- * Creates the context of a function: information on the caller, and calls of the service as the
- * app.
+ * Creates the context of a function: information about the caller, and methods that call the
+ * service as the app.
  */
 function contextOf({ appKey, masterKey, apiUrl, ...shown }: CallContext) {
   const api = async (method: string, target: string, body?: unknown, { master = false } = {}) => {
@@ -133,14 +134,14 @@ function contextOf({ appKey, masterKey, apiUrl, ...shown }: CallContext) {
   return {
     ...shown,
     api,
-    /** Returns the user of the call's session; null without one. */
+    /** Returns the user of the call's session, or null without a session. */
     user: async () => (shown.sessionToken ? api('GET', '/users/me') : null),
   };
 }
 
 /**
- * Converts an error of a function. An error with a `code` is for the caller, with its message. Any
- * other error is a defect, and its message goes to the log only.
+ * Converts an error of a function. If the error has a `code`, its message goes to the caller. Any
+ * other error is a defect, and its message goes only to the log.
  */
 function errorOf(error: unknown): { code: number; status: number; message: string } {
   if (error instanceof Error && 'code' in error && Number.isInteger(error.code)) {

@@ -6,10 +6,7 @@ import { idOf, parseRecord } from './record.ts';
 import type { Tally } from './report.ts';
 import { splitRecords } from './splitter.ts';
 
-/**
- * Limits of a batch, which is one transaction. Memory holds one batch more than there are
- * connections.
- */
+/** Limits of a batch, which is one transaction. Memory holds one batch per connection plus one. */
 const maxRows = 2000;
 const maxBytes = 4 * 1024 * 1024;
 
@@ -17,13 +14,13 @@ export interface Row {
   line: number;
   objectId: string;
   /**
-   * Hashes of its unique values, of any column, which another batch may have as well. Two values
-   * may have the same hash: a batch then waits without need.
+   * Hashes of the row's unique values. Batches with a common hash are written one after the other.
+   * A hash collision only causes an unneeded wait.
    */
   keyHashes?: readonly number[];
 }
 
-export interface Reading<R extends Row> {
+export interface BatchSource<R extends Row> {
   file: ExportFile;
   opened: OpenFile;
   tally: Tally;
@@ -31,12 +28,12 @@ export interface Reading<R extends Row> {
 }
 
 /**
- * Yields the records of a file as rows, in file order, at most `maxRows` at a time. Counts invalid
- * records as refused in the tally. An object id occurs once in a batch: the first row counts. When
- * the file cannot be read on, yields the rows before the fault, then throws.
+ * Yields the records of a file as rows in file order, at most `maxRows` at a time. Counts invalid
+ * records as refused in the tally. If an object id occurs twice in a batch, the first row counts.
+ * If reading fails, yields the rows before the failure and then throws.
  */
-export async function* batchesOf<R extends Row>(reading: Reading<R>): AsyncGenerator<R[]> {
-  const { file, opened, tally } = reading;
+export async function* batchesOf<R extends Row>(source: BatchSource<R>): AsyncGenerator<R[]> {
+  const { file, opened, tally } = source;
   const counts = tally.of(file.className);
   let rows = new Map<string, R>();
   let bytes = 0;
@@ -45,7 +42,7 @@ export async function* batchesOf<R extends Row>(reading: Reading<R>): AsyncGener
     for await (const records of splitRecords(opened.chunks)) {
       for (const record of records) {
         counts.read += 1;
-        const row = readRow(reading, record);
+        const row = readRow(source, record);
         if (!row) continue;
         bytes += record.bytes?.length ?? 0;
         if (rows.has(row.objectId)) counts.alreadyThere += 1;
@@ -71,7 +68,7 @@ interface Raw {
 }
 
 function readRow<R extends Row>(
-  { file, tally, read }: Reading<R>,
+  { file, tally, read }: BatchSource<R>,
   { line, bytes, message }: Raw,
 ): R | undefined {
   let objectId: string | undefined;

@@ -6,7 +6,10 @@ import { constants, createGunzip, gunzipSync } from 'node:zlib';
 import { say } from '../cli/language.ts';
 import { CommandFailure, UsageError } from '../cli/report.ts';
 
-/** Classes of the public service that can be imported, in import order: roles refer to users. */
+/**
+ * Classes of the public service that can be imported, in import order. Users come first, because
+ * roles refer to users.
+ */
 export const importedClasses = [
   '_User',
   '_Installation',
@@ -29,7 +32,7 @@ export interface ExportFile {
 
 export interface FoundFiles {
   files: ExportFile[];
-  /** Other files in the folders, and why they are not imported. */
+  /** Other files in the folders, and the reason why they are not imported. */
   skipped: { path: string; reason: string }[];
 }
 
@@ -37,9 +40,10 @@ const headBytes = 64 * 1024;
 const dataFile = /\.(jsonl|ndjson|json)(\.gz)?$/i;
 
 /**
- * Finds the files to import in files and folders, users first, memberships of roles last. The class
- * of a file comes from its first line, else from its name, else from `requestedClass`. Throws
- * `UsageError` for a given file without a class, `CommandFailure` for a path that cannot be read.
+ * Finds the files to import in the given files and folders. Users come first, role memberships
+ * last. The class of a file comes from its first line, otherwise from its name, otherwise from
+ * `requestedClass`. Throws `UsageError` if a given file has no class, and `CommandFailure` if a
+ * path cannot be read.
  */
 export async function findFiles(
   paths: string[],
@@ -70,7 +74,8 @@ export async function findFiles(
 }
 
 /**
- * Returns what is known about a file before it is read, or the reason why it cannot be imported.
+ * Returns what can be found out about a file before it is read, or the reason why it cannot be
+ * imported.
  */
 async function inspect(
   path: string,
@@ -104,8 +109,8 @@ async function readStart(path: string): Promise<Buffer> {
 }
 
 /**
- * Decompresses the start of a file. Returns an empty buffer for a damaged file, which fails later
- * when it is read.
+ * Decompresses the start of a file. Returns an empty buffer for a damaged file, because a later
+ * read reports the damage.
  */
 function decompressStart(start: Buffer): Buffer {
   try {
@@ -124,9 +129,9 @@ const classInHeading = (start: Buffer): string | undefined =>
   heading.exec(start.subarray(0, 1024).toString('utf8'))?.[1];
 
 /**
- * Returns the class in a file name such as `_User.0.jsonl` or `_User_all.json`; `_User_schema.json`
- * holds columns and no users. Accepts `_`, `-` and `%3A` for a colon, which not every file system
- * allows.
+ * Returns the class in a file name such as `_User.0.jsonl` or `_User_all.json`. Ignores
+ * `_User_schema.json`, which contains columns instead of users. Accepts `_`, `-` and `%3A` instead
+ * of a colon, which some file systems do not allow.
  */
 function classInName(name: string): string | undefined {
   const [, relation] =
@@ -139,14 +144,14 @@ function classInName(name: string): string | undefined {
 
 export interface OpenFile {
   chunks: AsyncIterable<Buffer>;
-  /** Returns the bytes on disk that were read so far. */
+  /** Returns the number of bytes read from disk so far. */
   bytesRead(): number;
 }
 
-/** Opens a file and decompresses it while it is read. Reading fails when the file is damaged. */
+/** Opens a file and decompresses it during reading. Reading throws if the file is damaged. */
 export function openFile({ path, isGzip }: ExportFile): OpenFile {
   const raw = createReadStream(path, { highWaterMark: 256 * 1024 });
-  // The reader of the decompressed stream gets the error.
+  // The error is ignored here, because the reader of the decompressed stream receives it.
   const chunks = isGzip
     ? pipeline(raw, createGunzip({ chunkSize: 256 * 1024 }), () => undefined)
     : raw;

@@ -35,30 +35,33 @@ export interface ImportJob {
   appId: string;
   files: ExportFile[];
   tally: Tally;
-  /** Whether to check everything and write nothing. */
+  /** True to check everything and write nothing. */
   isDry: boolean;
-  /** Counts installations that were last seen before this time (ISO 8601). */
+  /** Installations that were last seen before this time (ISO 8601) count as idle. */
   idleBefore: string;
-  /** Limit on the app's roles. */
+  /** Limit on the number of the app's roles. */
   maxRoles: number;
-  /** Keys of CARILLON_SECRET, for the sessions of users. */
+  /** Keys of CARILLON_SECRET, needed for the sessions of users. */
   vault: Vault | undefined;
   /** Ends the import after the current batch. */
   stop: AbortSignal;
-  /** Called with the bytes read so far, of all files together. */
+  /** Called with the number of bytes read so far from all files. */
   onProgress: (bytes: number) => void;
 }
 
-/** New installations from which on the table is vacuumed and analyzed at the end. */
+/**
+ * If the import adds at least this many installations, it vacuums and analyzes the table at the
+ * end.
+ */
 const manyRows = 10_000;
-/** Connections that write installations; other classes need one. */
+/** Number of connections that write installations. The other classes use one connection. */
 export const connections = 3;
 const resumeHint = () => say('Run it again to continue.');
 
 /**
- * Imports files one after the other, in batches of one transaction each. It may be stopped at any
- * time and continues when it is run again, because existing rows stay unchanged. Throws
- * `CommandFailure` when it cannot continue; the tally has the progress.
+ * Imports files one after the other. Each batch is one transaction. The import may be stopped at
+ * any time. The next run continues, because existing rows stay unchanged. Throws `CommandFailure`
+ * if the import cannot continue; the tally then contains the progress.
  */
 export async function importFiles(job: ImportJob): Promise<void> {
   let bytesBefore = 0;
@@ -117,8 +120,8 @@ function importFile(job: ImportJob, part: FilePart): Promise<void> {
 
 function importInstallations(job: ImportJob, part: FilePart, now: string): Promise<void> {
   const { appId, isDry } = job;
-  // Expect a batch to be like the one before: in a repeated import most rows exist already.
-  let areKnown = false;
+  // Expects that a batch is like the previous batch. In a repeated import most rows exist already.
+  let areExisting = false;
   const encoder = new InstallationEncoder(appId);
   return importRows(job, part, {
     isConcurrent: true,
@@ -128,10 +131,10 @@ function importInstallations(job: ImportJob, part: FilePart, now: string): Promi
       return encoder.encode(installation, line);
     },
     writeNew: async (connection, rows) =>
-      !areKnown && !isDry && (await writeNewInstallations(connection, rows)),
+      !areExisting && !isDry && (await writeNewInstallations(connection, rows)),
     merge: async (tx, rows) => {
-      const merged = await mergeInstallations(tx, appId, { rows, isDry, areKnown });
-      areKnown = merged.unwritten.length > 0;
+      const merged = await mergeInstallations(tx, appId, { rows, isDry, areKnown: areExisting });
+      areExisting = merged.unwritten.length > 0;
       return merged;
     },
   });
@@ -167,7 +170,7 @@ function importMemberships(job: ImportJob, part: FilePart, relation: RelationNam
   });
 }
 
-/** Adds an installation to the counts. Canonical times compare correctly as strings. */
+/** Adds an installation to the counts. Times in canonical form can be compared as strings. */
 function countInstallation(
   { idleBefore, tally }: ImportJob,
   installation: ImportedInstallation,
@@ -176,7 +179,7 @@ function countInstallation(
   if (installation.updatedAt < idleBefore) tally.idleInstallations += 1;
 }
 
-/** Imports the rows of a file. Reads a batch while those before are written. */
+/** Imports the rows of a file. Reads the next batch while previous batches are written. */
 async function importRows<R extends Row>(
   job: ImportJob,
   { connections, file, bytesBefore }: FilePart,

@@ -8,36 +8,36 @@ import {
 import { anonymous } from '../../shared/domain/users/auth-data.ts';
 import type { UserDraft } from '../../shared/domain/users/user.ts';
 
-/** Gateway and profile that installations require. */
+/** Gateway and profile that a group of installations needs. */
 export interface GatewayNeed {
   connector: ConnectorId;
   /**
-   * Null when the installations name no profile: any APNs profile serves them, and `_default`
-   * elsewhere.
+   * Null if the installations name no profile. They then use `_default`, or any profile in the case
+   * of APNs.
    */
   profile: string | null;
   installations: number;
 }
 
-/** Limit on distinct names from the files. Further names are not counted. */
+/** Limit on the number of distinct names from the files. Further names are not counted. */
 const maxNames = 100;
 
 /**
- * Counts of what the records of an import require of their app, taken while the records are read,
- * of new and existing ones. Refused records do not count.
+ * Counts what the imported records need in their app. Records of existing rows count too. Refused
+ * records do not count.
  */
 export class Needs {
   readonly #gateways = new Map<string, GatewayNeed>();
   readonly #platforms = new Map<string, number>();
   readonly #topics = new Set<string>();
   users = { all: 0, withEmail: 0, emailVerified: 0, withPhone: 0 };
-  /** Installations without a gateway: their devices connect to this service. */
-  ownChannel = 0;
+  /** Installations without a gateway. Their devices use the device channel of this service. */
+  deviceChannel = 0;
 
   addInstallation(draft: InstallationDraft): void {
     const connector = connectorOf(draft);
     if (connector === 'channel') {
-      this.ownChannel += 1;
+      this.deviceChannel += 1;
       return;
     }
     if (connector === 'apns' && draft.topic !== null && this.#topics.size < maxNames)
@@ -68,8 +68,8 @@ export class Needs {
   }
 
   /**
-   * Third-party platforms with their numbers of users, without anonymous accounts, which need no
-   * check.
+   * Third-party platforms with their numbers of users. Anonymous accounts are left out, because
+   * they need no check.
    */
   get platforms(): { platform: string; users: number }[] {
     return [...this.#platforms].map(([platform, users]) => ({ platform, users }));
@@ -82,7 +82,7 @@ export class Needs {
   }
 }
 
-/** Returns the connector of a device when hybrid push is on (connectors/routing.ts). */
+/** Returns the connector that a device uses if hybrid push is on (connectors/routing.ts). */
 function connectorOf({
   deviceType,
   vendor: named,

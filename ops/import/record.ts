@@ -16,7 +16,7 @@ import { language, say } from '../cli/language.ts';
 const byteOrderMark = 0xfeff;
 
 /**
- * Parses a record as a JSON object. Throws a refusal without the parser's message, which would
+ * Parses a record as a JSON object. Refusals do not contain the parser's message, because it would
  * quote the record.
  */
 export function parseRecord(bytes: Buffer): JsonObject {
@@ -35,8 +35,8 @@ export function parseRecord(bytes: Buffer): JsonObject {
 }
 
 /**
- * Decodes UTF-8 without a byte order mark, several times as fast as `TextDecoder`. Returns
- * undefined for other bytes.
+ * Decodes UTF-8 without a byte order mark. Returns undefined if the bytes are not UTF-8. Faster
+ * than `TextDecoder`.
  */
 function textOf(bytes: Buffer): string | undefined {
   if (isAscii(bytes)) return bytes.toString('latin1');
@@ -45,7 +45,7 @@ function textOf(bytes: Buffer): string | undefined {
   return text.charCodeAt(0) === byteOrderMark ? text.slice(1) : text;
 }
 
-/** Members of every object of the public service. Times are ISO 8601. */
+/** Members that every object of the public service has. Times are ISO 8601. */
 export interface Head {
   objectId: string;
   createdAt: string;
@@ -53,8 +53,8 @@ export interface Head {
 }
 
 /**
- * Reads id and times of a record; `now` replaces missing times. Throws 104, and 111 for malformed
- * times.
+ * Reads the id and the times of a record. `now` replaces missing times. Throws 104, or 111 for
+ * malformed times.
  */
 export function headOf(record: JsonObject, now: string): Head {
   const objectId = idOf(record);
@@ -65,7 +65,7 @@ export function headOf(record: JsonObject, now: string): Head {
   return { objectId, createdAt, updatedAt: updated ?? createdAt };
 }
 
-/** Returns the id of a record, even if the rest is invalid. */
+/** Returns the id of a record, even if the rest of the record is invalid. */
 export function idOf({ objectId }: JsonObject): string | undefined {
   return typeof objectId === 'string' && isPublicId(objectId) ? objectId : undefined;
 }
@@ -80,8 +80,8 @@ function timeIn(record: JsonObject, name: string): string | undefined {
 }
 
 /**
- * Returns the members of a record for which `isKnown` is false, in stored form, under the names of
- * `storedName`. Throws 105, 106 and 111 with the member's name, never its value.
+ * Returns the members of a record for which `isKnown` is false, in stored form. `storedName`
+ * converts their names. Throws 105, 106 and 111 with the member's name, never with its value.
  */
 export function membersOf(
   record: JsonObject,
@@ -95,7 +95,7 @@ export function membersOf(
     if (!isMemberName(name))
       throw refuse(
         'invalidKeyName',
-        say('A member has a name that cannot be stored: {name}.', { name: shown(name) }),
+        say('A member has a name that cannot be stored: {name}.', { name: printable(name) }),
       );
     try {
       members.set(storedName(name), canonicalValue(value));
@@ -107,8 +107,8 @@ export function membersOf(
 }
 
 /**
- * Runs `work` and prefixes the message of its refusal with the member's name, which was checked
- * before.
+ * Runs `work`. If `work` throws a refusal, prefixes its message with the member's name. The name
+ * must have been validated.
  */
 export function within<T>(name: string, work: () => T): T {
   try {
@@ -123,11 +123,11 @@ const nameMember = (name: string, error: unknown): unknown =>
     ? refuse(error.kind, `${name}: ${operatorMessage(language(), error)}`)
     : error;
 
-/** Returns a member's name in a form that is safe on a terminal. */
-const shown = (name: string): string =>
+/** Returns a member's name in a form that is safe to print on a terminal. */
+const printable = (name: string): string =>
   isMemberName(name) ? name : JSON.stringify(name.slice(0, 64).replace(/[^\x20-\x7E]/g, '?'));
 
-/** Reads a string; null when it is absent, null or empty. */
+/** Reads a string. Returns null if it is missing, null or empty. */
 export function textOrNull(record: JsonObject, name: string): string | null {
   const value = record[name];
   if (value === undefined || value === null || value === '') return null;
@@ -136,7 +136,7 @@ export function textOrNull(record: JsonObject, name: string): string | null {
   return value;
 }
 
-/** Reads a boolean; null when it is absent or null. */
+/** Reads a boolean. Returns null if it is missing or null. */
 export function booleanOrNull(record: JsonObject, name: string): boolean | null {
   const value = record[name];
   if (value === undefined || value === null) return null;
@@ -145,7 +145,7 @@ export function booleanOrNull(record: JsonObject, name: string): boolean | null 
   return value;
 }
 
-/** Reads the ACL of a record. A permission with the value false counts as absent. Throws 123. */
+/** Reads the ACL of a record. Ignores permissions with the value false. Throws 123. */
 export function aclOf(value: Json | undefined): Acl | null {
   if (value === undefined || value === null) return null;
   if (!isJsonObject(value)) return readAcl(value);

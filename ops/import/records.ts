@@ -42,8 +42,8 @@ const isInstallationMember = (name: string, value: Json): boolean =>
   headNames.has(name) || isObjectHint(name, value);
 
 /**
- * Reads an installation of an export, with the same checks as a registration (shared/domain).
- * Throws a refusal whose message names the member and quotes no value.
+ * Reads an installation of an export, with the checks of a registration (shared/domain). Throws a
+ * refusal that names the member but quotes no value.
  */
 export function readInstallation(record: JsonObject, now: string): ImportedInstallation {
   const draft = draftOf(membersOf(record, isInstallationMember, neutralName), hasWireName(record));
@@ -57,7 +57,7 @@ export function readInstallation(record: JsonObject, now: string): ImportedInsta
 }
 
 /**
- * Members that are not stored as fields of the app. The members of a role are in separate files.
+ * Members that are not stored as fields of the app. The members of a role come from separate files.
  */
 const roleMembers = new Set([
   'objectId',
@@ -72,9 +72,9 @@ const isRoleMember = (name: string, value: Json): boolean =>
   roleMembers.has(name) || name.startsWith('_') || (name === 'className' && value === '_Role');
 
 /**
- * Reads a role of an export, with the same checks as a created role. A role without an ACL gets the
- * default of the master key, so that no further users can change it. Throws a refusal whose message
- * quotes no value.
+ * Reads a role of an export, with the checks of a newly created role. A role without an ACL gets
+ * the same default as a role created with the master key, so that no other users can change it.
+ * Throws a refusal that quotes no value.
  */
 export function readRole(
   record: JsonObject,
@@ -91,8 +91,8 @@ export function readRole(
 }
 
 /**
- * Reads a line of `_Join:users:_Role` or `_Join:roles:_Role`: `{"owningId","relatedId"}`, ids or
- * pointers. Throws 104.
+ * Reads a line of `_Join:users:_Role` or `_Join:roles:_Role`: `{"owningId","relatedId"}`. Each
+ * member is an id or a pointer. Throws 104.
  */
 export function readMembership(record: JsonObject, { line }: { line: number }): StagedMembership {
   const [role, member] = [idUnder(record, 'owningId'), idUnder(record, 'relatedId')];
@@ -126,13 +126,13 @@ const userMembers = new Set([
 const isUserMember = (name: string, value: Json): boolean =>
   userMembers.has(name) || name.startsWith('_') || (name === 'className' && value === '_User');
 
-/** Limit on `authData`, which is read at every login. */
+/** Size limit of `authData` in bytes. It is read at every login. */
 const maxAuthBytes = 256 * 1024;
 
 /** Context in which a user is read. */
 interface UserContext {
   line: number;
-  /** Replaces missing times (ISO 8601). */
+  /** Time that replaces missing times (ISO 8601). */
   now: string;
   appId: string;
   sessions: Sessions;
@@ -141,10 +141,9 @@ interface UserContext {
 }
 
 /**
- * Reads a user of an export. Names, addresses and numbers have the checks of registration
- * (shared/domain), so that a login finds them. Third-party accounts need no token of the platform,
- * because the public service has checked it. Throws a refusal whose message names the member and
- * quotes no value.
+ * Reads a user of an export. Names, addresses and numbers are checked as in a registration
+ * (shared/domain), so that a login finds them. The third-party tokens are not verified again,
+ * because the public service did this. Throws a refusal that names the member but quotes no value.
  */
 export function readUser(
   record: JsonObject,
@@ -172,7 +171,7 @@ function userDraftOf(record: JsonObject): UserDraft {
     booleanOrNull(record, 'mobilePhoneNumberVerified');
   const number = phone ? phoneOf(phone) : null;
   return {
-    // The public service generates a name for a user without one, too.
+    // If the user has no name, generates a name. The public service does so too.
     username: username ? readUsername(username) : newUsername(),
     email: email ? readEmail(email) : null,
     emailVerified: booleanOrNull(record, 'emailVerified'),
@@ -185,8 +184,8 @@ function userDraftOf(record: JsonObject): UserDraft {
 }
 
 /**
- * Reads a number. One that this service cannot parse is kept as its digits: the user stays, and the
- * number can be changed. A text without a number is left out.
+ * Reads a phone number. If this service cannot parse the number, keeps its digits, so that the user
+ * is imported and can change it later. Returns null if the text contains no number.
  */
 function phoneOf(text: string): string | null {
   const digits = text.replaceAll(/[^\d+]/g, '');
@@ -194,8 +193,9 @@ function phoneOf(text: string): string | null {
 }
 
 /**
- * Reads authData without the UnionIDs that the public service found this user by (`_…_unionid`).
- * An entry of such a UnionID that does not say whether it is the main account becomes it.
+ * Reads authData without its `_…_unionid` entries, with which the public service finds a user by
+ * UnionID. If an entry with a UnionID does not say whether it is the main account, it becomes the
+ * main account.
  */
 function authDataOf(value: Json | undefined): AuthData | null {
   if (value === undefined || value === null) return null;
@@ -225,14 +225,14 @@ function entryOf(platform: string, value: Json): JsonObject {
   return within(`authData.${platform}`, () => {
     const entry = withoutSeal(canonicalValue(value));
     if (!isJsonObject(entry) || Object.hasOwn(entry, '__type')) throw refuse('linkedIdMissing');
-    // Throws when the entry has no account id.
+    // Throws if the entry has no account id.
     identitiesOf({ [platform]: entry });
     return entry;
   });
 }
 
 /**
- * Returns the password hash: bcrypt, or the salted hash of the public service
+ * Returns the password hash: bcrypt, or the public service's salted hash
  * (api/services/accounts/passwords/passwords.ts).
  */
 function passwordHashOf(record: JsonObject): string | null {
@@ -248,7 +248,7 @@ function passwordHashOf(record: JsonObject): string | null {
   );
 }
 
-/** Returns the session of the export, or a new one without it. */
+/** Returns the session of the export, or a new session if the export has none. */
 function sessionOf(
   record: JsonObject,
   { appId, objectId, sessions }: { appId: string; objectId: string; sessions: Sessions },

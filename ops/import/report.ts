@@ -6,7 +6,7 @@ import { table } from '../cli/table.ts';
 import type { ExportFile, FoundFiles, ImportedClass } from './files.ts';
 import { Needs } from './needs.ts';
 
-/** Record that was not imported. The error names members, never values. */
+/** Record that was not imported. The error names members but quotes no values. */
 interface RefusedRecord {
   file: string;
   line: number;
@@ -15,19 +15,20 @@ interface RefusedRecord {
 }
 
 interface ClassTally {
-  /** Records that were read, without blank lines and headings. */
+  /** Records that were read. Blank lines and headings do not count. */
   read: number;
   imported: number;
   /**
-   * Records whose object id existed, from an earlier run or an earlier line; they stay unchanged.
+   * Records whose object id already exists, from an earlier run or an earlier line. They stay
+   * unchanged.
    */
   alreadyThere: number;
-  /** Those of them with a later `updatedAt` in the file. */
+  /** Number of existing records that have a later `updatedAt` in the file. */
   newerInFile: number;
   refused: number;
 }
 
-/** Refusals in the report; the file of `--refused` gets all of them. */
+/** Limit on the refusals in the report. The file of `--refused` contains all refusals. */
 const maxListed = 100;
 
 /** Counts of an import so far. Its memory does not grow with the number of refusals. */
@@ -58,7 +59,7 @@ export class Tally {
     if (this.#log) this.#unwritten.push(`${JSON.stringify(refused)}\n`);
   }
 
-  /** Writes the refusals since the last call to the log. */
+  /** Writes the refusals since the last call to the log file. */
   async flush(): Promise<void> {
     const lines = this.#unwritten;
     this.#unwritten = [];
@@ -75,7 +76,7 @@ interface RefusalLog {
   close(): Promise<void>;
 }
 
-/** Creates or empties the file for all refusals as JSON lines; only its owner can read it. */
+/** Creates or empties the file for refusals (JSON lines). Only its owner can read it. */
 export async function openRefusalLog(path: string): Promise<RefusalLog> {
   const handle = await open(path, 'w', 0o600);
   return { append: (lines) => handle.appendFile(lines), close: () => handle.close() };
@@ -87,14 +88,17 @@ export interface Outcome {
   found: FoundFiles;
   tally: Tally;
   seconds: number;
-  /** File with all refusals. */
+  /** Path of the file with all refusals. */
   refusedTo: string | undefined;
   validityDays: number;
-  /** Reason of an early end. */
+  /** Reason if the import ended early. */
   failure?: string | undefined;
 }
 
-/** Creates the report of an import: a document and a text. Refused records are a bad outcome. */
+/**
+ * Creates the report of an import: a document and a text. The outcome is bad if records were
+ * refused or the import failed.
+ */
 export function reportOf(outcome: Outcome): Report {
   const { tally, failure } = outcome;
   const isBad = tally.total('refused') > 0 || failure !== undefined;
@@ -184,7 +188,7 @@ function notes({ tally, refusedTo, validityDays, failure }: Outcome): string[] {
 }
 
 interface Progress {
-  /** Takes the bytes read so far, of all files together. */
+  /** Takes the number of bytes read so far from all files. */
   show(bytes: number): void;
   stop(): void;
 }
@@ -197,8 +201,8 @@ interface ProgressOptions {
 }
 
 /**
- * Shows a bar on standard error if that is a terminal. It counts bytes, because the number of
- * records is unknown.
+ * Shows a progress bar on standard error if it is a terminal. The bar counts bytes, because the
+ * number of records is unknown.
  */
 export function showProgress({ files, tally, isShown, clock }: ProgressOptions): Progress {
   if (!isShown) return { show: () => undefined, stop: () => undefined };

@@ -6,15 +6,15 @@ import type { Row } from './batches.ts';
 
 /** Functions that read and write the rows of a class. */
 export interface RowImport<R> {
-  /** Whether batches without a common key may be written at the same time. */
+  /** True if batches without a common key may be written concurrently. */
   isConcurrent?: boolean;
   read(record: JsonObject, line: number): R;
   /**
-   * Writes a batch of new rows by one statement outside a transaction. Resolves false if it wrote
-   * nothing.
+   * Writes a batch of new rows in one statement outside a transaction. Resolves to false if it
+   * wrote nothing.
    */
   writeNew?: (connection: Handle, rows: R[]) => Promise<boolean>;
-  /** Writes the rows of a batch that are new, in a transaction. */
+  /** Writes only the new rows of a batch, in a transaction. */
   merge(tx: Handle, rows: R[]): Promise<Merged>;
 }
 
@@ -22,10 +22,7 @@ type Writer<R> = Pick<RowImport<R>, 'writeNew' | 'merge'>;
 
 const maxAttempts = 3;
 
-/**
- * Writes a batch, all of it or nothing. Repeats it after a deadlock with a concurrent call of a
- * client.
- */
+/** Writes a batch completely or not at all. Retries after a deadlock with a concurrent API call. */
 export async function writeRows<R>(
   connection: Handle,
   rows: R[],
@@ -54,9 +51,9 @@ async function inTransaction<T>(connection: Handle, work: (tx: Handle) => Promis
 }
 
 /**
- * Writes batches at the same time, each over a connection of its own. Batches with a common key are
- * written one after the other, in file order, so that the first of two conflicting records counts,
- * and no batch waits for a lock of another one.
+ * Writes batches concurrently, each over its own connection. Batches with a common key are written
+ * one after the other, in file order. So the first of two conflicting records counts, and no batch
+ * waits for a lock of another batch.
  */
 export class BatchWriters<R extends Row> {
   readonly #free: Handle[];
@@ -74,8 +71,8 @@ export class BatchWriters<R extends Row> {
   }
 
   /**
-   * Resolves when the batch is being written, which may take until others are. Throws the failure
-   * of an earlier batch.
+   * Resolves when the writing of the batch has started. This may have to wait for other batches.
+   * Throws the failure of an earlier batch.
    */
   async add(rows: R[]): Promise<void> {
     const hashes = new Set<number>();
@@ -90,7 +87,7 @@ export class BatchWriters<R extends Row> {
     this.#start(connection, { rows, hashes });
   }
 
-  /** Waits until all batches are written. Throws the first failure. */
+  /** Resolves when all batches are written. Throws the first failure. */
   async end(): Promise<void> {
     await Promise.all(this.#inWork.keys());
     this.#throwFailure();

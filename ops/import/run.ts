@@ -15,8 +15,7 @@ import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.t
 import { whenSupervisorExits } from '../../shared/process/lifecycle.ts';
 import { say } from '../cli/language.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
-import { readRunInfo } from '../local/run-info.ts';
-import { readSecrets } from '../local/secrets.ts';
+import { readRunInfo, readSecrets } from '../local/data-files.ts';
 import {
   type FoundFiles,
   findFiles,
@@ -38,13 +37,13 @@ export interface ImportContext {
   isJson: boolean;
   env?: Environment;
   /**
-   * Whether the app will be created after this dry run. The records are checked with default
+   * True if the app will be created after this dry run. The records are then checked with default
    * options.
    */
   willCreateApp?: boolean;
 }
 
-/** Runs `carillon import` and returns its report. Throws as `importPaths` does. */
+/** Runs `carillon import` and returns its report. Throws the errors of `importPaths`. */
 export async function runImport(
   paths: string[],
   options: ImportOptions,
@@ -53,7 +52,7 @@ export async function runImport(
   return reportOf(await importPaths(paths, options, context));
 }
 
-/** Files, database and keys of an import. */
+/** Files, database and keys that an import uses. */
 interface ImportSources {
   found: FoundFiles;
   databaseUrl: string;
@@ -61,8 +60,8 @@ interface ImportSources {
 }
 
 /**
- * Finds the files, the database and, for users, CARILLON_SECRET; writes nothing. Throws
- * `UsageError` for invalid arguments, `CommandFailure` when something is missing.
+ * Finds the files, the database and, if users are imported, CARILLON_SECRET. Writes nothing. Throws
+ * `UsageError` for invalid arguments, and `CommandFailure` if something is missing.
  */
 export async function prepareImport(
   paths: string[],
@@ -98,8 +97,8 @@ const hasUsers = ({ files }: FoundFiles): boolean =>
   files.some(({ className }) => className === '_User');
 
 /**
- * Imports files. Needs only the database, as `migrate` does, and CARILLON_SECRET for users. Throws
- * as `prepareImport` does; a later failure is the `failure` of the outcome.
+ * Imports files. Needs only the database, and CARILLON_SECRET for users. Throws the errors of
+ * `prepareImport`. A later failure becomes the `failure` of the outcome.
  */
 export async function importPaths(
   paths: string[],
@@ -199,12 +198,15 @@ async function importInto(db: Database, context: PreparedImport): Promise<Outcom
   return { appId, isDry, found, tally, seconds, refusedTo: options.refused, validityDays, failure };
 }
 
-/** Ctrl-C in a terminal sends two signals, one from the terminal and one from the launcher. */
+/**
+ * Ctrl-C in a terminal sends two signals: one from the terminal, one from the launcher
+ * (carillon.mjs). Signals within this time count as one.
+ */
 const duplicateSignalMs = 1000;
 
 /**
- * Handles signals: the first one ends the import after the current batch, with a report; a later
- * one at once.
+ * Handles signals. The first signal ends the import after the current batch, with a report. A later
+ * signal ends it at once.
  */
 function stopOnSignals(): { stop: AbortSignal; removeListeners(): void } {
   const controller = new AbortController();
@@ -217,23 +219,23 @@ function stopOnSignals(): { stop: AbortSignal; removeListeners(): void } {
   };
   const signals = ['SIGINT', 'SIGTERM'] as const;
   for (const signal of signals) process.on(signal, stop);
-  // The process that started this one is gone (carillon.mjs).
+  // Also ends if the launcher (carillon.mjs) that started this process has exited.
   const ignoreLauncher = whenSupervisorExits(() => controller.abort());
   const removeListeners = () => {
     ignoreLauncher();
     const removeStop = () => {
       for (const signal of signals) process.off(signal, stop);
     };
-    // The launcher forwards a signal that the terminal sent to both: it may arrive after the
-    // report, and must not end the process then.
+    // The launcher forwards a signal that the terminal sent to both processes. It may arrive after
+    // the report and must not kill the process then.
     if (firstAtMs === undefined) removeStop();
     else setTimeout(removeStop, duplicateSignalMs).unref();
   };
   return { stop: controller.signal, removeListeners };
 }
 
-async function chooseAppId(db: Database, asked: string | undefined): Promise<string> {
-  if (asked !== undefined) return asked;
+async function chooseAppId(db: Database, requested: string | undefined): Promise<string> {
+  if (requested !== undefined) return requested;
   const [only, ...others] = await listAppIds(db);
   if (only === undefined)
     throw new UsageError(say('there is no app yet: make one with `carillon app create <name>`'));
@@ -243,8 +245,8 @@ async function chooseAppId(db: Database, asked: string | undefined): Promise<str
 }
 
 /**
- * Checks that the keys are those of the service: sessions with other keys would end with the next
- * login.
+ * Checks that the keys belong to the service. Sessions encrypted with other keys would end at the
+ * next login.
  */
 async function checkVault(db: Database, vault: Vault, appId: string): Promise<void> {
   try {

@@ -2,7 +2,7 @@ import { say } from '../cli/language.ts';
 
 /** Bytes of a record, or the reason why it cannot be read. */
 export interface RawRecord {
-  /** Line of the file on which it begins, from 1. */
+  /** Number of the line on which the record begins, from 1. */
   line: number;
   bytes?: Buffer;
   message?: string;
@@ -16,7 +16,7 @@ export interface Splitter {
   end(): RawRecord[];
 }
 
-/** Limit on the bytes of a record in memory, far above the size of a valid user or installation. */
+/** Size limit of a record in memory, far above the size of a valid user or installation. */
 export const maxRecordBytes = 4 * 1024 * 1024;
 const tooLong = () =>
   say('This record is longer than {megabytes} MB.', { megabytes: maxRecordBytes / 1024 / 1024 });
@@ -25,7 +25,7 @@ const newline = 10;
 const isBlank = (byte: number): boolean =>
   byte === 32 || byte === 9 || byte === newline || byte === 13;
 
-/** Buffer of a record that may arrive in several chunks, up to the limit. */
+/** Collects the bytes of a record that may arrive in several chunks, up to the size limit. */
 class RecordBuffer {
   #parts: Buffer[] = [];
   #bytes = 0;
@@ -38,7 +38,7 @@ class RecordBuffer {
 
   take(line: number): RawRecord {
     const [first, ...more] = this.#parts;
-    // Avoids a copy: nearly all records are within one chunk.
+    // Avoids a copy in the common case of a record within one chunk.
     const bytes = first && more.length === 0 ? first : Buffer.concat(this.#parts);
     const record = this.#bytes > maxRecordBytes ? { line, message: tooLong() } : { line, bytes };
     this.#parts = [];
@@ -48,7 +48,7 @@ class RecordBuffer {
 }
 
 /**
- * Splitter of JSON lines. Ignores blank lines and the export's heading (`#filetype:…`) in the first
+ * Splits JSON lines. Ignores blank lines and the export's heading (`#filetype:…`) on the first
  * line.
  */
 export class LineSplitter implements Splitter {
@@ -83,14 +83,11 @@ export class LineSplitter implements Splitter {
 const [quote, backslash, comma] = [34, 92, 44];
 const [openBracket, closeBracket, openBrace, closeBrace] = [91, 93, 123, 125];
 
-/**
- * Splitter of a JSON array, which may be the `results` of an object. Ignores what follows the
- * array.
- */
+/** Splits a JSON array, or the array `results` of an object. Ignores anything after the array. */
 export class ElementSplitter implements Splitter {
   readonly #part = new RecordBuffer();
   #line = 1;
-  /** Line of the element that is being read; 0 between elements. */
+  /** Line of the current element, or 0 between elements. */
   #startLine = 0;
   #depth = 0;
   #isInString = false;
@@ -142,7 +139,7 @@ export class ElementSplitter implements Splitter {
     return record;
   }
 
-  /** Processes one byte of an element. Returns true for the first byte after it. */
+  /** Processes one byte of an element. Returns true for the first byte after the element. */
   #isEnd(byte: number): boolean {
     if (this.#isInString) {
       if (this.#isEscaped) this.#isEscaped = false;
@@ -159,12 +156,12 @@ export class ElementSplitter implements Splitter {
   }
 }
 
-/** Bytes at the start of a file that are enough to recognize its format. */
+/** Number of bytes at the start of a file that are enough to recognize its format. */
 const headBytes = 1024;
 
 /**
- * Returns the splitter for a file with this start: an array, an object with `results`, else JSON
- * lines.
+ * Returns the splitter for a file that starts with `head`: for an array, for an object with
+ * `results`, otherwise for JSON lines.
  */
 export function splitterFor(head: Buffer): Splitter {
   const text = head
@@ -174,7 +171,7 @@ export function splitterFor(head: Buffer): Splitter {
   return /^\s*(\[|\{\s*"results"\s*:\s*\[)/.test(text) ? new ElementSplitter() : new LineSplitter();
 }
 
-/** Splits chunks into records. Yields all records of a chunk together. */
+/** Splits chunks into records. Yields the records of each chunk together. */
 export async function* splitRecords(chunks: AsyncIterable<Buffer>): AsyncGenerator<RawRecord[]> {
   let head: Buffer | undefined = Buffer.alloc(0);
   let splitter: Splitter = new LineSplitter();

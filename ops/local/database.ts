@@ -1,11 +1,15 @@
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { z } from 'zod';
+import { moduleUrl } from '../../shared/process/module-url.ts';
 import { say } from '../cli/language.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/server.ts';
 
 const restartMs = 200;
 
 export interface SupervisedDatabase {
-  /** Stays the same over restarts. */
+  /** Stays the same after a restart. */
   databaseUrl: string;
   readonly pid: number;
   urlFor(database: string): string;
@@ -14,18 +18,18 @@ export interface SupervisedDatabase {
 
 export interface SupervisedDatabaseOptions {
   dataDir: string;
-  /** false only for benchmarks and tests. */
+  /** False only in benchmarks and tests. */
   durable?: boolean;
   log: (line: string) => void;
 }
 
 /**
- * Longest wait for a clean stop. After it the server stops at once and leaves recovery to the next
- * start.
+ * Maximum time for a clean stop. After it, the server stops at once, and the next start recovers
+ * the data.
  */
 const cleanStopMs = 3000;
 
-/** Starts the embedded PostgreSQL, and restarts it at the same address when it exits. */
+/** Starts the embedded PostgreSQL. If it exits, restarts it at the same address. */
 export async function superviseDatabase(
   options: SupervisedDatabaseOptions,
 ): Promise<SupervisedDatabase> {
@@ -68,9 +72,23 @@ export async function superviseDatabase(
   };
 }
 
-/** Passes on warnings and errors of PostgreSQL's log only. */
+/** Passes on only the warnings and errors of PostgreSQL's log. */
 function onlyProblems(log: (line: string) => void): (line: string) => void {
   return (line) => {
     if (/\b(FATAL|PANIC|WARNING):/.test(line)) log(`database: ${line}`);
   };
+}
+
+/**
+ * Migrates a database in a worker thread and returns the names of the migrations that ran. The
+ * thread keeps the migration libraries out of the memory of `npm start`. Rejects with the errors of
+ * `migrate`.
+ */
+export async function migrateInThread(databaseUrl: string): Promise<string[]> {
+  const thread = new Worker(moduleUrl('./postgres/migrate-worker.ts', import.meta.url), {
+    workerData: databaseUrl,
+  });
+  const [ran]: unknown[] = await once(thread, 'message');
+  await thread.terminate();
+  return z.array(z.string()).parse(ran);
 }

@@ -7,30 +7,31 @@ import { installationVendor } from '../../shared/domain/labels.ts';
 import { deviceTokenOf, sandboxConnectors } from '../sandbox/all/definitions.ts';
 import type { Sandbox, SandboxInfo } from './service.ts';
 
-/** Demo app of a data directory, as stored for the next start. */
+/** Demo app of a data directory. It is stored, so that the next start can use it again. */
 const demoShape = z.object({
   appId: z.string(),
   appKey: z.string(),
   masterKey: z.string(),
-  /** Devices on the device channel; the sandbox simulates them. */
+  /** Installation ids of the devices on the device channel, which the sandbox simulates. */
   installationIds: z.array(z.string()),
-  /** One iOS device, for an example. */
+  /** Token of an iOS device, for an example. */
   deviceToken: z.string(),
 });
 export type Demo = z.infer<typeof demoShape>;
 
 const iosDevices = 500;
 const channelDevices = 300;
-/** Per vendor channel, and per label of FCM. */
+/** Number of devices per vendor. FCM counts twice, because it has two connectors. */
 const vendorDevices = 25;
-/** Total: 1,000. */
+/** Total: 1,000 devices. */
 export const demoDevices =
   iosDevices + channelDevices + vendorDevices * (sandboxConnectors.length - 1);
-/** Concurrent registrations. Few, so that a start does not overload the api. */
+/** Limit on concurrent registrations. It is low, so that a start does not overload the api. */
 const registeringAtOnce = 16;
 
 /**
- * With the pause below: one minute of attempts to restore the demo after a restart of the sandbox.
+ * Number of attempts to restore the demo after a restart of the sandbox. With the pause below, they
+ * take one minute.
  */
 const resumeAttempts = 120;
 const resumePauseMs = 500;
@@ -67,7 +68,7 @@ const asMaster = (app: Pick<Demo, 'appId' | 'masterKey'>) => ({
   'x-lc-key': `${app.masterKey},master`,
 });
 
-/** Returns a link to the console that logs in once, within 15 minutes. */
+/** Returns a single-use login link to the console. It is valid for 15 minutes. */
 export async function createLoginLink(api: DemoApi): Promise<string> {
   const request = {
     method: 'POST',
@@ -78,15 +79,15 @@ export async function createLoginLink(api: DemoApi): Promise<string> {
   return (await call(api, request, z.object({ url: z.string() }))).url;
 }
 
-/** Reads the demo app of this data directory; undefined when the first start made none. */
+/** Reads the demo app of this data directory. Returns undefined if the first start created none. */
 export async function readDemo(dataDir: string): Promise<Demo | undefined> {
   const text = await readFile(join(dataDir, fileName), 'utf8').catch(() => undefined);
   return text === undefined ? undefined : demoShape.parse(JSON.parse(text));
 }
 
 /**
- * Creates the demo app with profiles for all sandbox gateways and 1,000 devices, through the public
- * API.
+ * Creates the demo app through the public API, with profiles for all sandbox gateways and 1,000
+ * devices.
  */
 export async function createDemo(
   dataDir: string,
@@ -125,7 +126,10 @@ export async function createDemo(
   return demo;
 }
 
-/** Returns devices of every vendor, with registration ids that its gateway accepts. */
+/**
+ * Returns devices of every vendor. Their registration ids are valid for the vendor's sandbox
+ * gateway.
+ */
 const androidDevices = (): object[] =>
   sandboxConnectors.flatMap((connector) => {
     const vendor = installationVendor(connector);
@@ -140,7 +144,8 @@ const androidDevices = (): object[] =>
   });
 
 /**
- * Updates the profiles with the gateways' current addresses: their ports change with every start.
+ * Updates the profiles with the current addresses of the gateways, because the ports change at
+ * every start.
  */
 export async function pointAtSandbox(
   api: DemoApi,
@@ -177,7 +182,7 @@ async function registerDevices(
   await Promise.all(Array.from({ length: registeringAtOnce }, work));
 }
 
-/** Connects the demo's Android devices. */
+/** Connects the demo's Android devices to the device channel. */
 export function connectDemo(api: DemoApi, demo: Demo, sandbox: Sandbox): Promise<void> {
   return sandbox.connectDevices({
     apiUrl: api.url,
@@ -217,7 +222,7 @@ const recordShape = z.object({
   lcSuccesses: z.number().default(0),
 });
 
-/** Reads the push record. Its `lcSuccesses` counts acknowledgements on the device channel. */
+/** Reads the push record. Its `lcSuccesses` counts the acknowledgements from the device channel. */
 export function demoRecord(
   api: DemoApi,
   demo: Demo,
@@ -227,7 +232,7 @@ export function demoRecord(
   return call(api, { method: 'GET', path, headers: asMaster(demo) }, recordShape);
 }
 
-/** Repeats `work` until it succeeds: the api may be restarting too. */
+/** Repeats `work` until it succeeds, because the api may be restarting too. */
 export async function retryUntilDone(work: () => Promise<void> | undefined): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -21,16 +21,16 @@ interface GreetingDetails {
   adminToken: string;
   dataDir: string;
   /**
-   * Whether the variable `CARILLON_ADMIN_TOKEN` gave the token, this start made it, or a file of an
-   * earlier start has it.
+   * Where the admin token comes from: the variable `CARILLON_ADMIN_TOKEN`, this start (`made`), or
+   * a file of an earlier start.
    */
   tokenSource: 'environment' | 'made' | 'file';
-  /** Link to the console that logs in once; undefined where no person reads. */
+  /** Single-use login link to the console. Undefined if the output does not go to a terminal. */
   loginLink: string | undefined;
 }
 
-/** Says where the admin token is. Only a new token is printed: a log would keep it. */
-function tokenPlace({ tokenSource, adminToken, dataDir }: GreetingDetails): string {
+/** Describes where the admin token is. Prints only a new token, because a log would store it. */
+function tokenLocation({ tokenSource, adminToken, dataDir }: GreetingDetails): string {
   if (tokenSource === 'environment') return say('as CARILLON_ADMIN_TOKEN has it');
   const file = `${dataDir}/admin-token`;
   return tokenSource === 'made'
@@ -41,8 +41,8 @@ function tokenPlace({ tokenSource, adminToken, dataDir }: GreetingDetails): stri
 const labelled = (label: string, value: string): string => padded(label, 16) + value;
 
 /**
- * Returns the text that `npm start` prints when it is ready: addresses, the demo's keys, three
- * calls to paste.
+ * Returns the text that `npm start` prints when the service is ready: addresses, the demo's keys,
+ * and three calls to paste.
  */
 export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: string): string {
   const { publicUrl: url } = details;
@@ -69,7 +69,7 @@ export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: stri
     ),
     labelled(say('sandbox'), `${sandboxPage}/   ${say('(what each gateway received)')}`),
     labelled(say('data'), details.dataDir),
-    labelled(say('admin token'), tokenPlace(details)),
+    labelled(say('admin token'), tokenLocation(details)),
     '',
     labelled(say('demo app'), `X-LC-Id ${demo.appId}`),
     labelled('', `X-LC-Key ${demo.appKey}`),
@@ -87,12 +87,10 @@ export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: stri
 
 const pollMs = 50;
 const timeoutMs = 60_000;
-/** Longest wait for acknowledgements: devices that are not connected send theirs later. */
+/** Maximum wait for acknowledgements. Devices that are not connected acknowledge later. */
 const acknowledgeMs = 5000;
 
-/**
- * Sends the demo's first push. Shows a progress bar until it is done, then a table of the result.
- */
+/** Sends the demo's first push. Shows a progress bar and then a table of the result. */
 export async function showFirstPush(
   api: DemoApi,
   demo: Demo,
@@ -135,7 +133,7 @@ async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoPr
 }
 
 /**
- * Waits until all messages on the device channel are acknowledged, which happens shortly after they
+ * Waits until all messages on the device channel are acknowledged. This takes a moment after they
  * are stored.
  */
 async function untilAcknowledged(

@@ -12,7 +12,7 @@ function tryPort(port: number, host: string): Promise<number> {
   });
 }
 
-/** Checks that a port is free now. */
+/** True if a port is free now. */
 export const isPortFree = (port: number, host: string): Promise<boolean> =>
   tryPort(port, host).then(
     () => true,
@@ -20,31 +20,31 @@ export const isPortFree = (port: number, host: string): Promise<boolean> =>
   );
 
 /**
- * Chooses a port: the requested one, else the default one, else any free one when the default is
- * taken (a second clone on the same machine). Throws an error for the operator when the requested
- * port is taken.
+ * Chooses a port: the requested port, otherwise the default port, otherwise any free port. The
+ * default port is taken if, for example, a second clone runs on the machine. If the requested port
+ * is taken, throws an error for the operator.
  */
 export async function choosePort(choice: {
-  asked: number | undefined;
-  usual: number;
+  requested: number | undefined;
+  defaultPort: number;
   host: string;
   variable: string;
 }): Promise<number> {
-  const { asked, usual, host, variable } = choice;
+  const { requested, defaultPort, host, variable } = choice;
   try {
-    return await tryPort(asked ?? usual, host);
+    return await tryPort(requested ?? defaultPort, host);
   } catch (error) {
-    if (asked === undefined) return tryPort(0, host);
+    if (requested === undefined) return tryPort(0, host);
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     throw new Error(
       say('{variable}={port} cannot be used on {host} ({code}); choose another port', {
         ...{ variable, host, code },
-        port: asked,
+        port: requested,
       }),
       { cause: error },
     );
   }
 }
 
-/** Returns a port of loopback that is free now. */
+/** Returns a loopback port that is free now. */
 export const freePort = (): Promise<number> => tryPort(0, '127.0.0.1');

@@ -6,14 +6,13 @@ import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import { apiFlags, dispatcherFlags, dispatcherMemory } from '../../shared/process/memory.ts';
 import { say } from '../cli/language.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
-import { type SupervisedDatabase, superviseDatabase } from './database.ts';
+import { migrateInThread, type SupervisedDatabase, superviseDatabase } from './database.ts';
 import { freePort } from './ports.ts';
-import { migrateInThread } from './postgres/migration.ts';
 import { Supervised } from './supervised.ts';
 
 /**
- * First message of the sandbox process: credentials that its gateways accept, and the address of
- * its page.
+ * First message of the sandbox process: the credentials for its gateways and the address of its
+ * page.
  */
 const sandboxInfo = z.object({
   page: z.string(),
@@ -30,13 +29,16 @@ export interface SimulatedDevices {
   installationIds: string[];
 }
 
-/** Sandbox process, which can simulate devices. */
+/** Sandbox process. It can simulate devices. */
 export interface Sandbox extends SandboxInfo {
-  /** Connects simulated devices in place of the previous ones. Resolves when all are logged in. */
+  /**
+   * Connects simulated devices and disconnects the previous ones. Resolves when all devices are
+   * logged in.
+   */
   connectDevices(devices: SimulatedDevices): Promise<void>;
 }
 
-/** Where a service listens, and its secrets. */
+/** Addresses on which a service listens, and its secrets. */
 export interface ServiceAccess {
   host: string;
   port: number;
@@ -47,8 +49,8 @@ export interface ServiceAccess {
 }
 
 /**
- * Returns free ports of loopback and new secrets, for a benchmark, a check or a test with a service
- * of its own.
+ * Returns free loopback ports and new secrets for a benchmark, a check or a test that starts its
+ * own service.
  */
 export async function createAccess(): Promise<ServiceAccess> {
   const host = '127.0.0.1';
@@ -65,32 +67,31 @@ export async function createAccess(): Promise<ServiceAccess> {
 
 export interface ServiceOptions extends ServiceAccess {
   dataDir: string;
-  /** PostgreSQL of the operator; by default the embedded one under `dataDir`. */
+  /** URL of the operator's PostgreSQL. By default, the embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | undefined;
-  /** Folder of functions to run in a separate process. */
+  /** Folder of functions, which run in a separate process. */
   functionsDir?: string | undefined;
   /** Environment of every process (PATH, LOG_LEVEL, SMTP_URL, …). */
   env: Environment;
   log: (line: string) => void;
-  /** Called when the sandbox gateways are ready: at the start and after each restart. */
-  onSandbox?: (sandbox: Sandbox) => Promise<void> | void;
-  /** false only for benchmarks: commits may be lost. */
-  durable?: boolean;
   /**
-   * Folder of the bundle that the processes are started from, or undefined to start them from their
-   * sources.
+   * Called when the sandbox gateways are ready: at the start and after each restart of the sandbox.
    */
+  onSandbox?: (sandbox: Sandbox) => Promise<void> | void;
+  /** False only in benchmarks: commits may be lost. */
+  durable?: boolean;
+  /** Folder of the bundle from which processes start. Undefined starts them from their sources. */
   bundle?: Promise<URL | undefined>;
 }
 
 /**
- * Time for the processes to stop, out of 10 s (protocol/operation.md#two-commands); the database
- * has the rest.
+ * Time in which the processes must stop. The database gets the rest of the 10 s
+ * (protocol/operation.md#two-commands).
  */
 const stopProcessesMs = 6000;
 
 /**
- * Whole service on this machine: database, sandbox gateways, api and dispatcher as separate
+ * The whole service on this machine. Database, sandbox gateways, api and dispatcher are separate
  * processes.
  */
 export class LocalService {
@@ -135,13 +136,14 @@ export class LocalService {
       DATABASE_URL: this.#databaseUrl,
       CARILLON_ADMIN_TOKEN: adminToken,
       CARILLON_SECRET: secret,
-      // Sandbox gateways and function hosts are on this machine.
+      // Allows private addresses, because the sandbox gateways and function hosts are on this
+      // machine.
       CARILLON_PRIVATE_HOSTS: env.CARILLON_PRIVATE_HOSTS ?? loopbackNetworks,
       ...this.#functions,
     };
   }
 
-  /** Starts all processes. Stops the started ones when one of them fails. */
+  /** Starts all processes. If one of them fails, stops those that have started. */
   async start(): Promise<void> {
     try {
       await this.#startDatabase();
@@ -154,14 +156,14 @@ export class LocalService {
     }
   }
 
-  /** Stops the dispatchers, while the other processes go on. */
+  /** Stops the dispatchers. The other processes continue. */
   async stopDispatchers(): Promise<void> {
     await Promise.all(this.#dispatchers.splice(0).map((one) => one.stop(stopProcessesMs)));
   }
 
   /**
-   * Stops the processes together, then the database. A start that is under way fails at its next
-   * process.
+   * Stops all processes at once, then the database. A start that is in progress fails when it
+   * starts its next process.
    */
   async stop(): Promise<void> {
     this.#isStopping = true;
@@ -169,10 +171,7 @@ export class LocalService {
     await this.#database?.stop();
   }
 
-  /**
-   * Starts a dispatcher with additional variables. It stops with the service, unless it is stopped
-   * before.
-   */
+  /** Starts a dispatcher with additional variables. It stops with the service at the latest. */
   async startDispatcher(variables: Environment = {}): Promise<Supervised> {
     const number = this.#dispatchers.length + 1;
     const dispatcher = new Supervised({
@@ -215,8 +214,8 @@ export class LocalService {
   }
 
   /**
-   * Starts the function host on a port that stays the same over restarts, and notes the variables
-   * for it.
+   * Starts the function host and stores its variables for the other processes. Its port stays the
+   * same after a restart.
    */
   async #startFunctions(): Promise<void> {
     const { functionsDir, env, port, host, log } = this.#options;
@@ -257,7 +256,7 @@ export class LocalService {
       name: 'sandbox',
       file: 'ops/sandbox/main.ts',
       bundle: await bundle,
-      // The sandbox needs none of our secrets.
+      // The sandbox gets no secrets, because it needs none.
       env: { ...functionEnvironment(env), LOG_LEVEL: env.LOG_LEVEL, CARILLON_DATA_DIR: dataDir },
       log,
       onMessage: (message) => {

@@ -6,28 +6,28 @@ import { say } from '../cli/language.ts';
 
 const firstRestartMs = 200;
 const maxRestartMs = 5000;
-/** Run time after which the delay of the next restart is reset. */
+/** If a process has run for this long, the delay before its next restart is reset. */
 const stableMs = 30_000;
 
 interface SupervisedOptions {
   /** Name in log lines: `api`, `dispatcher`, … */
   name: string;
-  /** Source file, relative to the project's root. */
+  /** Path of the source file, relative to the root of the project. */
   file: string;
-  /** Folder of the bundle that it is started from; by default it is started from its source. */
+  /** Folder of the bundle from which the process starts. By default, it starts from its source. */
   bundle?: URL | undefined;
-  /** Node's own flags. */
+  /** Command-line flags of Node. */
   flags?: readonly string[];
   env: Environment;
   log: (line: string) => void;
-  /** Called with every message; the first one of each run means that the process is ready. */
+  /** Called with every message. The first message of each run means that the process is ready. */
   onMessage?: (message: Record<string, unknown>) => Promise<void> | void;
 }
 
 /**
- * Child process that is restarted when it exits. It stops by itself when this process is killed,
- * because its IPC channel closes (shared/process/lifecycle.ts). It has its own process group, so
- * that Ctrl-C reaches this process only, which decides the order of stopping.
+ * Child process that is restarted when it exits. It also stops if this process is killed, because
+ * its IPC channel closes (shared/process/lifecycle.ts). It has its own process group, so that
+ * Ctrl-C reaches only this process, which decides the order of stopping.
  */
 export class Supervised {
   readonly #options: SupervisedOptions;
@@ -45,7 +45,7 @@ export class Supervised {
     return this.#child?.pid;
   }
 
-  /** Resolves when the process reports that it is ready; rejects when it exits before that. */
+  /** Resolves when the process reports that it is ready. Rejects if it exits before that. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       const child = this.#spawn();
@@ -76,10 +76,10 @@ export class Supervised {
     clearTimeout(this.#timer);
     const child = this.#child;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = new Promise((resolve) => child.once('exit', resolve));
+    const exited = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGTERM');
     const killer = setTimeout(() => child.kill('SIGKILL'), graceMs);
-    await gone;
+    await exited;
     clearTimeout(killer);
   }
 
@@ -87,9 +87,9 @@ export class Supervised {
     const { file, bundle, env, flags = [] } = this.#options;
     const source = moduleUrl(`../../${file}`, import.meta.url);
     const path = fileURLToPath(bundle ? new URL(file.replace(/\.ts$/, '.js'), bundle) : source);
-    // Logs go to standard error: standard output is for the text of `npm start`.
+    // Logs go to standard error, because standard output is for the text of `npm start`.
     const stdio: StdioOptions = ['ignore', 2, 2, 'ipc'];
-    // SIGUSR1 would open a debugger in a process that holds secrets.
+    // Disabled, because SIGUSR1 would open a debugger in a process with secrets.
     const child = spawn(process.execPath, ['--disable-sigusr1', ...flags, path], {
       env,
       detached: true,
@@ -131,30 +131,30 @@ const ending = (code: number | null, signal: string | null): string =>
   signal ?? say('exit code {code}', { code: code ?? '-' });
 
 /**
- * Kills the processes that a child started: a function in an endless loop does not notice that its
+ * Kills the processes that a child started. A function in an endless loop does not notice that its
  * host has exited.
  */
 function endGroup({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
   } catch {
-    // The group is empty.
+    // The process group is empty.
   }
 }
 
-/** Interval of the check that the npm process which started us still runs. */
+/** Interval for checking that the npm process that started this process still runs. */
 const parentCheckMs = 1000;
 
 /**
- * Resolves on a signal to stop, when the npm process that started us exits, or when the terminal or
- * the reader of our output is gone.
+ * Resolves on a stop signal, when the npm process that started this process exits, or when the
+ * terminal or the reader of our output is gone.
  */
 export function stopOnSignals(): Promise<void> {
   return new Promise((resolveStop) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
       process.on(signal, () => resolveStop());
-    // In place of the listener of other commands, which exits at once: the stop takes some seconds,
-    // and prints lines.
+    // Replaces the error listener of the other commands, which exits at once. The stop takes some
+    // seconds and prints lines.
     for (const output of [process.stdout, process.stderr])
       output.removeAllListeners('error').on('error', () => resolveStop());
     if (currentEnvironment().npm_lifecycle_event === undefined) return;

@@ -8,7 +8,8 @@ import {
   urlAt,
 } from '../../shared/config/config.ts';
 import { say } from '../cli/language.ts';
-import { startBuilds } from '../package/builds.ts';
+import { startBuilds } from '../package/bundle/background.ts';
+import { ensureSecrets, removeRunInfo, writeRunInfo } from './data-files.ts';
 import {
   connectDemo,
   createDemo,
@@ -21,13 +22,11 @@ import {
 } from './demo.ts';
 import { greeting, showFirstPush } from './greeting.ts';
 import { choosePort, isPortFree } from './ports.ts';
-import { removeRunInfo, writeRunInfo } from './run-info.ts';
-import { ensureSecrets } from './secrets.ts';
 import { LocalService, type Sandbox } from './service.ts';
 import { stopOnSignals } from './supervised.ts';
 
-const usualPort = 8080;
-const usualMetricsPort = 9464;
+const defaultPort = 8080;
+const defaultMetricsPort = 9464;
 const bindAttempts = 5;
 
 const toFailure = (error: unknown) => ({ error });
@@ -38,9 +37,9 @@ interface StartOptions {
   metricsHost: string;
   databaseUrl: string | undefined;
   functionsDir: string | undefined;
-  publicUrlAsSet: string | undefined;
+  requestedPublicUrl: string | undefined;
   /** Ports from the environment. */
-  asked: { port: number | undefined; metricsPort: number | undefined };
+  requestedPorts: { port: number | undefined; metricsPort: number | undefined };
   adminToken: string;
   secret: string;
   /** Where the admin token comes from. */
@@ -55,8 +54,8 @@ interface Binding extends StartOptions {
 
 /**
  * Runs the whole service on this machine until SIGINT or SIGTERM
- * (protocol/operation.md#two-commands): embedded PostgreSQL, api, dispatcher, sandbox gateways; on
- * a new data directory the demo and its first push.
+ * (protocol/operation.md#two-commands): embedded PostgreSQL, api, dispatcher and sandbox gateways.
+ * If the data directory is new, creates the demo and sends its first push.
  */
 export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   process.title = 'carillon up';
@@ -79,7 +78,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
         log,
         onSandbox: async (started) => {
           sandbox = started;
-          // After a restart the sandbox has other ports and no devices.
+          // After a restart, the sandbox has different ports and no devices.
           if (demo) await retryUntilDone(() => demo && resumeDemo(candidate, demo, started));
         },
       });
@@ -88,7 +87,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
     if (!sandbox || !service) throw new Error(say('the sandbox gateways did not start'));
     await writeRunInfo(binding.dataDir, runInfoOf(binding, service));
     demo = await openDemo(binding, sandbox, print);
-    // Only a terminal gets the link: a log would keep it.
+    // The link is printed only to a terminal, because a log would store it.
     const link =
       process.stdout.isTTY && !isJson ? await createLoginLink(demoApi(binding)) : undefined;
     print(greeting({ ...binding, loginLink: link }, demo, sandbox.page));
@@ -107,38 +106,37 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   process.exit(0);
 }
 
-/** Reads the options that do not change between attempts: all but the ports. */
+/** Reads the options that stay the same in all attempts to start. Ports may change. */
 async function readStartOptions(): Promise<StartOptions> {
   const local = readLocalConfig();
   const dataDir = resolve(local.dataDir);
-  const { adminToken, secret, made } = await ensureSecrets(dataDir, local);
-  if (made.includes('secret')) await refuseNewSecretForOldData(dataDir);
-  const { host, metricsHost, databaseUrl, functionsDir, publicUrlAsSet, port, metricsPort } = local;
+  const { adminToken, secret, created } = await ensureSecrets(dataDir, local);
+  if (created.includes('secret')) await refuseNewSecretForOldData(dataDir);
+  const { host, metricsHost, databaseUrl, functionsDir, port, metricsPort } = local;
   if (functionsDir !== undefined) await refuseSecretsInside(functionsDir, dataDir);
-  const asked = { port, metricsPort };
   const options = {
     dataDir,
     host,
     metricsHost,
     databaseUrl,
     functionsDir,
-    publicUrlAsSet,
-    asked,
+    requestedPublicUrl: local.publicUrlAsSet,
+    requestedPorts: { port, metricsPort },
     adminToken,
     secret,
   };
   checkEnvironment(options);
   const tokenSource = local.adminToken
     ? 'environment'
-    : made.includes('adminToken')
+    : created.includes('adminToken')
       ? 'made'
       : 'file';
   return { ...options, tokenSource };
 }
 
 /**
- * Refuses a functions folder that contains the data directory: functions can read all of their
- * folder.
+ * Throws if the functions folder contains the data directory, because functions can read everything
+ * in their folder.
  */
 async function refuseSecretsInside(functionsDir: string, dataDir: string): Promise<void> {
   const folder = await realpath(functionsDir).catch(() => undefined);
@@ -156,10 +154,7 @@ async function refuseSecretsInside(functionsDir: string, dataDir: string): Promi
     );
 }
 
-/**
- * Refuses existing data without its secret: data that was encrypted with another secret cannot be
- * read.
- */
+/** Throws if there is data but no secret. A new secret cannot decrypt existing data. */
 async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
   const hasData = await access(join(dataDir, 'postgres')).then(
     () => true,
@@ -178,20 +173,30 @@ async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
 }
 
 async function chooseBinding(options: StartOptions): Promise<Binding> {
-  const { host, metricsHost, asked, publicUrlAsSet } = options;
-  const port = await choosePort({ asked: asked.port, usual: usualPort, host, variable: 'PORT' });
+  const { host, metricsHost, requestedPorts, requestedPublicUrl } = options;
+  const port = await choosePort({
+    requested: requestedPorts.port,
+    defaultPort,
+    host,
+    variable: 'PORT',
+  });
   const metricsPort = await choosePort({
-    asked: asked.metricsPort,
-    usual: usualMetricsPort,
+    requested: requestedPorts.metricsPort,
+    defaultPort: defaultMetricsPort,
     host: metricsHost,
     variable: 'METRICS_PORT',
   });
-  return { ...options, port, metricsPort, publicUrl: publicUrlAsSet ?? `http://127.0.0.1:${port}` };
+  return {
+    ...options,
+    port,
+    metricsPort,
+    publicUrl: requestedPublicUrl ?? `http://127.0.0.1:${port}`,
+  };
 }
 
 /**
- * Starts the service. Chooses other ports and tries again when a chosen port was taken before the
- * service could bind it: two clones may start at the same time.
+ * Starts the service. If another process took a chosen port in the meantime, tries again with other
+ * ports. This happens when two clones start at the same time.
  */
 async function startOnFreePorts(
   options: StartOptions,
@@ -210,23 +215,23 @@ async function startOnFreePorts(
   }
 }
 
-/** Checks that the ports that we chose, and have released by now, are still free. */
+/** True if the chosen ports are still free. They were released after the choice. */
 async function areStillFree({
   port,
   metricsPort,
   host,
   metricsHost,
-  asked,
+  requestedPorts,
 }: Binding): Promise<boolean> {
   const chosen = [
-    ...(asked.port === undefined ? [{ port, host }] : []),
-    ...(asked.metricsPort === undefined ? [{ port: metricsPort, host: metricsHost }] : []),
+    ...(requestedPorts.port === undefined ? [{ port, host }] : []),
+    ...(requestedPorts.metricsPort === undefined ? [{ port: metricsPort, host: metricsHost }] : []),
   ];
   const free = await Promise.all(chosen.map((one) => isPortFree(one.port, one.host)));
   return free.every(Boolean);
 }
 
-/** Checks the environment here, so that an error appears once and not from three processes. */
+/** Checks the environment once here, so that an error is not printed by three processes. */
 function checkEnvironment(
   options: Pick<StartOptions, 'databaseUrl' | 'adminToken' | 'secret'>,
 ): Config {
@@ -251,7 +256,10 @@ const demoApi = (binding: Binding): DemoApi => ({
   adminToken: binding.adminToken,
 });
 
-/** Opens the demo app of the first start, or creates one and sends its first push. */
+/**
+ * Opens the demo app of the first start. If there is none, creates the demo app and sends its first
+ * push.
+ */
 async function openDemo(
   binding: Binding,
   sandbox: Sandbox,

@@ -1,15 +1,15 @@
-/** An alert of Prometheus. Its runbook is the section of docs/operate/alerts.md with its name. */
+/** Prometheus alert. Its runbook is the section with its name in docs/operate/alerts.md. */
 export interface Alert {
   name: string;
-  /** `page` wakes somebody, `ticket` waits for the morning. */
+  /** `page` wakes someone. `ticket` waits for working hours. */
   severity: 'page' | 'ticket';
   expr: string;
   /**
-   * Threshold in `expr` that is a time for which the fault must last, unless a scene makes it look
-   * old.
+   * If `expr` compares the age of a fault with a threshold: this threshold. The fault must last
+   * that long, unless a scene makes it look old.
    */
   lastsSeconds?: number;
-  /** Time that the expression must hold. */
+  /** Time for which the expression must be true. */
   for: string;
   summary: string;
 }
@@ -118,7 +118,7 @@ const delivery: Alert[] = [
   {
     name: 'CarillonQueueOld',
     severity: 'page',
-    // The batches of a push to millions wait for minutes while their queue drains, as they should.
+    // Excludes a draining queue: the batches of a push to millions may wait for minutes.
     expr: 'max by (queue) (carillon_queue_oldest_seconds) > 60 unless deriv((max by (queue) (carillon_queue_depth))[5m:15s]) < 0',
     for: '2m',
     summary: 'The oldest job of {{ $labels.queue }} waits for {{ $value }} s',
@@ -133,7 +133,7 @@ const delivery: Alert[] = [
   {
     name: 'CarillonSchedulerLate',
     severity: 'page',
-    // The lag is not read while the table is locked, or if statements fail.
+    // The second part covers a locked table or failing statements, because the lag is unknown then.
     expr: 'max(carillon_scheduled_lag_seconds) > 10 or time() - max(carillon_duty_last_success_timestamp_seconds{duty="scheduler"}) > 60',
     for: '1m',
     summary: 'Scheduled pushes are {{ $value }} s late, or their scheduler has stood for so long',
@@ -249,7 +249,7 @@ export const alertGroups: Readonly<Record<string, readonly Alert[]>> = {
   database,
 };
 
-/** Expressions that dashboards and reports use often, by the name of their series. */
+/** Expressions that dashboards and reports use often, by the name of the recorded series. */
 export const recordings: Readonly<Record<string, string>> = {
   'carillon:http_requests:rate5m': `sum by (route, status) (rate(carillon_http_request_seconds_count{${calls}}[5m]))`,
   'carillon:recipients:rate5m': 'sum by (connector, outcome) (rate(carillon_recipients_total[5m]))',

@@ -1,18 +1,22 @@
 import { type Alert, alertGroups, recordings } from './alerts.ts';
-import { dashboards } from './dashboards.ts';
+import { type Dashboard, dashboard } from './grafana.ts';
+import { accounts } from './panels/accounts.ts';
+import { delivery } from './panels/delivery.ts';
+import { overview } from './panels/overview.ts';
+import { scale } from './panels/scale.ts';
 
 const head =
   '# Written by `npm run docs` from ops/monitoring/alerts.ts: change that file, not this one.\n';
 /**
- * Base of the links to the runbooks; relative, since every installation has its own copy of the
- * documents.
+ * Base of the links to the runbooks. It is relative, because every installation has its own copy of
+ * the documents.
  */
 const runbooks = 'docs/operate/alerts.md';
 
-/** Writes a string as YAML reads it. */
+/** Quotes a string for YAML. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** Writes the rules of alerts; `change` is applied to each first. */
+/** Renders the alert rules. `change` is applied to each alert first. */
 export function alertRules(change: (alert: Alert) => Alert = (alert) => alert): string {
   const groups = Object.entries(alertGroups).map(([group, alerts]) => {
     const rules = alerts
@@ -40,7 +44,7 @@ function recordingRules(): string {
   return `${head}groups:\n  - name: carillon-recordings\n    interval: 30s\n    rules:\n${rules.join('')}`;
 }
 
-/** Files of this folder that are written from the code, by their path in it. */
+/** Files of this folder that are generated from the code, by their path. */
 export const monitoringFiles = (): Record<string, string> => ({
   'rules/alerts.yml': alertRules(),
   'rules/recordings.yml': recordingRules(),
@@ -51,3 +55,11 @@ export const monitoringFiles = (): Record<string, string> => ({
     ]),
   ),
 });
+
+/** All dashboards of Grafana. */
+export const dashboards: readonly Dashboard[] = [
+  dashboard('carillon-overview', 'Carillon: overview', overview),
+  dashboard('carillon-delivery', 'Carillon: delivery', delivery),
+  dashboard('carillon-scale', 'Carillon: queues and scale', scale),
+  dashboard('carillon-accounts', 'Carillon: accounts and API', accounts),
+];

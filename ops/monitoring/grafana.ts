@@ -1,4 +1,4 @@
-/** A panel, as the dashboards of this folder declare it. */
+/** Panel of a dashboard. */
 export interface Panel {
   title: string;
   /** Unit id of Grafana. */
@@ -6,7 +6,7 @@ export interface Panel {
   queries: { expr: string; legend: string }[];
 }
 
-/** Dashboard in Grafana's JSON model, as far as this folder uses it. */
+/** Dashboard in Grafana's JSON model. Contains only the members that this folder uses. */
 export interface Dashboard {
   uid: string;
   title: string;
@@ -30,7 +30,7 @@ interface GrafanaPanel {
   targets: { refId: string; expr: string; legendFormat: string; datasource: typeof datasource }[];
 }
 
-/** Data source that the reader of the dashboard chooses. */
+/** Data source, which the viewer of the dashboard selects. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own placeholder
 const datasource = { type: 'prometheus', uid: '${datasource}' } as const;
 
@@ -75,3 +75,17 @@ const asGrafana = ({ title, unit, queries }: Panel, place: number): GrafanaPanel
     datasource,
   })),
 });
+
+/** Label filter for API calls. It excludes probes and scrapes. */
+export const calls = 'route!~"/healthz|/readyz|/metrics|none"';
+
+/** Returns the rate of a counter over the interval of the panel. */
+export const rate = (metric: string, by?: string, filter = '') =>
+  `sum${by === undefined ? '' : ` by (${by})`} (rate(${metric}${filter === '' ? '' : `{${filter}}`}[$__rate_interval]))`;
+
+/** Returns a quantile of a histogram over the interval of the panel. */
+export const quantile = (q: number, histogram: string, by = '', filter = '') =>
+  `histogram_quantile(${q}, ${rate(`${histogram}_bucket`, by === '' ? 'le' : `le, ${by}`, filter)})`;
+
+/** Returns zero if nothing was counted yet, because an empty panel looks broken. */
+export const orZero = (expr: string) => `(${expr}) or vector(0)`;

@@ -135,15 +135,14 @@ function gatewayItem(
   const bundles = isApple && topics.length > 0 ? ` --topic ${topics.slice(0, 5).join(' ')}` : '';
   const option = profile === null ? '' : ` --name ${profile}`;
   const advice = `carillon profile put ${appId} ${commandName(connector)} <file>${bundles}${option}; carillon profile help ${commandName(connector)}`;
-  // A token profile serves devices under any profile name, and the admin API does not return the
-  // kind of a profile.
+  // Stays `check`, because an APNs token profile serves devices of any profile name, and the admin
+  // API does not return the kind of a profile.
   const state = isApple && ofGateway.length > 0 ? 'check' : 'todo';
   return { id, state, text, advice };
 }
 
 /**
- * Returns the connector's name on the command line; a profile of the name fcm serves both of its
- * labels.
+ * Returns the connector's name on the command line. The name fcm stands for both FCM connectors.
  */
 const commandName = (connector: ConnectorId): string =>
   connector === 'vendor_g' ? 'fcm' : displayName(connector).toLowerCase();

@@ -3,10 +3,10 @@ import { type ProvidedKeys, parseAppId, readProvidedKeys } from '../cli/input.ts
 import { say } from '../cli/language.ts';
 import { CommandFailure, type Report } from '../cli/report.ts';
 import { findService, ServiceClient, type ShownApp } from '../cli/service.ts';
+import { reportOf as reportOfImport } from '../import/report.ts';
 import { importPaths, prepareImport } from '../import/run.ts';
 import { checkList } from './check-list.ts';
-import { reportOf } from './report.ts';
-import type { MoveInState, ProfileName } from './settings.ts';
+import type { Item, ItemState, MoveInState, ProfileName } from './settings.ts';
 
 export interface MoveInOptions {
   appId: string;
@@ -18,10 +18,10 @@ export interface MoveInOptions {
 }
 
 /**
- * Runs `carillon move-in`: creates an app with its old id and keys, or uses the existing one,
- * imports its users, installations and roles, and lists the remaining steps. It may be repeated:
- * existing data stays unchanged. Throws `UsageError` and `CommandFailure`. Checks id, keys, files,
- * database and secret before it creates the app.
+ * Runs `carillon move-in`. Creates an app with its old id and keys, or uses the existing app.
+ * Imports users, installations and roles, and lists the remaining steps. It can be repeated,
+ * because existing data stays unchanged. Checks id, keys, files, database and secret before it
+ * creates the app. Throws `UsageError` and `CommandFailure`.
  */
 export async function moveIn(
   path: string,
@@ -61,7 +61,7 @@ async function findApp(service: ServiceClient, appId: string): Promise<ShownApp 
 
 const keyNames = ['appKey', 'masterKey', 'hookKey'] as const;
 
-/** Refuses different keys: the app or the file is a different one. */
+/** Throws if the given keys differ from those of the app: either the app or the file is wrong. */
 function compareKeys(app: ShownApp, keys: ProvidedKeys): void {
   const other = keyNames.filter((name) => keys[name] !== undefined && keys[name] !== app[name]);
   if (other.length > 0)
@@ -83,8 +83,8 @@ async function createApp(
 }
 
 /**
- * Returns the origin of the keys. Ignores the hook key: only the function host has it, not the
- * app's clients and servers.
+ * Returns where the keys come from. Ignores the hook key, because only the function host uses it,
+ * not the app's clients and servers.
  */
 function keyState(existing: ShownApp | undefined, keys: ProvidedKeys): MoveInState['keys'] {
   if (keys.appKey !== undefined && keys.masterKey !== undefined) return 'given';
@@ -94,4 +94,57 @@ function keyState(existing: ShownApp | undefined, keys: ProvidedKeys): MoveInSta
 async function profilesOf(service: ServiceClient, appId: string): Promise<ProfileName[]> {
   const { results } = await service.call('listProfiles', { path: { appId } });
   return results.map(({ connector, name }) => ({ connector, name }));
+}
+
+export interface Result extends MoveInState {
+  /** True if this run created the app. */
+  isNew: boolean;
+  items: Item[];
+}
+
+const marks: Record<ItemState, string> = { done: 'x', todo: ' ', check: '?' };
+
+/**
+ * Creates the report: a document without keys, and a check list. Refused records and an unfinished
+ * import count as a bad outcome; remaining steps do not.
+ */
+export function reportOf(result: Result): Report {
+  const { appId, app, isNew, outcome, items } = result;
+  const imported = reportOfImport(outcome);
+  const name = app?.name ?? null;
+  const { isDry } = outcome;
+  const document = {
+    app: { appId, name, isNew },
+    dryRun: isDry,
+    import: imported.document,
+    checkList: items,
+  };
+  const text = [
+    summary(result),
+    '',
+    imported.text,
+    '',
+    say('What is left ([x] done, [ ] to do, [?] to be checked by you):'),
+    ...items.flatMap(({ state, text, advice }) => [
+      `[${marks[state]}] ${text}`,
+      ...(state === 'done' || advice === undefined ? [] : [`      ${advice}`]),
+    ]),
+    '',
+    ...(isDry
+      ? []
+      : [
+          say(
+            'Run the same command again whenever the export has more: nothing is imported twice.',
+          ),
+        ]),
+  ].join('\n');
+  return { document, text: text.trimEnd(), ...(imported.isBad ? { isBad: true } : {}) };
+}
+
+function summary({ appId, app, isNew, outcome }: Result): string {
+  const name = app?.name ?? appId;
+  if (!isNew) return say('App {name} ({appId}) is there already.', { name, appId });
+  return outcome.isDry
+    ? say('App {appId} would be made.', { appId })
+    : say('App {name} ({appId}) was made.', { name, appId });
 }

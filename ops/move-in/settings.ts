@@ -12,9 +12,9 @@ export interface ProfileName {
 /** Input of the check list. */
 export interface MoveInState {
   appId: string;
-  /** Undefined in a dry run for an app that does not exist yet. */
+  /** Undefined in a dry run if the app does not exist yet. */
   app: ShownApp | undefined;
-  /** Origin of the keys: given in a file, of an existing app, or (some of them) created. */
+  /** Where the keys come from: a file, an existing app, or newly created (at least one of them). */
   keys: 'given' | 'existing' | 'created';
   profiles: ProfileName[];
   outcome: Outcome;
@@ -23,16 +23,17 @@ export interface MoveInState {
 }
 
 /**
- * State of a step; `check` is for a person who knows the app, because the service cannot decide it.
+ * State of a step. `check` means that the service cannot decide, so a person who knows the app
+ * must.
  */
 export type ItemState = 'done' | 'todo' | 'check';
 
 /** Step of moving an app. */
 export interface Item {
-  /** Stable name for programs. */
+  /** Name that stays the same between versions, for programs. */
   id: string;
   state: ItemState;
-  /** Present state. */
+  /** Current state. */
   text: string;
   /** Action to take, as text or as a command. */
   advice?: string;
@@ -54,19 +55,19 @@ export const check = (id: string, text: string, advice: string): Item => ({
   advice,
 });
 
-/** Formats a number with its noun; a Chinese sentence has the noun itself. */
+/**
+ * Formats a number with its English noun. In Chinese the surrounding sentence already contains the
+ * noun.
+ */
 export const count = (n: number, noun: string): string =>
   language() === 'zh'
     ? n.toLocaleString('en')
     : `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
 
-/** Names in one line of the list. */
+/** Limit on the names in one line of the list. */
 const maxNames = 5;
 
-/**
- * Returns the options of the app and the providers of the service that the users of an export
- * require.
- */
+/** Returns the app options and service providers that the imported users need. */
 export function settingItems(state: MoveInState): Item[] {
   return [
     ...platformItems(state),
@@ -123,7 +124,7 @@ function platformItems({ app, appId, outcome }: MoveInState): Item[] {
   ];
 }
 
-/** Reads `authPlatforms` of the admin API, which is an object. */
+/** Reads `authPlatforms`, an object in the admin API. */
 function platformsOf(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {};
 }

@@ -1,7 +1,8 @@
-// Compiles what an operator runs into `dist` for `npm pack` and `npm publish` (`prepack`), because
-// Node strips no types from files below `node_modules`. `tsconfig.build.json` lists the folders.
-// The processes start from a bundle of them. A checkout needs no build. `node ops/package/build.mjs
-// clean` removes `dist`; with the path of a folder it builds there.
+// Compiles the sources into `dist` for `npm pack` and `npm publish` (`prepack`), because Node does
+// not strip types below `node_modules`. `tsconfig.build.json` lists the folders. A bundle of the
+// result is created too, from which the processes start. A checkout needs no build. `node
+// ops/package/build.mjs clean` removes `dist`. With a folder path as argument, it builds into that
+// folder.
 import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -18,13 +19,14 @@ if (wanted !== 'clean') await build();
 async function build() {
   const compiler = join(root, 'node_modules', '@typescript', 'native', 'bin', 'tsc');
   run([compiler, '-p', 'tsconfig.build.json', '--outDir', target]);
-  // The installed package has neither the sources of the console nor its packages.
+  // Builds the console, because the installed package contains neither the console's sources nor
+  // their packages.
   const cli = [join(root, 'ops', 'cli', 'carillon.mjs'), 'console', 'build', '--json'];
   const { digest } = JSON.parse(
     execFileSync(process.execPath, cli, { cwd: root, encoding: 'utf8' }),
   );
-  // Files that the service reads besides its modules; a checkout may hold older builds of the
-  // console.
+  // Files that the service reads in addition to its modules. Only the current console build is
+  // copied, because a checkout may contain older builds.
   const built = ['current.json', digest].map((name) => join('ops', 'console', 'dist', name));
   const assets = [join('shared', 'db', 'migrations'), ...built];
   for (const folder of assets)

@@ -1,6 +1,5 @@
 // Tests the package: packs it, installs it in an empty folder, runs `npx carillon up` there and
-// stops it with Ctrl-C. `.ci/run` runs it as `npm run try-package`; it takes about a minute. Exits
-// with 1 on a failure.
+// stops it with Ctrl-C. `.ci/run` runs this as `npm run try-package`. Exits with 1 on a failure.
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,7 +27,7 @@ async function tryPackage() {
   const [packed] = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
   writeFileSync(join(folder, 'package.json'), '{"private":true}\n');
   npm(['install', '--no-audit', '--no-fund', '--loglevel=error', join(folder, packed)], folder);
-  // `npx carillon` runs this file. npx itself would exit by the signal and hide the exit code.
+  // The file that `npx carillon` runs. npx itself would exit by the signal and hide the exit code.
   const service = spawn(join(folder, 'node_modules', '.bin', 'carillon'), ['up'], {
     cwd: folder,
     env: { ...process.env, PORT: '0', METRICS_PORT: '0' },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ShownMessage } from '../../ops/console/src/draft/previews.ts';
+import type { VisibleMessage } from '../../ops/console/src/draft/previews.ts';
 import { withSamples } from '../../ops/console/src/draft/samples.ts';
 import { linesOf } from '../../ops/console/src/pages/push/lines.ts';
 import { withNames, withTimes } from '../../ops/console/src/text/sentences.ts';
@@ -38,7 +38,7 @@ test('a sentence shows its times in the zone of the reader, also those of a sent
 });
 
 describe('the preview of a text with variables', () => {
-  const shown = (title: string, text: string): ShownMessage => ({
+  const shown = (title: string, text: string): VisibleMessage => ({
     ...{ title, text, subtitle: '', image: '', badge: null, isSilent: title === '' && text === '' },
   });
   const body = (alert: string, fallback = '') => ({

@@ -39,7 +39,7 @@ async function appWithDevices(count: number, dailyRecipientCap = 1000) {
 
 const begin = (app: App, where: object) => beginPush(service, app, { where });
 
-/** Accepts a push to each device, while no dispatcher runs or in one go. */
+/** Accepts a push to each device. No dispatcher runs, or the pushes arrive at once. */
 const beginAll = (app: App, devices: Device[]) =>
   Promise.all(devices.map(({ object_id: objectId }) => begin(app, { objectId })));
 
@@ -52,7 +52,7 @@ async function internalId(app: App, objectId: string): Promise<number> {
   return (await readPush(service.db, app, objectId)).id;
 }
 
-/** Accepts a push to each device, and returns how a planner plans them. */
+/** Accepts a push to each device. Returns the pushes as input for the planner. */
 async function plansOf(app: App, devices: Device[]): Promise<WholePush[]> {
   const pushes = await beginAll(app, devices);
   const ids = await Promise.all(pushes.map((objectId) => internalId(app, objectId)));
@@ -70,7 +70,7 @@ async function plansOf(app: App, devices: Device[]): Promise<WholePush[]> {
   });
 }
 
-/** Plans pushes; returns the batch of each, undefined for a push that was not planned. */
+/** Plans pushes. Returns the batch of each push, or undefined if it was not planned. */
 async function plan(db: Database, pushes: WholePush[]): Promise<(number | undefined)[]> {
   const planned = await inTransactionIfSharded(db, (tx) => planWholePushes(tx, pushes));
   return planned.map((batches) => batches?.[0]?.batchId);
@@ -78,8 +78,8 @@ async function plan(db: Database, pushes: WholePush[]): Promise<(number | undefi
 
 const isNumber = (id: number | undefined) => id !== undefined;
 
-describe('statements for many pushes', () => {
-  test('plan all but those that are paused, cancelled or planned already', async () => {
+describe('a batched query for many pushes', () => {
+  test('plans all pushes except paused, cancelled and already planned ones', async () => {
     const { app, devices } = await appWithDevices(5);
     const pushes = await plansOf(app, devices);
     const change = (place: number, state: string) =>
@@ -99,7 +99,7 @@ describe('statements for many pushes', () => {
     ]);
   });
 
-  test('return the same state of a planned batch as a later read', async () => {
+  test('returns the same state of a planned batch as a later read', async () => {
     const { app, devices } = await appWithDevices(2);
     const pushes = await plansOf(app, devices);
     const planned = await inTransactionIfSharded(service.db, (tx) => planWholePushes(tx, pushes));
@@ -117,7 +117,7 @@ describe('statements for many pushes', () => {
     );
   });
 
-  test('charge the recipients to the cap of each app, the first ones first', async () => {
+  test('counts the recipients towards the cap of each app, in the order of the pushes', async () => {
     const one = await appWithDevices(4);
     const other = await appWithDevices(2);
     const pushes = [
@@ -138,19 +138,22 @@ describe('statements for many pushes', () => {
     expect(await grantRecipients(service.db, again)).toEqual([{ granted: 1, size: 1 }]);
   });
 
-  test.skipIf(areDatabasesSpread())('skip a push that another transaction has locked', async () => {
-    const { app, devices } = await appWithDevices(2);
-    const pushes = await plansOf(app, devices);
-    await service.db.transaction(async (tx) => {
-      await tx.query('SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE', [
-        app.appId,
-        pushes[0]?.id,
-      ]);
-      expect((await plan(service.db, pushes)).map(isNumber)).toEqual([false, true]);
-    });
-  });
+  test.skipIf(areDatabasesSpread())(
+    'skips a push that another transaction has locked',
+    async () => {
+      const { app, devices } = await appWithDevices(2);
+      const pushes = await plansOf(app, devices);
+      await service.db.transaction(async (tx) => {
+        await tx.query('SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE', [
+          app.appId,
+          pushes[0]?.id,
+        ]);
+        expect((await plan(service.db, pushes)).map(isNumber)).toEqual([false, true]);
+      });
+    },
+  );
 
-  test('settle each batch once, also when a late worker reports it again', async () => {
+  test('settles each batch once, even if a late worker reports it again', async () => {
     const { app, devices } = await appWithDevices(3);
     const pushes = await plansOf(app, devices);
     const batches = await plan(service.db, pushes);
@@ -173,7 +176,7 @@ describe('statements for many pushes', () => {
   });
 });
 
-describe('many pushes to one device', () => {
+describe('many pushes to single devices', () => {
   let dispatcher: RunningDispatcher;
   const before = new Map<string, { app: App; devices: Device[]; pushes: string[] }>();
   const prepare = async (name: string, count: number, cap?: number) => {
@@ -183,7 +186,7 @@ describe('many pushes to one device', () => {
   const of = (name: string) => before.get(name) ?? { app: {} as never, devices: [], pushes: [] };
 
   beforeAll(async () => {
-    // They wait for the dispatcher, which takes them as one group.
+    // The pushes wait for the dispatcher, which takes them as one group.
     await prepare('sent', 20);
     await prepare('capped', 3, 2);
     await prepare('dead', 2);
@@ -203,26 +206,26 @@ describe('many pushes to one device', () => {
   const seen = (name: string) =>
     of(name).devices.map(({ device_token: token }) => service.apns.seen(token));
 
-  test('are sent, each device once', async () => {
+  test('are sent once to each device', async () => {
     for (const record of await done('sent'))
       expect(record).toMatchObject({ status: 'done', devices: 1, successes: 1, errors: '' });
     expect(seen('sent')).toEqual(of('sent').devices.map(() => 1));
   });
 
-  test('stay within the cap of their app', async () => {
+  test('stay within the daily cap of their app', async () => {
     const outcomes = (await done('capped')).map(({ outcomes }) => JSON.stringify(outcomes)).sort();
     expect(outcomes).toEqual(['{"capped":1}', '{"sent":1}', '{"sent":1}']);
     expect(seen('capped').reduce((sum, n) => sum + n, 0)).toBe(2);
   });
 
-  test('continue when the gateway refuses one of them, with the reason on its record', async () => {
+  test('continue if the gateway refuses one push, whose record has the reason', async () => {
     const [refused, sent] = await done('dead');
     expect(refused).toMatchObject({ devices: 1, successes: 0, invalidTokens: 1 });
     expect(refused?.errors).toMatch(/^apns: .+ \(1\)$/);
     expect(sent).toMatchObject({ successes: 1 });
   });
 
-  test('leave out one that is paused until it is resumed, and one that is cancelled', async () => {
+  test('skip a paused push until it is resumed, and a cancelled push', async () => {
     const { app, pushes } = of('stopped');
     const [paused = '', , third = ''] = pushes;
     expect(await service.untilDone(app, third, timeoutMs)).toMatchObject({ successes: 1 });
@@ -232,24 +235,24 @@ describe('many pushes to one device', () => {
     expect(seen('stopped')).toEqual([1, 0, 1]);
   });
 
-  test('do not fail because of one whose statement fails', async () => {
+  test('succeed even if the statement of one push fails', async () => {
     const { app, devices } = await appWithDevices(3);
     const pushes = (await plansOf(app, devices)).map((push, i) => ({
       ...push,
-      // Text that PostgreSQL does not store.
+      // PostgreSQL cannot store a text with a null character.
       batches: push.batches.map((batch) => (i === 1 ? { ...batch, profile: 'a\0b' } : batch)),
     }));
     const started = await Promise.allSettled(
       pushes.map((push) => dispatcher.deps.queries.planWhole(push)),
     );
     expect(started.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    // The dispatcher has jobs of the same pushes: one that it plans at this moment is locked, and
-    // changes its state next.
+    // The dispatcher has jobs for the same pushes. A push that it is planning is locked and will
+    // change its state.
     for (const i of [0, 2])
       await expect.poll(() => internalState(app, pushes[i]?.id ?? 0)).not.toBe('queued');
   });
 
-  test('are done at once without a device', async () => {
+  test('are done immediately if they match no device', async () => {
     const { app } = await appWithDevices(1);
     const objectId = await begin(app, { objectId: '0'.repeat(24) });
     expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({

@@ -81,7 +81,7 @@ async function rowOf(to: string) {
 }
 
 describe('a message', () => {
-  test('is not sent when the transaction that wrote it fails', async () => {
+  test('is not sent if the transaction that wrote it fails', async () => {
     const failing = db.transaction(async (tx) => {
       await enqueueMessage({ vault, queue }, tx, 'app1', mailTo('never@example.com'));
       throw new Error('rolled back');
@@ -114,8 +114,8 @@ describe('a message', () => {
     expect(new Set(tries.map(({ headers }) => headers['carillon-message-id'])).size).toBe(1);
   });
 
-  test('is not retried at once, whatever number the provider names', async () => {
-    // The jobs of retries, which are deleted when they end.
+  test('is not retried immediately, whatever delay the provider requests', async () => {
+    // Records the jobs of retries, because they are deleted when they end.
     await db.query(`CREATE TABLE waits (ms float8);
       CREATE FUNCTION note_wait() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN INSERT INTO waits VALUES (extract(epoch FROM NEW.start_after - NEW.created_on) * 1000); RETURN NEW; END $$;
@@ -133,7 +133,7 @@ describe('a message', () => {
     await db.query('DROP TRIGGER note_wait ON pgboss.job');
   });
 
-  test('fails when the provider refuses it permanently', async () => {
+  test('fails if the provider refuses it permanently', async () => {
     webhook.answers.push({ status: 400 });
     await post(smsTo('+8613800000003'));
     await expect
@@ -141,7 +141,7 @@ describe('a message', () => {
       .toEqual({ state: 'failed', attempts: 1, reason: reason('smsStatus', { status: 400 }) });
   });
 
-  test('fails when its next try would be after its expiry', async () => {
+  test('fails if its next attempt would be after its expiry', async () => {
     webhook.answers.push({ status: 503, headers: { 'retry-after': '3600' } });
     await post({ ...smsTo('+8613800000004'), expiresAt: new Date(Date.now() + 60_000) });
     await expect
@@ -154,7 +154,7 @@ describe('a message', () => {
     expect(webhook.requests.some(({ body }) => body.includes('+8613800000005'))).toBe(false);
   });
 
-  test('fails when the key that it was encrypted with was removed', async () => {
+  test('fails if the key that it was encrypted with was removed', async () => {
     const other = new Vault([Buffer.alloc(32, 7)]);
     await db.transaction((tx) =>
       enqueueMessage({ vault: other, queue }, tx, 'app1', smsTo('+8613800000007')),

@@ -22,7 +22,7 @@ const ask = (path: string, headers: Record<string, string> = {}, host = '[::1]')
 
 describe('the metrics of a dispatcher', () => {
   test.each(['', 'Bearer', `Bearer ${token}x`, `Basic ${token}`])(
-    'ask for METRICS_TOKEN where it is set: %j is refused',
+    'require METRICS_TOKEN if it is set: %j is refused',
     async (authorization) => {
       const reply = await ask('/metrics', authorization === '' ? {} : { authorization });
       expect(reply.status).toBe(401);
@@ -30,7 +30,7 @@ describe('the metrics of a dispatcher', () => {
     },
   );
 
-  test('are shown to a caller with the token; health is shown to every caller', async () => {
+  test('are returned to a caller with the token; health is returned to every caller', async () => {
     const reply = await ask('/metrics', { authorization: `Bearer ${token}` });
     expect(await reply.text()).toContain('carillon_');
     expect((await ask('/healthz')).status).toBe(200);
@@ -42,7 +42,7 @@ describe('the metrics of a dispatcher', () => {
   });
 });
 
-test('a dispatcher that stops answers /readyz with 503, and /healthz as before', async () => {
+test('a stopping dispatcher answers /readyz with 503, but /healthz as before', async () => {
   const stopping = await startDispatcher(testConfig(database.url), silentLog);
   const get = (path: string) => fetch(`http://127.0.0.1:${stopping.metricsPort}${path}`);
   expect((await get('/readyz')).status).toBe(200);

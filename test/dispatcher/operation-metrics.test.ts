@@ -15,7 +15,7 @@ beforeAll(async () => {
   dispatcher = await service.dispatch();
 });
 
-/** Returns the values of a metric by their labels, as the exposition format writes them. */
+/** Returns the values of a metric by their labels in exposition format. */
 function valuesIn(text: string, name: string): Record<string, number> {
   const lines = text.matchAll(new RegExp(`^${name}(\\{[^}]*\\})? (\\S+)$`, 'gm'));
   return Object.fromEntries([...lines].map(([, labels = '', value]) => [labels, Number(value)]));
@@ -26,7 +26,7 @@ const scrapeDispatcher = async () =>
 const scrapeApi = async (): Promise<string> => (await service.api.request('GET', '/metrics')).body;
 
 describe('the metrics of processes', () => {
-  test('name the version of each process, and compare its schema', async () => {
+  test('contain the version of each process, and compare its schema', async () => {
     const [api, other] = [await scrapeApi(), await scrapeDispatcher()];
     expect(api).toMatch(
       /^carillon_build_info\{process="api",version="\d+\.\d+\.\d+",node="v24\S+"\} 1$/m,
@@ -44,7 +44,7 @@ describe('the metrics of processes', () => {
       .toEqual({ '': 1 });
   });
 
-  test('show every pool with its limit', async () => {
+  test('contain every pool with its limit', async () => {
     const pools = { ...valuesIn(await scrapeApi(), 'carillon_db_pool_connections') };
     Object.assign(pools, valuesIn(await scrapeDispatcher(), 'carillon_db_pool_connections'));
     expect(pools['{pool="api",state="limit"}']).toBe(10);
@@ -52,7 +52,7 @@ describe('the metrics of processes', () => {
     expect(pools['{pool="dispatcher (scan)",state="limit"}']).toBe(18);
   });
 
-  test('tell how long calls waited for a connection, and for the turn of their app', async () => {
+  test("report how long calls waited for a connection and for their app's share", async () => {
     const turns = new Semaphore({ concurrency: 1, maxWaiting: 10 });
     const db = new Database({
       url: service.databaseUrl,
@@ -68,7 +68,7 @@ describe('the metrics of processes', () => {
     for (const limited of [db, single]) {
       await limited.query('SELECT 1');
       limited.takeWaits();
-      // The second waits for the first one, and the transaction for both.
+      // The second query waits for the first query, and the transaction waits for both.
       await Promise.all([
         limited.query('SELECT pg_sleep(0.1)'),
         limited.query('SELECT 1'),
@@ -87,7 +87,7 @@ describe('the metrics of processes', () => {
       .toEqual(expect.arrayContaining(['{pool="dispatcher"}', '{pool="dispatcher thread"}']));
   });
 
-  test('show the heap of the worker threads beside their limit', async () => {
+  test('contain the heap of the worker threads and its limit', async () => {
     const heap = async () => valuesIn(await scrapeDispatcher(), 'carillon_worker_heap_bytes');
     await expect.poll(async () => (await heap())['{kind="largest"}']).toBeGreaterThan(1e6);
     const {
@@ -99,7 +99,7 @@ describe('the metrics of processes', () => {
     expect(limit).toBeGreaterThan(largest ?? Number.NaN);
   });
 
-  test('count refusals by code and a push from planning to its end', async () => {
+  test('count refusals by code, and a push from planning to its end', async () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
     await service.addIosInstallations(app, 1500);
@@ -118,12 +118,12 @@ describe('the metrics of processes', () => {
     expect(valuesIn(text, 'carillon_planned_recipients_total')['']).toBeGreaterThanOrEqual(1500);
     expect(valuesIn(text, 'carillon_planning_seconds_count')['']).toBeGreaterThanOrEqual(1);
     expect(valuesIn(text, 'carillon_worker_busy_seconds_total')['']).toBeGreaterThan(0);
-    // All outcomes exist as soon as one does.
+    // If one outcome exists, all outcomes exist.
     const recipients = valuesIn(text, 'carillon_recipients_total');
     expect(Object.keys(recipients).filter((labels) => labels.includes(app.appId))).toHaveLength(6);
   });
 
-  test('tell for every duty when it last succeeded', async () => {
+  test('report when each background job last succeeded', async () => {
     const text = await scrapeDispatcher();
     const last = valuesIn(text, 'carillon_duty_last_success_timestamp_seconds');
     expect(Object.keys(last)).toEqual(Object.keys(valuesIn(text, 'carillon_duty_failures_total')));
@@ -132,7 +132,7 @@ describe('the metrics of processes', () => {
       expect(Date.now() / 1000 - seconds).toBeLessThan(600);
   });
 
-  test('count statements that fail, by kind', async () => {
+  test('count failed statements by kind', async () => {
     const db = new Database({
       url: service.databaseUrl,
       applicationName: 'test',
@@ -169,7 +169,7 @@ describe('the gauges of shared state', () => {
       .toBeDefined();
   });
 
-  test('are read again when the process that was to do it did not come back', async () => {
+  test('are read again if the process that reserved the read did not finish it', async () => {
     await service.db.query(
       `UPDATE shared_reading SET read_at = now() - interval '1 hour', next_at = now() + interval '9 s'`,
     );
@@ -180,7 +180,7 @@ describe('the gauges of shared state', () => {
     expect(again?.ageSeconds).toBeLessThan(60);
   });
 
-  test('add the age of the reading to the ages that it has', async () => {
+  test('add the age of the sample to the ages in it', async () => {
     const { queue } = dispatcher.deps;
     const metrics = createMetrics();
     await readSharedState(service.db, queue);
@@ -196,13 +196,13 @@ describe('the gauges of shared state', () => {
     };
     expect(await show(5)).toBeGreaterThanOrEqual(3605);
     expect((await metrics.pushOldestOpen.get()).values[0]?.value).toBeGreaterThanOrEqual(3700);
-    // A push that was late by so little has fired since then, as all do while many are due.
+    // A push that was late by this little has been sent since then, as when many pushes are due.
     expect(await show(0.2)).toBe(0.2);
     expect(await show(0)).toBe(0);
     await service.db.query('UPDATE shared_reading SET next_at = now()');
   });
 
-  test('grow older while a reading hangs, which delays no scrape and is not repeated', async () => {
+  test('grow while a query hangs, which delays no scrape and is not repeated', async () => {
     const { queue } = dispatcher.deps;
     const metrics = createMetrics();
     let statements = 0;

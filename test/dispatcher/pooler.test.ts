@@ -21,10 +21,12 @@ import { useTestService } from '../support/service.ts';
 const program = ['/usr/sbin/pgbouncer', '/usr/local/sbin/pgbouncer', '/usr/bin/pgbouncer'].find(
   existsSync,
 );
-/** Few server connections, so that consecutive statements of a client run on different ones. */
+/**
+ * Few server connections, so that consecutive statements of a client run on different connections.
+ */
 const poolSize = 8;
 
-/** Starts PgBouncer in transaction mode in front of a database; it refuses to run as root. */
+/** Starts PgBouncer in transaction mode in front of a database. It refuses to run as root. */
 async function startPooler(databaseUrl: string) {
   const {
     host,
@@ -47,7 +49,7 @@ async function startPooler(databaseUrl: string) {
     `default_pool_size = ${poolSize}`,
   ];
   await writeFile(join(folder, 'pgbouncer.ini'), lines.join('\n'));
-  // The server's user may use its socket.
+  // Lets the server's user use its socket.
   const { uid, gid } = await stat(host);
   const isRoot = userInfo().uid === 0;
   if (isRoot) await chown(folder, uid, gid);
@@ -89,7 +91,7 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
   });
   afterAll(() => pooler?.stop());
 
-  test('serves calls, saves in groups, a push and its records', async () => {
+  test('serves calls, grouped saves, a push and its records', async () => {
     const api = await startTestApi({ databaseUrl: pooler.url, env });
     onTestFinished(() => api.close());
     const dispatcher = await startDispatcher(testConfig(pooler.url, env), silentLog);
@@ -121,7 +123,7 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
     }
   });
 
-  test('keeps the settings of a pool to its own transactions', async () => {
+  test('keeps the settings of a pool inside its own transactions', async () => {
     const settings = { lock_timeout: '123ms', enable_seqscan: 'off' };
     const options = { url: pooler.url, applicationName: 'test', maxConnections: 4 } as const;
     const own = new Database({
@@ -140,11 +142,11 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
     for (const { rows } of await all(other)) expect(rows[0]?.lock).toBe('0');
     const within = await other.transaction((tx) => tx.query(shown));
     expect(within.rows).toEqual([{ lock: '0', time: '4567ms' }]);
-    // No connection keeps a limit there, so that a statement never runs without one.
+    // No connection keeps a limit, so no statement runs without its own limit.
     expect((await other.queryWithin(4567, shown)).rows).toEqual([{ lock: '0', time: '4567ms' }]);
   });
 
-  test('needs DATABASE_POOLER, since it keeps no named statements', async () => {
+  test('needs DATABASE_POOLER, because it does not support prepared statements', async () => {
     const statement = prepare('SELECT $1::int AS one');
     const runs = async (pooler_: 'none' | 'transaction') => {
       const db = new Database({
@@ -164,7 +166,7 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
     await expect(runs('none')).rejects.toThrow();
   });
 
-  test('is noticed by doctor', async () => {
+  test('is detected by doctor', async () => {
     const config = (more: Record<string, string>) =>
       testConfig(service.databaseUrl, { ...env, ...more });
     const statesOf = async (more: Record<string, string>) =>
@@ -184,7 +186,7 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
   });
 });
 
-test('doctor proves that a notification does not arrive from another database', async () => {
+test('doctor detects that a notification does not arrive from another database', async () => {
   const [own, other] = [service.databaseUrl, service.databaseUrl.replace(/test_\w+/, 'postgres')];
   const finding = await checkNotifications({ databaseUrl: other, databaseDirectUrl: own }, 200);
   expect(finding).toMatchObject({
@@ -193,7 +195,7 @@ test('doctor proves that a notification does not arrive from another database', 
   });
 });
 
-test('doctor adds the connections of all processes up', async () => {
+test('doctor adds up the connections of all processes', async () => {
   const dispatcher = await service.dispatch();
   onTestFinished(() => dispatcher.stack.close());
   const [fits] = await checkConnections(testConfig(service.databaseUrl));

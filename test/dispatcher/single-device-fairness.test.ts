@@ -11,7 +11,7 @@ const service = useTestService();
 
 const waiting = 2500;
 
-/** Writes pushes to one device with their jobs, as the api does. */
+/** Inserts pushes to one device with their jobs, as the api does. */
 async function insertPushes(app: App, count: number): Promise<void> {
   const { db } = service;
   const queue = new JobQueue(db, silentLog, { supervise: false });
@@ -29,7 +29,7 @@ async function insertPushes(app: App, count: number): Promise<void> {
   await queue.stop();
 }
 
-/** Counts the pushes of `app` that ended before all of another one had. */
+/** Counts the pushes of `app` that ended before all pushes of the other app. */
 async function endedBefore(app: App, other: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
     `SELECT count(*) AS n FROM notification
@@ -39,7 +39,7 @@ async function endedBefore(app: App, other: App): Promise<number> {
   return rows[0]?.n ?? 0;
 }
 
-test('the job of a push that the api accepts belongs to the app, so that others can be taken before it', async () => {
+test('the job of an accepted push belongs to its app, so that other apps can be preferred', async () => {
   const { app } = await createAppOn(service, null, 1);
   await beginPush(service, app, { where: { deviceType: 'ios' } });
   const { rows } = await service.db.query<{ group_id: string }>(
@@ -49,9 +49,9 @@ test('the job of a push that the api accepts belongs to the app, so that others 
   expect(rows).toEqual([{ group_id: app.appId }]);
 });
 
-// Their own steps take time, in which the other app's pushes go on; behind all of those they would
-// be last.
-test('pushes to one device and to a scan are not behind the many waiting pushes of another app', async () => {
+// The steps of both pushes take time, in which the other app's pushes continue. If they had to wait
+// behind all of those, they would be last.
+test("single-device pushes and a scan are not delayed by another app's many waiting pushes", async () => {
   const { app: greedy } = await createAppOn(service, null, 1);
   const { app: other } = await createAppOn(service, null, 3);
   // Until a gateway has answered, small pushes wait in the queue of batches, at most 128 of them.
@@ -60,7 +60,7 @@ test('pushes to one device and to a scan are not behind the many waiting pushes 
   await service.untilDone(greedy, first);
   await insertPushes(greedy, waiting);
   const [device] = await readDevices(service.db, other);
-  // Both are accepted last.
+  // Both pushes are accepted last.
   const single = await beginPush(service, other, { where: { objectId: device?.objectId } });
   const scan = await beginPush(service, other, { where: { deviceType: 'ios' } });
   expect(await service.untilDone(other, single)).toMatchObject({ devices: 1, successes: 1 });

@@ -16,10 +16,7 @@ const service = useTestService();
 const neverAborts = new AbortController().signal;
 let one: AppOnGateway;
 const { totalMs } = warmUpLimits;
-/**
- * Limit of the tests that are about a complete warm-up: a busy machine needs more than the usual
- * one.
- */
+/** Timeout of the tests of a complete warm-up. A busy machine needs more than the default. */
 const ampleMs = 60_000;
 afterAll(() => {
   warmUpLimits.totalMs = totalMs;
@@ -34,14 +31,15 @@ beforeAll(async () => {
 
 const sinceMs = () => systemClock.now() - warmUpLimits.usedWithinMs;
 
-test('a fresh dispatcher is connected to recently used gateways before it is ready, and sends nothing', async () => {
+test('a new dispatcher connects to recently used gateways before it is ready, and sends nothing', async () => {
   const { connections, total } = service.apns;
   const dispatcher = await service.dispatch();
   const { rows } = await service.db.query<{ n: number }>(
     `SELECT count(*) AS n FROM pg_stat_activity
       WHERE datname = current_database() AND application_name = 'carillon dispatcher thread'`,
   );
-  // Four of each thread: one for pushes to few, and one or more for the others.
+  // Each thread opens four connections. There is one thread for small pushes and at least one for
+  // others.
   expect(rows[0]?.n).toBeGreaterThanOrEqual(8);
   expect(service.apns.connections).toBeGreaterThanOrEqual(connections + 2);
   expect(service.apns.total).toBe(total);
@@ -52,7 +50,7 @@ test('a fresh dispatcher is connected to recently used gateways before it is rea
   await dispatcher.stack.close();
 });
 
-test('profiles that were not used in the last hour are not connected to, and their number is limited', async () => {
+test('it does not connect for profiles unused in the last hour, and their number is limited', async () => {
   const named = { appId: one.app.appId, connector: 'apns', profile: '_default', prod: 'prod' };
   const before = await findRecentProfiles(service.db, { sinceMs: sinceMs(), limit: 50 });
   expect(before).toEqual([named]);
@@ -67,7 +65,7 @@ test('profiles that were not used in the last hour are not connected to, and the
   expect(await findRecentProfiles(service.db, { sinceMs: sinceMs(), limit: 5 })).toHaveLength(5);
 });
 
-test('a gateway that is down or does not answer does not keep a dispatcher from its start', async () => {
+test('an unavailable or silent gateway does not prevent the start of a dispatcher', async () => {
   const gateway = await startRestartableGateway();
   const down = await createAppOn(service, gateway.own, 1);
   const first = await service.dispatch();
@@ -81,7 +79,7 @@ test('a gateway that is down or does not answer does not keep a dispatcher from 
   onTestFinished(() => {
     warmUpLimits.totalMs = ampleMs;
   });
-  // Neither gateway answers, so only the limit lets the dispatcher start.
+  // Neither gateway answers, so only the time limit lets the dispatcher start.
   const dispatcher = await service.dispatch();
   await service.untilDone(one.app, await beginPush(service, one.app, {}));
   await dispatcher.stack.close();
@@ -100,7 +98,7 @@ test('a warm-up ends at its time limit, and when the dispatcher stops', async ()
   await dispatcher.stack.close();
 });
 
-test('a profile is prepared in all threads of a lane, and again only after a while', async () => {
+test('a profile is prepared in all threads of a pool, and again only after a while', async () => {
   const other = await createAppOn(service, null, 1);
   const dispatcher = await service.dispatch();
   const { pool } = dispatcher.deps;

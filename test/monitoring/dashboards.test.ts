@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { freePort } from '../../ops/local/ports.ts';
-import { dashboards } from '../../ops/monitoring/dashboards.ts';
+import { dashboards } from '../../ops/monitoring/files.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { useTestService } from '../support/service.ts';
 

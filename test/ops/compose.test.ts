@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { connectionsOf } from '../../ops/cli/doctor/connections.ts';
 import { isCarillon, readCompose } from '../../ops/deploy/compose/read.ts';
 import { serverVariables } from '../../ops/local/postgres/server.ts';
-import { dashboards } from '../../ops/monitoring/dashboards.ts';
+import { dashboards } from '../../ops/monitoring/files.ts';
 import { readConfig } from '../../shared/config/config.ts';
 import { processVariables } from '../../shared/config/environment.ts';
 

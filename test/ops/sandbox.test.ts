@@ -109,8 +109,8 @@ describe('npx carillon sandbox', () => {
   test('listens on ports in a row where asked, and keeps what it accepts in a file', async () => {
     // Below the ports that Linux gives to clients, which other tests are.
     const port = await choosePort({
-      asked: undefined,
-      usual: 27_310,
+      requested: undefined,
+      defaultPort: 27_310,
       host: '127.0.0.1',
       variable: 'PORT',
     });

@@ -9,11 +9,11 @@ import { parseExactly } from '../../shared/domain/json.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { DeclaredReplies } from './openapi/declared-replies.ts';
 
-/** Keys of one test run, which processes on the same database share. */
+/** Keys of a test run. Processes on the same database share them. */
 const adminToken = randomBytes(24).toString('base64url');
 const secret = randomBytes(32).toString('base64');
 
-/** Reads the configuration of a process under test, on free ports. */
+/** Reads the configuration of a process under test. It uses free ports. */
 export function testConfig(databaseUrl: string, env: Record<string, string> = {}): Config {
   return readConfig({ ...testEnvironment(databaseUrl), ...env });
 }
@@ -36,12 +36,12 @@ export function testEnvironment(databaseUrl: string): Record<string, string> {
 }
 
 export interface TestRequest {
-  /** App whose id and key are sent; with `master` its master key. */
+  /** App whose id and key are sent. With `master`, the master key is sent. */
   app?: Pick<App, 'appId' | 'appKey' | 'masterKey'>;
   master?: boolean;
-  /** Whether the operator's token is sent. */
+  /** True to send the operator's token. */
   admin?: boolean;
-  /** Body, sent as JSON; a string is sent unchanged. */
+  /** Body, sent as JSON. A string is sent unchanged. */
   body?: unknown;
   headers?: Record<string, string>;
 }
@@ -65,8 +65,8 @@ export interface TestApi {
 export const silentLog = createLogger({ level: 'silent', name: 'test' });
 
 /**
- * Starts an api in this process on a free port. `request` and `close` throw when a reply differs
- * from the declaration of its route.
+ * Starts an api in this process on a free port. `request` and `close` throw if a reply differs from
+ * the declaration of its route.
  */
 export async function startTestApi(options: {
   databaseUrl: string;
@@ -101,7 +101,7 @@ export async function startTestApi(options: {
   };
 }
 
-/** Calls an api that runs in a process of its own. */
+/** Calls an api that runs in another process. */
 export async function send(
   url: string,
   method: string,

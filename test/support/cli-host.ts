@@ -1,9 +1,9 @@
-// Process that runs commands of the command line, one after the other: loading the modules takes
-// most of the time of a command. It answers each message with the result of that command.
+// Process that runs CLI commands one after the other, because loading the modules takes most of a
+// command's time. It answers each message with the result of the command.
 import { Readable } from 'node:stream';
 import { runCommandLine } from '../../ops/cli/program.ts';
 
-/** Command to run, with the surroundings that a process of its own would have. */
+/** Command to run, with the environment that a separate process would have. */
 export interface CommandCall {
   args: string[];
   env: Record<string, string>;
@@ -11,7 +11,7 @@ export interface CommandCall {
   stdin: string;
 }
 
-/** What the command printed, and its exit code. */
+/** Output of the command and its exit code. */
 export interface CommandEnd {
   code: number;
   stdout: string;

@@ -21,21 +21,21 @@ export interface CliOptions {
 }
 
 /**
- * Returns the minimal environment of a program, so that variables of the machine do not influence
- * the tests.
+ * Returns the minimal environment of a program, so that variables of the machine do not affect the
+ * tests.
  */
 export const bareEnvironment = (): Record<string, string> => ({ PATH: process.env.PATH ?? '' });
 
 const host = new URL('cli-host.ts', import.meta.url);
-/** Processes that wait for a command. */
+/** Idle processes that can run a command. */
 const idle: ChildProcess[] = [];
-/** Most processes of a worker. Commands that are called at once share them. */
+/** Maximum number of processes per test worker. Concurrent commands share them. */
 const maxHosts = 3;
 let hosts = 0;
-/** Calls that wait for a process. */
+/** Commands that wait for a process. */
 const waiting: ((child: ChildProcess) => void)[] = [];
 
-/** Returns a process for one command; the caller gives it back with `release`. */
+/** Returns a process for one command. The caller returns it with `release`. */
 async function acquire(): Promise<ChildProcess> {
   const child = idle.pop();
   if (child) return child;
@@ -50,8 +50,8 @@ function release(child: ChildProcess): void {
 }
 
 /**
- * Runs the command line and waits until it ends. Commands share a process, because loading one
- * takes a quarter of a second; use `carillonProcess` where the process itself matters.
+ * Runs a CLI command and waits until it ends. Commands share a process, because loading the modules
+ * takes a quarter of a second. Use `carillonProcess` in tests of the process itself.
  */
 export async function carillon(args: string[], options: CliOptions = {}): Promise<CliResult> {
   const child = await acquire();
@@ -60,7 +60,7 @@ export async function carillon(args: string[], options: CliOptions = {}): Promis
   const end = await new Promise<CommandEnd>((resolve, reject) => {
     const died = (code: number | null) => {
       hosts -= 1;
-      // A waiting call gets a new process.
+      // A waiting command gets a new process.
       if (waiting.length > 0) release(startHost());
       reject(new Error(`carillon ${args[0]} ended the process (${code})`));
     };
@@ -78,13 +78,14 @@ export async function carillon(args: string[], options: CliOptions = {}): Promis
 function startHost(): ChildProcess {
   hosts += 1;
   const child = fork(host, { env: bareEnvironment(), stdio: 'inherit' });
-  // It ends with this process, and keeps it from ending no longer than a command runs.
+  // The child exits with this process, and delays the exit of this process only while a command
+  // runs.
   child.unref();
   child.channel?.unref();
   return child;
 }
 
-/** Runs the command line in a process of its own and waits until it exits. */
+/** Runs a CLI command in a new process and waits until it exits. */
 export async function carillonProcess(
   args: string[],
   options: CliOptions & { nodeArgs?: string[] } = {},

@@ -8,18 +8,15 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/po
 import { migrate } from '../../shared/queue/migrate.ts';
 import { databaseUrl, prepareSpreadServers } from './servers/spread.ts';
 
-/** Access of the workers to the run's PostgreSQL. */
+/** Access of the test workers to the PostgreSQL of the run. */
 export interface TestPostgres {
-  /**
-   * URLs of databases for administration: one, or those of a coordinator and its workers, in this
-   * order.
-   */
+  /** Admin URLs: a single URL, or the coordinator followed by its workers. */
   readonly adminUrls: readonly string[];
-  /** URL of a test database, with `DATABASE` in place of its name. */
+  /** URL of a test database, with `DATABASE` as a placeholder for its name. */
   readonly urlPattern: string;
-  /** Name of the migrated database that is cloned. */
+  /** Name of the migrated template database. */
   readonly template: string;
-  /** Begins the names of the databases. */
+  /** Prefix of all database names. */
   readonly prefix: string;
 }
 
@@ -32,21 +29,21 @@ declare module 'vitest' {
 const TEMPLATE = 'carillon_template';
 
 /**
- * Starts one PostgreSQL for the whole run in a temporary directory, and migrates the database that
- * every test file clones. It needs no installed programs, fixed port or fixed folder, so that
- * concurrent runs are possible.
+ * Starts one PostgreSQL for the whole run in a temporary directory. Migrates the template database
+ * that every test file clones. It needs no installed programs, fixed port or fixed folder, so runs
+ * can be concurrent.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const servers = process.env.CARILLON_TEST_CITUS;
   if (servers) return await setUpSpread(project, servers.split(','));
   const parentDir = await mkdtemp(join(await chooseDataDir(), 'carillon-test-'));
-  // For root: accessible for the user who runs the server.
+  // If root runs the tests, the user who runs the server must be able to enter the folder.
   await chmod(parentDir, 0o755);
   const server = await startEmbeddedPostgres({
     dataDir: join(parentDir, 'data'),
     memoryMb: 2048,
     durable: false,
-    // Without replication, new tables and indexes of a transaction need no log.
+    // Without replication, new tables and indexes inside a transaction need no log.
     settings: { wal_level: 'minimal', max_wal_senders: '0', wal_compression: 'off' },
   });
   const abandon = () => removeAtOnce(server, parentDir);
@@ -71,13 +68,15 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   return stop;
 }
 
-/** Free bytes that a file system in memory needs: a run uses 0.2 GB, and the log at most 0.5 GB. */
+/**
+ * Free bytes that a file system in memory must have. A run uses 0.2 GB, and the log at most 0.5 GB.
+ */
 const MIN_MEMORY_BYTES = 2 * 1024 ** 3;
 
 /**
- * Returns the folder of the data: in memory if there is enough, else that of temporary files. Each
- * test file creates and drops a database of 600 files, and ext4 searches past the inodes of the
- * deleted files for minutes. There a clone takes up to 500 ms of CPU time instead of 20 ms.
+ * Returns the folder of the data: in memory if there is enough memory, otherwise among temporary
+ * files. Each test file creates and drops a database with 600 files. On ext4, this becomes slow
+ * because the inodes of deleted files are searched for minutes.
  */
 async function chooseDataDir(): Promise<string> {
   const memoryDir = '/dev/shm';
@@ -86,7 +85,7 @@ async function chooseDataDir(): Promise<string> {
   return isTmpfs && found.bavail * found.bsize >= MIN_MEMORY_BYTES ? memoryDir : tmpdir();
 }
 
-/** Runs the tests on a coordinator and workers with Citus (develop/testing.md). */
+/** Runs the tests on a Citus coordinator and workers (develop/testing.md). */
 async function setUpSpread(
   project: TestProject,
   adminUrls: readonly string[],
@@ -103,7 +102,7 @@ async function makeTemplate(server: EmbeddedPostgres): Promise<void> {
   try {
     await admin.query(`CREATE DATABASE ${TEMPLATE}`);
     await migrate(server.urlFor(TEMPLATE));
-    // PostgreSQL cannot clone a database with connections.
+    // PostgreSQL cannot clone a database that has connections.
     await admin.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false IS_TEMPLATE true`);
     await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [
       TEMPLATE,
@@ -114,17 +113,17 @@ async function makeTemplate(server: EmbeddedPostgres): Promise<void> {
 }
 
 /**
- * Cleans up synchronously, because Vitest exits immediately after an interrupt, without its
+ * Cleans up synchronously, because Vitest exits immediately after an interrupt and skips the
  * teardown.
  */
 function removeAtOnce(server: EmbeddedPostgres, parentDir: string): void {
   try {
     process.kill(server.pid, 'SIGQUIT');
-    // Time for the server to exit.
+    // Gives the server time to exit.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
     rmSync(server.socketDir, { recursive: true, force: true });
     rmSync(parentDir, { recursive: true, force: true, maxRetries: 3, retryDelay: 100 });
   } catch {
-    // The server has exited already, or the system removes the rest of its temporary files.
+    // The server has already exited, or the system removes its remaining temporary files.
   }
 }

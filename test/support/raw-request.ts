@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 /** Request with arbitrary bytes, as a hostile client may send it. */
 export class RawRequest {
   readonly socket: Socket;
-  /** Everything received until the server closes or resets the connection. */
+  /** Everything that was received until the server closed or reset the connection. */
   readonly reply: Promise<string>;
 
   constructor(url: string, head: string[]) {
@@ -27,7 +27,7 @@ export class RawRequest {
     return this;
   }
 
-  /** Returns the first reply as soon as its body is complete. */
+  /** Returns the first reply when its body is complete. */
   answer(): Promise<{ status: number; headers: string; body: { code?: number; error?: string } }> {
     return new Promise((resolve, reject) => {
       let received = '';

@@ -11,7 +11,7 @@ export const pointerTo = (className: string, objectId: string) => ({
   objectId,
 });
 
-/** Creates the operation that adds these users or roles to a relation. */
+/** Returns the operation that adds these users or roles to a relation. */
 export const adding = (className: '_User' | '_Role', ...objectIds: string[]) => ({
   __op: 'AddRelation',
   objects: objectIds.map((id) => pointerTo(className, id)),
@@ -27,7 +27,7 @@ export interface TestRole {
   name: string;
 }
 
-/** Creates a role with the master key; all can read it, only the master key can change it. */
+/** Creates a role with the master key. Everyone can read it; only the master key can change it. */
 export async function createRole(
   api: TestApi,
   app: App,
@@ -67,6 +67,6 @@ export function changeRole(
 export const withWhere = (path: string, where: object, more: Record<string, string> = {}): string =>
   `${path}?${new URLSearchParams({ where: JSON.stringify(where), ...more })}`;
 
-/** Returns the ids in a list reply, sorted. */
+/** Returns the sorted ids in a list reply. */
 export const idsIn = ({ body }: TestResponse): string[] =>
   (body.results ?? []).map(({ objectId }: { objectId: string }) => objectId).sort();

@@ -26,18 +26,20 @@ export interface TestService {
   db: Database;
   databaseUrl: string;
   apns: ApnsGateway;
-  /** Starts a dispatcher in this process, which is closed with the service. */
+  /** Starts a dispatcher in this process. It is closed with the service. */
   dispatch(options?: Pick<DispatcherOptions, 'clock' | 'breakers'>): Promise<RunningDispatcher>;
-  /** Adds a token profile for the sandbox to an app. */
+  /** Adds a token profile for the APNs sandbox to an app. */
   addApnsProfile(app: App, name?: string): Promise<void>;
-  /** Writes iOS installations directly into the table and returns their tokens. */
+  /** Inserts iOS installations directly into the table. Returns their tokens. */
   addIosInstallations(app: App, count: number, fields?: Record<string, unknown>): Promise<string[]>;
   /** Polls the record until the push is done. */
   untilDone(app: App, objectId: string, timeoutMs?: number): Promise<Record<string, unknown>>;
   close(): Promise<void>;
 }
 
-/** Starts an api whose public URL names its port: devices find the channel by it. */
+/**
+ * Starts an api whose public URL contains its port, because devices find the channel by this URL.
+ */
 async function startApiOnFreePort(
   options: { databaseUrl: string; clock?: Clock },
   asked: Record<string, string> | undefined,
@@ -49,7 +51,7 @@ async function startApiOnFreePort(
   try {
     return { api: await startTestApi({ ...options, env }), publicUrl };
   } catch (error) {
-    // Another process may take the port before the api does.
+    // Another process may take the port before the api.
     const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
     if (!isTaken || triesLeft === 0) throw error;
     return startApiOnFreePort(options, asked, triesLeft - 1);
@@ -57,15 +59,15 @@ async function startApiOnFreePort(
 }
 
 /**
- * Starts an api with a database of its own, or a given one, and an APNs gateway on loopback;
- * dispatchers on request.
+ * Starts an api and an APNs gateway on loopback. Uses a new database unless one is given.
+ * Dispatchers are started on request.
  */
 export async function startTestService(
   options: {
     clock?: Clock;
     gateway?: ApnsGatewayOptions;
     databaseUrl?: string;
-    /** Variables of the api and of dispatchers beside those of every test. */
+    /** Additional variables for the api and the dispatchers. */
     env?: Record<string, string>;
   } = {},
 ): Promise<TestService> {
@@ -112,8 +114,8 @@ export async function startTestService(
 }
 
 /**
- * Starts a service before the tests of a file, and closes it after them. Its members are available
- * in hooks and tests.
+ * Starts a service before the tests of a file and closes it after them. Its members can be used in
+ * hooks and tests.
  */
 export function useTestService(options: Parameters<typeof startTestService>[0] = {}): TestService {
   let service: TestService;
@@ -160,7 +162,7 @@ async function putApnsProfile(
   });
 }
 
-/** Writes iOS installations directly into the table and returns their tokens. */
+/** Inserts iOS installations directly into the table. Returns their tokens. */
 export async function insertIos(
   db: Database,
   app: Pick<App, 'appId'>,
@@ -184,7 +186,7 @@ async function untilDone(
   { objectId, timeoutMs }: { objectId: string; timeoutMs: number },
 ): Promise<Record<string, unknown>> {
   const endsAtMs = performance.now() + timeoutMs;
-  // The polling interval grows, because each poll costs as much as sending to ten devices.
+  // The poll interval grows, because each poll is as expensive as sending to ten devices.
   for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 1.3, 200)) {
     const { body } = await api.request('GET', `/1.1/tables/Notifications/${objectId}`, { app });
     if (body.status !== 'in-queue' && body.status !== 'scheduled') return body;

@@ -1,6 +1,6 @@
 import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
 
-// Tests of connectors open senders without a process of the service, which would read
+// Tests of connectors open senders without a service process, which would read
 // CARILLON_PRIVATE_HOSTS.
 setPrivateHosts(loopbackNetworks);

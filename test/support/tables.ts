@@ -1,22 +1,22 @@
 /**
- * Reads and changes the rows of devices, pushes, batches, jobs, users and messages for tests. The
- * columns are named here, so that a renamed column changes one file.
+ * Reads and changes rows of devices, pushes, batches, jobs, users and messages for tests. Only this
+ * file contains column names, so a renamed column changes one file.
  */
 import { randomBytes } from 'node:crypto';
 import type { Handle } from '../../shared/db/pool.ts';
 import { query } from '../../shared/db/query.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 
-/** The app whose rows are meant. */
+/** App whose rows are selected. */
 type OfApp = Pick<App, 'appId'>;
 
-/** Table with the column of each member of its rows. */
+/** Table, with the column for each member of a row. */
 interface Table<Row> {
   readonly name: string;
   readonly columns: Readonly<Record<keyof Row & string, string>>;
 }
 
-/** Installation. */
+/** Row of an installation. */
 export interface Device {
   readonly id: number;
   readonly objectId: string;
@@ -64,7 +64,7 @@ const installation: Table<Device> = {
   },
 };
 
-/** Row of a push; its record is made from it. */
+/** Row of a push. Its record is derived from this row. */
 export interface Push {
   readonly id: number;
   readonly objectId: string;
@@ -100,7 +100,7 @@ const notification: Table<Push> = {
   },
 };
 
-/** Part of a push that is sent as a whole. */
+/** Row of a batch. */
 export interface Batch {
   readonly id: number;
   readonly pushId: number;
@@ -137,7 +137,7 @@ const pushBatch: Table<Batch> = {
   },
 };
 
-/** User of an app. */
+/** Row of a user. */
 export interface User {
   readonly id: number;
   readonly objectId: string;
@@ -157,7 +157,7 @@ const appUser: Table<User> = {
   },
 };
 
-/** Message of an app: a mail or an SMS. */
+/** Row of a message: a mail or an SMS. */
 export interface Message {
   readonly id: number;
   readonly state: string;
@@ -177,17 +177,17 @@ const outbox: Table<Message> = {
   },
 };
 
-/** Reads the devices of an app in the order in which they were added. */
+/** Reads the devices of an app in the order of their creation. */
 export const readDevices = (db: Handle, app: OfApp): Promise<Device[]> =>
   readRows(db, installation, app);
 
-/** Finds the device of an app with this value of a member; fails without one. */
+/** Finds the device of an app with these values. Fails if there is none. */
 export const findDevice = (db: Handle, app: OfApp, wanted: Partial<Device>): Promise<Device> =>
   findRow(db, installation, app, wanted);
 
 /**
- * Adds devices to an app, with random ids where they have none. All of them have the same members.
- * Returns the internal ids.
+ * Adds devices to an app. Missing ids are random. All devices must have the same members. Returns
+ * the internal ids.
  */
 export function insertDevices(
   db: Handle,
@@ -207,7 +207,9 @@ export function insertDevices(
   );
 }
 
-/** Changes members of the devices of an app: of those with the tokens, without tokens of all. */
+/**
+ * Changes members of an app's devices. If tokens are given, only of the devices with these tokens.
+ */
 export const changeDevices = (
   db: Handle,
   app: OfApp,
@@ -219,7 +221,7 @@ export const changeDevices = (
     values: [app.appId, ...(tokens === undefined ? [] : [tokens])],
   });
 
-/** Changes members of the devices of an app that have these values. */
+/** Changes members of an app's devices that have these values. */
 export function changeDevicesWith(
   db: Handle,
   app: OfApp,
@@ -230,15 +232,15 @@ export function changeDevicesWith(
   return changeRows(db, installation, changes, { condition, values });
 }
 
-/** Reads the pushes of an app in the order in which they were accepted. */
+/** Reads the pushes of an app in the order of acceptance. */
 export const readPushes = (db: Handle, app: OfApp): Promise<Push[]> =>
   readRows(db, notification, app);
 
-/** Reads a push of an app; fails without it. */
+/** Reads a push of an app. Fails if it does not exist. */
 export const readPush = (db: Handle, app: OfApp, objectId: string): Promise<Push> =>
   findRow(db, notification, app, { objectId });
 
-/** Changes members of a push of an app, without an id of all its pushes. */
+/** Changes members of a push. Without an id, changes all pushes of the app. */
 export const changePush = (
   db: Handle,
   app: OfApp,
@@ -250,16 +252,18 @@ export const changePush = (
     values: [app.appId, ...(objectId === undefined ? [] : [objectId])],
   });
 
-/** Lets the scheduled pushes of an app start now. */
+/** Makes the scheduled pushes of an app start now. */
 export async function startScheduledPushes(db: Handle, app: OfApp): Promise<void> {
   await db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
 }
 
-/** Reads the batches of an app in the order in which they were planned. */
+/** Reads the batches of an app in the order of planning. */
 export const readBatches = (db: Handle, app: OfApp): Promise<Batch[]> =>
   readRows(db, pushBatch, app);
 
-/** Changes members of the batches of an app, with an attempt only of those that are at this one. */
+/**
+ * Changes members of an app's batches. If an attempt is given, only of the batches at this attempt.
+ */
 export const changeBatches = (
   db: Handle,
   app: OfApp,
@@ -271,7 +275,7 @@ export const changeBatches = (
     values: [app.appId, ...(attempt === undefined ? [] : [attempt])],
   });
 
-/** Failure of a push at a device. */
+/** Failure of a push for a device. */
 export interface Failure {
   readonly device: Pick<Device, 'id' | 'objectId'>;
   readonly outcome: string;
@@ -292,7 +296,7 @@ const pushFailure: Table<Omit<Failure, 'device'>> = {
   },
 };
 
-/** Ends a push of an app with failures at APNs, as a dispatcher does. */
+/** Ends a push with APNs failures, as a dispatcher does. */
 export async function endWithFailures(
   db: Handle,
   app: OfApp,
@@ -316,7 +320,7 @@ export async function endWithFailures(
     );
 }
 
-/** Changes members of the failures of an app at the devices with the tokens. */
+/** Changes members of an app's failures for the devices with these tokens. */
 export const changeFailures = (
   db: Handle,
   app: OfApp,
@@ -336,7 +340,7 @@ interface Usage {
   readonly recipients?: number;
 }
 
-/** Writes the usage of an app on a day (`YYYY-MM-DD`), by default today in UTC. */
+/** Writes the usage of an app on a day (`YYYY-MM-DD`). The default is today in UTC. */
 export async function insertUsage(
   db: Handle,
   app: OfApp,
@@ -350,7 +354,7 @@ export async function insertUsage(
   );
 }
 
-/** Counts the jobs of an app. The queue is a pattern of LIKE. */
+/** Counts the jobs of an app. The queue is a LIKE pattern. */
 export const countJobs = (
   db: Handle,
   app: OfApp,
@@ -361,7 +365,7 @@ export const countJobs = (
     [app.appId, queue, state],
   );
 
-/** Counts the jobs of an app that wait for no later time or are in work. */
+/** Counts the due and running jobs of an app. */
 export const countDueJobs = (db: Handle, app: OfApp): Promise<number> =>
   query(db).number(
     `SELECT count(*) FROM pgboss.job
@@ -369,7 +373,7 @@ export const countDueJobs = (db: Handle, app: OfApp): Promise<number> =>
     [app.appId],
   );
 
-/** Lets the jobs of an app that wait for a later time start now. */
+/** Makes the postponed jobs of an app start now. */
 export async function startJobs(db: Handle, app: OfApp): Promise<void> {
   await db.query(
     `UPDATE pgboss.job SET start_after = now() WHERE data ->> 'appId' = $1 AND state = 'created'`,
@@ -377,7 +381,7 @@ export async function startJobs(db: Handle, app: OfApp): Promise<void> {
   );
 }
 
-/** Reads a user of an app; fails without it. */
+/** Reads a user of an app. Fails if it does not exist. */
 export const readUser = (db: Handle, app: OfApp, objectId: string): Promise<User> =>
   findRow(db, appUser, app, { objectId });
 
@@ -401,12 +405,12 @@ export const changeMessages = (
 ): Promise<number> =>
   changeRows(db, outbox, changes, { condition: 'app_id = $1', values: [app.appId] });
 
-/** Lets the dispatchers read the states of gateway accounts now. */
+/** Makes the dispatchers read the states of gateway accounts now. */
 export async function requestAccountReading(db: Handle): Promise<void> {
   await db.query('UPDATE shared_reading SET accounts_next_at = now()');
 }
 
-/** Counts the sessions of devices at the device channel. */
+/** Counts the sessions of devices on the device channel. */
 export const countSessions = (db: Handle, devices: readonly number[]): Promise<number> =>
   query(db).number('SELECT count(*) FROM channel_session WHERE installation = ANY ($1)', [devices]);
 
@@ -422,7 +426,7 @@ export async function deleteRows(db: Handle, table: AppTable, app: OfApp): Promi
   await db.query(`DELETE FROM ${table} WHERE app_id = $1`, [app.appId]);
 }
 
-/** Returns a time in the past, for members that say when something happened. */
+/** Returns a time in the past. */
 export const daysAgo = (days: number): Date => new Date(Date.now() - days * 24 * 60 * 60 * 1000);
 
 function readRows<Row extends object>(
@@ -443,7 +447,7 @@ function findRow<Row extends object>(
   return query(db).one<Row>(`${selectOf(table)} WHERE ${condition} ORDER BY id LIMIT 1`, values);
 }
 
-/** Returns the condition of rows of an app that have the values of `wanted`. */
+/** Returns the SQL condition for rows of an app that have these values. */
 function conditionOf<Row>(table: Table<Row>, { appId }: OfApp, wanted: Partial<Row>) {
   const members = membersOf(table, wanted);
   return {
@@ -468,7 +472,7 @@ function changeRows<Row>(
   );
 }
 
-/** Returns the members of a row that are given, with their columns. */
+/** Returns the given members of a row with their columns. */
 function membersOf<Row>(
   { columns }: Table<Row>,
   row: Partial<Row>,

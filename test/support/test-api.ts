@@ -3,14 +3,14 @@ import { Database } from '../../shared/db/pool.ts';
 import { startTestApi, type TestApi } from './api.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 
-/** Api of a test file, ready within its hooks and tests. */
+/** Api of a test file. It can be used in hooks and tests. */
 export interface ApiFixture extends TestApi {
   readonly databaseUrl: string;
-  /** Connections of the tests to the database; opened at the first use. */
+  /** Database connections of the tests. They are opened at the first use. */
   readonly db: Database;
 }
 
-/** Starts an api with its own database before the tests, and closes all after them. */
+/** Starts an api with its own database before the tests, and closes both after them. */
 export function useTestApi(
   options: Omit<Parameters<typeof startTestApi>[0], 'databaseUrl'> = {},
 ): ApiFixture {

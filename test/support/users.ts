@@ -6,13 +6,13 @@ let serial = 0;
 /** Returns a unique username. */
 export const newName = (): string => `user-${process.pid}-${++serial}`;
 
-/** Returns a unique phone number of China. */
+/** Returns a unique Chinese phone number. */
 export const newPhone = (): string => `+86138${String(++serial + 10_000_000).padStart(8, '0')}`;
 
-/** Returns an account id in the form of the clients. */
+/** Returns a third-party account id in the form that clients use. */
 export const newUid = (): string => randomBytes(16).toString('hex');
 
-/** Removes the tokens from third-party accounts, as reads do. */
+/** Removes the tokens from third-party accounts, as the api does in reads. */
 export const shown = (authData: Record<string, object>): object =>
   Object.fromEntries(
     Object.entries(authData).map(([platform, entry]) => {
@@ -21,7 +21,7 @@ export const shown = (authData: Record<string, object>): object =>
     }),
   );
 
-/** Returns the status of a refusal in short form. */
+/** Returns the short form of a refusal. */
 export const refusalOf = ({ status, body }: TestResponse) => ({
   status,
   code: body.code,
@@ -29,7 +29,7 @@ export const refusalOf = ({ status, body }: TestResponse) => ({
 });
 export const refused = (code: number, status = 400) => ({ status, code, error: 'string' });
 
-/** Client of one user of one app, which sends its session by default. */
+/** Client of one user of an app. It sends its session by default. */
 export class TestUser {
   readonly #api: TestApi;
   readonly #app: App;

@@ -15,10 +15,10 @@ export interface AppleOptions {
 }
 
 /**
- * Creates credentials of `apns` from Apple's files: a key alone is a .p8 key, a key with a
- * certificate is a pair. The name of the .p8 file contains the Key ID, the certificate contains the
- * topic. Throws `UsageError` for missing and swapped options, `CommandFailure` for files without a
- * pair.
+ * Builds credentials for `apns` from Apple's files. A key alone is a .p8 key. A key with a
+ * certificate is a pair. The name of the .p8 file contains the Key ID; the certificate contains the
+ * topic. Throws `UsageError` for missing or swapped options, and `CommandFailure` if a certificate
+ * has no matching key.
  */
 export function appleCredentials(pem: PemParts, options: AppleOptions): JsonObject {
   const credentials =
@@ -58,9 +58,7 @@ function fromKey(
   return { auth: 'token', teamId: team, keyId, privateKey, topics: topic };
 }
 
-/**
- * Takes the pair of a certificate and its key that is valid longest; the api takes the same one.
- */
+/** Chooses the pair of certificate and key that is valid longest. The api chooses the same pair. */
 function fromPair(
   { certificate = '', privateKey }: PemParts,
   { environment, topic }: AppleOptions,

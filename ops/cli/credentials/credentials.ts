@@ -19,9 +19,9 @@ interface Collected {
 }
 
 /**
- * Creates the credentials of a profile from the vendors' files, or from a JSON file with the
- * members of a profile (protocol/admin-api.md#credentials-of-a-push-profile). Combines several
- * files. Throws `UsageError` or `CommandFailure` with a message that quotes no secret.
+ * Builds the credentials of a profile from the vendor's files, or from a JSON file with the members
+ * of a profile (protocol/admin-api.md#credentials-of-a-push-profile). Combines several files.
+ * Throws `UsageError` or `CommandFailure` with a message that quotes no secret.
  */
 export async function credentialsFrom(
   connector: ConnectorId,

@@ -9,7 +9,10 @@ import { gatewayName, language, say, words } from '../language.ts';
 import { CommandFailure, type Report } from '../report.ts';
 import { table } from '../table.ts';
 
-/** Certificates and keys from files, each kind one PEM text, with the names of these files. */
+/**
+ * Certificates and keys from files. All certificates are one PEM text, and all keys are another.
+ * `files` has the names of the files.
+ */
 export interface PemParts {
   certificate?: string;
   privateKey?: string;
@@ -18,16 +21,16 @@ export interface PemParts {
 
 type PemTexts = Omit<PemParts, 'files'>;
 
-/** Content of a credential file by its kind. */
+/** Content of a credential file, by kind. */
 export type CredentialFile =
   | { kind: 'json'; document: JsonObject }
   | { kind: 'pem'; parts: PemTexts }
   | { kind: 'pkcs12'; content: Buffer };
 
-/** Limit on the size; certificates and keys are a few kilobytes. */
+/** Size limit of a file. Certificates and keys have only a few kilobytes. */
 const maxBytes = 1_000_000;
 
-/** First byte of DER, the binary form of certificates and keys, and of PKCS#12. */
+/** First byte of a DER file (binary certificates and keys) and of a PKCS#12 file. */
 const derSequence = 0x30;
 
 /** Reads a file, or standard input for `-`, and detects its kind. Throws `CommandFailure`. */
@@ -47,7 +50,7 @@ export async function readCredentialFile(path: string): Promise<CredentialFile> 
         name,
       }),
     );
-  // Service account files are JSON with PEM inside.
+  // Service account files are JSON that contains PEM.
   const isPem = !text.trimStart().startsWith('{') && text.includes('-----BEGIN ');
   return isPem
     ? { kind: 'pem', parts: pemParts(text, name) }
@@ -59,19 +62,22 @@ export async function readSecretLine(path: string): Promise<string> {
   return (await readInput(path)).toString().split(/\r?\n/, 1)[0] ?? '';
 }
 
-/** Returns the certificate (Apple's `.cer`) or key in DER; undefined for anything else. */
+/**
+ * Returns the certificate (Apple's `.cer`) or key of a DER file. Returns undefined for other
+ * content.
+ */
 function derParts(content: Buffer): PemTexts | undefined {
   try {
     return { certificate: String(new X509Certificate(content)) };
   } catch {
-    // A key, or a PKCS#12 file.
+    // Not a certificate: a key or a PKCS#12 file.
   }
   for (const type of ['pkcs8', 'pkcs1', 'sec1'] as const) {
     try {
       const key = createPrivateKey({ key: content, format: 'der', type });
       return { privateKey: String(key.export({ type: 'pkcs8', format: 'pem' })) };
     } catch {
-      // Another type.
+      // Not a key of this type.
     }
   }
   return undefined;
@@ -103,7 +109,7 @@ const neither = (name: string, label: string | undefined): string =>
         label: label.toLowerCase().slice(0, 40),
       });
 
-/** Lists the gateways that take credentials, with their names on the command line. */
+/** Lists the gateways that need credentials, with their names on the command line. */
 export function describeGateways(): Report {
   const rows = profileConnectorIds.map((id) => [id, brandOf(id)]);
   const text = [
@@ -120,7 +126,7 @@ export function describeGateways(): Report {
 }
 
 /**
- * Describes the credentials of one connector: members, an example, their source at the vendor, the
+ * Describes the credentials of a connector: members, an example, where to get them, and the
  * vendor's files.
  */
 export function describeCredentials(connector: ConnectorId): Report {

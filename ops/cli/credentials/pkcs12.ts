@@ -5,19 +5,21 @@ import { CommandFailure } from '../report.ts';
 
 const require = createRequire(import.meta.url);
 
-/** Loads the library with the first file: it takes 3 MB of every command. */
+/**
+ * Loads node-forge when the first file is opened, so that other commands do not spend memory on it.
+ */
 const load = (): typeof forge => require('node-forge');
 
-/** All certificates and all keys of a file, each a PEM text. */
+/** All certificates of a file as one PEM text, and all keys as another. */
 export interface Pkcs12Content {
   certificate: string;
   privateKey: string;
 }
 
 /**
- * Opens a PKCS#12 file (`.p12`, `.pfx`) with a library, because Keychain Access of macOS still uses
- * RC2 and 3DES, which Node's OpenSSL refuses. Throws `CommandFailure` for a wrong password and for
- * a file without a certificate or a key.
+ * Opens a PKCS#12 file (`.p12`, `.pfx`). Uses node-forge, because Keychain Access of macOS encrypts
+ * with RC2 and 3DES, which Node's OpenSSL refuses. Throws `CommandFailure` if the password is wrong
+ * or if the file contains no certificate or no key.
  */
 export function openPkcs12(content: Buffer, password: string): Pkcs12Content {
   const { pki } = load();
@@ -52,7 +54,10 @@ function readBags(content: Buffer, password: string): forge.pkcs12.Pkcs12Pfx {
 const bagsOf = (file: forge.pkcs12.Pkcs12Pfx, bagType: string | undefined): forge.pkcs12.Bag[] =>
   bagType === undefined ? [] : (file.getBags({ bagType })[bagType] ?? []);
 
-/** Returns the key of a bag. The library reads RSA keys only; it hands others over as they are. */
+/**
+ * Returns the key of a bag as PEM. node-forge parses only RSA keys; other keys are available as
+ * ASN.1.
+ */
 function keyIn({ asn1, key }: forge.pkcs12.Bag): string[] {
   const { pki } = load();
   if (key) return [pki.privateKeyInfoToPem(pki.wrapRsaPrivateKey(pki.privateKeyToAsn1(key)))];

@@ -6,8 +6,8 @@ import { UsageError } from '../report.ts';
 const noOutput = new Writable({ write: (_chunk, _encoding, done) => done() });
 
 /**
- * Asks for a secret in the terminal without echo. Throws `UsageError` with the option to use
- * instead, without a terminal.
+ * Asks for a secret in the terminal without echo. If there is no terminal, throws `UsageError` that
+ * names the option to use instead.
  */
 export async function askSecret(question: string, option: string): Promise<string> {
   if (!process.stdin.isTTY)

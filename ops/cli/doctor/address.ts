@@ -3,21 +3,24 @@ import { z } from 'zod';
 import { type Finding, found } from '../../../api/services/operator/doctor/checks.ts';
 
 const timeoutMs = 5000;
-/** Invented addresses of a call (RFC 5737): as many as there could be trusted proxies. */
+/**
+ * Invented addresses (RFC 5737) for X-Forwarded-For. There are at least as many as the maximum
+ * number of trusted proxies.
+ */
 const invented = Array.from({ length: 10 }, (_, i) => `203.0.113.${i + 1}`);
-const seen = z.object({ address: z.string() });
+const addressReply = z.object({ address: z.string() });
 
-/** What the checks of the public address need. */
+/** Input of the checks of the public address. */
 export interface PublicAddress {
-  /** PUBLIC_URL, or where the api is looked for without it. */
+  /** PUBLIC_URL, or the default address of the api. */
   url: string;
   trustedProxies: number;
   adminToken: string | undefined;
 }
 
 /**
- * Checks that PUBLIC_URL is fit for devices, and that TRUSTED_PROXIES fits to the proxies in front
- * of the api.
+ * Checks that devices can use PUBLIC_URL, and that TRUSTED_PROXIES matches the proxies in front of
+ * the api.
  */
 export async function checkAddress(address: PublicAddress): Promise<Finding[]> {
   return [checkPublicUrl(address.url), ...(await checkProxies(address))];
@@ -37,8 +40,8 @@ function checkPublicUrl(url: string): Finding {
 }
 
 /**
- * Asks the api through PUBLIC_URL from which address the call comes, with invented addresses in
- * X-Forwarded-For.
+ * Calls the api through PUBLIC_URL with invented addresses in X-Forwarded-For. The api returns the
+ * address that it considers the caller's.
  */
 async function checkProxies({
   url,
@@ -49,7 +52,7 @@ async function checkProxies({
   if (trustedProxies === 0 && url.startsWith('https:'))
     return [found({ name, status: 'warn', code: 'proxiesUnset' })];
   const address = adminToken === undefined ? undefined : await askAddress(url, adminToken);
-  // Other checks report an api that does not answer, or refuses the token.
+  // Other checks report an api that does not respond or refuses the token.
   if (address === undefined) return [];
   const at = invented.indexOf(address);
   return [
@@ -70,7 +73,7 @@ async function askAddress(url: string, adminToken: string): Promise<string | und
       headers: { Authorization: `Bearer ${adminToken}`, 'X-Forwarded-For': invented.join(', ') },
       signal: AbortSignal.timeout(timeoutMs),
     });
-    return seen.safeParse(await response.json()).data?.address;
+    return addressReply.safeParse(await response.json()).data?.address;
   } catch {
     return undefined;
   }

@@ -19,8 +19,8 @@ type ConnectionConfig = Pick<
 >;
 
 /**
- * Returns the connections to the primary that one api and one dispatcher may open with these
- * variables.
+ * Returns the number of connections to the primary that one api and one dispatcher may open with
+ * these variables.
  */
 export function connectionsOf({
   connections: of,
@@ -29,7 +29,8 @@ export function connectionsOf({
   databaseReadUrl,
 }: ConnectionConfig) {
   const scans = databaseReadUrl === databaseUrl ? of.scans : 0;
-  // The express thread is beside those of DISPATCHER_THREADS; one connection listens.
+  // The express thread is not included in DISPATCHER_THREADS. One more connection listens for
+  // notifications.
   const threads = (dispatcherThreads + 1) * of.thread;
   return {
     api: of.calls + of.admission + of.saves + of.queries + 1,
@@ -38,7 +39,7 @@ export function connectionsOf({
 }
 
 /**
- * Checks whether DATABASE_URL and DATABASE_DIRECT_URL lead through a pooler, and whether the
+ * Checks whether DATABASE_URL and DATABASE_DIRECT_URL connect through a pooler. Checks that the
  * connections of the running processes fit into `max_connections`.
  */
 export async function checkConnections(config: ConnectionConfig): Promise<Finding[]> {
@@ -62,8 +63,8 @@ function poolerFindings(
 }
 
 /**
- * Tries whether a pooler at DATABASE_URL keeps named statements: one is prepared, then run while
- * another client holds the connection that it was prepared on.
+ * Checks that a pooler at DATABASE_URL supports prepared statements. Prepares a statement and runs
+ * it again while another client occupies the connection on which it was prepared.
  */
 export async function checkStatements({
   databaseUrl,
@@ -71,7 +72,7 @@ export async function checkStatements({
 }: ConnectionConfig): Promise<Finding[]> {
   if (pooler === 'transaction' || !(await withClient(databaseUrl, hasPooler))) return [];
   const statement = { name: 'carillon_doctor', text: 'SELECT 1' };
-  const isKept = await withClient(databaseUrl, async (own) => {
+  const isSupported = await withClient(databaseUrl, async (own) => {
     await own.query(statement);
     return withClient(databaseUrl, async (other) => {
       await other.query('BEGIN');
@@ -85,7 +86,7 @@ export async function checkStatements({
     });
   });
   return [
-    isKept
+    isSupported
       ? found({ name: 'statements', status: 'ok', code: 'statementsFine' })
       : found({ name: 'statements', status: 'fail', code: 'statementsLost' }),
   ];
@@ -103,7 +104,7 @@ function checkSum(
   { max, used, apis, dispatchers }: ConnectionState,
 ): Finding {
   const each = connectionsOf(config);
-  // A process that does not run yet is counted too, since it will.
+  // Counts a process that does not run yet as one process.
   const counts = { api: Math.max(apis, 1), dispatcher: Math.max(dispatchers, 1) };
   const sum = counts.api * each.api + counts.dispatcher * each.dispatcher;
   const parts = `${counts.api} api × ${each.api} + ${counts.dispatcher} dispatcher × ${each.dispatcher} = ${sum}`;
@@ -119,8 +120,8 @@ const pooledSum = ({ max, used }: ConnectionState): Finding =>
     : found({ name, status: 'warn', code: 'pooledMany', params: { used, max } });
 
 /**
- * Returns whether the server process is another one than the client was told: a pooler gives keys
- * of its own.
+ * True if the server process differs from the one that was announced to the client. A pooler
+ * announces its own ids.
  */
 async function hasPooler(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
@@ -139,16 +140,16 @@ async function readConnections(client: pg.Client): Promise<ConnectionState> {
   return rows[0] ?? { max: 0, used: 0, apis: 0, dispatchers: 0 };
 }
 
-/** Longest way of a notification; usually it takes a few milliseconds. */
-const notifyPatienceMs = 3000;
+/** Maximum delay of a notification. It usually arrives within a few milliseconds. */
+const notifyTimeoutMs = 3000;
 
 /**
- * Proves that a notification sent through DATABASE_URL arrives at a connection of
+ * Checks that a notification sent through DATABASE_URL arrives at a connection of
  * DATABASE_DIRECT_URL.
  */
 export async function checkNotifications(
   { databaseUrl, databaseDirectUrl }: Pick<Config, 'databaseUrl' | 'databaseDirectUrl'>,
-  patienceMs = notifyPatienceMs,
+  timeoutMs = notifyTimeoutMs,
 ): Promise<Finding> {
   const channel = `carillon_doctor_${randomUUID()}`;
   const subject = 'notifications';
@@ -162,7 +163,7 @@ export async function checkNotifications(
       await withClient(databaseUrl, (client) =>
         client.query('SELECT pg_notify($1, $2)', [channel, '']),
       );
-      const late = sleep(patienceMs, end.signal).then(() => false);
+      const late = sleep(timeoutMs, end.signal).then(() => false);
       return Promise.race([arrived, late]).finally(() => end.abort());
     });
     return hasArrived
@@ -171,7 +172,7 @@ export async function checkNotifications(
           name: subject,
           status: 'fail',
           code: 'notificationsLate',
-          params: { ms: patienceMs },
+          params: { ms: timeoutMs },
         });
   } catch (error) {
     const params = { why: reasonOf(error) };

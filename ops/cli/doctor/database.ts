@@ -16,7 +16,7 @@ import { pendingChanges } from '../../../shared/queue/migrate.ts';
 /** PostgreSQL 15, the oldest supported version (develop/architecture.md#data). */
 const oldestVersion = 150_000;
 
-/** Limits on the clock difference: gateway tokens and scheduled pushes depend on the time. */
+/** Limits on the clock difference. Gateway tokens and scheduled pushes depend on the time. */
 const warnAboveMs = 1000;
 const failAboveMs = 60_000;
 
@@ -25,12 +25,15 @@ export function openForChecks(url: string): Database {
   return new Database({ url, applicationName: 'carillon doctor', maxConnections: 2 });
 }
 
-/** Checks that the database is reachable, new enough, and has the same time as this machine. */
+/**
+ * Checks that the database is reachable and new enough, and that its clock matches this machine's
+ * clock.
+ */
 export async function checkDatabase(db: Database, clock: Clock): Promise<Finding[]> {
   try {
-    // The first query opens the connection, so that the second one measures the clock only.
+    // The first query opens the connection, so that the second query measures only the clock.
     await db.query('SELECT 1');
-    const askedAtMs = clock.now();
+    const queriedAtMs = clock.now();
     const { rows } = await db.query<ServerInfo>(
       `SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS name,
               (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now_ms,
@@ -38,7 +41,7 @@ export async function checkDatabase(db: Database, clock: Clock): Promise<Finding
               inet_client_addr() IS NULL AS is_socket,
               coalesce(inet_client_addr() <<= ANY ('{127.0.0.0/8,::1/128}'::inet[]), true) AS is_local`,
     );
-    const middleMs = (askedAtMs + clock.now()) / 2;
+    const middleMs = (queriedAtMs + clock.now()) / 2;
     const row = rows[0];
     if (!row) throw new Error('it returned no row');
     return [checkVersion(row), ...checkEncryption(row), checkClock(row.now_ms - middleMs)];
@@ -52,16 +55,16 @@ interface ServerInfo {
   version: number;
   name: string;
   now_ms: number;
-  /** Null where the connection is not encrypted. */
+  /** TLS version. Null if the connection is not encrypted. */
   tls: string | null;
   is_socket: boolean;
-  /** Whether the connection is from this machine. */
+  /** True if the connection comes from this machine. */
   is_local: boolean;
 }
 
 /**
- * Checks that a connection to another machine is encrypted: keys are stored encrypted, other data
- * is not.
+ * Checks that a connection to another machine is encrypted. Only keys are encrypted in the
+ * database; other data would cross the network in plain text.
  */
 export function checkEncryption({
   tls,
@@ -99,10 +102,10 @@ function checkClock(differenceMs: number): Finding {
   });
 }
 
-/** Lag of a standby above which there is a warning: its scans move to the primary long before. */
+/** Lag of a standby above which a warning is shown. Scans move to the primary long before. */
 const maxLagSeconds = 30;
 
-/** Checks the standby for `where` scans, and how far it is behind. */
+/** Checks the standby that runs the `where` scans, and its lag. */
 export async function checkStandby(url: string, maxSeconds = maxLagSeconds): Promise<Finding> {
   const standby = openForChecks(url);
   const name = 'standby';
@@ -138,14 +141,18 @@ export async function checkMigrations(url: string): Promise<Finding> {
   }
 }
 
-/** Free room below which there is a finding: both the part and the bytes have to be small. */
+/**
+ * Limits on the free disk space. A limit is exceeded only if both the share and the number of bytes
+ * are below it.
+ */
 const defaultLimits = { warnShare: 0.1, warnBytes: 5e9, failShare: 0.02, failBytes: 1e9 };
 
 const inGigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
 
 /**
- * Checks the room on the disk of the database, if it is on this machine and the role may know
- * where; PostgreSQL itself does not tell.
+ * Checks the free disk space of the database. This works only if the database is on this machine
+ * and the role may read the path of its data folder, because PostgreSQL itself does not report disk
+ * space.
  */
 export async function checkDisk(
   db: Database,
@@ -171,16 +178,14 @@ export async function checkDisk(
     : found({ name: 'disk', status: 'ok', code: 'diskFine', params });
 }
 
-/**
- * Tells where the shards of a spread database are; nothing without Citus (operate/distributed.md).
- */
-export async function checkSpread(db: Database): Promise<Finding[]> {
+/** Reports the servers of the shards. Returns nothing without Citus (operate/distributed.md). */
+export async function checkSharding(db: Database): Promise<Finding[]> {
   const version = await citusVersion(db);
   if (version === undefined) return [];
   const servers = await readShardServers(db);
   const findings = servers.map(findingOf);
-  const isWhole = placingStatements(await readDistribution(db)).length === 0;
-  const whole = isWhole
+  const isComplete = placingStatements(await readDistribution(db)).length === 0;
+  const whole = isComplete
     ? found({ name: 'spread', status: 'ok', code: 'spreadFine', params: { version } })
     : found({ name: 'spread', status: 'warn', code: 'spreadPartly', params: { version } });
   return [whole, ...findings];

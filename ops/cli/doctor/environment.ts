@@ -9,15 +9,14 @@ import {
   readLocalConfig,
 } from '../../../shared/config/config.ts';
 import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
-import { type RunInfo, readRunInfo } from '../../local/run-info.ts';
-import { readSecrets, type Secrets } from '../../local/secrets.ts';
+import { type RunInfo, readRunInfo, readSecrets, type Secrets } from '../../local/data-files.ts';
 
 const name = 'environment';
 
-/** Environment that the processes would start with, as far as it is known. */
+/** Known parts of the environment with which the processes would start. */
 export interface LocalEnvironment {
   findings: Finding[];
-  /** Undefined when the environment is invalid. */
+  /** Undefined if the environment is invalid. */
   config: Config | undefined;
   databaseUrl: string | undefined;
   url: string;
@@ -25,7 +24,7 @@ export interface LocalEnvironment {
   adminToken: string | undefined;
 }
 
-/** Reads the environment, and the values that the data directory adds to it in embedded mode. */
+/** Reads the environment. In embedded mode, adds the values of the data directory. */
 export async function readLocalEnvironment(env: Environment): Promise<LocalEnvironment> {
   const findings: Finding[] = [];
   const local = tryRead(() => readLocalConfig(env), findings);
@@ -60,7 +59,7 @@ async function secretsOf(local: LocalConfig, findings: Finding[]): Promise<Parti
   }
 }
 
-/** Returns the variables of the process and those that `npm start` would add. */
+/** Returns the environment variables plus those that `npm start` would add. */
 function completeEnvironment(
   env: Environment,
   {

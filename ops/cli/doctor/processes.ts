@@ -22,8 +22,8 @@ export async function checkProcess(name: 'api' | 'dispatcher', url: string): Pro
 }
 
 /**
- * Checks that the api accepts our admin token. Requests an impossible app: 404 means accepted, 401
- * means refused.
+ * Checks that the api accepts the admin token. Requests an app with an impossible id: 404 means
+ * that the token is accepted, 401 that it is refused.
  */
 export async function checkAdminToken(
   url: string,
@@ -40,7 +40,7 @@ export async function checkAdminToken(
     if (response.status !== 401) return [found({ name, status: 'ok', code: 'adminTokenFine' })];
     return [found({ name, status: 'fail', code: 'adminTokenRefused' })];
   } catch {
-    // `checkProcess` reports an api that does not answer.
+    // `checkProcess` reports an api that does not respond.
     return [];
   }
 }
@@ -53,7 +53,7 @@ const timing = {
 };
 
 /**
- * Checks the configured mail and SMS providers. Shows no URL of a provider, because it may contain
+ * Checks the configured mail and SMS providers. Does not show their URLs, because a URL may contain
  * a password.
  */
 export async function checkProviders({ smtpUrl, smsWebhookUrl }: Config): Promise<Finding[]> {
@@ -70,13 +70,13 @@ async function checkMail(url: string): Promise<Finding> {
   return found({ name: 'mail', status: 'fail', code, params: { why: reason } });
 }
 
-/** Checks the webhook by a connection only: a request could cause a message. */
+/** Checks the webhook only by connecting, because a request could send a message. */
 async function checkWebhook(text: string): Promise<Finding> {
   const url = new URL(text);
   const isTls = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const target = { host, port: Number(url.port) || (isTls ? 443 : 80) };
-  // TLS allows no IP addresses as server names (RFC 6066 3).
+  // TLS does not allow IP addresses as server names (RFC 6066 3).
   const options = isIP(host) ? target : { ...target, servername: host };
   const socket = isTls ? connectTls(options) : connect(target);
   try {

@@ -32,7 +32,7 @@ import {
   checkDatabase,
   checkDisk,
   checkMigrations,
-  checkSpread,
+  checkSharding,
   checkStandby,
   openForChecks,
 } from './database.ts';
@@ -40,9 +40,10 @@ import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
 import { checkAdminToken, checkProcess, checkProviders } from './processes.ts';
 
 /**
- * Runs the checks in the order of their dependencies. Skips a check whose dependency failed.
+ * Runs the checks in the order of their dependencies. Skips a check if a check that it depends on
+ * has failed.
  *
- * @param env the variables that the processes would start with
+ * @param env the variables with which the processes would start
  */
 export async function runChecks(env: Environment = currentEnvironment()): Promise<Report> {
   const environment = await readLocalEnvironment(env);
@@ -72,9 +73,9 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     const findings = await checkDatabase(db, systemClock);
     if (findings.some(isFailed)) return findings;
     findings.push(await checkMigrations(config?.databaseDirectUrl ?? databaseUrl));
-    if (config) findings.push(...(await checkWays(config)));
+    if (config) findings.push(...(await checkDatabaseConnections(config)));
     const isBlocked = findings.some(isFailed);
-    findings.push(await checkDisk(db), ...(await checkUpkeep(db)), ...(await checkSpread(db)));
+    findings.push(await checkDisk(db), ...(await checkUpkeep(db)), ...(await checkSharding(db)));
     if (isBlocked) return findings;
     findings.push(...(await checkProcesses(db)), ...(await checkRestoration(db)));
     findings.push(...(await checkFreezes(db)), ...(await checkApprovals(db)));
@@ -94,8 +95,10 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
   }
 }
 
-/** Checks the ways to the databases: connections, a pooler, notifications, the standby. */
-async function checkWays(config: Config): Promise<Finding[]> {
+/**
+ * Checks the connections to the databases: their number, a pooler, notifications and the standby.
+ */
+async function checkDatabaseConnections(config: Config): Promise<Finding[]> {
   const { databaseReadUrl: readUrl } = config;
   return [
     ...(await checkConnections(config)),
@@ -105,16 +108,16 @@ async function checkWays(config: Config): Promise<Finding[]> {
   ];
 }
 
-const marks = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
+const labels = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
 
 function describe(checks: Finding[]): string {
-  const shown = checks.map(({ name, status, code, params }) => ({
+  const sections = checks.map(({ name, status, code, params }) => ({
     name: subjectIn(language(), name),
-    mark: marks[status],
+    mark: labels[status],
     ...writeFinding({ code, params }, language()),
   }));
-  const width = Math.max(...shown.map(({ name }) => widthOf(name)));
-  const lines = shown.flatMap(({ name, mark, detail, advice }) => [
+  const width = Math.max(...sections.map(({ name }) => widthOf(name)));
+  const lines = sections.flatMap(({ name, mark, detail, advice }) => [
     `${mark}  ${padded(name, width)}  ${detail}`,
     ...(advice === '' ? [] : [`${' '.repeat(width + 8)}${advice}`]),
   ]);

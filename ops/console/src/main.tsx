@@ -21,14 +21,14 @@ const queries = new QueryClient({
   defaultOptions: { queries: { retry: mayRetry, refetchOnWindowFocus: true, staleTime: 2000 } },
 });
 
-/** Code of the login link that the page was opened with. */
+/** Code of the login link with which the page was opened. */
 const loginCode = takeLoginCode();
 
-/** Shows the login without a session, else the page of the address. */
+/** Shows the page of the current URL, or the login if there is no session. */
 function Console() {
   const { data: operator, error, isPending, refetch } = useSessionState();
   const [code, setCode] = useState(loginCode);
-  // A link that is opened on the page of the login changes the fragment only.
+  // If a login link is opened while the login page is open, only the URL fragment changes.
   useEffect(() => {
     const take = () => {
       const found = takeLoginCode();

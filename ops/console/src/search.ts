@@ -1,17 +1,17 @@
 import { type ConnectorId, isConnectorId } from '../../../shared/domain/labels.ts';
 import { type Outcome, outcomes } from '../../../shared/domain/outcome.ts';
 
-/** Members of an address after `?`, as the page that is at it reads them. Others are dropped. */
+/** Query parameters of a URL, as parsed by the page at that URL. Unknown parameters are dropped. */
 type Search = Record<string, unknown>;
 
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-/** Returns a value that is one of these texts. */
+/** Returns the value if it is one of these texts. */
 const oneOf = <T extends string>(values: readonly T[], value: unknown): T | undefined =>
   values.find((one) => one === value);
 
-/** Returns a cursor, which is a number and read as such from the address. */
+/** Returns a cursor. The router parses a numeric cursor as a number. */
 const cursorOf = (value: unknown): string | undefined =>
   typeof value === 'number' ? String(value) : text(value);
 
@@ -31,16 +31,16 @@ export interface PushFilters {
   status?: string | undefined;
   q?: string | undefined;
   source?: string | undefined;
-  /** Recurring push that they were made from. */
+  /** Id of the recurring push that created the pushes. */
   recurring?: string | undefined;
   from?: string | undefined;
   to?: string | undefined;
   cursor?: string | undefined;
 }
 
-/** List of pushes with those that a person has ticked, to compare. */
+/** Filters and selected pushes of the list. */
 export interface PushListSearch extends PushFilters {
-  /** At most two ids, separated by a comma. */
+  /** At most two ids, separated by a comma. They can be compared. */
   chosen?: string | undefined;
 }
 
@@ -57,16 +57,16 @@ export const readPushFilters = (search: Search): PushListSearch => ({
 
 const pushTabs = ['progress', 'failures', 'content', 'audience', 'ids'] as const;
 
-/** Part of the page of a push. */
+/** Tab of a push's page. */
 export type PushTab = (typeof pushTabs)[number];
 
 export interface PushSearch extends FailureFilters {
   tab?: PushTab | undefined;
-  /** Whether the page begins with the dry run of a redrive. */
+  /** True if the page opens with the dry run of a redrive. */
   redrive?: true | undefined;
 }
 
-/** Cause of the failures that the page lists. */
+/** Cause of the listed failures. */
 export interface FailureFilters {
   connector?: ConnectorId | undefined;
   outcome?: Outcome | undefined;
@@ -74,7 +74,7 @@ export interface FailureFilters {
   cursor?: string | undefined;
 }
 
-/** Returns a text that is the id of a connector; undefined for another value. */
+/** Returns the value if it is a connector id, otherwise undefined. */
 export const connectorOf = (value: unknown): ConnectorId | undefined =>
   typeof value === 'string' && isConnectorId(value) ? value : undefined;
 
@@ -103,7 +103,7 @@ export const readDeviceFilters = (search: Search): DeviceFilters => ({
   cursor: cursorOf(search.cursor),
 });
 
-/** Pages of the two lists of people. */
+/** Cursors of the two lists on the page. */
 export interface PeopleSearch {
   tokens?: string | undefined;
   sessions?: string | undefined;
@@ -114,7 +114,7 @@ export const readPeopleSearch = (search: Search): PeopleSearch => ({
   sessions: cursorOf(search.sessions),
 });
 
-/** Filters of the audit; times in ISO 8601. */
+/** Filters of the audit log. Times are in ISO 8601. */
 export interface AuditFilters {
   app?: string | undefined;
   actor?: string | undefined;
@@ -137,17 +137,17 @@ export const readAuditFilters = (search: Search): AuditFilters => ({
 
 const composeViews = ['form', 'json', 'curl'] as const;
 
-/** View of the body that the page composes. */
+/** View of the composed body. */
 export type ComposeView = (typeof composeViews)[number];
 
 export interface ComposeSearch {
   view?: ComposeView | undefined;
-  /** Push to copy. */
+  /** Id of a push to copy. */
   from?: string | undefined;
   template?: string | undefined;
-  /** The copy of a push lacks something. */
+  /** True if the copy is incomplete. */
   part?: true | undefined;
-  /** Condition of the devices, as JSON. */
+  /** Condition on the devices, as JSON. */
   where?: string | undefined;
 }
 
@@ -169,7 +169,7 @@ export const readUserFilters = readDeviceFilters;
 
 const messageTabs = ['outbox', 'budgets', 'texts'] as const;
 
-/** Part of the page of messages. */
+/** Tab of the messages page. */
 export type MessageTab = (typeof messageTabs)[number];
 
 export const messageKinds = ['sms', 'mail'] as const;
@@ -192,7 +192,7 @@ export const readMessageSearch = (
   cursor: text(search.cursor),
 });
 
-/** The two pushes of a comparison. */
+/** Reads the two pushes of a comparison. */
 export const readCompareSearch = (
   search: Search,
 ): { a?: string | undefined; b?: string | undefined } => ({
@@ -200,7 +200,7 @@ export const readCompareSearch = (
   b: text(search.b),
 });
 
-/** Page of the pushes that wait for their time. */
+/** Page of the scheduled pushes. */
 export interface ScheduledSearch {
   cursor?: string | undefined;
 }
@@ -209,7 +209,7 @@ export const readScheduledSearch = (search: Search): ScheduledSearch => ({
   cursor: text(search.cursor),
 });
 
-/** Page of the pushes that did not reach everybody, of one reason if it is given. */
+/** Page of the undelivered pushes, optionally of one reason. */
 export interface UndeliveredSearch {
   reason?: string | undefined;
   cursor?: string | undefined;
@@ -220,7 +220,7 @@ export const readUndeliveredSearch = (search: Search): UndeliveredSearch => ({
   cursor: cursorOf(search.cursor),
 });
 
-/** Page of the recurring pushes; `edit`: the one that the form changes. */
+/** Recurring push that is edited. */
 export interface RecurringSearch {
   edit?: string | undefined;
 }
@@ -229,7 +229,7 @@ export const readRecurringSearch = (search: Search): RecurringSearch => ({
   edit: cursorOf(search.edit),
 });
 
-/** Days of a report on use, as `YYYY-MM-DD`. */
+/** Reads the days of a usage report, as `YYYY-MM-DD`. */
 export const readUsageSearch = (
   search: Search,
 ): { from?: string | undefined; to?: string | undefined } => ({
@@ -241,7 +241,7 @@ export const readQuotaSearch = (search: Search): { day?: string | undefined } =>
   day: text(search.day),
 });
 
-/** Queue whose jobs the page shows. */
+/** Reads the queue whose jobs the page shows. */
 export const readOperatingSearch = (search: Search): { queue?: string | undefined } => ({
   queue: text(search.queue),
 });

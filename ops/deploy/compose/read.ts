@@ -3,8 +3,8 @@ import { parseYaml } from '@redocly/openapi-core';
 import { z } from 'zod';
 
 /**
- * Container of the compose file, as far as this project's services use its form: an unknown member
- * is refused.
+ * Schema of a service in the compose file. It contains only the members that this project uses;
+ * other members are refused.
  */
 const service = z.strictObject({
   image: z.string(),
@@ -34,8 +34,8 @@ const file = new URL('compose.yaml', import.meta.url);
 const variable = /\$\{(\w+)(?::([-?])([^}]*))?\}/g;
 
 /**
- * Reads the services of the compose file with the variables of `env` filled in. Throws where a
- * required one is missing.
+ * Reads the services of the compose file and fills in the variables of `env`. Throws if a required
+ * variable is missing.
  */
 export async function readCompose(env: Record<string, string>): Promise<z.infer<typeof compose>> {
   const text = (await readFile(file, 'utf8')).replace(/^\s*#.*$/gm, '');
@@ -51,5 +51,5 @@ function fill(env: Record<string, string>, [name = '', kind, rest = '']: string[
   return kind === '-' ? rest : '';
 }
 
-/** Tells whether a service runs Carillon's image. */
+/** True if a service runs Carillon's image. */
 export const isCarillon = ({ image }: ComposeService): boolean => image.endsWith('/carillon');

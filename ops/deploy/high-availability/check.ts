@@ -1,8 +1,8 @@
-// `npm run check-failover`: kills the primary of a PostgreSQL under Patroni during a push, and
-// checks that the service goes on by itself: every device gets the push once, nothing accepted is
-// lost, and callers are answered 503 with `Retry-After` in this time. With `-- --partition` the
+// `npm run check-failover`: kills the primary of a PostgreSQL cluster under Patroni during a push.
+// Checks that the service recovers without help: every device gets the push once, no accepted data
+// is lost, and callers get 503 with `Retry-After` during the outage. With `-- --partition`, the
 // primary is not killed but cut off from the other machines, while HAProxy and the service still
-// reach it. Says so and ends with 0 where the packages are missing.
+// reach it. Exits with 0 if the packages are not installed.
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,19 +17,19 @@ import {
   untilDone,
 } from '../../bench/harness/client.ts';
 import { type Cluster, type Member, reasonsAgainstCluster, startCluster } from './cluster.ts';
-import { loopbackNetwork, PartedNetwork } from './network.ts';
-import { type Outage, watchCalls } from './outage.ts';
+import { loopbackNetwork, PartitionableNetwork } from './network.ts';
+import { type Outage, startCalls } from './outage.ts';
 
 const devices = 200_000;
-/** Requests at the gateway after which the primary is lost. */
-const lostAfter = 20_000;
+/** Number of requests at the gateway after which the primary is lost. */
+const requestsBeforeLoss = 20_000;
 /**
- * Longest time without a primary: ttl and two rounds of Patroni, and the pauses of HAProxy and of
- * the probe.
+ * Maximum time without a primary: the ttl, two loops of Patroni, and the intervals of HAProxy and
+ * of the probe.
  */
 const maxOutageSeconds = 40;
 
-function demand(condition: boolean, text: string): void {
+function expectThat(condition: boolean, text: string): void {
   if (!condition) throw new Error(`not so: ${text}`);
   console.log(`ok  ${text}`);
 }
@@ -38,7 +38,7 @@ async function untilSent({ gateway }: Bench, count: number): Promise<void> {
   while ((await gateway.observe()).total < count) await sleep(20);
 }
 
-/** Way in which the cluster loses its primary. */
+/** How the cluster loses its primary. */
 interface Loss {
   name: string;
   begin(primary: Member): Promise<void>;
@@ -51,8 +51,11 @@ const powerLoss = (cluster: Cluster): Loss => ({
   end: (primary) => cluster.start(primary),
 });
 
-/** Cuts the primary off until another machine leads; then both never lead at the same time. */
-function partition(cluster: Cluster, network: PartedNetwork): Loss {
+/**
+ * Cuts the primary off until another machine leads. Checks that two machines never lead at the same
+ * time.
+ */
+function partition(cluster: Cluster, network: PartitionableNetwork): Loss {
   let leaders: Promise<void> | undefined;
   const untilReplaced = async (old: Member) => {
     const startedAtMs = performance.now();
@@ -60,14 +63,14 @@ function partition(cluster: Cluster, network: PartedNetwork): Loss {
     let demotedAfter: number | undefined;
     for (;;) {
       const isOther = await cluster.isPrimary(other);
-      // Asked last: a machine that led at the first question and does not at this one has given up
-      // in between.
+      // The old primary is queried last. If it led at the first query and does not lead now, it
+      // stepped down in between.
       const isOld = await cluster.isPrimary(old);
       if (isOther && isOld) throw new Error(`${old} and ${other} lead at the same time`);
       const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10;
       if (!isOld) demotedAfter ??= seconds;
       if (isOther) {
-        demand(
+        expectThat(
           true,
           `the old primary gives up after ${demotedAfter} s, the new one leads after ${seconds} s`,
         );
@@ -90,8 +93,8 @@ function partition(cluster: Cluster, network: PartedNetwork): Loss {
 }
 
 /**
- * Sends to all, takes the primary away during that push, and sends a second one to one device
- * during the outage.
+ * Sends a push to all devices and takes the primary away during that push. Sends a second push to
+ * one device during the outage.
  */
 async function pushThroughLoss(
   bench: Bench,
@@ -100,47 +103,53 @@ async function pushThroughLoss(
   loss: Loss,
 ): Promise<Outage> {
   const objectId = await push(bench, app, {});
-  await untilSent(bench, lostAfter);
-  const calls = watchCalls(bench, app);
+  await untilSent(bench, requestsBeforeLoss);
+  const calls = startCalls(bench, app);
   const primary = await cluster.primary();
   await loss.begin(primary);
   const startedAtMs = performance.now();
   await calls.firstRefused;
   const { total } = await bench.gateway.observe();
-  demand(
+  expectThat(
     total < devices,
     `${loss.name} comes during the push, after ${total} of ${devices} requests`,
   );
-  // Repeated under its name until it is accepted.
+  // Retried with the same push name until it is accepted.
   const during = await pushAndWait(bench, app, { where: { badge: 1 } });
   const { successes } = await untilDone(bench, app, objectId);
   const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10;
-  demand(
+  expectThat(
     successes === devices,
     `the push is done ${seconds} s after that, ${successes} devices sent`,
   );
-  demand(during.successes === 1, 'a push that is repeated during the outage is accepted and done');
+  expectThat(
+    during.successes === 1,
+    'a push that is repeated during the outage is accepted and done',
+  );
   const outage = await calls.stop();
   await loss.end(primary);
   return outage;
 }
 
-/** Demands that no accepted save is lost. */
-async function demandKept(bench: Bench, { saved }: Outage): Promise<void> {
+/** Checks that no accepted save is lost. */
+async function checkSaves(bench: Bench, { saved }: Outage): Promise<void> {
   const { rowCount } = await bench.db.query(
     'SELECT FROM installation WHERE installation_id = ANY ($1)',
     [saved],
   );
-  demand(rowCount === saved.length, `${rowCount} of ${saved.length} accepted saves are kept`);
+  expectThat(rowCount === saved.length, `${rowCount} of ${saved.length} accepted saves are kept`);
 }
 
-function demandRefusals(what: string, { statuses, seconds }: Outage): void {
-  const seen = [...statuses].map(([status, count]) => `${count} × ${status}`).join(', ');
-  const isBorne = [...statuses.keys()].every((status) =>
+function checkRefusals(what: string, { statuses, seconds }: Outage): void {
+  const results = [...statuses].map(([status, count]) => `${count} × ${status}`).join(', ');
+  const areAllExpected = [...statuses.keys()].every((status) =>
     ['200', '201', '503 with Retry-After'].includes(status),
   );
-  demand(isBorne, `calls are answered during ${what}: ${seen}`);
-  demand(seconds <= maxOutageSeconds, `the last call is refused ${seconds} s after the first one`);
+  expectThat(areAllExpected, `calls are answered during ${what}: ${results}`);
+  expectThat(
+    seconds <= maxOutageSeconds,
+    `the last call is refused ${seconds} s after the first one`,
+  );
 }
 
 async function checkFailover(bench: Bench, cluster: Cluster, loss: Loss): Promise<void> {
@@ -151,31 +160,28 @@ async function checkFailover(bench: Bench, cluster: Cluster, loss: Loss): Promis
   const before = bench.pids();
   const outage = await pushThroughLoss(bench, app, cluster, loss);
   const { distinct, repeats } = await bench.gateway.observe();
-  // The first device also gets the second push.
-  demand(
+  // The first device gets the second push too.
+  expectThat(
     distinct === devices && repeats === 1,
     `${distinct} devices are reached, ${repeats - 1} of them twice`,
   );
-  demandRefusals(loss.name, outage);
-  await demandKept(bench, outage);
-  demand(
+  checkRefusals(loss.name, outage);
+  await checkSaves(bench, outage);
+  expectThat(
     JSON.stringify(bench.pids()) === JSON.stringify(before),
     'no process of the service was started again',
   );
-  await cluster.untilWhole();
-  demand(true, 'the lost server is a synchronous standby again');
+  await cluster.untilReplicated();
+  expectThat(true, 'the lost server is a synchronous standby again');
   await checkSwitchover(bench, app, cluster);
 }
 
-/**
- * Lets the standby take over in good order: for a moment the old primary still answers, and only
- * reads.
- */
+/** Performs a planned switchover to the standby. The old primary is read-only for a moment. */
 async function checkSwitchover(bench: Bench, app: BenchApp, cluster: Cluster): Promise<void> {
-  const calls = watchCalls(bench, app);
+  const calls = startCalls(bench, app);
   await cluster.switchOver();
   await calls.firstRefused;
-  demandRefusals('a planned switch', await calls.stop());
+  checkRefusals('a planned switch', await calls.stop());
 }
 
 const isPartition = process.argv.includes('--partition');
@@ -189,14 +195,14 @@ if (missing.length > 0) {
   const folder = await mkdtemp(join(tmpdir(), 'carillon-failover-'));
   await chmod(folder, 0o755);
   const home = join(folder, 'cluster');
-  const parted = isPartition ? await PartedNetwork.open() : undefined;
+  const parted = isPartition ? await PartitionableNetwork.open() : undefined;
   const network = parted ?? loopbackNetwork();
   try {
     const cluster = await startCluster(home, network);
     const loss = parted ? partition(cluster, parted) : powerLoss(cluster);
     try {
       const database = { url: cluster.databaseUrl, readUrl: cluster.readUrl };
-      // Every process warns of the outage, many times.
+      // Every process logs many warnings during the outage.
       const logLevel = currentEnvironment().LOG_LEVEL ?? 'fatal';
       const log = (line: string) => console.log(`    ${line}`);
       await withBench(log, { threads: 1, dispatchers: 2, database, logLevel }, (bench) =>

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { killProcess, newestPostgres, Processes, until } from '../processes.ts';
 import { type ClusterNetwork, type Machine, machines } from './network.ts';
 
-/** Programs by Debian package; `postgresql` puts its own outside of PATH. */
+/** Paths of the programs by Debian package. The programs of `postgresql` are outside PATH. */
 const programs = {
   etcd: '/usr/bin/etcd',
   patroni: '/usr/bin/patroni',
@@ -15,9 +15,7 @@ const programs = {
   postgresql: join(newestPostgres(), 'postgres'),
 };
 
-/**
- * Returns the programs that this machine lacks, and what else keeps a cluster from running here.
- */
+/** Returns the missing programs and all other reasons why a cluster cannot run on this machine. */
 export function reasonsAgainstCluster(): string[] {
   const missing = Object.entries(programs).filter(([, path]) => !existsSync(path));
   return [
@@ -36,27 +34,28 @@ const patroniReply = z.object({
   members: z.array(z.object({ name: z.enum(members), role: z.string(), state: z.string() })),
 });
 
-/** Two PostgreSQL servers under Patroni, etcd and HAProxy, on the machines of a network. */
+/** Two PostgreSQL servers under Patroni, with etcd and HAProxy, on the machines of a network. */
 export interface Cluster {
-  /** Through HAProxy to the primary, and to the standby. */
+  /** Connects through HAProxy to the primary. `readUrl` connects to the standby. */
   databaseUrl: string;
   readUrl: string;
   primary(): Promise<Member>;
-  /** Tells whether a machine holds itself for the primary. */
+  /** True if a machine considers itself the primary. */
   isPrimary(member: Member): Promise<boolean>;
-  /** Kills Patroni and every process of PostgreSQL on a machine, as the loss of its power does. */
+  /** Kills Patroni and all PostgreSQL processes on a machine, like a power failure. */
   kill(member: Member): Promise<void>;
-  /** Lets the standby take over in good order; the old primary becomes the standby. */
+  /** Performs a planned switchover. The old primary becomes the standby. */
   switchOver(): Promise<void>;
-  /** Starts the killed machine again. */
+  /** Starts a killed machine again. */
   start(member: Member): Promise<void>;
-  /** Resolves when one member leads and the other one is its synchronous standby. */
-  untilWhole(): Promise<void>;
+  /** Resolves when one member leads and the other member is its synchronous standby. */
+  untilReplicated(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Starts the cluster from the files of this folder, with its data in `folder`, as an ordinary user.
+ * Starts the cluster as an unprivileged user, with the files of this folder. The data is stored in
+ * `folder`.
  */
 export async function startCluster(folder: string, network: ClusterNetwork): Promise<Cluster> {
   const servers = new Servers(folder, network);
@@ -65,7 +64,7 @@ export async function startCluster(folder: string, network: ClusterNetwork): Pro
     await servers.startEtcd();
     await Promise.all(members.map((member) => servers.start(member)));
     await servers.startHaproxy();
-    await servers.untilWhole();
+    await servers.untilReplicated();
     await servers.createDatabase();
     return servers;
   } catch (error) {
@@ -94,7 +93,7 @@ class Servers implements Cluster {
 
   async prepare(): Promise<void> {
     await this.#processes.makeFolder();
-    // Copies: the user of the servers may not enter the project.
+    // Copies the files, because the servers' user may not be able to enter the project folder.
     for (const file of files)
       await copyFile(join(import.meta.dirname, file), join(this.#folder, file));
   }
@@ -124,7 +123,7 @@ class Servers implements Cluster {
       );
   }
 
-  /** Starts a program of a machine. */
+  /** Starts a program on a machine. */
   async #run(
     machine: Machine,
     name: string,
@@ -160,7 +159,7 @@ class Servers implements Cluster {
   }
 
   async startHaproxy(): Promise<void> {
-    // The third machine has no PostgreSQL, so its place points to nothing.
+    // The third machine has no PostgreSQL, so HAProxy never connects to it.
     const addresses = machines.map((machine) => [
       machine.toUpperCase(),
       this.#network.addressOf(machine),
@@ -171,7 +170,7 @@ class Servers implements Cluster {
     });
   }
 
-  /** Creates the role and the database of Carillon. */
+  /** Creates Carillon's role and database. */
   async createDatabase(): Promise<void> {
     const password = randomBytes(12).toString('hex');
     const url = `postgresql://postgres:${this.#passwords.superuser}@${this.#network.proxy}:5000/postgres`;
@@ -181,7 +180,7 @@ class Servers implements Cluster {
       await client.connect();
       try {
         await client.query(`CREATE ROLE carillon LOGIN PASSWORD '${password}'`);
-        // For the benchmark's seeding only.
+        // Needed only for creating the benchmark's data.
         await client.query('GRANT pg_checkpoint TO carillon');
         await client.query('CREATE DATABASE carillon OWNER carillon');
         return true;
@@ -200,13 +199,13 @@ class Servers implements Cluster {
     throw new Error('no member leads');
   }
 
-  /** Asks the machine itself, as HAProxy does. */
+  /** Queries the machine itself, as HAProxy does. */
   async isPrimary(member: Member): Promise<boolean> {
     const url = `http://${this.#network.addressOf(member)}:8008/primary`;
     return (await fetch(url, { method: 'OPTIONS' })).ok;
   }
 
-  async untilWhole(): Promise<void> {
+  async untilReplicated(): Promise<void> {
     await until('a primary with a synchronous standby', async () => {
       const found = await this.#members();
       const roles = found.filter(({ state }) => state === 'running').map(({ role }) => role);
@@ -215,7 +214,7 @@ class Servers implements Cluster {
   }
 
   async switchOver(): Promise<void> {
-    // A machine that rejoined may lose and find its standby once more.
+    // A machine that rejoined may lose its standby once more, so the switchover is retried.
     await until('switch', async () => {
       const leader = await this.primary();
       const url = `http://${this.#network.addressOf(leader)}:8008/switchover`;
@@ -226,7 +225,7 @@ class Servers implements Cluster {
   }
 
   async kill(member: Member): Promise<void> {
-    // First Patroni: it would start the server again.
+    // Patroni is killed first, because it would restart the server.
     this.#processes.kill(member);
     const pids = await this.#serverPids(member);
     for (const pid of pids) killProcess(pid);
@@ -237,16 +236,18 @@ class Servers implements Cluster {
     await this.#processes.close();
   }
 
-  /** Asks any member that answers. */
+  /** Queries all members. Uses the first reply. */
   async #members(): Promise<z.infer<typeof patroniReply>['members']> {
-    const asked = members.map(async (member) => {
+    const replies = members.map(async (member) => {
       const reply = await fetch(`http://${this.#network.addressOf(member)}:8008/cluster`);
       return patroniReply.parse(await reply.json()).members;
     });
-    return Promise.any(asked);
+    return Promise.any(replies);
   }
 
-  /** Returns the server of a member and its processes; none when it does not run. */
+  /**
+   * Returns the process ids of a member's server. Returns an empty list if the server does not run.
+   */
   async #serverPids(member: Member): Promise<number[]> {
     const file = await readFile(join(this.#dataOf(member), 'postmaster.pid'), 'utf8').catch(
       () => '',

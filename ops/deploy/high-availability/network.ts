@@ -4,7 +4,10 @@ import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
 
-/** Machines of the cluster: the first two have PostgreSQL under Patroni, and each may have etcd. */
+/**
+ * Machines of the cluster. The first two run PostgreSQL under Patroni. Each of the three may run
+ * etcd.
+ */
 export const machines = ['db1', 'db2', 'db3'] as const;
 export type Machine = (typeof machines)[number];
 
@@ -14,21 +17,21 @@ export interface ClusterNetwork {
   proxy: string;
   addressOf(machine: Machine): string;
   /**
-   * Machines with etcd. One is enough where all of them are lost together, and a busy machine
-   * delays no elections of it.
+   * Machines that run etcd. A single etcd is enough if all machines run on one host and fail
+   * together. It also avoids delayed elections on a busy host.
    */
   etcdOn: readonly Machine[];
   /**
-   * Returns the network namespace in which the programs of a machine run; undefined: that of this
-   * process.
+   * Returns the network namespace in which the programs of a machine run. Undefined is the
+   * namespace of this process.
    */
   namespaceOf(machine: Machine): string | undefined;
   close(): Promise<void>;
 }
 
 /**
- * Returns a network of the loopback device that nothing else uses, so that every machine has the
- * usual ports.
+ * Returns a loopback network that nothing else uses. Every machine gets its own address, so all
+ * machines can use the default ports.
  */
 export function loopbackNetwork(): ClusterNetwork {
   const prefix = `127.${randomInt(16, 255)}.${randomInt(1, 255)}`;
@@ -41,25 +44,25 @@ export function loopbackNetwork(): ClusterNetwork {
   };
 }
 
-/** Hardware address that no machine has. */
-const nobody = '02:00:00:00:00:fe';
+/** Hardware address that no machine uses. */
+const unusedAddress = '02:00:00:00:00:fe';
 
 /**
- * Network whose machines are network namespaces, joined by a bridge, so that one can be cut off
+ * Network whose machines are network namespaces connected by a bridge. A machine can be cut off
  * from the others.
  */
-export class PartedNetwork implements ClusterNetwork {
+export class PartitionableNetwork implements ClusterNetwork {
   readonly etcdOn = machines;
   readonly #id = `ch${randomBytes(2).toString('hex')}`;
   readonly #prefix = `10.${randomInt(16, 255)}.${randomInt(1, 255)}`;
 
   private constructor() {
-    // Only `open` creates the namespaces.
+    // Private: `open` creates the network together with its namespaces.
   }
 
-  /** Creates the namespaces, as root. Throws the error of `ip`. */
-  static async open(): Promise<PartedNetwork> {
-    const network = new PartedNetwork();
+  /** Creates the namespaces. Needs root. Throws the error of `ip`. */
+  static async open(): Promise<PartitionableNetwork> {
+    const network = new PartitionableNetwork();
     try {
       await network.#create();
     } catch (error) {
@@ -82,19 +85,19 @@ export class PartedNetwork implements ClusterNetwork {
   }
 
   /**
-   * Loses all packets between a machine and the other ones. This process and HAProxy still reach
-   * it.
+   * Drops all packets between a machine and the other machines. This process and HAProxy still
+   * reach it.
    */
   async cutOff(machine: Machine): Promise<void> {
-    for (const [from, to] of waysOf(machine))
+    for (const [from, to] of directionsOf(machine))
       await ip(
-        `-n ${this.namespaceOf(from)} neigh replace ${this.addressOf(to)} lladdr ${nobody} dev eth0 nud permanent`,
+        `-n ${this.namespaceOf(from)} neigh replace ${this.addressOf(to)} lladdr ${unusedAddress} dev eth0 nud permanent`,
       );
   }
 
-  /** Ends `cutOff`. */
+  /** Undoes `cutOff`. */
   async rejoin(machine: Machine): Promise<void> {
-    for (const [from, to] of waysOf(machine))
+    for (const [from, to] of directionsOf(machine))
       await ip(`-n ${this.namespaceOf(from)} neigh delete ${this.addressOf(to)} dev eth0`);
   }
 
@@ -103,7 +106,7 @@ export class PartedNetwork implements ClusterNetwork {
       await ip(`netns delete ${namespace}`).catch(() => undefined);
   }
 
-  /** Namespace of the bridge: rules of this machine for bridges do not count there. */
+  /** Namespace of the bridge. The host's firewall rules for bridges do not apply in it. */
   get #bridge(): string {
     return `${this.#id}-bridge`;
   }
@@ -129,8 +132,8 @@ export class PartedNetwork implements ClusterNetwork {
   }
 }
 
-/** Returns both directions between a machine and each other one. */
-function waysOf(machine: Machine): [from: Machine, to: Machine][] {
+/** Returns both directions of the connections between a machine and the other machines. */
+function directionsOf(machine: Machine): [from: Machine, to: Machine][] {
   const others = machines.filter((other) => other !== machine);
   return others.flatMap((other): [Machine, Machine][] => [
     [machine, other],

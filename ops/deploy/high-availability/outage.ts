@@ -4,30 +4,30 @@ import type { Bench } from '../../bench/harness/bench-service.ts';
 import { type BenchApp, masterHeaders } from '../../bench/harness/client.ts';
 
 const pauseMs = 200;
-const patienceMs = 15_000;
+const callTimeoutMs = 15_000;
 
-/** What callers saw of an outage. */
+/** Outage from the perspective of API callers. */
 export interface Outage {
-  /** Time from the first refused call to the last one. */
+  /** Time from the first to the last refused call. */
   seconds: number;
   /**
-   * Calls by their answer: a status, with the presence of `Retry-After`, or an error of the
-   * connection.
+   * Number of calls by result. A result is the status and whether `Retry-After` is present, or a
+   * connection error.
    */
   statuses: ReadonlyMap<string, number>;
   /** Ids of the installations whose save was accepted. */
   saved: readonly string[];
 }
 
-/** Calls that go on until they are stopped. */
-export interface WatchedCalls {
+/** Calls that are repeated until `stop`. */
+export interface RepeatedCalls {
   firstRefused: Promise<void>;
-  /** Waits for a call that succeeds, and ends. */
+  /** Waits for one more successful call, then stops. */
   stop(): Promise<Outage>;
 }
 
-/** Saves an installation and reads one, again and again. */
-export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
+/** Alternately saves and reads an installation until stopped. */
+export function startCalls(bench: Bench, app: BenchApp): RepeatedCalls {
   const statuses = new Map<string, number>();
   const saved: string[] = [];
   const controller = new AbortController();
@@ -37,7 +37,7 @@ export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
   const firstRefused = new Promise<void>((resolve) => {
     onRefused = resolve;
   });
-  const note = (answer: string) => {
+  const record = (answer: string) => {
     statuses.set(answer, (statuses.get(answer) ?? 0) + 1);
     isAccepted = answer.startsWith('20');
     if (isAccepted) return;
@@ -48,7 +48,7 @@ export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
   const running = (async () => {
     for (let i = 0; !(controller.signal.aborted && isAccepted); i += 1) {
       const installationId = i % 2 === 0 ? undefined : `failover-${randomBytes(6).toString('hex')}`;
-      note(await askOnce(bench, app, installationId));
+      record(await callOnce(bench, app, installationId));
       if (isAccepted && installationId) saved.push(installationId);
       await sleep(pauseMs, controller.signal);
     }
@@ -65,16 +65,16 @@ export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
 }
 
 /**
- * Saves an installation; reads one without an id. Returns the answer, as `Outage.statuses` names
- * it.
+ * Saves the installation with the given id. Without an id, reads an installation. Returns the
+ * result as a key of `Outage.statuses`.
  */
-async function askOnce(
+async function callOnce(
   bench: Bench,
   app: BenchApp,
   installationId: string | undefined,
 ): Promise<string> {
   const headers = masterHeaders(app);
-  const signal = AbortSignal.timeout(patienceMs);
+  const signal = AbortSignal.timeout(callTimeoutMs);
   const body = JSON.stringify({ deviceType: 'android', installationId });
   const init = installationId === undefined ? { headers } : { method: 'POST', headers, body };
   try {

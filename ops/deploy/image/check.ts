@@ -1,6 +1,6 @@
-// `npm run check-image`: builds the image with podman, starts two of each process from it on a
-// read-only root, and stops them. Says so and ends with 0 where podman is missing.
-// IMAGE_BASES=registry takes the bases that the Dockerfile names.
+// `npm run check-image`: builds the image with podman, starts two containers of each process with a
+// read-only root file system, and stops them. Exits with 0 if podman is not installed.
+// IMAGE_BASES=registry uses the base images of the Dockerfile.
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -12,9 +12,9 @@ import { freePort } from '../../local/ports.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../local/postgres/server.ts';
 import {
   certificates,
+  idleMemory,
   isInstalled,
   makeStandIns,
-  memoryAtRest,
   type Podman,
   preparePodman,
   standIns,
@@ -22,14 +22,15 @@ import {
 
 const image = 'localhost/carillon-check';
 /**
- * Largest image, and memory of a process at rest, in MB; resident memory shows what a change adds.
+ * Limits in MB: the size of the image and the memory of an idle process. The resident memory shows
+ * what a change adds.
  */
 const limits = {
   image: 260,
   api: { workingSet: 90, resident: 115 },
   dispatcher: { workingSet: 120, resident: 180 },
 };
-const patienceMs = 90_000;
+const startTimeoutMs = 90_000;
 const isOffline = currentEnvironment().IMAGE_BASES !== 'registry';
 
 function demand(condition: boolean, text: string): void {
@@ -38,8 +39,8 @@ function demand(condition: boolean, text: string): void {
 }
 
 /**
- * Makes the stand-ins and runs one. Returns why this machine runs no container; undefined where it
- * does.
+ * Builds and runs a stand-in image. Returns the reason if this machine cannot run containers,
+ * otherwise undefined.
  */
 async function reasonAgainstContainers(podman: Podman): Promise<string | undefined> {
   try {
@@ -60,7 +61,7 @@ async function reasonAgainstContainers(podman: Podman): Promise<string | undefin
   }
 }
 
-/** Builds the image; npm in the build trusts the certificates that this machine trusts. */
+/** Builds the image. During the build, npm trusts the certificates that this machine trusts. */
 async function build(podman: Podman, folder: string): Promise<void> {
   const trust: string[] = [];
   if (existsSync(certificates)) {
@@ -91,7 +92,7 @@ async function build(podman: Podman, folder: string): Promise<void> {
 
 type Kind = 'api' | 'dispatcher';
 
-/** Container of the image; the health of its process is at `port` of this machine. */
+/** Container of the image. The health of its process is served on `port` of this machine. */
 interface Started {
   kind: Kind;
   name: string;
@@ -99,7 +100,8 @@ interface Started {
 }
 
 /**
- * Rights and variables of a container: those that the manifests give it, and the user of the image.
+ * Returns the restrictions and variables of a container. They match the Kubernetes manifests and
+ * the user of the image.
  */
 function optionsFor(server: EmbeddedPostgres): string[] {
   const variables = {
@@ -116,7 +118,7 @@ function optionsFor(server: EmbeddedPostgres): string[] {
 }
 
 async function untilReady(podman: Podman, { name, port }: Started): Promise<void> {
-  const endsAtMs = performance.now() + patienceMs;
+  const endsAtMs = performance.now() + startTimeoutMs;
   while (performance.now() < endsAtMs) {
     const reply = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
     if (reply?.ok) return;
@@ -126,14 +128,14 @@ async function untilReady(podman: Podman, { name, port }: Started): Promise<void
 }
 
 /**
- * Checks that the process took every module from the compile cache of the image, by what Node
- * writes about it.
+ * Checks that the process loaded every module from the image's compile cache. Uses the debug output
+ * of Node.
  */
 async function checkCompiled(podman: Podman, { kind, name }: Started): Promise<void> {
   const log = await podman.run('logs', name);
   const modules = log.split('reading cache from').slice(1);
   const compiled = modules.filter(
-    (told) => !told.includes('success, size=') || told.includes('was rejected'),
+    (entry) => !entry.includes('success, size=') || entry.includes('was rejected'),
   );
   const text = `a starting ${kind} takes all of its ${modules.length} modules from the compile cache of the image`;
   demand(
@@ -144,19 +146,19 @@ async function checkCompiled(podman: Podman, { kind, name }: Started): Promise<v
 
 const firstLine = (text: string) => text.split('\n', 1)[0];
 
-/** Checks the memory of a process that has nothing to do. */
+/** Checks the memory of an idle process. */
 async function checkMemory(podman: Podman, { kind, name }: Started): Promise<void> {
   const pid = Number(await podman.run('inspect', '--format', '{{.State.Pid}}', name));
-  const { workingSet, anonymous, resident } = await memoryAtRest(pid);
-  const most = limits[kind];
+  const { workingSet, anonymous, resident } = await idleMemory(pid);
+  const limit = limits[kind];
   const mb = (value: number) => `${Math.round(value)} MB`;
   demand(
-    workingSet <= most.workingSet && resident <= most.resident,
-    `at rest: ${kind}, working set ${mb(workingSet)}, at most ${most.workingSet}; anonymous ${mb(anonymous)}; resident ${mb(resident)}, at most ${most.resident}`,
+    workingSet <= limit.workingSet && resident <= limit.resident,
+    `at rest: ${kind}, working set ${mb(workingSet)}, at most ${limit.workingSet}; anonymous ${mb(anonymous)}; resident ${mb(resident)}, at most ${limit.resident}`,
   );
 }
 
-/** Checks processes that start, run at rest and stop; the first is an api. */
+/** Checks running processes: start, memory when idle, and stop. The first process is an api. */
 async function checkRunning(podman: Podman, started: readonly Started[]): Promise<void> {
   await Promise.all(started.map((one) => untilReady(podman, one)));
   demand(true, 'two of each are ready, on a read-only root, started before the migration');
@@ -175,7 +177,7 @@ async function checkRunning(podman: Podman, started: readonly Started[]): Promis
 async function check(podman: Podman, folder: string): Promise<void> {
   await build(podman, folder);
   const server = await startEmbeddedPostgres({ dataDir: join(folder, 'data'), durable: false });
-  // The user of the image may open the socket.
+  // Lets the user of the image open the socket.
   await chmod(server.socketDir, 0o755);
   const started: Started[] = [];
   try {
@@ -185,9 +187,19 @@ async function check(podman: Podman, folder: string): Promise<void> {
       const one = { kind, port, name: `carillon-check-${randomBytes(4).toString('hex')}` };
       started.push(one);
       const own = ['-e', `${kind === 'api' ? 'PORT' : 'METRICS_PORT'}=${port}`];
-      // Node tells about its compile cache.
-      const told = place < 2 ? ['-e', 'NODE_DEBUG_NATIVE=COMPILE_CACHE'] : [];
-      await podman.run('run', '-d', '--name', one.name, ...options, ...own, ...told, image, kind);
+      // Makes Node print its use of the compile cache.
+      const debugOptions = place < 2 ? ['-e', 'NODE_DEBUG_NATIVE=COMPILE_CACHE'] : [];
+      await podman.run(
+        'run',
+        '-d',
+        '--name',
+        one.name,
+        ...options,
+        ...own,
+        ...debugOptions,
+        image,
+        kind,
+      );
     }
     await podman.run('run', '--rm', ...options, image, 'migrate');
     await checkRunning(podman, started);

@@ -3,9 +3,8 @@ import { createRequire } from 'node:module';
 import { dirname, extname, join, resolve } from 'node:path';
 
 /**
- * Removes the packages in `folder` that the bundle does not load, since their code is in it. A
- * package that is loaded late is named in the bundle, where it is loaded. Throws where one that
- * stays cannot be loaded.
+ * Removes the packages in `folder` whose code is in the bundle. Keeps packages that the bundle
+ * loads by name, and their dependencies. Throws if a kept package cannot be loaded.
  */
 export function removeBundledPackages(folder) {
   const root = resolve(folder);
@@ -27,8 +26,8 @@ export function removeBundledPackages(folder) {
 }
 
 /**
- * Adds the folder of a package and of all that it needs; one that is not installed is for another
- * machine.
+ * Adds the folder of a package and of its dependencies. Ignores packages that are not installed,
+ * because they are for other platforms.
  */
 function keep({ root, from, name, kept }) {
   const folder = find({ root, from, name });
@@ -45,7 +44,7 @@ function keep({ root, from, name, kept }) {
     keep({ root, from: folder, name: needed, kept });
 }
 
-/** Finds a package as Node does, from a folder upwards. */
+/** Finds a package from a folder upwards, as Node does. */
 function find({ root, from, name }) {
   const folder = join(from, 'node_modules', name);
   if (existsSync(folder)) return folder;

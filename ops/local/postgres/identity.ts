@@ -29,28 +29,28 @@ const PROBE_TIMEOUT_MS = 10_000;
 
 /** User that runs the server. PostgreSQL refuses to run as root. */
 export interface Identity {
-  /** For logs, e.g. `as user postgres`. */
+  /** Text for logs, such as `as user postgres`. */
   readonly name: string;
-  /** User and group to switch to; absent for the current user. */
+  /** User and group to switch to. Undefined for the current user. */
   readonly ids?: { readonly uid: number; readonly gid: number };
-  /** Command in front of every program, with its arguments. */
+  /** Command and arguments that are put before every program. */
   readonly prefix: readonly string[];
 }
 
-/** Decisions before the server starts: the user, the programs and the folders. */
+/** Choices before the server starts: the user, the programs and the folders. */
 export interface LaunchPlan {
   readonly identity: Identity;
   readonly binaries: Binaries;
   readonly dataDir: string;
-  /** A folder for temporary files that the server's user can enter. */
+  /** Folder for temporary files. The server's user can enter it. */
   readonly temporaryDir: string;
 }
 
 const currentUser: Identity = { name: 'as this user', prefix: [] };
 
 /**
- * Returns an identity for root inside a user namespace: files still belong to root, but its
- * privileges are gone.
+ * Returns an identity for root inside a user namespace. Files still belong to root, but the process
+ * has no root privileges.
  */
 async function namespaced(): Promise<Identity> {
   const ids = (await findUser('nobody')) ?? { uid: 65534, gid: 65534 };
@@ -69,12 +69,14 @@ export function asIdentity(
 
 /**
  * Chooses the user that runs the server: the first candidate that can load the server binary and
- * enter the folders. As root, in this order: the owner of the data (for new data `postgres`, else
- * `nobody`), a user namespace, and copies of the binaries and the data in a folder that all users
- * can reach.
+ * enter the folders. As root, the candidates are, in this order:
  *
- * @param dataDir real path of the data directory; it may not exist yet, its parent does
- * @throws Error with one line per candidate when all candidates fail
+ * 1. the owner of existing data; for new data `postgres`, then `nobody`;
+ * 2. root inside a user namespace;
+ * 3. an unprivileged user, with the binaries and the data in a folder that all users can enter.
+ *
+ * @param dataDir real path of the data directory. Its parent must exist
+ * @throws Error with one line per candidate if all candidates fail
  */
 export async function chooseLaunchPlan(
   binaries: Binaries,
@@ -111,7 +113,9 @@ export async function chooseLaunchPlan(
   );
 }
 
-/** Finds the uid and gid of a user by name or number; undefined when there is no such user. */
+/**
+ * Finds the uid and gid of a user by name or number. Returns undefined if there is no such user.
+ */
 async function findUser(user: string): Promise<{ uid: number; gid: number } | undefined> {
   try {
     const [uid, gid] = await Promise.all([
@@ -137,12 +141,12 @@ async function rootCandidates(dataDir: string): Promise<Identity[]> {
   const isInitialised = await exists(join(dataDir, 'PG_VERSION'));
   if (!isInitialised) return [...(await unprivilegedUsers()), await namespaced()];
   const owner = await stat(dataDir);
-  // Root's own data was written in a user namespace.
+  // Data that belongs to root was written in a user namespace.
   if (owner.uid === 0) return [await namespaced()];
   return [{ name: `as uid ${owner.uid}`, ids: { uid: owner.uid, gid: owner.gid }, prefix: [] }];
 }
 
-/** Tries a plan. Returns undefined when it works, else the reason in one line. */
+/** Tries a plan. Returns undefined if the plan works, otherwise the reason in one line. */
 async function probe(plan: LaunchPlan): Promise<string | undefined> {
   const isThere = await exists(join(plan.dataDir, 'PG_VERSION'));
   const check = isThere ? 'cd "$1" && test -w .' : 'cd "$1"';
@@ -158,7 +162,7 @@ async function probe(plan: LaunchPlan): Promise<string | undefined> {
     plan.temporaryDir,
   ]);
   try {
-    // The working directory of the caller may be closed to the server's user.
+    // Runs in `/`, because the server's user may have no access to the caller's working directory.
     const options = {
       ...command.ids,
       env: programEnv(plan.binaries),
@@ -175,9 +179,9 @@ async function probe(plan: LaunchPlan): Promise<string | undefined> {
 }
 
 /**
- * Moves the data below /var/lib/carillon and replaces the requested path by a link, so that the
- * next start finds it. The last resort, for a project below a closed folder on a machine without
- * user namespaces (Docker's default).
+ * Moves the data to a folder below /var/lib/carillon and replaces the original path with a link, so
+ * that the next start finds the data. This is the last candidate. It is needed if the project is
+ * inside a closed folder and the machine has no user namespaces (Docker's default).
  */
 async function moveToReachableFolder(
   binaries: Binaries,
@@ -192,7 +196,7 @@ async function moveToReachableFolder(
   const plan = { identity, binaries: copied, dataDir, temporaryDir: '/tmp' };
   const isInitialised = await exists(join(dataDir, 'PG_VERSION'));
   const owner = isInitialised ? (await stat(dataDir)).uid : identity.ids.uid;
-  // Only the binaries were out of reach.
+  // The data can stay if only the binaries were out of reach.
   if (owner === identity.ids.uid && (await probe(plan)) === undefined) return plan;
   const movedDir = join(await mkdtemp(join(reachableDir, 'data-')), 'postgres');
   await chmod(dirname(movedDir), 0o755);
@@ -220,7 +224,7 @@ async function moveData(
 }
 
 /**
- * Returns a folder that only root can write to: otherwise the binaries in it could not be trusted.
+ * Returns a folder that only root can write to. Binaries in any other folder could not be trusted.
  */
 async function reachableFolder(): Promise<string> {
   for (const dir of ['/var/lib/carillon', '/var/tmp/carillon']) {
@@ -237,8 +241,8 @@ async function reachableFolder(): Promise<string> {
 }
 
 /**
- * Returns the system's temporary folder, or /tmp when a socket path below it would exceed the limit
- * of 107 bytes.
+ * Returns the system's temporary folder. Returns /tmp if a socket path in that folder would exceed
+ * the limit of 107 bytes.
  */
 function shortTmpdir(): string {
   return Buffer.byteLength(tmpdir()) <= 70 ? tmpdir() : '/tmp';

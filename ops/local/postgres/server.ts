@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { say } from '../../cli/language.ts';
 import { type Binaries, locateBinaries, programEnv, programPath } from './binaries.ts';
@@ -16,49 +17,47 @@ import {
   resolveDataDir,
 } from './data-directory.ts';
 import { asIdentity, chooseLaunchPlan, type LaunchPlan } from './identity.ts';
-import { guardPrefix, startWatchdog } from './orphan-guard.ts';
 
 const MEGABYTE = 1024 * 1024;
 
 /**
- * Returns the memory that this process may use, in megabytes: the machine's, or the container's
- * limit.
+ * Returns the memory that this process may use, in megabytes: the machine's memory or the
+ * container's limit.
  */
 function availableMemoryMb(): number {
   const limitBytes = process.constrainedMemory();
-  // 0 and extremely large numbers both mean that there is no limit.
+  // Both 0 and extremely large numbers mean that there is no limit.
   const usableBytes = limitBytes > 0 ? Math.min(limitBytes, totalmem()) : totalmem();
   return Math.floor(usableBytes / MEGABYTE);
 }
 
-/** Bytes that a statement may free without a return of the memory to the kernel. */
-const keptBytes = String(16 * MEGABYTE);
+/** Number of freed bytes that a connection may keep instead of returning them to the kernel. */
+const maxKeptBytes = String(16 * MEGABYTE);
 
 /**
- * Variables of glibc for the server. By default each statement that reads a batch of a push returns
- * its memory at its end, and the kernel maps and clears it for the next one: 165,000 page faults
- * per million recipients, a fifth to a third of the server's processor time. A connection keeps at
- * most what its largest statement took, about 3 MB more (operate/sizing.md#postgresql-on-linux).
+ * Environment variables that configure glibc for the server. By default, each statement that reads
+ * a batch of a push returns its memory to the kernel at its end. The kernel then has to map and
+ * clear memory again for the next statement. With these values a connection keeps up to the memory
+ * of its largest statement (operate/sizing.md#postgresql-on-linux).
  */
 export const serverVariables: Readonly<Record<string, string>> = {
-  MALLOC_TRIM_THRESHOLD_: keptBytes,
-  MALLOC_MMAP_THRESHOLD_: keptBytes,
+  MALLOC_TRIM_THRESHOLD_: maxKeptBytes,
+  MALLOC_MMAP_THRESHOLD_: maxKeptBytes,
 };
 
 /**
- * Returns the server's settings for `memoryMb`. Reads are 1.5 to 2 times faster than with the
- * defaults.
+ * Returns the server's settings for `memoryMb`.
  *
- * @param durable true: a commit is on disk before the server confirms it, which accepted pushes
- *   need. false is for tests.
+ * @param durable true: a commit is on disk before the server confirms it. Accepted pushes need
+ *   this. False is for tests
  */
 function serverSettings(memoryMb: number, durable: boolean): Record<string, string> {
   const settings: Record<string, string> = {
-    // No TCP: the binaries lag behind security releases, and the socket's folder is closed to
-    // others.
+    // No TCP port, because the binaries get security fixes late. Only the server's user and root
+    // can enter the folder of the socket.
     listen_addresses: '',
     port: '5432',
-    // Tests run several fleets of dispatchers on one server.
+    // Tests run many dispatchers on one server.
     max_connections: durable ? '200' : '400',
     shared_buffers: megabytes(memoryMb / 8, 32, 1024),
     effective_cache_size: megabytes(memoryMb / 2, 64, 1024 * 1024),
@@ -68,13 +67,14 @@ function serverSettings(memoryMb: number, durable: boolean): Record<string, stri
     min_wal_size: megabytes(memoryMb / 32, 80, 512),
     checkpoint_completion_target: '0.9',
     wal_compression: 'on',
-    // For a hot standby.
+    // Needed for a hot standby.
     wal_level: 'replica',
     max_wal_senders: '10',
-    // For solid-state disks and many short statements: JIT compilation costs more than it saves.
+    // Tuned for solid-state disks and many short statements. JIT compilation of short statements
+    // costs more than it saves.
     random_page_cost: '1.1',
     jit: 'off',
-    // All rows of queue tables change within minutes.
+    // Autovacuum runs often, because all rows of queue tables change within minutes.
     autovacuum_naptime: '15s',
     autovacuum_vacuum_cost_limit: '2000',
     timezone: 'UTC',
@@ -93,7 +93,8 @@ function megabytes(wanted: number, least: number, most: number): string {
 
 const READY_POLL_MS = 15;
 /**
- * Crash recovery replays all changes since the last checkpoint, which takes minutes on a slow disk.
+ * Maximum time of a start. Crash recovery replays all changes since the last checkpoint, which
+ * takes minutes on a slow disk.
  */
 const READY_TIMEOUT_MS = 10 * 60_000;
 const FAST_STOP_MS = 8_000;
@@ -109,59 +110,64 @@ interface PostgresExit {
 
 /** Running embedded server. */
 export interface EmbeddedPostgres {
-  /** Folder (mode 700) with the socket `.s.PGSQL.5432`; there is no TCP port. */
+  /** Folder (mode 700) of the socket `.s.PGSQL.5432`. There is no TCP port. */
   readonly socketDir: string;
   /**
-   * URL of the database `carillon`, in the form that `pg` takes for sockets. Superuser, no
-   * password.
+   * URL of the database `carillon`, in the form that `pg` uses for sockets. The user is a superuser
+   * without a password.
    */
   readonly databaseUrl: string;
   /** Process id of the postmaster. */
   readonly pid: number;
-  /** Resolves when the server has exited for any reason; never rejects. */
+  /** Resolves when the server has exited for any reason. Never rejects. */
   readonly exited: Promise<PostgresExit>;
   /** Returns the URL of another database on the same server. */
   urlFor(database: string): string;
   /**
-   * Stops the server and waits until it has exited. `smart` waits for clients to disconnect, `fast`
-   * (the default) rolls back their transactions, `immediate` leaves the recovery to the next start;
-   * `fast` becomes `immediate` after 8 s. May be called again, and after the server has exited.
+   * Stops the server and resolves when it has exited. It may be called repeatedly.
+   *
+   * - `smart` waits until all clients have disconnected.
+   * - `fast` (the default) rolls back open transactions. It becomes `immediate` after 8 s.
+   * - `immediate` leaves the recovery to the next start.
    */
   stop(mode?: 'smart' | 'fast' | 'immediate'): Promise<void>;
 }
 
 /** Options of `startEmbeddedPostgres`. */
 interface EmbeddedPostgresOptions {
-  /** Data directory; created on the first start. */
+  /** Data directory. The first start creates it. */
   readonly dataDir: string;
-  /** Memory that the settings are derived from; by default that of the machine or the container. */
+  /**
+   * Memory from which the settings are derived. By default, the memory of the machine or the
+   * container.
+   */
   readonly memoryMb?: number;
-  /** false for tests: commits may be lost. Default true. */
+  /** False in tests: commits may be lost after a crash. Default true. */
   readonly durable?: boolean;
-  /** Server settings that override ours, by name; for tests. */
+  /** Server settings that override the defaults, by name. Used by tests. */
   readonly settings?: Readonly<Record<string, string>>;
   /**
-   * Folder of the socket; by default a new one. A restart passes the last one, so that clients
-   * reconnect.
+   * Folder of the socket. By default, a new folder. A restart passes the previous folder, so that
+   * clients can reconnect.
    */
   readonly socketDir?: string;
   /**
-   * Programs of another PostgreSQL, for tests that need its extensions; by default those of the
-   * installed package.
+   * Programs of another PostgreSQL, for tests that need its extensions. By default, the programs of
+   * the installed package.
    */
   readonly binaries?: Binaries;
-  /** Receives the server's log and our own messages, line by line. */
+  /** Receives each line of the server's log and of our own messages. */
   readonly log?: (line: string) => void;
 }
 
 /**
  * Starts PostgreSQL from the installed package on a data directory and waits until it accepts
- * connections: 1 s for new data, 0.2 s later. As root it runs as an unprivileged user. It stops
- * when the calling thread ends for any reason. It has its own session: Ctrl-C in a terminal reaches
- * only the caller, which then calls `stop`.
+ * connections. If this process is root, the server runs as an unprivileged user. The server stops
+ * when the calling thread ends for any reason. The server has its own session, so Ctrl-C in a
+ * terminal reaches only the caller. The caller then calls `stop`.
  *
- * @throws Error with a message for the operator: data in use, no user to run as, files of another
- *   version, …
+ * @throws Error with a message for the operator: the data is in use, there is no user to run as,
+ *   the files have another version, …
  */
 export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,
@@ -187,7 +193,7 @@ export async function startEmbeddedPostgres(
     } catch (error) {
       await end(server, 'immediate');
       await rm(socketDir, { recursive: true, force: true });
-      // Backends of a killed server take a moment to exit.
+      // The backend processes of a killed server need a moment to exit.
       const isLeftover = server.lastLines.some((line) =>
         line.includes('pre-existing shared memory block'),
       );
@@ -199,7 +205,7 @@ export async function startEmbeddedPostgres(
   }
 }
 
-/** Process of an EmbeddedPostgres. */
+/** Process of an `EmbeddedPostgres`. */
 interface ServerProcess {
   readonly pid: number;
   readonly child: ChildProcess;
@@ -236,7 +242,7 @@ async function launch(
   }
   const lastLines: string[] = [];
   createInterface({ input: child.stderr }).on('line', (line) => {
-    // Caused by our own connection attempts, see becomeReady.
+    // Our own connection attempts in `becomeReady` cause these lines.
     if (/^FATAL: {2}the database system is (starting up|not yet accepting connections)/.test(line))
       return;
     lastLines.push(line);
@@ -247,7 +253,7 @@ async function launch(
   return { pid, child, exited, lastLines };
 }
 
-/** Waits for the first connection, then creates the database `carillon` when it is missing. */
+/** Waits for the first connection. Then creates the database `carillon` if it is missing. */
 async function becomeReady(server: ServerProcess, socketDir: string): Promise<void> {
   const deadlineMs = performance.now() + READY_TIMEOUT_MS;
   const hasEnded = { value: false };
@@ -294,18 +300,18 @@ function asEmbeddedPostgres(server: ServerProcess, socketDir: string): EmbeddedP
 }
 
 async function end(server: ServerProcess, mode: keyof typeof SIGNALS): Promise<void> {
-  const isGone = server.exited.then(() => true);
+  const hasExited = server.exited.then(() => true);
   const within = (timeoutMs: number) => {
     const timeout = new AbortController();
     const isLate = sleep(timeoutMs, false, { signal: timeout.signal }).catch(() => false);
-    return Promise.race([isGone, isLate]).finally(() => timeout.abort());
+    return Promise.race([hasExited, isLate]).finally(() => timeout.abort());
   };
   if (server.child.exitCode === null && server.child.signalCode === null)
     server.child.kill(SIGNALS[mode]);
-  if (mode === 'smart') await isGone;
+  if (mode === 'smart') await hasExited;
   if (mode === 'fast' && !(await within(FAST_STOP_MS))) server.child.kill('SIGQUIT');
   if (!(await within(IMMEDIATE_STOP_MS))) server.child.kill('SIGKILL');
-  await isGone;
+  await hasExited;
 }
 
 async function explain(error: unknown, server: ServerProcess, dataDir: string): Promise<Error> {
@@ -320,6 +326,45 @@ async function explain(error: unknown, server: ServerProcess, dataDir: string): 
 
 function databaseUrl(socketDir: string, database: string): string {
   const host = encodeURIComponent(socketDir).replaceAll('%2F', '/');
-  // The explicit port overrides a PGPORT in the environment.
+  // The port is explicit, because a PGPORT in the environment would override the default.
   return `postgresql://carillon@/${encodeURIComponent(database)}?host=${host}&port=5432`;
+}
+
+const run = promisify(execFile);
+
+/**
+ * Returns a command prefix with which the kernel interrupts the server when its parent exits for
+ * any reason. The prefix must come after the change of user, because a change of user clears this
+ * setting. Returns undefined if the command is missing (macOS).
+ */
+export async function guardPrefix(): Promise<string[] | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  const prefix = ['setpriv', '--pdeathsig', 'INT', '--'];
+  return run('setpriv', [...prefix.slice(1), 'true']).then(
+    () => prefix,
+    () => undefined,
+  );
+}
+
+/**
+ * Interrupts the server without help of the kernel when this process exits. A shell reads from a
+ * pipe to this process. When this process exits, the pipe closes and the shell interrupts the
+ * server.
+ */
+export function startWatchdog(
+  pid: number,
+  serverExited: Promise<unknown>,
+  ids: { uid?: number; gid?: number },
+): void {
+  const script = 'while read -r line; do :; done; kill -INT "$0"';
+  const watchdog = spawn('/bin/sh', ['-c', script, String(pid)], {
+    ...ids,
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  watchdog.on('error', () => undefined);
+  watchdog.stdin.on('error', () => undefined);
+  const release = () => watchdog.kill('SIGKILL');
+  serverExited.then(release, release);
 }

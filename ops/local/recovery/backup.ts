@@ -20,9 +20,9 @@ import { say } from '../../cli/language.ts';
 import { hasCode } from '../postgres/binaries.ts';
 
 /**
- * Copies a folder with modes and owners, and waits until it is on the disk. Skips what `isWanted`
- * refuses (paths relative to the folder), and files that vanish during the copy, which a running
- * PostgreSQL deletes at any time. Returns the bytes.
+ * Copies a folder with modes and owners. Resolves with the number of bytes when the copy is flushed
+ * to disk. Skips paths (relative to the folder) for which `isWanted` returns false. Skips files
+ * that vanish during the copy, because a running PostgreSQL may delete files at any time.
  */
 export async function copyTree(
   from: string,
@@ -39,24 +39,27 @@ export async function copyTree(
       let bytes = 0;
       for (const name of await readdir(source)) {
         const below = join(path, name);
-        if (isWanted(below)) bytes += await copy(below).catch(zeroIfGone);
+        if (isWanted(below)) bytes += await copy(below).catch(zeroIfMissing);
       }
-      await settle(target, found);
+      await copyAttributes(target, found);
       return bytes;
     }
-    await settle(target, found);
+    await copyAttributes(target, found);
     return found.size;
   };
   return copy('.');
 }
 
-function zeroIfGone(error: unknown): number {
+function zeroIfMissing(error: unknown): number {
   if (hasCode(error, 'ENOENT')) return 0;
   throw error;
 }
 
-/** Gives a copy the mode and, where we may, the owner of its source, and writes it to the disk. */
-async function settle(
+/**
+ * Sets the mode and, if permitted, the owner of a copy to those of its source. Flushes the copy to
+ * disk.
+ */
+async function copyAttributes(
   path: string,
   { mode, uid, gid }: { mode: number; uid: number; gid: number },
 ): Promise<void> {
@@ -71,7 +74,7 @@ async function settle(
 }
 
 /**
- * Parts of a data directory that a copy does not need, or must not have: PostgreSQL makes them
+ * Parts of a data directory that a copy must not contain or does not need. PostgreSQL creates them
  * again.
  */
 const leftOut =
@@ -79,33 +82,34 @@ const leftOut =
 
 const segmentName = /^[0-9A-F]{24}$/;
 
-/** Files of the service beside the database; the database cannot be read without `secret`. */
+/** Files of the service outside the database. The database cannot be read without `secret`. */
 export const secretFiles = ['secret', 'admin-token'];
 
 interface BackupOptions {
-  /** The running embedded server. */
+  /** URL of the running embedded server. */
   databaseUrl: string;
-  /** Folder of the service (`CARILLON_DATA_DIR`). */
+  /** Data folder of the service (`CARILLON_DATA_DIR`). */
   dataDir: string;
-  /** Folder that gets a new folder per backup. */
+  /** Folder in which each backup creates a new folder. */
   folder: string;
-  /** Leave `secret` and `admin-token` out. */
+  /** True to leave out `secret` and `admin-token`. */
   isWithoutSecrets: boolean;
 }
 
 /** Backup on the disk. */
 interface Backup {
   path: string;
-  /** When it ended: it has all that was committed before. */
+  /** End of the backup. The backup contains all changes that were committed before. */
   at: Date;
   bytes: number;
 }
 
 /**
- * Copies the embedded database while it runs, with the part of its log that makes the copy
- * consistent, and the secrets. The folder `backup-<time>` appears when it is complete.
+ * Copies the embedded database while it runs, with the part of the write-ahead log that makes the
+ * copy consistent. Copies the secrets too. The folder `backup-<time>` appears when the backup is
+ * complete.
  *
- * @throws Error when the database is not the embedded one of `dataDir`
+ * @throws Error if the database is not the embedded database of `dataDir`
  */
 export async function backUp(options: BackupOptions): Promise<Backup> {
   const source = join(resolve(options.dataDir), 'postgres');
@@ -157,11 +161,11 @@ const inodeOf = (path: string): Promise<string | undefined> =>
   );
 
 /**
- * Copies the files between PostgreSQL's marks of a backup, then the log that was written in
- * between.
+ * Copies the files between the start and the end of a PostgreSQL backup, and then the log segments
+ * written in between.
  */
 async function copyDatabase(client: Client, source: string, target: string): Promise<number> {
-  // Keeps the log until the connection ends.
+  // The replication slot keeps the log until the connection ends.
   await client.query(
     "SELECT pg_create_physical_replication_slot('backup_' || pg_backend_pid(), true, true)",
   );
@@ -170,8 +174,8 @@ async function copyDatabase(client: Client, source: string, target: string): Pro
   );
   const bytes = await copyTree(source, target, (path) => !leftOut.test(path));
   const { rows: ended } = await client.query<{ segment: string; label: string }>(
-    // The last byte before the position: the position itself may begin a segment that does not
-    // exist yet.
+    // Names the segment of the last byte before the end position. The end position itself may be in
+    // a segment that does not exist yet.
     'SELECT pg_walfile_name(lsn - 1) AS segment, labelfile AS label FROM pg_backup_stop(wait_for_archive => false)',
   );
   const [first, last] = [begun[0]?.segment, ended[0]];
@@ -184,7 +188,7 @@ async function copyDatabase(client: Client, source: string, target: string): Pro
   return bytes + (await copyTree(source, target, (path) => wanted.has(path)));
 }
 
-/** Writes a file of the owner of the data, who runs the server. */
+/** Writes a file that belongs to the owner of the data, who runs the server. */
 async function ownedFile(folder: string, name: string, content: string): Promise<void> {
   const path = join(folder, name);
   await writeFile(path, content, { mode: 0o600 });
@@ -195,7 +199,7 @@ async function ownedFile(folder: string, name: string, content: string): Promise
 async function copySecrets(dataDir: string, to: string): Promise<void> {
   for (const name of secretFiles) {
     const source = join(resolve(dataDir), name);
-    // A secret from the environment has no file.
+    // If the secret comes from the environment, there is no file.
     if (
       !(await access(source).then(
         () => true,

@@ -16,12 +16,12 @@ const backupFile = z.object({ at: z.iso.datetime().transform((text) => new Date(
 export interface Restored {
   asOf: Date;
   held: HeldWork;
-  /** Where the database went that was there before; null without one. */
+  /** New path of the previous database, or null if there was none. */
   previous: string | null;
 }
 
 /**
- * Holds the open work of a database that was restored to a time with the tools of its server
+ * Pauses the open pushes of a database that the tools of its server restored to an earlier time
  * (`holdRestoredWork`).
  */
 export async function holdRestored(databaseUrl: string, asOf: Date): Promise<HeldWork> {
@@ -39,12 +39,12 @@ export async function holdRestored(databaseUrl: string, asOf: Date): Promise<Hel
 }
 
 /**
- * Puts a backup of `backUp` in the place of the embedded database and holds its open work. Takes
- * the newest backup that is not younger than `asOf`. The service must not run. The database that
- * was there moves aside.
+ * Replaces the embedded database with a backup of `backUp`, and pauses its open pushes. Uses the
+ * newest backup that is not newer than `asOf`. The service must not run. The previous database is
+ * moved aside.
  *
- * @throws Error when the service runs, the folder has no such backup, or the data directory has
- *   another secret
+ * @throws Error if the service runs, the folder has no matching backup, or the data directory has a
+ *   different secret
  */
 export async function restore(
   folder: string,
@@ -59,19 +59,19 @@ export async function restore(
   const draft = `${target}.restoring`;
   await rm(draft, { recursive: true, force: true });
   await copyTree(join(backup.path, 'postgres'), draft);
-  const held = await holdInside(draft, backup.at);
+  const held = await pauseInServer(draft, backup.at);
   const previous = await moveAside(target);
   await rename(draft, target);
   await copySecrets(backup.path, home);
   return { asOf: backup.at, held, previous };
 }
 
-interface FoundBackup {
+interface ReadBackup {
   path: string;
   at: Date;
 }
 
-async function chooseBackup(folder: string, asOf: Date | undefined): Promise<FoundBackup> {
+async function chooseBackup(folder: string, asOf: Date | undefined): Promise<ReadBackup> {
   const own = await readBackup(folder);
   const names = await readdir(folder).catch(() => []);
   const found = own
@@ -94,15 +94,15 @@ async function chooseBackup(folder: string, asOf: Date | undefined): Promise<Fou
   );
 }
 
-const oldest = (found: FoundBackup[]): string =>
+const oldest = (found: ReadBackup[]): string =>
   new Date(Math.min(...found.map(({ at }) => at.getTime()))).toISOString();
 
-async function readBackup(path: string): Promise<FoundBackup | undefined> {
+async function readBackup(path: string): Promise<ReadBackup | undefined> {
   const text = await readFile(join(path, 'backup.json'), 'utf8').catch(() => undefined);
   return text === undefined ? undefined : { path, at: backupFile.parse(JSON.parse(text)).at };
 }
 
-/** Refuses to put a database beside a secret that cannot read it. */
+/** Throws if the secret of the data directory cannot decrypt the backup. */
 async function refuseOtherSecret(backup: string, home: string): Promise<void> {
   const [old, own] = await Promise.all(
     [backup, home].map((folder) => readText(join(folder, 'secret'))),
@@ -119,8 +119,11 @@ async function refuseOtherSecret(backup: string, home: string): Promise<void> {
 const readText = (path: string): Promise<string | undefined> =>
   readFile(path, 'utf8').catch(() => undefined);
 
-/** Starts the restored server, which recovers by its log, holds the open work and stops it. */
-async function holdInside(dataDir: string, asOf: Date): Promise<HeldWork> {
+/**
+ * Starts the restored server, which recovers from its log. Pauses the open pushes and stops the
+ * server.
+ */
+async function pauseInServer(dataDir: string, asOf: Date): Promise<HeldWork> {
   const server = await startEmbeddedPostgres({ dataDir });
   try {
     return await holdRestored(server.databaseUrl, asOf);

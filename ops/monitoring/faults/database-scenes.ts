@@ -3,8 +3,7 @@ import { Client } from 'pg';
 import { sleep } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { startEmbeddedPostgres } from '../../local/postgres/server.ts';
-import { ended, repeat, type Scene } from './kit.ts';
-import { cloneServer, type Stage, type StageApp } from './stage.ts';
+import { cloneServer, ended, repeat, type Scene, type Stage, type StageApp } from './stage.ts';
 
 /** Locks a table while `work` runs. */
 async function whileLocked(
@@ -22,13 +21,13 @@ async function whileLocked(
   }
 }
 
-/** Calls wait for a locked table, first in PostgreSQL, then for a connection. */
+/** Calls wait for a locked table: first in PostgreSQL, then for a free connection. */
 async function lockCalls(stage: Stage, signal: AbortSignal): Promise<void> {
   const app = await stage.createApp();
   const read = () => stage.call(app, '/1.1/tables/Notifications/none');
   let callers: Promise<void>[] = [];
   await whileLocked(stage, 'notification', async () => {
-    // One after the other, so that answers come all the time and not in groups.
+    // The callers start one after the other, so that replies arrive steadily and not in groups.
     callers = Array.from({ length: 40 }, (_, i) =>
       sleep(i * 150, signal).then(() => repeat(signal, 10, read)),
     );
@@ -37,7 +36,7 @@ async function lockCalls(stage: Stage, signal: AbortSignal): Promise<void> {
   await Promise.all(callers);
 }
 
-/** Planning waits for a locked table, so pushes begin more than 5 s late. */
+/** Planning waits for a locked table, so pushes start more than 5 s late. */
 async function lockPlanning(stage: Stage, signal: AbortSignal): Promise<void> {
   const app = await stage.createApp({ pushCallsPerMinute: 1000 });
   await stage.addDevices(app, 1);
@@ -49,7 +48,7 @@ async function lockPlanning(stage: Stage, signal: AbortSignal): Promise<void> {
   );
 }
 
-/** Resolves when a standby has replayed a transaction; before that its age is unknown. */
+/** Resolves when a standby has replayed a transaction. Before that, its lag is unknown. */
 async function untilReplayed(standby: Database): Promise<void> {
   const hasReplayed = async () =>
     (await standby.query<{ at: Date | null }>('SELECT pg_last_xact_replay_timestamp() AS at'))
@@ -58,8 +57,7 @@ async function untilReplayed(standby: Database): Promise<void> {
 }
 
 /**
- * A standby of the database receives changes and does not replay them, as while a long statement of
- * its own runs.
+ * A standby receives changes but does not replay them, as during a long statement on the standby.
  */
 async function lagStandby(stage: Stage, signal: AbortSignal): Promise<void> {
   const dataDir = join(stage.folder, 'standby');
@@ -81,14 +79,11 @@ async function lagStandby(stage: Stage, signal: AbortSignal): Promise<void> {
   }
 }
 
-/**
- * The scheduler waits for a table that somebody has locked, and so does the reading that the gauges
- * show.
- */
+/** The scheduler waits for a locked table. The query of the scheduler's gauges waits too. */
 const lockSchedule = (stage: Stage, signal: AbortSignal) =>
   whileLocked(stage, 'scheduled_push', () => ended(signal));
 
-/** The database only reads, as a former primary does; calls that write fail. */
+/** The database is read-only, like a former primary. Calls that write fail. */
 async function onlyRead(stage: Stage, signal: AbortSignal): Promise<void> {
   const app = await stage.createApp();
   await setReadOnly(stage, 'on');
@@ -99,7 +94,7 @@ async function onlyRead(stage: Stage, signal: AbortSignal): Promise<void> {
 const save = (stage: Stage, app: StageApp) =>
   stage.call(app, '/1.1/installations', { deviceType: 'android', installationId: 'fault' });
 
-/** New connections only read, or write; the old ones end. */
+/** Makes new connections read-only or writable, and ends the old connections. */
 async function setReadOnly({ db }: Stage, value: 'on' | 'off'): Promise<void> {
   await db.query(
     `BEGIN READ WRITE; ALTER DATABASE carillon SET default_transaction_read_only = ${value}; COMMIT`,

@@ -1,11 +1,10 @@
 import { dayMs } from '../../../shared/clock.ts';
 import { openCertificateAuthority } from '../../sandbox/kit/certificates.ts';
-import { ended, repeat, type Scene } from './kit.ts';
-import type { Stage, StageApp } from './stage.ts';
+import { ended, repeat, type Scene, type Stage, type StageApp } from './stage.ts';
 
 const body = { data: { alert: 'A fault' } };
 
-/** Sends to new devices of an app, again and again. */
+/** Repeatedly sends pushes to new devices of an app. */
 async function keepPushing(
   stage: Stage,
   app: StageApp,
@@ -17,7 +16,7 @@ async function keepPushing(
   });
 }
 
-/** A gateway that answers one thing to every request. */
+/** A gateway sends the same reply to every request. */
 function refusing(answer: { status: number; reason: string }, devices: number): Scene['run'] {
   return async (stage, signal) => {
     const app = await stage.createApp({ pushCallsPerMinute: 1000 });
@@ -27,7 +26,10 @@ function refusing(answer: { status: number; reason: string }, devices: number): 
   };
 }
 
-/** As `refusing`, while the dispatchers read what pushes kept. */
+/**
+ * As `refusing` with an invalid token. Meanwhile the dispatchers read the usage of apps every two
+ * seconds.
+ */
 function refusingTokens(devices: number): Scene['run'] {
   const refuse = refusing({ status: 400, reason: 'BadDeviceToken' }, devices);
   return async (stage, signal) => {
@@ -35,13 +37,13 @@ function refusingTokens(devices: number): Scene['run'] {
   };
 }
 
-/** Lets the dispatchers read the use of apps and profiles at once. */
+/** Makes the dispatchers read the usage of apps and profiles now. */
 const readAccounts = ({ db }: Stage) =>
   db.query('UPDATE shared_reading SET accounts_next_at = now()');
 
 /**
- * The account of an app: a cap nearly used, a quota of a gateway used up, a certificate that ends
- * soon.
+ * Account problems of an app: a nearly used cap, a used-up quota of a gateway, and a certificate
+ * that expires soon.
  */
 async function useUp(stage: Stage, signal: AbortSignal): Promise<void> {
   const app = await stage.createApp({ dailyRecipientCap: 10 });
@@ -56,7 +58,7 @@ async function useUp(stage: Stage, signal: AbortSignal): Promise<void> {
   const { url: endpoint, ca } = stage.apns;
   const profile = { auth: 'certificate', ...pair, topic: 'com.example.app', endpoint, ca };
   await stage.admin('PUT', `/apps/${app.appId}/profiles/apns/ends`, profile);
-  // Stands for the answer of a vendor whose day is used up.
+  // Simulates the reply of a vendor whose daily quota is used up.
   await stage.db.query(
     `INSERT INTO gateway_day (app_id, connector, profile, class, day, recipients, closed_reason)
      VALUES ($1, 'apns', '_default', '', (now() AT TIME ZONE 'Asia/Shanghai')::date, 10, 'quota')
@@ -69,7 +71,7 @@ async function useUp(stage: Stage, signal: AbortSignal): Promise<void> {
 export const deliveryScenes: readonly Scene[] = [
   {
     alerts: ['CarillonCertificateEnds', 'CarillonQuotaUsedUp', 'CarillonCapNear'],
-    isAside: true,
+    isIndependent: true,
     run: useUp,
   },
   {
@@ -99,7 +101,7 @@ export const deliveryScenes: readonly Scene[] = [
     alerts: ['CarillonSmsPumping'],
     async run(stage, signal) {
       const app = await stage.createApp();
-      // Stands for some hundred codes to a country of which none was used.
+      // Simulates several hundred codes to a country without a successful verification.
       await stage.db.query(
         `INSERT INTO sms_breaker VALUES ($1, '+88', now(), now() + interval '10 minutes')`,
         [app.appId],

@@ -1,33 +1,36 @@
-// `npm run make-faults [-- <alert> …]`: makes the fault of every alert, or of those named, in a
-// service of its own and checks that a Prometheus with the rules of this folder fires the alert. A
-// minute of the rules lasts a second. Says so and ends with 0 where Prometheus is missing.
-
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../shared/clock.ts';
 import { alertGroups } from '../alerts.ts';
-import type { Scene } from './kit.ts';
+import { databaseScenes } from './database-scenes.ts';
+import { deliveryScenes } from './delivery-scenes.ts';
+import { processScenes } from './process-scenes.ts';
 import { type FastPrometheus, prometheusPath, startFastPrometheus } from './prometheus.ts';
-import { scenes } from './scenes.ts';
-import { openStage, type Stage } from './stage.ts';
+import { openStage, type Scene, type Stage } from './stage.ts';
 
-const patienceMs = 90_000;
+// `npm run make-faults [-- <alert> …]`: causes the fault of each alert, or of the named alerts, in
+// a separate service. Checks that a Prometheus with the rules of this folder fires the alert. One
+// minute in the rules lasts one second. Exits with 0 if Prometheus is not installed.
 
-/** Returns which alerts of a scene fire. */
+const timeoutMs = 90_000;
+
+/** Returns the alerts of a scene that are firing. */
 async function firingOf(
   { alerts, labels = {} }: Scene,
   prometheus: FastPrometheus,
 ): Promise<Set<string>> {
-  const isMeant = (metric: Record<string, string>) =>
+  const isOfScene = (metric: Record<string, string>) =>
     Object.entries(labels).every(([label, value]) => (metric[label] ?? value) === value);
-  const names = (await prometheus.firing()).filter(isMeant).map(({ alertname = '' }) => alertname);
+  const names = (await prometheus.firing())
+    .filter(isOfScene)
+    .map(({ alertname = '' }) => alertname);
   return new Set(names.filter((name) => alerts.includes(name)));
 }
 
-/** Waits until no alert of a scene fires any more for a fault that was made before it. */
+/** Waits until no alert of a scene fires because of an earlier fault. */
 async function untilSilent(scene: Scene, prometheus: FastPrometheus): Promise<void> {
-  const endsAtMs = performance.now() + patienceMs;
+  const endsAtMs = performance.now() + timeoutMs;
   for (let firing = await firingOf(scene, prometheus); firing.size > 0; ) {
     if (performance.now() > endsAtMs)
       throw new Error(`${[...firing]} fires before its fault is made`);
@@ -36,11 +39,14 @@ async function untilSilent(scene: Scene, prometheus: FastPrometheus): Promise<vo
   }
 }
 
-/** Waits until all alerts of a scene have fired, at any time; returns those that did not. */
+/**
+ * Waits until each alert of a scene has fired at least once. Returns the alerts that did not fire
+ * in time.
+ */
 async function untilFired(prometheus: FastPrometheus, scene: Scene): Promise<string[]> {
   const left = new Set(scene.alerts);
   const startedAtMs = performance.now();
-  while (left.size > 0 && performance.now() - startedAtMs < patienceMs) {
+  while (left.size > 0 && performance.now() - startedAtMs < timeoutMs) {
     const firing = await firingOf(scene, prometheus);
     const seconds = Math.round((performance.now() - startedAtMs) / 1000);
     for (const name of left) {
@@ -54,12 +60,12 @@ async function untilFired(prometheus: FastPrometheus, scene: Scene): Promise<str
   return [...left];
 }
 
-/** Plays a scene. Returns the alerts that did not fire. */
+/** Runs a scene. Returns the alerts that did not fire. */
 async function play(scene: Scene, stage: Stage, prometheus: FastPrometheus): Promise<string[]> {
   await untilSilent(scene, prometheus);
   const controller = new AbortController();
   const running = scene.run(stage, controller.signal);
-  // A fault that cannot be made ends the wait.
+  // Ends the wait if the fault cannot be caused.
   const failed = running.then(() => new Promise<never>(() => undefined));
   try {
     return await Promise.race([untilFired(prometheus, scene), failed]);
@@ -75,8 +81,8 @@ async function play(scene: Scene, stage: Stage, prometheus: FastPrometheus): Pro
 }
 
 /**
- * Returns the scenes of the alerts that are asked for. Throws an error for the operator when a name
- * is unknown.
+ * Returns the scenes of the requested alerts. Throws an error for the operator if a name is
+ * unknown.
  */
 function chooseScenes(names: readonly string[]): readonly Scene[] {
   const known = Object.values(alertGroups).flatMap((alerts) => alerts.map(({ name }) => name));
@@ -104,8 +110,8 @@ async function makeFaults(names: readonly string[]): Promise<void> {
           for (const scene of some) silent.push(...(await play(scene, stage, prometheus)));
         };
         await Promise.all([
-          playAll(chosen.filter(({ isAside }) => isAside)),
-          playAll(chosen.filter(({ isAside }) => !isAside)),
+          playAll(chosen.filter(({ isIndependent }) => isIndependent)),
+          playAll(chosen.filter(({ isIndependent }) => !isIndependent)),
         ]);
         if (silent.length > 0) throw new Error(`these do not fire: ${silent.join(', ')}`);
       } finally {
@@ -121,3 +127,6 @@ async function makeFaults(names: readonly string[]): Promise<void> {
 
 if (prometheusPath === undefined) console.log('Prometheus is not installed: no faults are made.');
 else await makeFaults(process.argv.slice(2));
+
+/** All scenes, in an order in which they disturb each other least. */
+export const scenes: readonly Scene[] = [...deliveryScenes, ...processScenes, ...databaseScenes];

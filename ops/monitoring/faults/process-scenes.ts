@@ -5,14 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { dayMs, sleep, systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { startBenchDevices } from '../../bench/channel/devices.ts';
-import { ended, repeat, type Scene } from './kit.ts';
-import { type Stage, whileOtherRuns } from './stage.ts';
+import { ended, repeat, type Scene, type Stage, whileOtherRuns } from './stage.ts';
 
 const sources = fileURLToPath(new URL('../../..', import.meta.url));
 
 const body = { data: { alert: 'A fault' } };
 
-/** No dispatcher runs; a push and a scheduled push wait, and more and more jobs. */
+/** No dispatcher runs. A push, a scheduled push and a growing number of jobs wait. */
 async function stopDispatcher(stage: Stage, signal: AbortSignal): Promise<void> {
   const app = await stage.createApp();
   await stage.addDevices(app, 1);
@@ -22,7 +21,7 @@ async function stopDispatcher(stage: Stage, signal: AbortSignal): Promise<void> 
     ...body,
     push_time: new Date(systemClock.now() + dayMs).toISOString(),
   });
-  // Both have waited for a while, as far as the database knows.
+  // Backdates the rows, so that both pushes appear to have waited for a while.
   await stage.db.query(
     `UPDATE pgboss.job SET created_on = now() - interval '5 minutes', start_after = now() - interval '5 minutes' WHERE state = 'created'`,
   );
@@ -33,7 +32,7 @@ async function stopDispatcher(stage: Stage, signal: AbortSignal): Promise<void> 
   await stage.service.startDispatcher();
 }
 
-/** Adds jobs to a queue that no dispatcher takes at the moment. */
+/** Adds jobs to a queue that no dispatcher currently consumes. */
 async function addJobs({ db }: Stage, count: number): Promise<void> {
   await db.query(
     `INSERT INTO pgboss.job (name, data) SELECT 'deliver-apns', '{"fault": true}' FROM generate_series(1, $1::int)`,
@@ -41,7 +40,7 @@ async function addJobs({ db }: Stage, count: number): Promise<void> {
   );
 }
 
-/** Stops the api for most of each second, as a machine does that swaps. */
+/** Stops the api for most of each second, as if the machine were swapping. */
 async function stall(stage: Stage, signal: AbortSignal): Promise<void> {
   const kill = (name: NodeJS.Signals) => process.kill(stage.service.apiPid ?? 0, name);
   await repeat(signal, 250, async () => {
@@ -51,10 +50,10 @@ async function stall(stage: Stage, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Longer than the ten seconds that the alert looks back. */
+/** Longer than the ten seconds that the alert evaluates. */
 const connectedMs = 12_000;
 
-/** Connects devices to the channel, and ends them together. */
+/** Connects devices to the channel and disconnects them all at once. */
 async function dropDevices(stage: Stage, signal: AbortSignal): Promise<void> {
   const app = await stage.createApp();
   const count = 300;
@@ -76,7 +75,7 @@ async function dropDevices(stage: Stage, signal: AbortSignal): Promise<void> {
   await ended(signal);
 }
 
-/** Starts a dispatcher with other variables in place of the usual one. */
+/** Replaces the usual dispatcher with one that has other variables. */
 async function replaceDispatcher({ service }: Stage, signal: AbortSignal, variables: Environment) {
   await service.stopDispatchers();
   await service.startDispatcher(variables);
@@ -88,7 +87,8 @@ async function replaceDispatcher({ service }: Stage, signal: AbortSignal, variab
 const fileLimit = 200;
 
 /**
- * Runs a dispatcher that may open few files, and opens idle connections to it up to nine tenths.
+ * Runs a dispatcher with a low limit on open files, and opens idle connections to it until nine
+ * tenths are used.
  */
 async function openFiles(stage: Stage, signal: AbortSignal): Promise<void> {
   const prefix = ['prlimit', `--nofile=${fileLimit}:${fileLimit}`];
@@ -96,7 +96,8 @@ async function openFiles(stage: Stage, signal: AbortSignal): Promise<void> {
   await whileOtherRuns(stage, { main, prefix }, async (pid) => {
     const { port, hostname } = new URL(`http://${stage.targets['carillon-dispatcher']?.[0]}`);
     const files = await readdir(`/proc/${pid}/fd`);
-    // A tenth stays free for Prometheus and the database: at the limit nothing could be scraped.
+    // A tenth stays free for Prometheus and the database. At the limit, Prometheus could not
+    // scrape.
     const idle = Math.max(0, Math.ceil(fileLimit * 0.9) - files.length);
     const sockets = Array.from({ length: idle }, () =>
       connect(Number(port), hostname).on('error', () => undefined),
@@ -107,8 +108,8 @@ async function openFiles(stage: Stage, signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Runs a dispatcher of another version beside the api: a copy of the sources whose package.json
- * says so.
+ * Runs a dispatcher of another version next to the api. It is a copy of the sources with a changed
+ * version in package.json.
  */
 async function mixVersions(stage: Stage, signal: AbortSignal): Promise<void> {
   const copy = join(stage.folder, 'other-version');

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { sleep } from '../../../shared/clock.ts';
 import { freePort } from '../../local/ports.ts';
-import { guardPrefix } from '../../local/postgres/orphan-guard.ts';
+import { guardPrefix } from '../../local/postgres/server.ts';
 import type { Alert } from '../alerts.ts';
 import { alertRules } from '../files.ts';
 
-/** The program, where Debian's package or a download puts it. */
+/** Path of the program from Debian's package or a download. */
 export const prometheusPath = ['/usr/bin/prometheus', '/usr/local/bin/prometheus'].find(existsSync);
 
 const answer = z.object({
@@ -19,16 +19,16 @@ const answer = z.object({
 /** Longer than the stalls of `CarillonEventLoopSlow`, so that no scrape is missed. */
 const scrapeInterval = '1s';
 
-/** Prometheus that evaluates every alert, with seconds in place of minutes. */
+/** Prometheus that evaluates every alert with seconds instead of minutes. */
 export interface FastPrometheus {
-  /** Returns the labels of the alerts that fire, with `alertname`. */
+  /** Returns the labels of the firing alerts, including `alertname`. */
   firing(): Promise<Record<string, string>[]>;
   stop(): Promise<void>;
 }
 
 /**
- * Returns an alert with every time divided by 60; other thresholds, which are part of the fault,
- * stay.
+ * Returns an alert with every time divided by 60. Other thresholds stay, because the scene produces
+ * their values.
  */
 export function shortened(alert: Alert): Alert {
   const shorten = (text: string) =>
@@ -45,7 +45,10 @@ export function shortened(alert: Alert): Alert {
   return { ...alert, expr, for: shorten(alert.for) };
 }
 
-/** Starts it on the targets by job, with its data in `folder`; resolves when it is ready. */
+/**
+ * Starts Prometheus with its targets by job and with its data in `folder`. Resolves when it is
+ * ready.
+ */
 export async function startFastPrometheus(
   folder: string,
   targets: Record<string, string[]>,
@@ -71,7 +74,7 @@ export async function startFastPrometheus(
     `--storage.tsdb.path=${folder}/data`,
     `--web.listen-address=127.0.0.1:${port}`,
   ];
-  // The kernel ends it with this process.
+  // The kernel ends Prometheus when this process exits.
   const [file = '', ...args] = [...((await guardPrefix()) ?? []), prometheusPath ?? '', ...flags];
   const child = spawn(file, args, { stdio: 'ignore' });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));

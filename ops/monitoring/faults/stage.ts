@@ -16,37 +16,37 @@ import {
 } from '../../sandbox/apns/server.ts';
 
 const createdApp = z.object({ appId: z.string(), appKey: z.string(), masterKey: z.string() });
-/** App with a profile for the gateway of the stage. */
+/** App with a profile for the APNs gateway of the stage. */
 export type StageApp = z.infer<typeof createdApp>;
 
 /**
- * Service on this machine in which faults are made: one api, one dispatcher, an APNs, and a
- * database.
+ * Service on this machine in which faults are caused: one api, one dispatcher, an APNs gateway, and
+ * a database.
  */
 export interface Stage {
-  /** Folder for files of a fault. */
+  /** Folder for the files of a fault. */
   folder: string;
   url: string;
   db: Database;
-  /** The database's server and the folder of its data. */
+  /** Database server and its data folder. */
   primary: { server: EmbeddedPostgres; dataDir: string };
   apns: ApnsGateway;
   targets: Record<string, string[]>;
-  /** Its dispatcher stops and starts on the same port. */
+  /** The service. Its dispatcher can stop and start again on the same port. */
   service: LocalService;
   createApp(options?: object): Promise<StageApp>;
   /** Adds devices to an app. */
   addDevices(app: StageApp, count: number): Promise<void>;
   /**
-   * Calls the public API with the master key: with POST if there is a body. Resolves with the
-   * status, whatever it is.
+   * Calls the public API with the master key. Uses POST if there is a body. Resolves for any
+   * status.
    */
   call(app: StageApp, path: string, body?: object): Promise<{ status: number; body: unknown }>;
   admin(method: string, path: string, body: object): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** Starts a stage with its data in `folder`. */
+/** Starts a stage that keeps its data in `folder`. */
 export async function openStage(folder: string): Promise<Stage> {
   const closers: (() => Promise<unknown>)[] = [];
   const close = async () => {
@@ -173,8 +173,9 @@ async function refusingProvider(): Promise<{ url: string; close(): Promise<void>
 }
 
 /**
- * Runs the dispatcher `main`, started by a command in front of Node if one is given, in place of
- * the stage's, while `work` runs. `work` gets its process id and starts when it is ready.
+ * Runs another dispatcher, `main`, instead of the stage's dispatcher while `work` runs. `prefix` is
+ * a command that is put before Node. `work` starts when the dispatcher is ready and receives its
+ * process id.
  */
 export async function whileOtherRuns(
   { service, targets }: Stage,
@@ -184,7 +185,7 @@ export async function whileOtherRuns(
   await service.stopDispatchers();
   const [file = '', ...args] = [...prefix, process.execPath, ...dispatcherFlags, main];
   const child = spawn(file, args, { env: service.environment, stdio: 'ignore' });
-  const gone = new Promise((settle) => child.once('exit', settle));
+  const exited = new Promise((settle) => child.once('exit', settle));
   try {
     const isReady = () =>
       fetch(`http://${targets['carillon-dispatcher']?.[0]}/readyz`).then(
@@ -198,14 +199,14 @@ export async function whileOtherRuns(
     await work(child.pid ?? 0);
   } finally {
     child.kill('SIGTERM');
-    await gone;
+    await exited;
     await service.startDispatcher();
   }
 }
 
 const run = promisify(execFile);
 
-/** Server to copy: its files and a connection to it. */
+/** Server to copy: its files, and a connection to the server. */
 interface Source {
   dataDir: string;
   server: EmbeddedPostgres;
@@ -213,9 +214,9 @@ interface Source {
 }
 
 /**
- * Writes the files of a streaming standby of a running server into the new folder `toDir`: copies
- * the server's files in backup mode, since the embedded PostgreSQL has no pg_basebackup, and sets
- * where it streams from.
+ * Writes the files of a streaming standby into the new folder `toDir`. Copies the files of a
+ * running server in backup mode, because the embedded PostgreSQL has no pg_basebackup. Configures
+ * the server as the source of the stream.
  */
 export async function cloneServer({ dataDir, server, db }: Source, toDir: string): Promise<void> {
   const label = await db.withConnection(async (connection) => {
@@ -227,12 +228,37 @@ export async function cloneServer({ dataDir, server, db }: Source, toDir: string
     return rows[0]?.labelfile ?? '';
   });
   const source = `primary_conninfo = 'host=${server.socketDir} port=5432 user=carillon'`;
-  // A shell writes the files, so that the owner of the folder, which runs the server, also owns
-  // them.
+  // A shell writes the files as the owner of the folder, who runs the server.
   const script = [
     'set -e; cd "$1"; rm -f postmaster.pid',
     'printf "%s" "$2" > backup_label; printf "%s\\n" "$3" >> postgresql.auto.conf; touch standby.signal',
     'chown --reference=PG_VERSION backup_label postgresql.auto.conf standby.signal',
   ].join('\n');
   await run('sh', ['-c', script, 'sh', toDir, label, source]);
+}
+
+/** Fault and the alerts that it must fire. */
+export interface Scene {
+  alerts: readonly string[];
+  /** Labels that identify the fault, for alerts that have these labels. */
+  labels?: Readonly<Record<string, string>>;
+  /** True if the fault disturbs no other fault. It then runs in parallel with the others. */
+  isIndependent?: boolean;
+  /** Causes the fault and keeps it until the signal aborts. Then undoes it. */
+  run(stage: Stage, signal: AbortSignal): Promise<void>;
+}
+
+/** Resolves when the signal aborts. */
+export const ended = (signal: AbortSignal): Promise<void> => sleep(2 ** 30, signal);
+
+/** Repeats `work` with pauses until the signal aborts. */
+export async function repeat(
+  signal: AbortSignal,
+  pauseMs: number,
+  work: () => Promise<unknown>,
+): Promise<void> {
+  while (!signal.aborted) {
+    await work();
+    await sleep(pauseMs, signal);
+  }
 }

@@ -1,5 +1,4 @@
-import type { Panel } from '../grafana.ts';
-import { calls, orZero, quantile, rate } from './queries.ts';
+import { calls, orZero, type Panel, quantile, rate } from '../grafana.ts';
 
 /** Panels of the api, accounts and the device channel. */
 export const accounts: readonly Panel[] = [

@@ -1,7 +1,6 @@
-import type { Panel } from '../grafana.ts';
-import { orZero, quantile, rate } from './queries.ts';
+import { orZero, type Panel, quantile, rate } from '../grafana.ts';
 
-/** Panels about gateways and their answers. */
+/** Panels about gateways and their replies. */
 export const delivery: readonly Panel[] = [
   {
     title: 'Answers of gateways',

@@ -1,5 +1,4 @@
-import type { Panel } from '../grafana.ts';
-import { calls, quantile, rate } from './queries.ts';
+import { calls, type Panel, quantile, rate } from '../grafana.ts';
 
 const acceptedPushes: Panel = {
   title: 'Pushes accepted per second',
@@ -75,7 +74,7 @@ const openPushes: Panel = {
   ],
 };
 
-/** Panels of the first look: whether pushes and calls are served. */
+/** Panels of the first overview: are pushes and calls being served? */
 export const overview: readonly Panel[] = [
   recipients,
   recipientsByConnector,

@@ -1,7 +1,6 @@
-import type { Panel } from '../grafana.ts';
-import { quantile, rate } from './queries.ts';
+import { type Panel, quantile, rate } from '../grafana.ts';
 
-/** Panels that show what to add: dispatchers, threads, connections. */
+/** Panels that show which capacity is missing: dispatchers, threads or connections. */
 export const scale: readonly Panel[] = [
   {
     title: 'Jobs by queue and state',

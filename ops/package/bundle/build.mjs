@@ -1,13 +1,15 @@
-// Bundles the sources of a checkout if they changed since the last bundle, and prints the URL of
-// its folder. Concurrent runs are safe: each bundles apart, and the first one is published. With
-// the path of a folder it bundles into this one.
+// Bundles the sources of a checkout if they changed since the last bundle. Prints the URL of the
+// bundle's folder. Concurrent runs are safe: each run bundles into its own folder, and the first
+// finished bundle is published. With a folder path as argument, it bundles into that folder.
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { bundleFolder, bundlesFolder, root } from './place.mjs';
 
-/** Bundles that are kept: a running service loads modules from the one that it was started from. */
+/**
+ * Number of bundles to keep. A running service still loads modules from the bundle it started from.
+ */
 const kept = 4;
 
 const [, , given] = process.argv;
@@ -21,7 +23,8 @@ if (given !== undefined) {
   const temporary = `${path.replace(/[/\\]$/, '')}.${randomBytes(4).toString('hex')}`;
   try {
     await bundle(root, temporary);
-    // Sources that changed in this time may be in it.
+    // If sources changed during the bundling, the bundle may contain the changes. It must not be
+    // published under the old hash.
     if (bundleFolder().href !== folder.href) throw new Error('the sources changed');
     publish(temporary);
   } finally {
@@ -35,12 +38,12 @@ function publish(temporary) {
   try {
     renameSync(temporary, path);
   } catch (error) {
-    // Another process has published the same sources.
+    // Another process has already published a bundle of the same sources.
     if (!existsSync(path)) throw error;
   }
 }
 
-/** Removes all but the newest bundles, and what builds that were killed left behind. */
+/** Removes all but the newest bundles, and the remains of killed builds. */
 function removeOld() {
   const byAge = readdirSync(bundlesFolder)
     .map((name) => join(bundlesFolder, name))

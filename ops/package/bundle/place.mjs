@@ -1,4 +1,4 @@
-// Plain JavaScript: ops/cli/carillon.mjs reads it before any other module.
+// Plain JavaScript, because ops/cli/carillon.mjs imports it before any other module.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
@@ -6,18 +6,15 @@ import { fileURLToPath } from 'node:url';
 
 /** Folder of the checkout. */
 export const root = fileURLToPath(new URL('../../..', import.meta.url));
-/** Folder of all bundles of a checkout, one for each state of the sources. */
+/** Folder of all bundles of a checkout. There is one bundle per state of the sources. */
 export const bundlesFolder = join(root, 'node_modules', '.cache', 'bundle');
 
 const folders = ['api', 'connectors', 'dispatcher', 'ops', 'shared'];
-/** Folders below `ops` that no bundled module is in. */
+/** Folders below `ops` that contain no bundled module. */
 const others = new Set(['bench', 'check', 'deploy', 'docs', 'functions-example', 'monitoring']);
 const types = new Set(['.ts', '.mjs', '.json']);
 
-/**
- * Returns the URL of the folder of the bundle of the present sources, whether it exists or not; 20
- * ms.
- */
+/** Returns the URL of the bundle's folder for the current sources. The folder may not exist yet. */
 export function bundleFolder() {
   const hash = createHash('sha256');
   for (const file of [...folders.flatMap(sourcesBelow), 'package-lock.json']) {

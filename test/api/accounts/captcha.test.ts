@@ -40,7 +40,7 @@ async function validateToken(): Promise<string> {
   return (await verify(token, await answerOf(token))).body.validate_token;
 }
 
-/** Returns the image at a captcha's URL, which is built from PUBLIC_URL. */
+/** Returns the image at a captcha's URL. The URL is built from PUBLIC_URL. */
 async function imageOf(url: string) {
   const response = await fetch(url.replace('http://carillon.test', api.url));
   return { response, bytes: Buffer.from(await response.arrayBuffer()) };
@@ -49,7 +49,7 @@ async function imageOf(url: string) {
 const sizeOf = (png: Buffer) => ({ width: png.readUInt32BE(16), height: png.readUInt32BE(20) });
 
 describe('GET /1.1/requestCaptcha', () => {
-  test('answers 119, as verifyCaptcha does, unless messages are protected', async () => {
+  test('returns 119 unless messages are protected, and so does verifyCaptcha', async () => {
     const open = await api.createApp();
     const reply = await api.request('GET', '/1.1/requestCaptcha', { app: open });
     expect([reply.status, reply.body.code]).toEqual([400, 119]);
@@ -99,7 +99,7 @@ describe('GET /1.1/requestCaptcha', () => {
     expect((await request('?size=4&ttl=60&width=60&height=100')).status).toBe(200);
   });
 
-  test('draws in the requested size, and always the same image', async () => {
+  test('draws in the requested size, and always draws the same image for a token', async () => {
     const { token, url } = await newCaptcha('?width=200&height=100&size=6', { master: true });
     const [first, second] = [await imageOf(url), await imageOf(url)];
     expect(sizeOf(first.bytes)).toEqual({ width: 200, height: 100 });
@@ -135,11 +135,11 @@ describe('POST /1.1/verifyCaptcha', () => {
     [['x'], 'x'],
     ['x', true],
     ['x', null],
-  ])('takes texts only: %j, %j', async (token, code) => {
+  ])('accepts only texts: %j, %j', async (token, code) => {
     expect((await verify(token, code)).body.code).toBe(111);
   });
 
-  test('returns a validate token for the right answer, in either case, once', async () => {
+  test('returns a validate token for the right answer in any case, once', async () => {
     const { token } = await newCaptcha();
     const answer = await answerOf(token);
     const reply = await verify(token, ` ${answer.toLowerCase()} `);
@@ -147,7 +147,7 @@ describe('POST /1.1/verifyCaptcha', () => {
     expect((await verify(token, answer)).status).toBe(400);
   });
 
-  test("refuses wrong, expired, other apps' and invalid ones with the same error", async () => {
+  test("refuses wrong, expired, invalid and other apps' captchas with the same error", async () => {
     const { token } = await newCaptcha();
     const answer = await answerOf(token);
     const other = await api.createApp({ captchaForSms: true });
@@ -164,7 +164,7 @@ describe('POST /1.1/verifyCaptcha', () => {
     }
   });
 
-  test('accepts three tries', async () => {
+  test('allows three tries', async () => {
     const { token } = await newCaptcha();
     for (let i = 0; i < 3; i += 1) expect((await verify(token, '????')).status).toBe(400);
     expect((await verify(token, await answerOf(token))).status).toBe(400);
@@ -182,7 +182,7 @@ describe('POST /1.1/verifyCaptcha', () => {
   });
 });
 
-describe('a message that a captcha protects', () => {
+describe('a message that is protected by a captcha', () => {
   let next = 0;
   const numberOf = (n: number) => `+86139${String(n * 10_007).padStart(8, '0')}`;
   const send = (validate_token: unknown, mobilePhoneNumber = numberOf(next++)) =>
@@ -232,7 +232,7 @@ describe('a message that a captcha protects', () => {
     expect(replies.filter(({ body }) => body.code === 608)).toHaveLength(49);
   });
 
-  test('does not spend the token when it is refused for its number', async () => {
+  test('refused for its number does not use up the token', async () => {
     const number = numberOf(990);
     expect((await send(await validateToken(), number)).status).toBe(200);
     const token = await validateToken();
@@ -242,7 +242,7 @@ describe('a message that a captcha protects', () => {
 });
 
 describe('GET /console/api/apps/:appId/captchas/:token', () => {
-  test('is for tests only, and for the operator', async () => {
+  test('is only for tests and operators', async () => {
     const { token } = await newCaptcha();
     const path = `/console/api/apps/${app.appId}/captchas/${token}`;
     expect((await api.request('GET', path, { app, master: true })).status).toBe(401);

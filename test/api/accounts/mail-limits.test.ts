@@ -6,7 +6,8 @@ import { useTestApi } from '../../support/test-api.ts';
 import { newName, refusalOf, refused, signUp } from '../../support/users.ts';
 
 /**
- * Limits of mails by mailbox and by network address (protocol/codes.md#e-mail-and-password-reset).
+ * Tests the limits of mails per mailbox and per network address
+ * (protocol/codes.md#e-mail-and-password-reset).
  */
 const clock = movableClock(Date.now());
 const api = useTestApi({ clock, env: { TRUSTED_PROXIES: '1' } });
@@ -46,7 +47,7 @@ describe('spellings of one mailbox', () => {
     expect(mailboxOf(spelling)).toBe(mailbox);
   });
 
-  test('share the ten mails of a day, by sign-ups, changes, requests and operators', async () => {
+  test('share ten mails per day for sign-ups, changes, requests and operators', async () => {
     const app = await api.createApp({ emailVerification: true });
     const name = newName();
     const spellings = Array.from({ length: 30 }, (_, i) => `${name}+${i}@Example.com`);
@@ -60,7 +61,7 @@ describe('spellings of one mailbox', () => {
     expect(refusalOf(await post(app, 'requestEmailVerify', { email }, '192.0.2.9', true))).toEqual(
       refused(1),
     );
-    // Another purpose has ten of its own; an operator takes them too.
+    // Another purpose has its own ten mails. Mails of an operator count too.
     for (let i = 0; i < 10; i += 1)
       await post(app, 'requestPasswordReset', { email: spellings[i % 5] });
     const { objectId } = user.body;
@@ -78,7 +79,7 @@ describe('spellings of one mailbox', () => {
     expect((await post(app, 'requestEmailVerify', { email })).status).toBe(200);
   });
 
-  test('of unknown addresses count alike where users are concealed', async () => {
+  test('of unknown addresses count in the same way if users are concealed', async () => {
     const app = await api.createApp({ concealUsers: true });
     const answers = async (email: string) => {
       const replies = [];
@@ -95,7 +96,7 @@ describe('spellings of one mailbox', () => {
   });
 });
 
-test('one network address causes 500 mails in an hour, whatever causes them', async () => {
+test('one network address can cause 500 mails per hour in total', async () => {
   const app = await api.createApp({ emailVerification: true, signUpsPerAddressPerHour: 1000 });
   const user = await signUp(api, app);
   const put = (address: string) =>
@@ -105,7 +106,7 @@ test('one network address causes 500 mails in an hour, whatever causes them', as
       body: { email: `${newName()}@example.com` },
     });
   expect((await put('192.0.2.7')).status).toBe(200);
-  // As after 497 further mails.
+  // State after 497 more mails.
   await api.db.query(`UPDATE send_budget SET n = 498 WHERE app_id = $1 AND scope = 'mailAddress'`, [
     app.appId,
   ]);

@@ -6,7 +6,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newUid, refusalOf, refused, signUp } from '../../support/users.ts';
 
-/** Answers of a platform: status, headers and body of the next requests. */
+/** Replies of a platform to the next requests: status, headers and body. */
 interface Answer {
   status?: number;
   headers?: Record<string, string>;
@@ -68,8 +68,8 @@ const tapTap = (openid: string) => ({
 });
 
 /**
- * An entry of each platform and call, how it calls a credential wrong, and the code of that
- * refusal.
+ * For each platform and call: an entry, the platform's reply to a wrong credential, and the code of
+ * the refusal.
  */
 const platforms = [
   {
@@ -143,7 +143,7 @@ const platforms = [
 ];
 
 describe.each(platforms)('$name ($code)', ({ name, entry, no, unknown, code }) => {
-  test('refuses an entry by listed codes only, at any status that is not temporary', async () => {
+  test('refuses an entry only for listed codes, with any status that is not temporary', async () => {
     for (const body of no)
       for (const status of [200, 400, 401]) {
         if (status !== 200 && (typeof body === 'string' || !/err|false/.test(JSON.stringify(body))))
@@ -157,7 +157,7 @@ describe.each(platforms)('$name ($code)', ({ name, entry, no, unknown, code }) =
       }
   });
 
-  test('is 503 with Retry-After for any other answer', async () => {
+  test('causes 503 with Retry-After for any other reply', async () => {
     const [refusal] = no;
     const other: Answer[] = [
       ...unknown.map((body) => ({ body })),
@@ -177,7 +177,7 @@ describe.each(platforms)('$name ($code)', ({ name, entry, no, unknown, code }) =
   });
 });
 
-test("Retry-After is the platform's, within bounds", async () => {
+test("passes the platform's Retry-After on, within limits", async () => {
   for (const [sent, expected] of [
     ['0', '5'],
     ['60', '60'],
@@ -191,7 +191,7 @@ test("Retry-After is the platform's, within bounds", async () => {
 });
 
 describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
-  /** Platform on which each code belongs to one account, and is used once. */
+  /** Starts a platform on which each code belongs to one account and can be used once. */
   const sessions = (openid: string, more: object = {}) => {
     const used = new Set<string>();
     asked = [];
@@ -207,7 +207,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
   };
   const code = () => ({ [name]: { code: newUid() } });
 
-  test('signs up and logs in by the account that it was exchanged for', async () => {
+  test('signs up and logs in with the account that the code was exchanged for', async () => {
     const openid = newUid();
     sessions(openid);
     expect((await enter(code(), '?failOnNotExist=true')).body.code).toBe(211);
@@ -222,7 +222,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
       ['js_code', Object.values(sent)[0]?.code],
       ['grant_type', 'authorization_code'],
     ]);
-    // Each call exchanges its code once, and a used code is no proof.
+    // Each call exchanges its code once. A used code proves nothing.
     expect(asked).toHaveLength(3);
     expect(refusalOf(await enter(sent))).toEqual(refused(251));
     const path = `/1.1/users/${first.body.objectId}`;
@@ -242,7 +242,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
       const user = await signUp(api, app);
       const linked = await user.put(body, '?new=true');
       expect([linked.status, linked.body.authData]).toEqual([200, { [name]: { openid } }]);
-      // The entry as shown changes nothing, and asks nothing.
+      // The entry in its shown form changes nothing and causes no request.
       expect((await user.put({ authData: linked.body.authData })).status).toBe(200);
       expect(asked).toHaveLength(1);
       const requests = [{ method: 'POST', path: '/1.1/users', body: { authData: code() } }];
@@ -278,7 +278,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
     expect([same.status, same.body.objectId === target.body.objectId]).toEqual([201, false]);
   });
 
-  test('brings the UnionID of the platform', async () => {
+  test('adds the UnionID of the platform', async () => {
     const unionid = newUid();
     const asked = { platform: 'weixin', main_account: true };
     sessions(newUid(), { unionid });
@@ -292,7 +292,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
     expect((await enter({ weixin })).body.objectId).toBe(first.body.objectId);
   });
 
-  test('is refused without credentials of the mini program, with the name of the option', async () => {
+  test('is refused without mini program credentials, and the refusal names the option', async () => {
     const open = await api.createApp();
     const reply = await api.request('POST', '/1.1/users', {
       app: open,
@@ -312,7 +312,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
     }
   });
 
-  test('a busy platform is asked once more', async () => {
+  test('a busy platform is called once more', async () => {
     const openid = newUid();
     asked = [];
     answers = () => ({
@@ -324,7 +324,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
 });
 
 describe('MAC tokens of TapTap', () => {
-  /** Platform that knows one token, and checks the signature of the request. */
+  /** Starts a platform that knows one token and checks the signature of the request. */
   const denied = {
     status: 401,
     body: { success: false, data: { code: -1, error: 'access_denied' } },
@@ -350,7 +350,7 @@ describe('MAC tokens of TapTap', () => {
   };
 
   test.each(['basic-info', 'profile'])(
-    'log their account in with the scope of %s',
+    'log in their account with the scope of %s',
     async (scope) => {
       const openid = newUid();
       tokens({ openid }, scope);
@@ -369,7 +369,7 @@ describe('MAC tokens of TapTap', () => {
     },
   );
 
-  test('give no session for made-up entries, nor for the account of another', async () => {
+  test("give no session for forged entries or for another person's account", async () => {
     const [own, victim] = [newUid(), newUid()];
     tokens({ openid: victim });
     expect((await enter({ taptap: tapTap(victim) })).status).toBe(201);

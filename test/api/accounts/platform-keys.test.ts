@@ -12,7 +12,7 @@ const clock = { now: () => Date.now() + aheadMs, monotonicMs: () => performance.
 const issuer = 'https://appleid.apple.com';
 const audience = 'com.example.app';
 
-/** Signer of tokens, with its public key as a platform publishes it. */
+/** Signs tokens. `jwk` is the public key in the form that a platform publishes. */
 interface Signer {
   jwk: JWK;
   sign(sub: string, header?: { kid?: string }): Promise<string>;
@@ -39,7 +39,7 @@ const server = createServer((_, response) => {
 const publish = (...signers: Signer[]) => {
   answer = (response) => response.end(JSON.stringify({ keys: signers.map(({ jwk }) => jwk) }));
 };
-/** Answers of a platform that have no good set of keys. */
+/** Replies of a platform without a usable set of keys. */
 const badAnswers: [string, (response: ServerResponse) => void][] = [
   ['an empty set', (response) => response.end('{"keys":[]}')],
   ['a set of secrets', (response) => response.end('{"keys":[{"kty":"oct","k":"AAAA"}]}')],
@@ -63,7 +63,7 @@ beforeAll(async () => {
   [one, two] = [await newSigner('one'), await newSigner('two')];
 });
 afterAll(() => void server.close());
-// An address of its own, so that no keys are cached.
+// Each test has its own address, so that no keys are cached.
 beforeEach(async () => {
   const jwksUrl = `${url}/keys?${++serial}`;
   app = await api.createApp({ authPlatforms: { lc_apple: { audience, jwksUrl } } });
@@ -79,7 +79,7 @@ const enterMany = (signer: Signer, count: number) =>
   Promise.all(Array.from({ length: count }, () => enter(signer)));
 
 describe('a rotation of keys', () => {
-  test('refuses no parallel login, and fetches the keys once', async () => {
+  test('refuses no concurrent login, and fetches the keys once', async () => {
     publish(one);
     expect(new Set(await enterMany(one, 20))).toEqual(new Set([201]));
     expect(fetches).toBe(1);
@@ -89,7 +89,7 @@ describe('a rotation of keys', () => {
     expect(fetches).toBe(2);
   });
 
-  test('is found also where the new key has the old name, or tokens have none', async () => {
+  test('is detected even if the new key has the old name, or tokens name no key', async () => {
     publish(one);
     expect(await enter(one)).toBe(201);
     const renamed = await newSigner('one');
@@ -100,7 +100,7 @@ describe('a rotation of keys', () => {
     publish(nameless);
     aheadMs += 31_000;
     expect(await enter(nameless, {})).toBe(201);
-    // Several keys may fit a token that names none.
+    // Several keys may match a token that names no key.
     publish(one, two, nameless);
     aheadMs += 11 * 60_000;
     for (const signer of [one, two, nameless]) expect(await enter(signer, {})).toBe(201);
@@ -109,12 +109,12 @@ describe('a rotation of keys', () => {
 });
 
 describe.each(badAnswers)('a platform that answers with %s', (_name, bad) => {
-  test('ends no login with a known key, also after the ten minutes of a set', async () => {
+  test('fails no login with a cached key, even after its ten minutes', async () => {
     publish(one);
     expect(await enter(one)).toBe(201);
     answer = bad;
     aheadMs += 31_000;
-    // A token whose key is unknown proves nothing: neither yes nor no.
+    // A token with an unknown key proves nothing, neither valid nor invalid.
     expect(await enter(two)).toBe(503);
     expect(await enter(one)).toBe(201);
     aheadMs += 11 * 60_000;
@@ -125,7 +125,7 @@ describe.each(badAnswers)('a platform that answers with %s', (_name, bad) => {
     expect(await enter(one)).toBe(400);
   });
 
-  test('is 503 where no keys are known, and the next login asks again', async () => {
+  test('causes 503 if no keys are cached, and the next login fetches them again', async () => {
     answer = bad;
     expect(await enter(one)).toBe(503);
     publish(one);
@@ -133,7 +133,7 @@ describe.each(badAnswers)('a platform that answers with %s', (_name, bad) => {
   });
 });
 
-test('a malformed key says nothing about a token', async () => {
+test('ignores a malformed key in the set', async () => {
   answer = (response) =>
     response.end('{"keys":[{"kty":"EC","kid":"one","crv":"P-256","x":"AA","y":"AA"}]}');
   expect(await enter(one)).toBe(503);

@@ -18,7 +18,7 @@ const weixin = (openid = newUid()) => ({
 });
 const pointerTo = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
 
-test('the page of users lists the members that are shown', async () => {
+test('the documentation lists the members that are shown', async () => {
   const page = await readFile(
     new URL('../../../docs/reference/protocol/users.md', import.meta.url),
     'utf8',
@@ -37,7 +37,7 @@ describe('tokens of platforms', () => {
     session_key: 'SESAME-session',
     openid_secret: 'SESAME-secret',
     nested: { deep: [{ accessToken: 'SESAME-deep' }] },
-    // Names of real platforms that say nothing about secrets.
+    // Member names of real platforms that do not look like secrets.
     mac_key: 'SESAME-mac',
     kid: 'SESAME-kid',
     serverAuthCode: 'SESAME-server',
@@ -50,7 +50,7 @@ describe('tokens of platforms', () => {
     authResponse: { sig: 'SESAME-sig' },
     list: ['SESAME-list'],
     number: 5_551_234_567,
-    // A harmless name does not make members inside harmless.
+    // A harmless name does not make the members inside harmless.
     name: { first: 'SESAME-name' },
     avatar: [{ url: 'SESAME-avatar' }],
   };
@@ -71,7 +71,7 @@ describe('tokens of platforms', () => {
       )
     ).rows[0]?.row ?? '';
 
-  test('are in no read by a client, and in reads with the master key only', async () => {
+  test("appear in no client's reads, only in reads with the master key", async () => {
     const own = await api.createApp({ allowUserQuery: true });
     const uid = newUid();
     const body = { authData: full(uid), username: newName(), password: 'a password' };
@@ -129,7 +129,7 @@ describe('tokens of platforms', () => {
       expect(read.authData).toEqual({ ...full(uid), gitlab: { uid, ...secrets } });
   });
 
-  test('are encrypted in the database, also in rows of older versions once they are written', async () => {
+  test('are encrypted in the database; rows of older versions when they are written', async () => {
     const uid = newUid();
     const user = await enterWith(api, app, full(uid));
     expect(await stored(user.id)).not.toMatch(/SESAME/);
@@ -169,7 +169,7 @@ describe('tokens of platforms', () => {
     expect(await stored(user.id)).not.toMatch(/PLANTED/);
   });
 
-  test('are not required back: an entry as shown changes nothing', async () => {
+  test('need not be sent back: an entry as it was read changes nothing', async () => {
     const uid = newUid();
     const user = await enterWith(api, app, full(uid));
     const { authData } = await user.me();
@@ -182,10 +182,10 @@ describe('tokens of platforms', () => {
     );
   });
 
-  test('of rows of older versions are encrypted by a duty, and still match by their id', async () => {
+  test('in rows of older versions are encrypted by a background job, and still match by their id', async () => {
     const user = await enterWith(api, app, full('old-row'));
-    // As a version before stored it: `auth_sealed` is true, and members that it did not know are in
-    // clear.
+    // Row of an older version: `auth_sealed` is true, and members that the version did not know are
+    // in plain text.
     await api.db.query(
       'UPDATE app_user SET auth_data = $2, auth_sealed_whole = false WHERE object_id = $1',
       [user.id, JSON.stringify(full('old-row'))],

@@ -5,7 +5,10 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
 
-/** The token in the query comes before the header (protocol/clients.md#sessions-in-requests). */
+/**
+ * Tests that the token in the query takes precedence over the header
+ * (protocol/clients.md#sessions-in-requests).
+ */
 const api = useTestApi();
 let app: App;
 let current: TestUser;
@@ -27,7 +30,7 @@ const unknown = 'unknowntokenunknowntoken1';
 const readsSession = ({ session }: Route) => session !== undefined;
 const nameOf = (route: Route) => `${route.method} ${route.paths[0]}`;
 
-/** Sends a call with the token of `current` in a header and another one in the query. */
+/** Sends a call with the token of `current` in a header and another token in the query. */
 const send = (method: string, path: string, token: string, header = 'X-LC-Session') =>
   api.request(method, `${path}${path.includes('?') ? '&' : '?'}session_token=${token}`, {
     app,
@@ -37,7 +40,7 @@ const send = (method: string, path: string, token: string, header = 'X-LC-Sessio
 
 describe('session_token in the query', () => {
   test.each(['X-LC-Session', 'X-AVOSCloud-Session-Token', 'X-Uluru-Session-Token'])(
-    'is the user of GET /users/me, whatever %s says',
+    'decides the user of GET /users/me, whatever %s contains',
     async (header) => {
       const reply = await send('GET', '/1.1/users/me', other.token, header);
       expect(reply).toMatchObject({
@@ -51,7 +54,7 @@ describe('session_token in the query', () => {
     },
   );
 
-  test('is absent when it is empty, and unknown when there are two', async () => {
+  test('counts as missing if it is empty, and as unknown if there are two', async () => {
     expect((await send('GET', '/1.1/users/me', '')).body.objectId).toBe(current.id);
     const two = await send('GET', '/1.1/users/me', `${other.token}&session_token=${current.token}`);
     expect(refusalOf(two)).toEqual(refused(211));
@@ -71,7 +74,7 @@ describe('session_token in the query', () => {
       }
   });
 
-  test('is refused when it is unknown where a user is needed', async () => {
+  test('is refused if it is unknown and a user is needed', async () => {
     for (const route of routes.filter(({ session }) => session === 'required'))
       for (const path of route.paths) {
         const reply = await send(route.method, path.replace(/:\w+/g, current.id), unknown);
@@ -91,7 +94,7 @@ describe('session_token in the query', () => {
     expect(await idsFor(unknown)).toEqual([]);
   });
 
-  test('decides who writes', async () => {
+  test('decides whose permissions a write has', async () => {
     const put = (token: string) => send('PUT', `/1.1/users/${other.id}`, token);
     expect((await put(other.token)).status).toBe(200);
     expect(refusalOf(await put(current.token))).toEqual(refused(206, 403));
@@ -100,7 +103,7 @@ describe('session_token in the query', () => {
     );
   });
 
-  test('counts inside a batch, for the whole batch or for one of its calls', async () => {
+  test('applies in a batch, to the whole batch or to one of its calls', async () => {
     const me = (item: object) => ({ method: 'GET', ...item });
     const requests = [
       me({ path: '/1.1/users/me' }),
@@ -136,7 +139,7 @@ describe('session_token in the query', () => {
     expect(await batch(`?session_token=${unknown}`)).toEqual([211, other.id, other.id, 211, 206]);
   });
 
-  test('comes before the token of a text-form body', async () => {
+  test('takes precedence over the token of a text-form body', async () => {
     const body = JSON.stringify({
       _ApplicationId: app.appId,
       _ApplicationKey: app.appKey,

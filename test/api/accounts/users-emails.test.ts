@@ -57,7 +57,7 @@ async function newUser(of = app): Promise<{ user: TestUser; email: string }> {
 }
 
 describe('verification of an address', () => {
-  test('begins at sign-up: the flag is false and a mail is sent', async () => {
+  test('starts at sign-up: the flag is false and a mail is sent', async () => {
     const { user, email } = await newUser();
     expect(user.body.emailVerified).toBe(false);
     expect(await mailsTo(email)).toEqual([
@@ -72,7 +72,7 @@ describe('verification of an address', () => {
     ]);
   });
 
-  test('does not begin without an address, or with the option off: the flag is null', async () => {
+  test('does not start without an address or with the option off: the flag is null', async () => {
     expect((await signUp(api, app)).body.emailVerified).toBeNull();
     const off = await api.createApp();
     const { user, email } = await newUser(off);
@@ -80,7 +80,7 @@ describe('verification of an address', () => {
     expect(await mailsTo(email, off)).toEqual([]);
   });
 
-  test('is done by the link, once', async () => {
+  test('succeeds by the link, once', async () => {
     const { user, email } = await newUser();
     const link = await linkTo(email);
     const page = await open(link);
@@ -96,7 +96,7 @@ describe('verification of an address', () => {
     expect((await open(link)).status).toBe(404);
   });
 
-  test('is not spent by HEAD, and HEAD of a forged link tells nothing', async () => {
+  test('is not used up by HEAD, which reveals nothing for a forged link', async () => {
     const { user, email } = await newUser();
     const link = await linkTo(email);
     const head = await fetch(api.url + link, { method: 'HEAD' });
@@ -111,7 +111,7 @@ describe('verification of an address', () => {
     expect((await open(link)).body).toMatch(/E-mail address confirmed/);
   });
 
-  test('begins again with a new address: the flag is false, the old link is invalid', async () => {
+  test('starts again with a new address: the flag is false, the old link is invalid', async () => {
     const { user, email } = await newUser();
     const old = await linkTo(email);
     const next = newEmail();
@@ -125,7 +125,7 @@ describe('verification of an address', () => {
     expect(await mailsTo(next)).toHaveLength(1);
   });
 
-  test('begins with the first address, also for users from before the option', async () => {
+  test('starts with the first address, also for users from before the option', async () => {
     const later = await api.createApp();
     const user = await signUp(api, later);
     const old = newEmail();
@@ -155,7 +155,7 @@ describe('verification of an address', () => {
     expect((await user.me()).emailVerified).toBe(true);
   });
 
-  test('succeeds once among 50 concurrent openings', async () => {
+  test('succeeds once for 50 concurrent openings', async () => {
     const { email } = await newUser();
     const link = await linkTo(email);
     const pages = await Promise.all(
@@ -165,7 +165,7 @@ describe('verification of an address', () => {
     expect(pages.filter(({ body }) => /already confirmed/.test(body))).toHaveLength(49);
   });
 
-  test('lasts a week', async () => {
+  test('link is valid for a week', async () => {
     const { email } = await newUser();
     const link = await linkTo(email);
     clock.moveMs(week - 1000);
@@ -176,7 +176,7 @@ describe('verification of an address', () => {
     expect((await open(otherLink)).status).toBe(200);
   });
 
-  test('decides about the login where the app says so', async () => {
+  test('is required for the login if the app says so', async () => {
     const strict = await api.createApp({
       emailVerification: true,
       forbidUnverifiedEmailLogin: true,
@@ -189,7 +189,7 @@ describe('verification of an address', () => {
     expect((await post('login', { email, password: 'secret' }, strict)).status).toBe(200);
   });
 
-  test('cannot be claimed by PUT', async () => {
+  test('cannot be set by PUT', async () => {
     const { user } = await newUser();
     expect((await user.put({ emailVerified: true })).body.code).toBe(117);
   });
@@ -232,7 +232,7 @@ describe.each(['requestEmailVerify', 'requestPasswordReset'])('POST /1.1/%s', (p
     expect(await mailsTo(email)).toEqual([]);
   });
 
-  test('answers the same for an unknown address, up to the limit of ten a day, and mails nothing, where users are concealed', async () => {
+  test('answers alike for an unknown address, up to ten a day, if users are concealed', async () => {
     const { email } = await newUser();
     clock.moveMs(24 * 3_600_000);
     const before = (await mailsTo(email)).length;
@@ -265,7 +265,7 @@ describe.each(['requestEmailVerify', 'requestPasswordReset'])('POST /1.1/%s', (p
   });
 });
 
-test('requestEmailVerify answers with the text that clients expect when the option is off, and mails no verified user', async () => {
+test('requestEmailVerify returns the expected text if the option is off, and skips verified users', async () => {
   const off = await api.createApp();
   const reply = await post('requestEmailVerify', { email: 'tom@example.com' }, off);
   expect(reply.body).toEqual({
@@ -286,7 +286,7 @@ describe('reset of the password by mail', () => {
     return { user, email, link: await linkTo(email) };
   }
 
-  test('shows a form that works without scripts, without spending the link', async () => {
+  test('shows a form that works without scripts, without using up the link', async () => {
     const { link } = await resetLink();
     expect(link).toMatch(/^\/1\.1\/resetPassword\/[\w-]{32}$/);
     for (let i = 0; i < 2; i += 1) {
@@ -302,7 +302,7 @@ describe('reset of the password by mail', () => {
     }
   });
 
-  test('is in the language of the reader', async () => {
+  test('uses the language of the reader', async () => {
     const { link } = await resetLink();
     expect((await open(link, { 'Accept-Language': 'zh-CN,zh;q=0.9,en;q=0.8' })).body).toMatch(
       /设置新密码/,
@@ -313,7 +313,7 @@ describe('reset of the password by mail', () => {
     expect((await open(link, { 'Accept-Language': '"><script>' })).body).toMatch(/lang="en"/);
   });
 
-  test('shows the form again for passwords that are blank, over-long or different', async () => {
+  test('shows the form again for passwords that are blank, too long or different', async () => {
     const { user, link } = await resetLink();
     const forms: Record<string, string>[] = [
       {},
@@ -354,7 +354,8 @@ describe('reset of the password by mail', () => {
   });
 
   /**
-   * Creates an account with another person's address, and every access that its creator may have.
+   * Creates an account with another person's email address and every kind of access that its
+   * creator may have.
    */
   async function hijacked(of = app) {
     const { user, email } = await newUser(of);
@@ -371,7 +372,7 @@ describe('reset of the password by mail', () => {
     expect((await submit(link.replace('http://carillon.test', ''), form)).status).toBe(200);
   };
 
-  test('revokes earlier access for an unverified address: accounts, number, session', async () => {
+  test('revokes accounts, number and session if the address was unverified', async () => {
     const { user, email, authData, mobilePhoneNumber } = await hijacked();
     await reset(email);
     expect((await user.put({ a: 1 })).status).toBe(403);
@@ -386,7 +387,7 @@ describe('reset of the password by mail', () => {
     const other = await post('users', { authData });
     expect([other.status, other.body.objectId === user.id]).toEqual([201, false]);
     expect((await signUp(api, app, { mobilePhoneNumber })).id).not.toBe(user.id);
-    // The address is verified now: a further reset revokes the password and the session only.
+    // The address is verified now, so another reset revokes only the password and the session.
     const holder = new TestUser(api, app, entered.body);
     const own = { github: { uid: newUid(), access_token: 't' } };
     expect((await holder.put({ authData: own })).status).toBe(200);
@@ -394,7 +395,7 @@ describe('reset of the password by mail', () => {
     expect((await post('users', { authData: own })).body.objectId).toBe(user.id);
   });
 
-  test('keeps accounts and number of a verified address, and where the app trusts unverified ones', async () => {
+  test('keeps accounts and number if the address was verified or the app trusts unverified ones', async () => {
     const verified = await hijacked();
     expect((await open(await linkTo(verified.email))).status).toBe(200);
     const trusting = await api.createApp({ trustUnverifiedNumbers: true });
@@ -421,7 +422,7 @@ describe('reset of the password by mail', () => {
     expect(pages.filter(({ status }) => status === 404)).toHaveLength(49);
   });
 
-  test('is refused with another address of the user, after a week, and with a verification link', async () => {
+  test('is refused for another address of the user, after a week, and with a verification link', async () => {
     const { user, link } = await resetLink();
     await user.put({ email: newEmail() });
     expect((await open(link)).status).toBe(404);
@@ -476,7 +477,7 @@ describe('mail templates of an app', () => {
     expect(created.status).toBe(400);
   });
 
-  test('render the mails, and escape names of users', async () => {
+  test('render the mails, and escape user names', async () => {
     const own = await api.createApp({ emailVerification: true });
     const text = 'Hi {{username}} at {{appname}} ({{email}}): {{link}}';
     expect(
@@ -497,7 +498,7 @@ describe('mail templates of an app', () => {
     'evil\u200d.\u200dcom',
     'http',
     '10.0.0.1/a',
-  ])('do not show a name that holds a link: %s', async (name) => {
+  ])('do not show a name that contains a link: %s', async (name) => {
     const email = newEmail();
     await signUp(api, app, { username: `${name} ${newName()}`, email });
     const [mail] = await mailsTo(email);
@@ -514,7 +515,7 @@ describe('mail templates of an app', () => {
     expect(mail.text).toContain(`${username.slice(0, 39)}…，您好：`);
   });
 
-  test('that an older version accepted fall back to the default texts', async () => {
+  test('of an older version that are no longer valid fall back to the default texts', async () => {
     const own = await api.createApp({ emailVerification: true });
     const verifyEmail = { html: '<p>{{{username}}} {{link}}</p>', text: '{{link}}{{#if link}}' };
     await api.db.query('UPDATE app SET options = options || $2 WHERE app_id = $1', [

@@ -36,8 +36,8 @@ async function codeTo(app: App, mobilePhoneNumber: string): Promise<string> {
   return (await api.request('GET', path, { admin: true })).body.results[0].code;
 }
 
-describe('new users of one network address', () => {
-  test('are limited per hour, for all kinds of sign-up: then 429 with the remaining seconds', async () => {
+describe('new users from one network address', () => {
+  test('are limited per hour for all kinds of sign-up: then 429 with the remaining seconds', async () => {
     const app = await api.createApp({ signUpsPerAddressPerHour: 4 });
     const mobilePhoneNumber = newPhone();
     const smsCode = await codeTo(app, mobilePhoneNumber);
@@ -70,8 +70,8 @@ describe('new users of one network address', () => {
       expect(seconds).toBeLessThanOrEqual(3600);
     }
     expect((await call('POST', 'batch', inBatch())).body[0].error.code).toBe(429);
-    // A login creates no user; other addresses, other apps and servers with the master key are
-    // unaffected.
+    // A login creates no user. Other addresses, other apps and servers with the master key are not
+    // limited.
     expect((await call('POST', 'users', known)).status).toBe(200);
     expect((await from(newAddress(), app)('POST', 'users', byAnonymous())).status).toBe(201);
     expect((await call('POST', 'users', byAnonymous(), { master: true })).status).toBe(201);
@@ -81,7 +81,7 @@ describe('new users of one network address', () => {
     expect((await call('POST', 'users', byAnonymous())).status).toBe(201);
   });
 
-  test('are limited when concurrent, and a refused name does not count', async () => {
+  test('are limited in concurrent calls, and a refused name does not count', async () => {
     const app = await api.createApp({ signUpsPerAddressPerHour: 5 });
     const call = from(newAddress(), app);
     const taken = byName();
@@ -118,7 +118,7 @@ describe('new users of one network address', () => {
     expect((await enter('2001:db8:0:1::1')).status).toBe(201);
   });
 
-  test('have a limit where the app sets none', async () => {
+  test('have a default limit', async () => {
     const { options } = await api.createApp();
     expect(options).toMatchObject({
       signUpsPerAddressPerHour: 500,
@@ -185,7 +185,7 @@ describe('a user that is written with an app key', () => {
     );
   });
 
-  test('may shrink where the master key made it larger; the option changes the limit', async () => {
+  test('may shrink if the master key made it larger, and the option changes the limit', async () => {
     const app = await api.createApp({ userBytes: 2000 });
     const user = await signUp(api, app);
     const path = `/1.1/users/${user.id}`;

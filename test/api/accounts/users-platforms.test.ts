@@ -22,7 +22,7 @@ let platform: Platform;
 let aheadMs = 0;
 const clock = { now: () => Date.now() + aheadMs, monotonicMs: () => performance.now() + aheadMs };
 
-/** Fake platforms: their tokens and published keys. */
+/** Simulated platforms with their tokens and published keys. */
 interface Platform {
   url: string;
   server: Server;
@@ -96,7 +96,7 @@ beforeEach(() => {
 
 const enter = (app: App, authData: object) =>
   api.request('POST', '/1.1/users', { app, body: { authData } });
-/** Requests a code for a number and reads it in the outbox. */
+/** Requests a code for a number and reads it from the outbox. */
 async function codeFor(app: App, mobilePhoneNumber: string): Promise<string> {
   await api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber } });
   const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(mobilePhoneNumber)}`;
@@ -121,7 +121,7 @@ describe('access tokens', () => {
     });
 
   test.each(names)(
-    'of %s are refused when they are missing, invalid, or of another user',
+    'of %s are refused if they are missing, invalid, or belong to another user',
     async (name) => {
       const app = await checking();
       const id = newUid();
@@ -162,7 +162,7 @@ describe('access tokens', () => {
     expect(refusalOf(await enter(app, { [name]: entry }))).toEqual(refused(251));
   });
 
-  test('every platform of a request is checked', async () => {
+  test('are checked for every platform of a request', async () => {
     const app = await checking();
     const [id, victim] = [newUid(), newUid()];
     await enter(app, {
@@ -176,7 +176,10 @@ describe('access tokens', () => {
     expect(refusalOf(await user.put({ 'authData.weibo': both.weibo }))).toEqual(refused(251));
   });
 
-  /** Every call that writes third-party accounts; each gets the session of a user without any. */
+  /**
+   * Calls that write third-party accounts. Each gets the session of a user without third-party
+   * accounts.
+   */
   const writers: Record<
     string,
     (user: TestUser, app: App, authData: object) => Promise<TestResponse>
@@ -224,7 +227,7 @@ describe('access tokens', () => {
   };
 
   test.each(Object.keys(writers))(
-    'are checked in %s: a made-up one links nothing',
+    'are checked in %s: a forged token links nothing',
     async (writer) => {
       const app = await checking();
       const victim = newUid();
@@ -232,7 +235,7 @@ describe('access tokens', () => {
       const user = await signUp(api, app);
       const reply = await writers[writer]?.(user, app, { weixin: entry });
       expect(reply && refusalOf(reply)).toEqual(refused(252));
-      // The owner of the account gets an account of their own, not that of the thief.
+      // The owner of the account gets a new account, not the account of the thief.
       const own = await enter(app, {
         weixin: { openid: victim, access_token: issueToken({ id: victim, app: 'ours' }) },
       });
@@ -240,7 +243,7 @@ describe('access tokens', () => {
     },
   );
 
-  test('link their account in a sign-up by phone when they are right, and 208 when it has a user', async () => {
+  test('link their account in a sign-up by phone, or return 208 if it has a user', async () => {
     const app = await checking();
     const id = newUid();
     const weixin = { openid: id, access_token: issueToken({ id, app: 'ours' }) };
@@ -259,7 +262,7 @@ describe('access tokens', () => {
     expect((await byPhone()).body.code).toBe(208);
   });
 
-  test('a stored entry may be sent again with an expired token', async () => {
+  test('may be expired in a stored entry that is sent again', async () => {
     const app = await checking();
     const user = await signUp(api, app);
     const id = newUid();
@@ -271,7 +274,7 @@ describe('access tokens', () => {
     expect(refusalOf(await user.put({ authData: { weixin: other } }))).toEqual(refused(252));
   });
 
-  test('a UnionID counts only where the platform confirms it', async () => {
+  test('count their UnionID only if the platform confirms it', async () => {
     const app = await checking();
     const [id, unionid] = [newUid(), newUid()];
     const union = { unionid, platform: 'weixin', main_account: true };
@@ -311,7 +314,7 @@ describe('access tokens', () => {
     expect((await enter(app, same)).body.objectId).toBe(owner.body.objectId);
   });
 
-  test('other platforms are not checked, and a change of the option takes effect at once', async () => {
+  test('are not checked for other platforms, and a change of the option applies immediately', async () => {
     const app = await checking();
     const before = platform.asked.length;
     expect((await enter(app, { github: { uid: newUid(), access_token: 'anything' } })).status).toBe(
@@ -324,7 +327,7 @@ describe('access tokens', () => {
     expect((await enter(app, entry)).status).toBe(201);
   });
 
-  test('with checkedPlatformsOnly other platforms are refused, with a text that names the options', async () => {
+  test('with checkedPlatformsOnly other platforms are refused with a text that names the options', async () => {
     const app = await checking();
     const github = { github: { uid: newUid(), access_token: 'anything' } };
     expect((await enter(app, github)).status).toBe(201);
@@ -340,7 +343,7 @@ describe('access tokens', () => {
     expect((await enter(app, { anonymous: { id: newUid() } })).status).toBe(201);
   });
 
-  test('an unreachable platform is 503 with Retry-After, and logs no user in', async () => {
+  test('return 503 with Retry-After if the platform is unreachable, and log no user in', async () => {
     const app = await checking();
     const id = newUid();
     const entry = { weixin: { openid: id, access_token: issueToken({ id, app: 'ours' }) } };
@@ -389,7 +392,7 @@ describe('identity tokens', () => {
     lc_apple: { uid, identity_token, code: 'c' },
   });
 
-  test('log their subject in', async () => {
+  test('log in their subject', async () => {
     const uid = newUid();
     const first = await enter(app, apple(uid, await sign(claims(uid))));
     expect(first.status).toBe(201);
@@ -400,7 +403,7 @@ describe('identity tokens', () => {
     expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
   });
 
-  test('are not verified by the keys that an app with another trust fetched', async () => {
+  test('are not verified by the keys that an app with other settings fetched', async () => {
     const { authority, server } = await loopbackIdentity();
     const identity = { cert: server.certificate, key: server.privateKey };
     const keyServer = createTlsServer(identity, (_, response) =>
@@ -476,7 +479,7 @@ describe('identity tokens', () => {
     expect(platform.asked).not.toContain('/evil');
   });
 
-  test('are refused, in sign-up, link and batch, until the option configures their check', async () => {
+  test('are refused in sign-up, link and batch until the option configures their check', async () => {
     const open = await api.createApp();
     const user = await signUp(api, open);
     const uid = newUid();
@@ -513,12 +516,12 @@ describe('identity tokens', () => {
     expect((await enter(open, { lc_apple: { uid, identity_token: token } })).status).toBe(201);
   });
 
-  test('an access token does not replace one', async () => {
+  test('cannot be replaced by an access token', async () => {
     const authData = { lc_apple: { uid: newUid(), access_token: 'a token' } };
     expect(refusalOf(await enter(app, authData))).toEqual(refused(251));
   });
 
-  test('of a new key are valid once the platform publishes it; keys are cached', async () => {
+  test('of a new key are valid after the platform publishes it; keys are cached', async () => {
     const next = await generateKeyPair('ES256');
     const uid = newUid();
     const token = () =>
@@ -542,7 +545,7 @@ describe('identity tokens', () => {
     expect(count()).toBe(before + 1);
   });
 
-  test('keys may be part of the option, for any platform', async () => {
+  test('may be verified by keys in the option, for any platform', async () => {
     const local = await api.createApp({
       authPlatforms: {
         lc_google: {
@@ -560,7 +563,7 @@ describe('identity tokens', () => {
     expect((await enter(local, { lc_google: { uid, identity_token: wrong } })).body.code).toBe(251);
   });
 
-  test('a failed fetch of keys is 503, and not cached', async () => {
+  test('return 503 after a failed fetch of keys, which is not cached', async () => {
     const fresh = await api.createApp({
       authPlatforms: { lc_apple: { audience, jwksUrl: `${platform.url}/keys?fresh` } },
     });
@@ -580,7 +583,7 @@ describe('the option authPlatforms', () => {
     return api.request('PATCH', path, { admin: true, body: { options: { authPlatforms } } });
   };
 
-  test('is refused when its settings are unusable, with a text without their values', async () => {
+  test('is refused if its settings are unusable, with a text without their values', async () => {
     const settings = [
       { lc_apple: {} },
       { lc_apple: { audience: '' } },

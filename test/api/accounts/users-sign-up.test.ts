@@ -83,7 +83,7 @@ describe('POST /1.1/users with a password refuses', () => {
     expect(reply.status).toBe(401);
   });
 
-  test('a taken name, address and number', async () => {
+  test('a taken name, address or number', async () => {
     const phone = newPhone();
     const taken = await signUp(api, app, { email: `${newName()}@b.cn`, mobilePhoneNumber: phone });
     const cases: [object, number][] = [
@@ -100,7 +100,7 @@ describe('POST /1.1/users with a password refuses', () => {
 });
 
 describe('POST /1.1/users with a password', () => {
-  test('signs up: 201, Location, the whole user but its password', async () => {
+  test('signs up: 201, Location, the whole user except the password', async () => {
     const sent = user({ email: `${newName()}@example.com`, phone: '415-392-0202', gender: null });
     const { status, headers, body } = await post(sent);
     expect(status).toBe(201);
@@ -117,7 +117,7 @@ describe('POST /1.1/users with a password', () => {
     });
   });
 
-  test('works under the path that SDKs use, and with an invalid session', async () => {
+  test('works under the path of the SDKs, and with an invalid session', async () => {
     const reply = await api.request('POST', '/1.1/classes/_User?new=true', {
       app,
       body: { ...user(), __internalId: 'x', _private: 1, className: '_User' },
@@ -136,7 +136,7 @@ describe('POST /1.1/users with a password', () => {
     expect(body).toMatchObject({ mobilePhoneNumber: number, mobilePhoneVerified: false });
   });
 
-  test('case is significant', async () => {
+  test('treats names that differ in case as different', async () => {
     const name = newName();
     await signUp(api, app, { username: name, email: `${name}@b.cn` });
     await signUp(api, app, { username: name.toUpperCase(), email: `${name.toUpperCase()}@b.cn` });
@@ -150,7 +150,7 @@ describe('POST /1.1/users with a password', () => {
     expect(body).toMatchObject({ score: 3, tags: ['a'] });
   });
 
-  test("members with names of JavaScript's prototype are ordinary members", async () => {
+  test("treats members named like JavaScript's prototype as ordinary members", async () => {
     const text = JSON.stringify(user({ constructor: 1, toString: 'x', hasOwnProperty: true }));
     const { status, body } = await post(`${text.slice(0, -1)},"__proto__":{"polluted":1}}`);
     expect(status).toBe(201);
@@ -158,7 +158,7 @@ describe('POST /1.1/users with a password', () => {
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
   });
 
-  test('e-mail verification makes the address unverified, as soon as the option is set', async () => {
+  test('marks the address as unverified immediately after the option is set', async () => {
     const verifying = await api.createApp();
     const before = await signUp(api, verifying, { email: 'a@b.cn' });
     await api.services.apps.change(verifying.appId, { options: { emailVerification: true } });
@@ -171,14 +171,14 @@ describe('POST /1.1/users with a password', () => {
     ]);
   });
 
-  test('fifty concurrent calls with one name create one user', async () => {
+  test('creates one user for fifty concurrent calls with one name', async () => {
     const body = user();
     const replies = await Promise.all(Array.from({ length: 50 }, () => post(body)));
     expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
     expect(replies.filter(({ body: { code } }) => code === 202)).toHaveLength(49);
   });
 
-  test('neither password nor token is stored', async () => {
+  test('stores neither password nor token in plain text', async () => {
     const created = await signUp(api, app, { password: 'SESAME' });
     const { rows } = await api.db.query<{ text: string; password_hash: string }>(
       'SELECT app_user::text AS text, password_hash FROM app_user WHERE object_id = $1',
@@ -198,7 +198,7 @@ describe('POST /1.1/users with a password', () => {
   });
 });
 
-test('GET /1.1/date returns the time, without keys too', async () => {
+test('GET /1.1/date returns the time, even without keys', async () => {
   const time = { __type: 'Date', iso: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/) };
   expect((await api.request('GET', '/1.1/date', { app })).body).toEqual(time);
   expect(await api.request('GET', '/1.1/date')).toMatchObject({ status: 200, body: time });

@@ -11,12 +11,15 @@ import {
   type TestUser,
 } from '../../support/users.ts';
 
-/** Strict queries (protocol/users.md#strict-queries). */
+/** Tests strict queries (protocol/users.md#strict-queries). */
 const clock = movableClock(Date.now());
 const api = useTestApi({ clock, env: { TRUSTED_PROXIES: '1' } });
 const email = 'strict@example.com';
 const mobilePhoneNumber = newPhone();
-/** Apps that let clients ask strictly only, and list users too. */
+/**
+ * `strict` is an app whose clients may only make strict queries. In `open`, clients may also list
+ * users.
+ */
 let strict: App;
 let open: App;
 let user: TestUser;
@@ -50,7 +53,7 @@ function ask(query: Record<string, unknown>, { path = 'strictlyQuery', ...more }
 }
 
 const sub = { className: '_User', where: { level: 1 } };
-/** Questions that break a rule, for any caller. */
+/** Queries that break a rule for any caller. */
 const refusedAlways: [rule: string, query: Record<string, unknown>][] = [
   ['skip', { skip: 1 }],
   ['skip', { skip: '100', where: { nickname: 'ann' } }],
@@ -91,7 +94,7 @@ describe('a strict query', () => {
     }
   });
 
-  test('answers with allowStrictUserQuery, and a list does not', async () => {
+  test('is answered with allowStrictUserQuery, but a list is not', async () => {
     const where = { nickname: 'ann' };
     const { status, body } = await ask({ where, count: '1' });
     expect(status).toBe(200);
@@ -103,7 +106,7 @@ describe('a strict query', () => {
     expect((await ask({ where }, { app: neither, master: true })).status).toBe(200);
   });
 
-  test('takes other tests of other members, an order, a limit, and skip 0', async () => {
+  test('accepts other tests of other members, an order, a limit, and skip 0', async () => {
     for (const where of [
       {},
       { level: { $gt: 0 } },
@@ -118,7 +121,7 @@ describe('a strict query', () => {
         expect((await ask({ where, ...more })).body.results, JSON.stringify(where)).toHaveLength(1);
   });
 
-  test('names an address or a number where clients may list users, and only as a whole', async () => {
+  test('may contain an address or a number only as a whole, if clients may list users', async () => {
     for (const where of [{ email }, { mobilePhoneNumber }]) {
       const own = await ask({ where });
       expect(refusalOf(own)).toEqual(refused(102));
@@ -131,7 +134,7 @@ describe('a strict query', () => {
     expect(user.id).toBe((await ask({ where: { email } }, { app: open })).body.results[0].objectId);
   });
 
-  test('has at most 100 rows', async () => {
+  test('returns at most 100 rows', async () => {
     const app = await api.createApp({ allowStrictUserQuery: true });
     await api.db.query(
       `INSERT INTO app_user (app_id, object_id, username, session_hash, session_nonce)
@@ -144,7 +147,7 @@ describe('a strict query', () => {
     expect((await ask({ limit: 5, count: 1 }, { app })).body).toMatchObject({ count: 120 });
   });
 
-  test('is limited by network address in an hour; servers of the app are not', async () => {
+  test("is limited per network address and hour, except for the app's servers", async () => {
     const app = await api.createApp({
       allowStrictUserQuery: true,
       strictQueriesPerAddressPerHour: 3,

@@ -148,7 +148,7 @@ describe('POST /1.1/users with authData', () => {
     expect(again.body.authData).toEqual(authData);
   });
 
-  test('an id is of its platform and of its app', async () => {
+  test('scopes an id to its platform and app', async () => {
     const uid = newUid();
     const users = [
       await enterWith(api, app, { github: { uid, access_token: 't' } }),
@@ -188,7 +188,7 @@ describe('POST /1.1/users with authData', () => {
     }
   });
 
-  test('fifty concurrent calls with one account create one user', async () => {
+  test('creates one user for fifty concurrent calls with one account', async () => {
     const authData = { ...github(), ...weixin() };
     const replies = await Promise.all(
       Array.from({ length: 50 }, () => post(authData, { more: { username: 'one-of-fifty' } })),
@@ -250,13 +250,13 @@ describe('UnionID', () => {
       ...two,
       _weixin_unionid: { uid: unionid },
     });
-    // Clients send the shown UnionID back.
+    // Clients send back the UnionID that they were shown.
     expect((await post({ ...second.body.authData, ...one, ...two })).body.objectId).toBe(
       first.body.objectId,
     );
   });
 
-  test('of two platforms in one request is one', async () => {
+  test('of two platforms in one request is one UnionID', async () => {
     const unionid = newUid();
     const both = { ...wx('weixin_1', unionid), ...wx('weixin_2', unionid) };
     const user = await enterWith(api, app, both);
@@ -275,7 +275,7 @@ describe('UnionID', () => {
   });
 
   test.each([[false], ['false'], [undefined]])(
-    'finds the main account only: main_account %s looks for it and claims nothing',
+    'finds only the main account: main_account %s searches but claims nothing',
     async (main) => {
       const unionid = newUid();
       const other = (platform: string) => {
@@ -290,18 +290,18 @@ describe('UnionID', () => {
       expect([first.id, second.id]).not.toContain(owner.id);
       for (const platform of ['weixin_4', 'weixin_5'])
         expect((await enterWith(api, app, other(platform))).id).toBe(owner.id);
-      // Own ids come first.
+      // The platform's own ids take precedence.
       const uid = await uidOf(first, 'weixin_1');
       const again = { weixin_1: { ...other('weixin_1').weixin_1, uid } };
       expect((await enterWith(api, app, again)).id).toBe(first.id);
-      // A link of the main account claims the UnionID where it is free.
+      // Linking the main account claims the UnionID if it is free.
       await owner.put({ authData: { __op: 'Delete' } });
       await second.put({ authData: wx('weixin_6', unionid) });
       expect((await enterWith(api, app, wx('weixin_7', unionid, true))).id).toBe(second.id);
     },
   );
 
-  test('of users of versions before stays with its holder, unless the entry says that it is not main', async () => {
+  test('of users of earlier versions stays with its holder, unless the entry denies the main account', async () => {
     const holders = ['undecided', 'false'].map(async (kind) => {
       const unionid = newUid();
       const holder = await enterWith(api, app, wx(`old_${kind}`, unionid));
@@ -314,7 +314,7 @@ describe('UnionID', () => {
       ]);
       const uid = await uidOf(holder, `old_${kind}`);
       const main = await enterWith(api, app, { other: { uid: newUid(), access_token: 't' } });
-      // Links the main account, and logs the holder in.
+      // Links the main account and logs its holder in.
       expect((await main.put({ authData: wx('new', unionid) })).status).toBe(200);
       await enterWith(api, app, { [`old_${kind}`]: { uid, access_token: 'u' } });
       return { holder, main, found: await enterWith(api, app, wx('newer', unionid, false)) };
@@ -332,7 +332,7 @@ describe('UnionID', () => {
     expect((await enterWith(api, app, wx('weixin_3', unionid))).id).toBe(owner.id);
   });
 
-  test('many concurrent calls from as many platforms create one user', async () => {
+  test('creates one user for many concurrent calls from different platforms', async () => {
     const unionid = newUid();
     const replies = await Promise.all(
       Array.from({ length: 19 }, (_, i) => post(wx(`weixin_${i}`, unionid))),
@@ -369,7 +369,7 @@ describe('linking and unlinking', () => {
     ['null under its path', { 'authData.weixin': null }],
     ['a deletion in authData', { authData: { weixin: { __op: 'Delete' } } }],
     ['a deletion under its path', { 'authData.weixin': { __op: 'Delete' } }],
-  ])('an account is unlinked by %s', async (_name, body) => {
+  ])('unlinks an account by %s', async (_name, body) => {
     const user = await signUp(api, app);
     const authData = { ...weixin(), ...github() };
     await user.put({ authData });
@@ -378,11 +378,11 @@ describe('linking and unlinking', () => {
     expect(
       (await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code,
     ).toBe(211);
-    // Unlinking an unlinked platform succeeds.
+    // Unlinking a platform that is not linked succeeds.
     expect((await user.put(body)).status).toBe(200);
   });
 
-  test('a linked account logs in, an unlinked one no longer', async () => {
+  test('a linked account can log in, and an unlinked account no longer', async () => {
     const user = await signUp(api, app);
     const authData = { ...weixin(), ...github() };
     const linked = await user.put({ authData }, '?new=true');
@@ -398,11 +398,11 @@ describe('linking and unlinking', () => {
       (await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code,
     ).toBe(211);
     expect((await enterWith(api, app, { github: authData.github })).id).toBe(user.id);
-    // Another user may link it now.
+    // Another user may link the account now.
     expect((await enterWith(api, app, { weixin: authData.weixin })).id).not.toBe(user.id);
   });
 
-  test('unlinking an unknown platform does nothing; all may be unlinked at once', async () => {
+  test('unlinking an unknown platform does nothing, and all may be unlinked at once', async () => {
     const user = await enterWith(api, app, { ...github(), ...weixin() });
     expect((await user.put({ 'authData.weibo': { __op: 'Delete' } })).status).toBe(200);
     expect((await user.put({ authData: { __op: 'Delete' } })).status).toBe(200);
@@ -414,7 +414,7 @@ describe('linking and unlinking', () => {
     expect(rows).toEqual([]);
   });
 
-  test('an anonymous user ceases to be anonymous with another platform', async () => {
+  test('an anonymous user is no longer anonymous after linking another platform', async () => {
     const id = anonymous();
     const user = await enterWith(api, app, id);
     const real = github();
@@ -423,7 +423,7 @@ describe('linking and unlinking', () => {
     expect((await enterWith(api, app, id)).id).not.toBe(user.id);
   });
 
-  test('and with a name and a password', async () => {
+  test('or after getting a name and a password', async () => {
     const id = anonymous();
     const user = await enterWith(api, app, id);
     const username = newName();
@@ -437,7 +437,7 @@ describe('linking and unlinking', () => {
     expect((await enterWith(api, app, id)).id).not.toBe(user.id);
   });
 
-  test('of many users that link one account concurrently one succeeds', async () => {
+  test('only one of many users can link one account concurrently', async () => {
     const users = await Promise.all(
       Array.from({ length: 10 }, () => enterWith(api, app, anonymous())),
     );
@@ -470,7 +470,7 @@ describe('linking and unlinking', () => {
     expect(rows).toEqual([]);
   });
 
-  test('a link of an account that a concurrent call unlinks is checked and made again', async () => {
+  test('linking an account that is unlinked concurrently is checked and repeated', async () => {
     const authData = github();
     const user = await signUp(api, app);
     await user.put({ authData });
@@ -491,7 +491,7 @@ describe('linking and unlinking', () => {
     expect((await post(authData)).body.objectId).toBe(user.id);
   });
 
-  test("concurrent links of each other's accounts succeed or are 208, without a deadlock", async () => {
+  test("concurrent links of each other's accounts succeed or return 208, without a deadlock", async () => {
     const account = () => github().github;
     const rounds = await Promise.all(
       Array.from({ length: 8 }, async () => {

@@ -59,7 +59,7 @@ describe('GET /1.1/users/:id', () => {
     expect(own.body).not.toHaveProperty('sessionToken');
   });
 
-  test('applies keys, refuses invalid ones, and ignores an invalid session', async () => {
+  test('applies keys, refuses invalid keys, and ignores an invalid session', async () => {
     const user = await signUp(api, app, { a: { b: 1, c: 2 } });
     const path = `/1.1/users/${user.id}`;
     expect(Object.keys((await get(`${path}?keys=username,a.b,-createdAt`)).body).sort()).toEqual([
@@ -135,7 +135,7 @@ describe('PUT /1.1/users/:id', () => {
     expect(await user.me()).toEqual(before);
   });
 
-  test('changes what is sent and leaves the rest, under both paths', async () => {
+  test('changes only what is sent, under both paths', async () => {
     const user = await signUp(api, app, { phone: '1', keep: true, list: ['a'], count: 1 });
     for (const [i, path] of paths.entries()) {
       const body = {
@@ -177,13 +177,13 @@ describe('PUT /1.1/users/:id', () => {
     expect((await user.put({ a: 5 }, '?new=false')).body).not.toHaveProperty('a');
   });
 
-  test('read-only members may be sent back unchanged', async () => {
+  test('ignores read-only members that are sent back unchanged', async () => {
     const user = await signUp(api, app, { email: `${newName()}@b.cn` });
     const { sessionToken: _, updatedAt: __, ...same } = user.body;
     expect((await user.put(same)).status).toBe(200);
   });
 
-  test('a changed name logs in; of fifty concurrent changes to one name one succeeds', async () => {
+  test('allows a login with the changed name; one of fifty concurrent changes to a name succeeds', async () => {
     const user = await signUp(api, app);
     const username = newName();
     expect((await user.put({ username })).status).toBe(200);
@@ -201,7 +201,7 @@ describe('PUT /1.1/users/:id', () => {
     for (const { status, body } of replies) if (status !== 200) expect(body.code).toBe(202);
   });
 
-  test("two concurrent changes to each other's name are answered, and both users keep a name", async () => {
+  test("two users that concurrently take each other's name both keep a name", async () => {
     const pairs = await Promise.all(
       Array.from({ length: 4 }, () => Promise.all([signUp(api, app), signUp(api, app)])),
     );
@@ -215,7 +215,7 @@ describe('PUT /1.1/users/:id', () => {
     for (const user of pairs.flat()) expect((await user.me()).username).toBe(user.body.username);
   });
 
-  test('a changed address is unverified where addresses are verified, a changed number always', async () => {
+  test('marks a changed address as unverified if the app verifies, and a changed number always', async () => {
     const own = await api.createApp();
     const user = await signUp(api, own, { email: 'a@b.cn', mobilePhoneNumber: newPhone() });
     const verify = () =>
@@ -238,7 +238,7 @@ describe('PUT /1.1/users/:id', () => {
     expect(await user.me()).not.toHaveProperty('email');
   });
 
-  test('where decides whether the change happens', async () => {
+  test('applies the change only if where matches', async () => {
     const user = await signUp(api, app, { balance: 5 });
     const pay = (where: string) =>
       user.put(
@@ -251,13 +251,13 @@ describe('PUT /1.1/users/:id', () => {
     expect((await user.me()).balance).toBe(2);
   });
 
-  test('concurrent increments all count', async () => {
+  test('loses no concurrent increment', async () => {
     const user = await signUp(api, app);
     await Promise.all(Array.from({ length: 30 }, () => user.put({ n: { __op: 'Increment' } })));
     expect((await user.me()).n).toBe(30);
   });
 
-  test('the master key changes any user, sets verified flags and passwords', async () => {
+  test('with the master key changes any user, verified flags and passwords', async () => {
     const user = await signUp(api, app, {
       email: `${newName()}@b.cn`,
       mobilePhoneNumber: newPhone(),
@@ -300,7 +300,7 @@ describe('DELETE /1.1/users/:id', () => {
     }
   });
 
-  test('by the master key deletes any user; where decides', async () => {
+  test('with the master key deletes any user, if where matches', async () => {
     const user = await signUp(api, app, { kind: 'a' });
     const path = `/1.1/users/${user.id}`;
     expect(
@@ -333,7 +333,7 @@ describe('the ACL', () => {
     });
     expect((await get(path)).status).toBe(403);
     expect((await asMaster('GET', path)).status).toBe(200);
-    // Only the user itself changes its data, although the ACL allows others to write.
+    // Only the user itself can change its data, even if the ACL allows others to write.
     expect(refusalOf(await friend.request('PUT', path, { a: 1 }))).toEqual(refused(206, 403));
     await user.put({ ACL: { '*': { read: true } } });
     expect((await get(path)).status).toBe(200);
@@ -347,7 +347,7 @@ describe('the ACL', () => {
     expect((await user.put({ a: 1 })).status).toBe(200);
   });
 
-  test('is shown on request, and may be removed', async () => {
+  test('is returned on request, and may be removed', async () => {
     const acl = { '*': { read: true, write: true } };
     const user = await signUp(api, app, { ACL: acl });
     const path = `/1.1/users/${user.id}`;
@@ -357,13 +357,13 @@ describe('the ACL', () => {
     await user.put({
       ACL: { ...own, '*': { read: true, write: false }, 'role:x': { read: false } },
     });
-    // A permission that is false is not granted.
+    // A permission with the value false grants nothing.
     expect((await get(`${path}?returnACL=true`)).body.ACL).toEqual({
       ...own,
       '*': { read: true },
       'role:x': {},
     });
-    // Without an ACL, everybody is allowed.
+    // Without an ACL, everyone has access.
     await user.put({ ACL: { __op: 'Delete' } });
     expect((await get(`${path}?returnACL=true`)).body.ACL).toEqual(acl);
     expect((await get(path)).body).not.toHaveProperty('ACL');
@@ -371,7 +371,7 @@ describe('the ACL', () => {
 });
 
 describe('the own session token', () => {
-  test('is included for exactly this session', async () => {
+  test('is included only for exactly this session', async () => {
     const [user, other] = [await signUp(api, app), await signUp(api, app)];
     for (const path of [`/1.1/users/${user.id}`, `/1.1/classes/_User/${user.id}`])
       for (const include of ['sessionToken', 'owner, sessionToken']) {
@@ -416,7 +416,7 @@ describe('the own password in a save', () => {
     expect((await readUser(api.db, app, user.id)).passwordHash).toBe(before.passwordHash);
   });
 
-  test('is no way to guess it: seven wrong ones lock the account', async () => {
+  test('cannot be used to guess it: seven wrong passwords lock the account', async () => {
     const user = await signUp(api, app);
     const codes: unknown[] = [];
     for (let i = 0; i < 8; i += 1)
@@ -459,7 +459,7 @@ describe('GET /1.1/users', () => {
     await users[0]?.put({ authData: { github: { uid: 'ann', access_token: 'SESAME' } } });
   });
 
-  test('is forbidden without the master key until the option is set, at once', async () => {
+  test('is forbidden without the master key until the option is set', async () => {
     for (const path of [...paths, '/1.1/users/strictlyQuery']) {
       const reply = await list({}, { master: false, path });
       expect([reply.status, reply.body]).toEqual([
@@ -515,7 +515,7 @@ describe('GET /1.1/users', () => {
       expect([where, refusalOf(await list({ where }))]).toEqual([where, refused(102)]);
   });
 
-  test('finds by columns and by members of their own, in order, counted and in parts', async () => {
+  test('finds by columns and custom members, with order, count and pages', async () => {
     const cases: [Record<string, unknown>, string[]][] = [
       [{}, ['ann', 'bob', 'cid', 'dan']],
       [{ order: '-username' }, ['dan', 'cid', 'bob', 'ann']],
@@ -545,14 +545,14 @@ describe('GET /1.1/users', () => {
     expect(Object.keys(shown).sort()).toEqual(['createdAt', 'objectId', 'updatedAt', 'username']);
   });
 
-  test('shows third-party accounts to the master key, and tokens and passwords to no caller', async () => {
+  test('shows third-party accounts to the master key, and tokens and passwords to no one', async () => {
     const { body } = await list({});
     expect(body.results[0].authData.github.uid).toBe('ann');
     for (const user of users) expect(JSON.stringify(body)).not.toContain(user.token);
     expect(JSON.stringify(body)).not.toMatch(/sessionToken|password|argon2/);
   });
 
-  test('shows other users only as their ACL allows', async () => {
+  test('shows other users only if their ACL allows it', async () => {
     await api.services.apps.change(own.appId, { options: { allowUserQuery: true } });
     const [ann, bob] = users as [TestUser, TestUser];
     await ann.put({ ACL: { [ann.id]: { read: true, write: true } } });
@@ -565,7 +565,7 @@ describe('GET /1.1/users', () => {
     await api.services.apps.change(own.appId, { options: { allowUserQuery: false } });
   });
 
-  test('strictlyQuery finds addresses and numbers as a whole only', async () => {
+  test('with strictlyQuery finds addresses and numbers only as a whole', async () => {
     const strict = (query: Record<string, unknown>) =>
       list(query, { path: '/1.1/users/strictlyQuery' });
     const found = await strict({ where: { $or: [{ email: 'bob@b.cn' }, { level: { $gt: 2 } }] } });

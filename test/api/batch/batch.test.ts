@@ -29,7 +29,7 @@ const time = expect.stringMatching(/^\d{4}-.*Z$/);
 const id24 = expect.stringMatching(/^[0-9a-f]{24}$/);
 
 describe('POST /1.1/batch', () => {
-  test('answers each request at its index, as the single call does', async () => {
+  test('answers each request at its index, like a single call', async () => {
     const id = await create({ n: 1 });
     const { status, body, headers } = await batch([
       post(newDevice()),
@@ -57,7 +57,7 @@ describe('POST /1.1/batch', () => {
     ]);
   });
 
-  test('lists with a condition that is an object', async () => {
+  test('accepts an object as the condition of a list', async () => {
     const id = await create({ flag: 'list' });
     const requests = [
       { method: 'GET', path, params: { where: { flag: 'list' }, limit: 1, count: 1 } },
@@ -79,7 +79,7 @@ describe('POST /1.1/batch', () => {
     expect(await get(ids[0] ?? '')).toEqual({});
   });
 
-  test('deletes several users of one path, each by its own session or by the master key', async () => {
+  test('deletes several users of one path, each with its own session or with the master key', async () => {
     const [one, two] = [await signUp(api, app), await signUp(api, app)];
     const requests = [{ method: 'DELETE', path: `/1.1/classes/_User/${one.id},${two.id}` }];
     const bySession = { headers: { 'X-LC-Session': one.token } };
@@ -89,7 +89,7 @@ describe('POST /1.1/batch', () => {
     for (const user of [one, two]) expect((await user.me()).code).toBe(211);
   });
 
-  test('calls functions: replies and errors are at their index, and the host sees single calls', async () => {
+  test('calls functions with replies and errors at their index; the host sees single calls', async () => {
     const host = await startFunctionHost();
     const own = await api.createApp({ functionsUrl: host.url });
     host.answers.set('/1.1/functions/adds', answerWith(200, { result: { n: 3 } }));
@@ -149,7 +149,7 @@ describe('POST /1.1/batch', () => {
     ['params that are a list', { method: 'GET', path, params: [1] }, 107],
     ['a path with a broken escape', { method: 'GET', path: `${path}/%E0%A4%A` }, -1],
   ];
-  test.each(bad)('answers %s with an error of its own', async (_name, item, code) => {
+  test.each(bad)('returns an error for the item: %s', async (_name, item, code) => {
     const { status, body } = await batch([item, { path: '/1.1/date' }], { master: true });
     expect(status).toBe(200);
     expect(body).toEqual([
@@ -158,7 +158,7 @@ describe('POST /1.1/batch', () => {
     ]);
   });
 
-  test('refuses anything but a list (107), too long a list (116), and wrong keys (401)', async () => {
+  test('refuses anything except a list (107), a list that is too long (116), and wrong keys (401)', async () => {
     const codeOf = async (requests: unknown) => (await batch(requests)).body.code;
     expect(await codeOf({})).toBe(107);
     expect(await codeOf(undefined)).toBe(107);
@@ -168,7 +168,7 @@ describe('POST /1.1/batch', () => {
     expect(await batch([])).toMatchObject({ status: 200, body: [] });
   });
 
-  test('uses the keys and the session of the outer call only', async () => {
+  test('uses only the keys and the session of the outer call', async () => {
     const [one, other] = [await signUp(api, app), await signUp(api, app)];
     const requests = [
       { method: 'PUT', path: `/1.1/users/${one.id}`, body: { a: 1 } },
@@ -196,7 +196,7 @@ describe('POST /1.1/batch', () => {
     ]);
   });
 
-  test('refuses later items after an item that ends the session', async () => {
+  test('refuses items after an item that ends the session', async () => {
     const user = await signUp(api, app);
     const { body } = await batch(
       [
@@ -208,7 +208,7 @@ describe('POST /1.1/batch', () => {
     expect(body).toEqual([{ success: expect.objectContaining({ objectId: user.id }) }, error(206)]);
   });
 
-  test('counts each push of a batch for the rate', async () => {
+  test('counts each push in a batch towards the rate', async () => {
     const slow = await api.createApp({ pushCallsPerMinute: 10 });
     const push = post({ data: { alert: 'hi' }, where: { unknown: true } }, '/1.1/push');
     const { body } = await batch(
@@ -225,12 +225,12 @@ describe('POST /1.1/batch', () => {
     expect((await batch([push], { app: slow })).body).toEqual([error(403)]);
   });
 
-  test('limits an inner body as the single call does', async () => {
+  test('limits the body of an item like a single call', async () => {
     const push = post({ data: { alert: 'x'.repeat(4096) } }, '/1.1/push');
     expect((await batch([push], { master: true })).body).toEqual([error(116)]);
   });
 
-  test('keeps the order of writes to one object, and between reads and writes', async () => {
+  test('keeps the order of writes to one object, and of reads and writes', async () => {
     const id = await create({ log: [] });
     const many = Array.from({ length: 60 }, (_, n) =>
       put(id, { log: { __op: 'Add', objects: [n] } }),
@@ -251,13 +251,13 @@ describe('POST /1.1/batch', () => {
     expect((await get(body[0].success.objectId)).step).toBe(3);
   });
 
-  test('runs more calls than can run in parallel', async () => {
+  test('accepts more calls than can run in parallel', async () => {
     const { body } = await batch(Array.from({ length: 120 }, () => post(newDevice())));
     const ids = body.map((item: { success: { objectId: string } }) => item.success.objectId);
     expect(new Set(ids).size).toBe(120);
   });
 
-  test('is read in the text form of old browsers', async () => {
+  test('is accepted in the text form of old browsers', async () => {
     const reply = await api.request('POST', '/1.1/batch', {
       headers: { 'Content-Type': 'text/plain' },
       body: JSON.stringify({
@@ -288,8 +288,8 @@ describe('POST /1.1/batch/save', () => {
       body: { 'uuid-1': { objectId: id24, createdAt: time } },
     });
     const { objectId } = first.body['uuid-1'];
-    // The Swift SDK sends POST again with its object id, the Objective-C SDK PUT; both replies have
-    // that id as key.
+    // The Swift SDK repeats a POST with its object id, and the Objective-C SDK sends PUT. Both
+    // replies are keyed by that id.
     const again = await save([
       post({ ...device, objectId, n: 1, __internalId: objectId }),
       put(objectId, { n: { __op: 'Increment', amount: 2 }, __internalId: objectId }),
@@ -300,7 +300,7 @@ describe('POST /1.1/batch/save', () => {
     expect(Object.keys(stored).filter((name) => name.startsWith('_'))).toEqual([]);
   });
 
-  test('points to children that the same batch creates, at any index', async () => {
+  test('accepts pointers to children that the same batch creates, at any index', async () => {
     const [parent, child] = [newDevice(), newDevice()];
     const { body } = await save([
       post({
@@ -315,7 +315,7 @@ describe('POST /1.1/batch/save', () => {
     });
   });
 
-  test('saves the others when one fails, and no further part of that one', async () => {
+  test('if one object fails, saves the others and none of its remaining parts', async () => {
     const [id, other] = [await create(), await create()];
     const { status, body } = await save([
       { method: 'DELETE', path, body: { __internalId: 'unfit' } },
@@ -345,7 +345,7 @@ describe('POST /1.1/batch/save', () => {
     expect((await get(other)).n).toBe(1);
   });
 
-  test('returns the first refusal for the whole batch when it saved nothing', async () => {
+  test('returns the first refusal for the whole batch if nothing was saved', async () => {
     const id = await create();
     const { status, body } = await save([
       put(id, { objectId: 'x', __internalId: id }),
@@ -370,7 +370,7 @@ describe('POST /1.1/batch/save', () => {
     expect(await save(requests)).toMatchObject({ status: 400, body: { code } });
   });
 
-  test('accepts names of members of Object', async () => {
+  test('accepts members named like those of Object', async () => {
     const reply = await save([
       JSON.parse(
         `{"method":"POST","path":"${path}","body":{"deviceType":"android","installationId":"proto","__internalId":"__proto__"}}`,

@@ -32,7 +32,7 @@ describe('roles', () => {
     }
   });
 
-  test('below owner no reply holds a key or a credential of a platform', async () => {
+  test('below owner get no reply with a key or a platform credential', async () => {
     const app = await api.createApp({
       authPlatforms: { weixin: { appId: 'platform', ca: 'secret of weixin' } },
     });
@@ -52,7 +52,7 @@ describe('roles', () => {
     });
   });
 
-  test('a token for some apps reaches these only, and nothing that concerns all', async () => {
+  test('a token for some apps reaches only these apps, and nothing that concerns all apps', async () => {
     const [own, other] = [await api.createApp(), await api.createApp()];
     const call = await callerOf(api, 'owner', { apps: [own.appId] });
     expect((await call('GET', `/apps/${own.appId}`)).status).toBe(200);
@@ -119,7 +119,7 @@ describe('tokens', () => {
       );
   });
 
-  test('end at their time', async () => {
+  test('end at their expiry time', async () => {
     let movedMs = 0;
     const clock = { ...systemClock, now: () => systemClock.now() + movedMs };
     const own = await startTestApi({ databaseUrl: api.databaseUrl, clock });
@@ -156,7 +156,7 @@ describe('tokens', () => {
     '',
     ' ',
     'x'.repeat(101),
-  ])('are not named %j', async (name) => {
+  ])('cannot be named %j', async (name) => {
     const body = { name, role: 'viewer' };
     const reply = await api.request('POST', `${base}/tokens`, { admin: true, body });
     expect([reply.status, reply.body.code]).toEqual([400, 111]);
@@ -169,7 +169,7 @@ describe('tokens', () => {
     ['administrator', 'administrator'],
     ['王芳', '王芳'],
     ['CI (carillon)', 'CI (carillon)'],
-  ])('are named %j as %j', async (name, stored) => {
+  ])('named %j get the name %j', async (name, stored) => {
     const reply = await api.request('POST', `${base}/tokens`, {
       admin: true,
       body: { name, role: 'viewer' },
@@ -189,7 +189,7 @@ describe('tokens', () => {
 });
 
 describe('calls of one token', () => {
-  /** Calls until one is refused, and returns how many were not. */
+  /** Repeats a call until it is refused. Returns the number of accepted calls. */
   async function callsUntil429(
     call: () => Promise<{ status: number; headers: Headers }>,
     most: number,
@@ -207,7 +207,7 @@ describe('calls of one token', () => {
   const callOf = (token: string, method: string, path: string, body?: object) => () =>
     api.request(method, base + path, { headers: { Authorization: `Bearer ${token}` }, body });
 
-  test('have limits in a minute: calls, changes and logins, each for itself and for its sessions', async () => {
+  test('are limited per minute: calls, changes and logins separately, including its sessions', async () => {
     const [{ token }, other] = [await createToken(api, 'sender'), await createToken(api, 'sender')];
     const { appId } = await api.createApp();
     const page = await pageOf(api, { token });
@@ -223,7 +223,7 @@ describe('calls of one token', () => {
       `This token made ${callLimits.changes} changes within a minute.`,
     );
     const read = callOf(token, 'GET', '/session');
-    // Those of its session count, and refused ones: the login link, and two changes.
+    // Calls of its session count, and so do refused calls: the login link and two changes.
     const used = 1 + 1 + callLimits.changes + 2;
     expect(await callsUntil429(read, callLimits.calls)).toBe(callLimits.calls - used);
     expect((await callOf(token, 'GET', '/meta')()).status).toBe(429);
@@ -234,7 +234,7 @@ describe('calls of one token', () => {
     ).toBe(200);
   });
 
-  test('begin again after a minute, and pushes have the limit of their app instead', async () => {
+  test('are allowed again after a minute; pushes have the limit of their app instead', async () => {
     let movedMs = 0;
     const limit = new CallLimit({ ...systemClock, monotonicMs: () => movedMs }, { calls: 2 });
     const isTaken = (tokenId: number | null) => {
@@ -283,7 +283,7 @@ describe('sessions', () => {
     await secure.close();
   });
 
-  test('end by logout, by an owner, and with another CARILLON_ADMIN_TOKEN', async () => {
+  test('end by logout, by an owner, and when CARILLON_ADMIN_TOKEN changes', async () => {
     const [first, second, third] = [
       await pageOf(api, { token: adminToken() }),
       await pageOf(api, { token: adminToken() }),
@@ -323,7 +323,7 @@ describe('sessions', () => {
     await own.close();
   });
 
-  test('are at most 20 of one token: its own one that was used longest ago ends, and none of others', async () => {
+  test("are at most 20 per token: its least recently used session ends, and no other token's", async () => {
     const [{ token }, other] = [await createToken(api, 'viewer'), await createToken(api, 'viewer')];
     const pages = [
       await pageOf(api, { token: adminToken() }),
@@ -337,7 +337,7 @@ describe('sessions', () => {
     for (const page of [...pages, newest]) expect((await page('GET', '/session')).status).toBe(200);
   });
 
-  test('have at most 10 login codes of one token: its own oldest is void, and none of others', async () => {
+  test("have at most 10 login codes per token: its oldest code ends, and no other token's", async () => {
     const [{ token }, other] = [await createToken(api, 'viewer'), await createToken(api, 'viewer')];
     const codeOf = async (bearer: string) => {
       const headers = { Authorization: `Bearer ${bearer}` };
@@ -353,7 +353,7 @@ describe('sessions', () => {
     await api.db.query('DELETE FROM console_login_code');
   });
 
-  test('wrong tokens and codes are 401, then 429 for every address by itself', async () => {
+  test('wrong tokens and codes return 401, then 429 for each address separately', async () => {
     const own = await startTestApi({ databaseUrl: api.databaseUrl, env: { TRUSTED_PROXIES: '1' } });
     const guess = (body: unknown, address: string) =>
       own.request('POST', `${base}/session`, { body, headers: { 'X-Forwarded-For': address } });
@@ -373,13 +373,13 @@ describe('sessions', () => {
     [{ token: 'a', code: 'b' }],
     ['null'],
     [{ token: 'x'.repeat(513) }],
-  ])('%j logs nobody in', async (body) => {
+  ])('%j logs no one in', async (body) => {
     expect((await login(body)).status).toBe(400);
   });
 });
 
 describe('a login link in a browser with a session', () => {
-  /** Returns the code of a link for a new token of a person. */
+  /** Returns the code of a login link for a new token of a person. */
   async function codeFor(name: string) {
     const { token } = await createToken(api, 'operator', { name });
     const headers = { Authorization: `Bearer ${token}` };
@@ -389,7 +389,7 @@ describe('a login link in a browser with a session', () => {
   const cookieOf = (reply: { headers: Headers }) =>
     (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 
-  test('of another person asks first, and replaces the session only when that is confirmed', async () => {
+  test('of another person asks first, and replaces the session only after confirmation', async () => {
     const Cookie = cookieOf(await login({ token: adminToken() }));
     const { code } = await codeFor('Mallory');
     const asked = await login({ code }, { Cookie });
@@ -407,7 +407,7 @@ describe('a login link in a browser with a session', () => {
     expect((await login({ code, replace: true }, { Cookie })).status).toBe(401);
   });
 
-  test('asks nothing for the same person, for an ended session, and for a token that was typed', async () => {
+  test('does not ask for the same person, an ended session, or a typed token', async () => {
     const { token, code } = await codeFor('Anna');
     const own = cookieOf(await login({ token }));
     expect((await login({ code }, { Cookie: own })).status).toBe(200);
@@ -438,7 +438,7 @@ describe('login links', () => {
     expect(rows).toEqual([]);
   });
 
-  test('expire after 15 minutes, and a session creates none', async () => {
+  test('expire after 15 minutes, and cannot be created by a session', async () => {
     let movedMs = 0;
     const clock = { ...systemClock, now: () => systemClock.now() + movedMs };
     const own = await startTestApi({ databaseUrl: api.databaseUrl, clock });
@@ -480,7 +480,7 @@ describe('requests of other origins', () => {
     expect((await page('GET', '/tokens?limit=1')).body.results).toMatchObject([{ id }]);
   });
 
-  test('of PUBLIC_URL or of the own host are allowed where the browser names no site', async () => {
+  test('of PUBLIC_URL or of the same host are allowed if the browser names no site', async () => {
     const page = await pageOf(api, { token: adminToken() });
     for (const Origin of ['http://carillon.test', `http://${host()}`]) {
       const { id } = await createToken(api, 'viewer');
@@ -489,7 +489,7 @@ describe('requests of other origins', () => {
     }
   });
 
-  test('with the cookie read nothing where the browser names the site', async () => {
+  test('with the cookie read nothing if the browser names the site', async () => {
     const page = await pageOf(api, { token: adminToken() });
     for (const site of ['same-site', 'cross-site'])
       expect((await page('GET', '/apps', { headers: { 'Sec-Fetch-Site': site } })).status).toBe(
@@ -511,7 +511,7 @@ describe('requests of other origins', () => {
     expect((await login(body, { Origin: `http://${host()}` })).status).toBe(200);
   });
 
-  test('a wrong token is not helped by a cookie', async () => {
+  test('with a wrong token are refused even with a valid cookie', async () => {
     const page = await pageOf(api, { token: adminToken() });
     expect(
       (await page('GET', '/session', { headers: { Authorization: 'Bearer wrong' } })).status,

@@ -97,7 +97,7 @@ describe('a private address that CARILLON_PRIVATE_HOSTS does not list', () => {
     expect([staged.status, staged.body.error]).toEqual([400, expect.stringMatching(/^endpoint: /)]);
   });
 
-  test('that was stored before gets no connection: functions, hooks, platforms and their keys', async () => {
+  test('stored earlier gets no connection from functions, hooks, platforms or key fetches', async () => {
     const app = await service.api.createApp({
       functionsUrl: url,
       authPlatforms: {
@@ -127,7 +127,7 @@ describe('a private address that CARILLON_PRIVATE_HOSTS does not list', () => {
     expect(connections).toBeGreaterThanOrEqual(3);
   });
 
-  test('that was stored before gets no request of a push, and the record says why', async () => {
+  test('stored earlier gets no request of a push, and the record has the reason', async () => {
     const app = await service.api.createApp({ forbidClientPush: false });
     await service.addApnsProfile(app);
     await service.addIosInstallations(app, 20);
@@ -150,7 +150,7 @@ describe('a private address that CARILLON_PRIVATE_HOSTS does not list', () => {
 });
 
 describe('the address of a gateway', () => {
-  test.each(['endpoint', 'authEndpoint'])('is set by owners only: %s', async (member) => {
+  test.each(['endpoint', 'authEndpoint'])('can be set by owners only: %s', async (member) => {
     const app = await service.api.createApp();
     const operator = await callerOf(service.api, 'operator');
     const path = `/apps/${app.appId}/profiles/vendor_d/_default`;
@@ -175,7 +175,7 @@ describe('the address of a gateway', () => {
     ['a member', (file: object) => ({ serviceAccount: file })],
     ['a member as text', (file: object) => ({ serviceAccount: JSON.stringify(file) })],
     ['the whole body', (file: object) => file],
-  ])('is set by owners only within a service account that is %s', async (_, bodyOf) => {
+  ])('can be set by owners only within a service account that is %s', async (_, bodyOf) => {
     const app = await service.api.createApp();
     const operator = await callerOf(service.api, 'operator');
     const path = `/apps/${app.appId}/profiles/fcm/_default`;
@@ -193,7 +193,7 @@ describe('the address of a gateway', () => {
     expect((await operator('PUT', path, usual)).status).toBe(200);
   });
 
-  test('is in the audit, without user and password, and nothing else of the credentials', async () => {
+  test('is in the audit log without user and password, and the other credentials are not', async () => {
     const app = await service.api.createApp();
     const put = await admin('PUT', `/apps/${app.appId}/profiles/vendor_d/_default`, {
       ...oppo,

@@ -31,7 +31,7 @@ async function createPush(): Promise<string> {
     .objectId;
 }
 
-/** A call of each changing operation: method, path, body; and the action that the audit shows. */
+/** Call of each changing operation (method, path, body), and its action in the audit log. */
 type Change = [
   method: string,
   path: () => Promise<string> | string,
@@ -243,12 +243,12 @@ async function newSession(): Promise<string> {
   return `/sessions/${(await owner('GET', '/sessions?limit=1')).body.results[0].id}`;
 }
 
-describe('the audit', () => {
-  test('has a call of every changing route', async () => {
+describe('the audit log', () => {
+  test('contains a call of every changing route', async () => {
     const changing = (await loadRoutes()).filter(
       ({ auth, method, changesNothing }) => auth === 'admin' && method !== 'GET' && !changesNothing,
     );
-    // Logging out is the deletion of the own session.
+    // Logging out is the deletion of one's own session.
     const names = changing
       .map(({ operation }) => operation)
       .filter((name) => name !== 'endConsoleSession');
@@ -256,7 +256,7 @@ describe('the audit', () => {
   });
 
   test.each(Object.entries(changes))(
-    'has what %s changed, and who did it',
+    'records what %s changed, and who did it',
     async (_operation, change) => {
       const [method, pathOf, sent, action] = change;
       const path = await pathOf();
@@ -306,7 +306,7 @@ describe('the audit', () => {
     });
   });
 
-  test('has nothing of a change that was refused or rolled back', async () => {
+  test('records nothing about a change that was refused or rolled back', async () => {
     const [last] = await entries('limit=1');
     await owner('DELETE', '/apps/nowhere', { body: { appId: 'nowhere' } });
     await owner('DELETE', '/tokens/1000000');
@@ -314,7 +314,7 @@ describe('the audit', () => {
     expect((await entries('limit=1'))[0].id).toBe(last.id);
   });
 
-  test('has the reads of keys and codes by owners, once an hour for each of them', async () => {
+  test("records owners' reads of keys and codes, at most once an hour for each", async () => {
     const secretive = await callerOf(service.api, 'owner', { name: 'Reader' });
     const operator = await callerOf(service.api, 'operator', { name: 'Reader' });
     const captchas = await service.api.createApp({ captchaForSms: true });
@@ -350,7 +350,7 @@ describe('the audit', () => {
     expect(await entries('actor=Reader')).toHaveLength(5);
   });
 
-  test('cuts values above 4 KB, with the digest of the whole', async () => {
+  test('truncates values above 4 KB, with the digest of the whole value', async () => {
     const sender = await callerOf(service.api, 'sender', { name: 'Wordy' });
     const path = (name: string) => `/apps/${app.appId}/push-templates/${name}`;
     const long = { data: { alert: 'x'.repeat(15_000) }, note: 'kept' };
@@ -378,7 +378,7 @@ describe('the audit', () => {
     expect(rows[0]?.most).toBeLessThan(5000);
   });
 
-  test('is filtered, and has pages', async () => {
+  test('has filters and pages', async () => {
     for (const [query, isRight] of [
       [`app=${app.appId}`, (entry) => entry.appId === app.appId],
       ['action=sms-template', (entry) => entry.action.startsWith('sms-template.')],
@@ -404,7 +404,7 @@ describe('the audit', () => {
     },
   );
 
-  test('loses entries of more than 400 days in steps', async () => {
+  test('deletes entries older than 400 days in steps', async () => {
     await service.db.query(
       `ALTER TABLE audit DISABLE TRIGGER audit_row;
        UPDATE audit SET at = now() - interval '401 days' WHERE actor_name = 'admin';

@@ -25,7 +25,7 @@ const note = (key: BreakerKey, state: BreakerState, since: string, dispatcher = 
   saveBreakerState(service.db, key, { dispatcher, state, since: new Date(since) });
 
 describe('breakers in the admin API', () => {
-  test('exist for each profile, closed at first', async () => {
+  test('exist for each profile, and are closed at first', async () => {
     const { app, id } = await appWithProfile();
     expect(await shown(id)).toEqual({
       id,
@@ -40,7 +40,7 @@ describe('breakers in the admin API', () => {
     });
   });
 
-  test('are forced open and closed and released; each reply shows the changed one', async () => {
+  test('can be forced open or closed and released; each reply shows the changed breaker', async () => {
     const { id } = await appWithProfile();
     expect(await post(`${id}/open`)).toMatchObject({
       status: 200,
@@ -58,13 +58,13 @@ describe('breakers in the admin API', () => {
     expect(await shown(id)).toMatchObject({ state: 'closed', forced: null });
   });
 
-  test('keep the time of the first force when they are forced the same way again', async () => {
+  test('keep the time of the first force if they are forced the same way again', async () => {
     const { id } = await appWithProfile();
     const first = await post(`${id}/open`);
     expect((await post(`${id}/open`)).body.since).toBe(first.body.since);
   });
 
-  test('show the worst state of all dispatchers, and since when', async () => {
+  test('show the worst state of all dispatchers, and its start', async () => {
     const { id, key } = await appWithProfile();
     await note(key, 'closed', '2030-01-01T00:00:00.000Z');
     await note(key, 'open', '2026-01-02T00:00:00.000Z');
@@ -74,7 +74,7 @@ describe('breakers in the admin API', () => {
     expect(await shown(id)).toMatchObject({ state: 'closed', forced: 'closed' });
   });
 
-  test('show when an open one is probed next, unless it is forced', async () => {
+  test('show when an open breaker is probed next, unless it is forced', async () => {
     const { id, key } = await appWithProfile();
     const state = {
       dispatcher: randomUUID(),
@@ -121,7 +121,7 @@ describe('breakers in the admin API', () => {
     },
   );
 
-  test('are for the operator only', async () => {
+  test('are visible to operators only', async () => {
     const { id } = await appWithProfile();
     expect(await service.api.request('GET', '/console/api/breakers')).toMatchObject({
       status: 401,

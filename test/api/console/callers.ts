@@ -1,7 +1,7 @@
 import type { OperatorRole } from '../../../shared/domain/admin/operator.ts';
 import type { TestApi, TestRequest, TestResponse } from '../../support/api.ts';
 
-/** Calls the admin API as the holder of a token, or with headers of its own. */
+/** Calls the admin API as the holder of a token, or with the given headers. */
 export type ConsoleCall = (
   method: string,
   path: string,
@@ -22,7 +22,10 @@ export async function createToken(
   return reply.body;
 }
 
-/** Returns a caller with a token of its own; paths follow `/console/api`. */
+/**
+ * Creates a token and returns a function that makes calls with it. Paths are relative to
+ * `/console/api`.
+ */
 export async function callerOf(
   api: Pick<TestApi, 'request'>,
   role: OperatorRole,
@@ -36,7 +39,7 @@ export async function callerOf(
     });
 }
 
-/** Logs in and returns a caller with the cookie, as the page calls. */
+/** Logs in and returns a function that makes calls with the cookie, like the console. */
 export async function pageOf(
   api: Pick<TestApi, 'request'>,
   credential: { token: string } | { code: string },

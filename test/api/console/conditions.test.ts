@@ -58,11 +58,11 @@ const data = { alert: 'x' };
 const later = () => new Date(Date.now() + 3_600_000).toISOString();
 let serial = 0;
 
-/** Target of a push: a condition or a statement. */
+/** Target of a push: a condition or a CQL statement. */
 type Target = { where: unknown } | { cql: string };
 type Ask = (call: ConsoleCall, target: Target, role: Role) => ReturnType<ConsoleCall>;
 
-/** Every call that takes a condition on installations, by the operation of its route. */
+/** Calls that accept a condition on installations, by the operation of the route. */
 const calls: Record<string, Ask[]> = {
   listAppInstallations: [
     (call, target) =>
@@ -120,10 +120,10 @@ const calls: Record<string, Ask[]> = {
       }),
   ],
 };
-/** Calls with a condition that only operators make. */
+/** Calls with a condition that only operators may make. */
 const callsOfOperators = ['listAppUsers', 'deleteMatchingInstallations'];
 
-/** A condition may also be JSON text. */
+/** A condition may also be a JSON text. */
 const textOf = (target: Target): Target =>
   'where' in target ? { where: JSON.stringify(target.where) } : target;
 
@@ -142,7 +142,7 @@ test('every route with a condition is called here', async () => {
 const tokens = ['deviceToken', 'registrationId', 'installationId'];
 const personal = ['username', 'email', 'mobilePhoneNumber'];
 
-/** Questions whose answers spell the values of a member of a class, whatever its class. */
+/** Conditions whose results reveal the values of a member, for any class. */
 const tests = (member: string): object[] =>
   [
     { $regex: '^f' },
@@ -164,7 +164,7 @@ const tests = (member: string): object[] =>
 
 const query = (className: string, more: object) => ({ className, ...more });
 
-/** The same questions in places of a condition where a check of names could miss them. */
+/** The same conditions nested in places where a check of names could miss them. */
 function nested(className: '_Installation' | '_User', member: string): object[] {
   const where = { [member]: { $regex: '^f' } };
   const at = className === '_User' ? 'owner' : 'objectId';
@@ -225,7 +225,7 @@ const probes: [string, unknown][] = [
   ['city', { owner: { $inQuery: query('_User', { where: {}, order: 'city' }) } }],
 ];
 
-/** Every member as a field, as the order of a subquery and as its key. */
+/** Every member as a field, as the order of a subquery, and as its key. */
 const essential: [string, unknown][] = [
   ...[...tokens, ...personal].map((member) => ['_Installation', member] as const),
   ...personal.map((member) => ['_User', member] as const),
@@ -236,8 +236,8 @@ const essential: [string, unknown][] = [
 ]);
 
 /**
- * Each call answers the essential probes and a sixth of the others, so that two calls or more
- * answer each of them.
+ * Returns the probes of a call: all essential probes and a sixth of the others, so that at least
+ * two calls get each probe.
  */
 const probesOf = (call: number): [string, unknown][] => [
   ...essential,
@@ -260,7 +260,7 @@ const entries = Object.entries(calls).flatMap(([operation, asks]) =>
   asks.map((ask, i): [string, Ask] => [`${operation} ${i}`, ask]),
 );
 
-test('every probe is asked of two calls at least', () =>
+test('every probe is sent to at least two calls', () =>
   expect(entries.length).toBeGreaterThanOrEqual(12));
 
 describe.each(entries.map(([name, ask], i) => [name, ask, i] as const))('%s', (name, ask, call) => {
@@ -294,7 +294,7 @@ describe.each(entries.map(([name, ask], i) => [name, ask, i] as const))('%s', (n
     }
   });
 
-  test('takes ordinary conditions of a sender, and one whole token', async () => {
+  test('accepts ordinary conditions of a sender, and one whole token', async () => {
     for (const where of [
       {},
       { level: { $gt: 4 } },
@@ -315,7 +315,7 @@ describe.each(entries.map(([name, ask], i) => [name, ask, i] as const))('%s', (n
 });
 
 test.each(['authData', 'sessionToken', 'password', 'authData.qq.openid', 'salt'])(
-  'nobody names %s of users',
+  'no role can name %s of users',
   async (member) => {
     for (const [, ask] of entries)
       for (const role of ['viewer', 'sender', 'operator'] as const) {
@@ -323,7 +323,7 @@ test.each(['authData', 'sessionToken', 'password', 'authData.qq.openid', 'salt']
           owner: { $inQuery: query('_User', { where: { [member]: { $exists: true } } }) },
         };
         const { status } = await ask(callers[role], { where }, role);
-        // An unfinished template is checked when it is sent.
+        // An unfinished template is checked only when it is sent.
         const isTemplate = status === 200 && ask.toString().includes('push-templates');
         expect(isTemplate || status === 400 || status === 403, `${role} ${ask} ${status}`).toBe(
           true,
@@ -332,7 +332,7 @@ test.each(['authData', 'sessionToken', 'password', 'authData.qq.openid', 'salt']
   },
 );
 
-test('variables of a sender name no data of people: a dry run counts who has it', async () => {
+test("a sender's variables name no personal data: a dry run counts who has it", async () => {
   const body = (field: string) => ({
     where: {},
     data: { alert: 'Hello {{x}}' },
@@ -353,7 +353,7 @@ test('variables of a sender name no data of people: a dry run counts who has it'
   }
 });
 
-test('suggestions of roles below operator show no data of people', async () => {
+test('suggestions for roles below operator contain no personal data', async () => {
   const emailOf = async (role: Role) => {
     const { results } = (await callers[role]('GET', path('fields?prefix=email'))).body;
     return results[0];
@@ -362,7 +362,7 @@ test('suggestions of roles below operator show no data of people', async () => {
   expect((await emailOf('operator')).values).toMatchObject([{ value: 'a@b.test' }]);
 });
 
-describe('a condition that names tokens or data of people', () => {
+describe('a condition that names tokens or personal data', () => {
   const entriesOf = async (actor: string, action: string) => {
     const reply = await service.api.request(
       'GET',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { newKey } from '../../../shared/domain/ids.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
-/** Creation of apps that keep their id and keys (protocol/admin-api.md#apps). */
+/** Tests the creation of apps that keep their id and keys (protocol/admin-api.md#apps). */
 
 const api = useTestApi();
 const create = (body: object) =>
@@ -36,7 +36,7 @@ describe('an app that moves in', () => {
     expect(new Set([body.appKey, body.masterKey, body.hookKey]).size).toBe(3);
   });
 
-  test('trusts the phone numbers of its users, unless its options set another value', async () => {
+  test('trusts the phone numbers of its users, unless its options say otherwise', async () => {
     const trusts = async (body: object) => (await create(body)).body.options.trustUnverifiedNumbers;
     expect(await trusts(newIdentity())).toBe(true);
     expect(await trusts({ ...newIdentity(), options: { trustUnverifiedNumbers: false } })).toBe(
@@ -46,7 +46,7 @@ describe('an app that moves in', () => {
     expect(await trusts({ appKey: newKey() })).toBe(false);
   });
 
-  test('is 409 when its id is taken, and changes nothing', async () => {
+  test('returns 409 and changes nothing if its id is taken', async () => {
     const identity = newIdentity();
     await create(identity);
     const { status, body } = await create({ ...newIdentity(), appId: identity.appId });
@@ -66,7 +66,7 @@ describe('an app that moves in', () => {
     expect(statuses.sort()).toEqual([201, 409]);
   });
 
-  test('is found at once, also after a recent lookup of its id', async () => {
+  test('is found immediately, even after a recent lookup of its id', async () => {
     const identity = newIdentity();
     const ask = () => api.request('GET', '/1.1/users', { app: identity, master: true });
     expect((await ask()).status).toBe(401);

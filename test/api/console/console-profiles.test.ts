@@ -139,7 +139,7 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     ['vendor_g', { serviceAccount }],
   ];
   test.each(accepted)(
-    '%s is stored, encrypted, and shown without its credentials',
+    '%s is stored encrypted, and returned without its credentials',
     async (connector, sent) => {
       const app = await api.createApp();
       const path = `${apps}/${app.appId}/profiles/${connector}/Release_1`;
@@ -218,7 +218,7 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     expect(untrusted.body.error).toMatch(/^A certificate in ca expired on /);
   });
 
-  test("the vendor's file may stand in place of the members, and its key may have lost its lines", async () => {
+  test("the vendor's file may replace the members, and its key may lack line breaks", async () => {
     expect(await put('fcm', serviceAccount)).toMatchObject({
       status: 200,
       stored: { serviceAccount: account },
@@ -259,7 +259,7 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
       { serviceAccount: { ...serviceAccount, token_uri: 5 } },
       'serviceAccount.token_uri must be',
     ],
-  ])('%s: the refusal says what is wrong (%#)', async (connector, sent, error) => {
+  ])('%s: the refusal describes the problem (%#)', async (connector, sent, error) => {
     const { body, status, stored } = await put(connector, sent);
     expect({ status, code: body.code, stored }).toEqual({
       status: 400,

@@ -46,12 +46,12 @@ describe('the operator', () => {
     }
   });
 
-  test("an app's master key does not open the admin API", async () => {
+  test("an app's master key cannot call the admin API", async () => {
     const app = await api.createApp();
     expect((await api.request('GET', apps, { app, master: true })).status).toBe(401);
   });
 
-  test('no page of another origin may read the admin API', async () => {
+  test('cannot be called by pages of another origin', async () => {
     const { headers } = await api.request('GET', apps, {
       admin: true,
       headers: { Origin: 'https://evil.test' },
@@ -77,7 +77,7 @@ describe('the operator', () => {
         }
   });
 
-  test('takes bodies of the type application/json only', async () => {
+  test('sends bodies of the type application/json only', async () => {
     const body = JSON.stringify({ name: 'a' });
     const types = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', ''];
     for (const type of types) {
@@ -102,7 +102,7 @@ describe('wrong admin tokens', () => {
     });
   const right = () => testConfig(api.databaseUrl).adminToken;
 
-  test('are answered 429 after ten a minute and IP address; the right one is always accepted', async () => {
+  test('return 429 after ten per minute and IP address; the right token is always accepted', async () => {
     const own = await startTestApi({
       databaseUrl: api.databaseUrl,
       clock,
@@ -115,10 +115,10 @@ describe('wrong admin tokens', () => {
     const refused = await guess(own, 'another guess');
     expect([refused.status, refused.body.code]).toEqual([429, 429]);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-    // A stranger behind the same address does not lock the operator out.
+    // Another caller behind the same address does not lock the operator out.
     expect((await guess(own, right())).status).toBe(200);
     expect((await guess(own, 'another guess', '192.0.2.2')).status).toBe(401);
-    // All IP addresses of one IPv6 network count together.
+    // All IP addresses of an IPv6 network count together.
     for (let i = 0; i < 10; i += 1) await guess(own, `guess ${i}`, `2001:db8::${i + 1}`);
     expect((await guess(own, 'another guess', '2001:db8::ffff')).status).toBe(429);
     movedMs = 60_001;
@@ -136,24 +136,21 @@ describe('wrong admin tokens', () => {
           body: i % 2 === 0 ? { token: `guess ${i}` } : { code: `guess ${i}` },
         }),
     ],
-  ])(
-    '%s are counted although they come at the same time: ten of 300 are answered 401',
-    async (_, attempt) => {
-      const own = await startTestApi({
-        databaseUrl: api.databaseUrl,
-        clock,
-        env: { TRUSTED_PROXIES: '1' },
-      });
-      const replies = await Promise.all(Array.from({ length: 300 }, (_, i) => attempt(own, i)));
-      const count = (status: number) => replies.filter((reply) => reply.status === status).length;
-      expect([count(401), count(429)]).toEqual([10, 290]);
-      const login = { body: { token: right() }, headers: { 'X-Forwarded-For': '192.0.2.1' } };
-      expect((await own.request('POST', '/console/api/session', login)).status).toBe(200);
-      await own.close();
-    },
-  );
+  ])('%s are counted even if concurrent: ten of 300 return 401', async (_, attempt) => {
+    const own = await startTestApi({
+      databaseUrl: api.databaseUrl,
+      clock,
+      env: { TRUSTED_PROXIES: '1' },
+    });
+    const replies = await Promise.all(Array.from({ length: 300 }, (_, i) => attempt(own, i)));
+    const count = (status: number) => replies.filter((reply) => reply.status === status).length;
+    expect([count(401), count(429)]).toEqual([10, 290]);
+    const login = { body: { token: right() }, headers: { 'X-Forwarded-For': '192.0.2.1' } };
+    expect((await own.request('POST', '/console/api/session', login)).status).toBe(200);
+    await own.close();
+  });
 
-  test('count by address in any form that proxies write, and a text that is no address is 400', async () => {
+  test('are counted by address in any spelling of a proxy; an invalid address is 400', async () => {
     const own = await startTestApi({
       databaseUrl: api.databaseUrl,
       clock,
@@ -181,7 +178,7 @@ describe('wrong admin tokens', () => {
     await own.close();
   });
 
-  test('of more IP addresses than the limit forget the oldest address', () => {
+  test('from more IP addresses than the limit evict the oldest address', () => {
     const limit = new AttemptLimit(clock, 2);
     const fail = (address: string) => limit.fail(address, new Refusal('unauthorized')).status;
     for (let i = 0; i < 10; i += 1) fail('192.0.2.1');
@@ -191,7 +188,7 @@ describe('wrong admin tokens', () => {
   });
 });
 
-test('only the metrics need METRICS_TOKEN when it is set', async () => {
+test('METRICS_TOKEN is needed for the metrics only', async () => {
   const token = 'a token of Prometheus';
   const own = await startTestApi({ databaseUrl: api.databaseUrl, env: { METRICS_TOKEN: token } });
   const scrape = (authorization?: string) =>
@@ -206,7 +203,7 @@ test('only the metrics need METRICS_TOKEN when it is set', async () => {
 });
 
 describe('without METRICS_TOKEN, the metrics', () => {
-  test('answer callers on this machine, and none that a proxy forwards', async () => {
+  test('answer callers on this machine, except calls that a proxy forwards', async () => {
     expect((await api.request('GET', '/metrics')).status).toBe(200);
     for (const name of ['X-Forwarded-For', 'Forwarded', 'X-Real-IP', 'Via']) {
       const reply = await api.request('GET', '/metrics', { headers: { [name]: '127.0.0.1' } });
@@ -390,7 +387,7 @@ describe('PATCH /console/api/apps/:appId', () => {
     expect((await admin('PATCH', `${apps}/nowhere`, { name: 'x' })).status).toBe(404);
   });
 
-  test('options are merged with those that were set before', async () => {
+  test('options are merged with the existing options', async () => {
     const app = await api.createApp({ hybridPush: true });
     const path = `${apps}/${app.appId}`;
     await admin('PATCH', path, {
@@ -420,7 +417,7 @@ describe('PATCH /console/api/apps/:appId', () => {
     expect(names.map((name) => body.options[name])).toEqual([true, true, true, true]);
   });
 
-  test('a changed option is in effect at once in the process that changed it', async () => {
+  test('a changed option applies immediately in the process that changed it', async () => {
     const app = await api.createApp();
     expect((await api.services.appCache.app(app.appId))?.options.forbidClientPush).toBe(true);
     await admin('PATCH', `${apps}/${app.appId}`, { options: { forbidClientPush: false } });
@@ -506,14 +503,14 @@ describe('GET /console/api/apps/:appId/outbox', () => {
   });
 });
 
-test('a refusal with a text of its own has its code and members in a header', async () => {
+test('a refusal with its own text has its code and members in a header', async () => {
   const { body, headers } = await admin('GET', '/console/api/apps/nowhere/notifications');
   expect(body.error).toBe('There is no such app.');
   const detail = headers.get('x-carillon-refusal-detail') ?? '';
   expect(JSON.parse(decodeURIComponent(detail))).toEqual({ code: 'noApp', params: {} });
 });
 
-test('unknown paths and methods under /console/api are answered in JSON', async () => {
+test('unknown paths and methods under /console/api return JSON', async () => {
   const missing = await admin('GET', '/console/api/nothing');
   expect(missing.body).toEqual({ code: 404, error: 'Not found.' });
   expect(missing.headers.get('x-carillon-refusal')).toBe('notFound');

@@ -40,7 +40,7 @@ describe('the installations of an app', () => {
     expect([rest.body.results.length, rest.body.next, rest.body.count]).toEqual([3, null, 4]);
   });
 
-  test('are counted up to 10,000, or up to as many as one deletion may have', async () => {
+  test('are counted up to 10,000, or up to the limit of one deletion', async () => {
     const large = await service.api.createApp();
     await service.addIosInstallations(large, 10_001);
     const counts = async (count: string) => {
@@ -82,7 +82,7 @@ describe('the installations of an app', () => {
       ]);
   });
 
-  test('show whole tokens from the role operator on, and no condition below reveals them', async () => {
+  test('show whole tokens from the role operator on; no condition of lower roles reveals them', async () => {
     const seen = await viewer('GET', query({ q: token }));
     expect(seen.body.results[0].deviceToken).toBe('c0ffee…');
     expect((await operator('GET', query({ q: token }))).body.results[0].deviceToken).toBe(token);
@@ -114,7 +114,7 @@ describe('the installations of an app', () => {
       expect((await viewer('GET', `${base()}/${name}`)).status).toBe(404);
   });
 
-  test('tell what became of the newest pushes', async () => {
+  test('report the outcomes of the newest pushes', async () => {
     const push = await service.api.request('POST', '/1.1/push', {
       app,
       master: true,
@@ -154,7 +154,7 @@ describe('the search', () => {
     expect((await viewer('GET', '/search?q=')).status).toBe(400);
   });
 
-  test('of a token for some apps finds these only', async () => {
+  test('with a token for some apps finds only these apps', async () => {
     const call = await callerOf(service.api, 'viewer', {
       apps: [(await service.api.createApp()).appId],
     });
@@ -163,7 +163,7 @@ describe('the search', () => {
   });
 });
 
-test('the list of apps in pages has no keys, but the numbers of devices and pushes', async () => {
+test('the paged list of apps has no keys, but the numbers of devices and pushes', async () => {
   await service.api.createApp();
   const owner = await callerOf(service.api, 'owner');
   const all: Record<string, unknown>[] = [];
@@ -209,7 +209,7 @@ describe('the lists of apps', () => {
     }
   });
   type Listed = { appId: string; name: string };
-  /** Reads all pages of a list, two apps each. */
+  /** Reads all pages of a list, with two apps per page. */
   const listAll = async (call: ConsoleCall, members: Record<string, string>): Promise<Listed[]> => {
     const all: Listed[] = [];
     let cursor: string | null = null;
@@ -231,7 +231,7 @@ describe('the lists of apps', () => {
     { view: 'list', sort: 'name' },
     { view: 'names', sort: 'id' },
     { view: 'list' },
-  ])('have every app once, in the order that they say: %o', async (members) => {
+  ])('contain every app once, in the requested order: %o', async (members) => {
     const owner = await callerOf(service.api, 'owner');
     const all = await listAll(owner, { ...members, ids: made.join() });
     const isById = members.sort ? members.sort === 'id' : members.view === 'list';
@@ -245,7 +245,7 @@ describe('the lists of apps', () => {
     if (members.view === 'names') expect(Object.keys(all[0] ?? {})).toEqual(['appId', 'name']);
   });
 
-  test('find by a part of a name in any case, and show the apps of a token only', async () => {
+  test("search by a part of a name in any case, within the token's apps", async () => {
     const owner = await callerOf(service.api, 'owner');
     const found = await listAll(owner, { view: 'names', q: 'ALPHA' });
     expect(found.map(({ name }) => name).toSorted()).toEqual(['Alpha', 'alpha']);

@@ -30,7 +30,7 @@ interface Event {
   data: Record<string, unknown>;
 }
 
-/** Opens a stream and returns its events one by one; undefined after the end. */
+/** Opens a stream and returns its events one by one. Returns undefined at the end. */
 async function watch(topics: string, headers: Record<string, string>, url = service.api.url) {
   const controller = new AbortController();
   open.add(controller);
@@ -72,7 +72,7 @@ async function untilPolled(n: number): Promise<void> {
 }
 
 describe('live updates', () => {
-  test('show a push until it is done, to all listeners from one poller, and none is left', async () => {
+  test('show a push until it is done, to all listeners from one poller', async () => {
     const headers = await bearer('viewer');
     const topic = `push:${app.appId}/${objectId}`;
     const [one, other] = [await watch(topic, headers), await watch(`${topic},queues`, headers)];
@@ -90,19 +90,19 @@ describe('live updates', () => {
     await untilPolled(0);
   });
 
-  test('of one push look it up once for all tabs', async () => {
+  test('for several tabs of one push read it once', async () => {
     const headers = await bearer('viewer');
     const find = vi.spyOn(PushRecordService.prototype, 'find');
     const tabs = await Promise.all(
       Array.from({ length: 20 }, () => watch(`push:${app.appId}/${objectId}`, headers)),
     );
     for (const tab of tabs) await tab.until('progress', ({ state }) => state === 'done');
-    // Polls of a finished push find it too, every five seconds.
+    // The polls of a finished push, every five seconds, read it too.
     expect(find.mock.calls.length).toBeLessThan(10);
     find.mockRestore();
   });
 
-  test('show the overview and the breakers of the own apps', async () => {
+  test("show the overview and the breakers of one's own apps", async () => {
     const headers = await bearer('viewer', { apps: [app.appId] });
     const stream = await watch(`overview:${app.appId},breakers`, headers);
     const first = await stream.next();
@@ -168,7 +168,7 @@ describe('the hub', () => {
     hasAccess: async () => true,
   });
 
-  test('limits streams, those of one token, and topics', async () => {
+  test('limits streams in total and per token, and topics', async () => {
     const hub = new EventHub({
       streams: 3,
       streamsPerToken: 2,
@@ -194,7 +194,7 @@ describe('the hub', () => {
     expect(() => hub.open(topics('a'), watcher('x'))).toThrow();
   });
 
-  test('counts all sessions of a token together, and its topics', async () => {
+  test('counts all sessions and topics of a token together', async () => {
     const hub = new EventHub({ streamsPerToken: 3, topicsPerToken: 3, lingerMs: 0 });
     const session = (n: number, token = 'x') => ({
       key: `session ${n}`,
@@ -210,7 +210,7 @@ describe('the hub', () => {
     await hub.close();
   });
 
-  test('leave room for the streams of other tokens, whatever one token opens', async () => {
+  test('leaves room for other tokens, whatever one token opens', async () => {
     const hub = new EventHub({ lingerMs: 0 });
     const open = (token: string, n: number) =>
       hub.open([topic(`${token} ${n}`)], {
@@ -231,7 +231,7 @@ describe('the hub', () => {
     await hub.close();
   });
 
-  test('keeps the newest event of a topic for a reader that does not read', async () => {
+  test('keeps the newest event of a topic for a slow reader', async () => {
     const hub = new EventHub({ lingerMs: 0 });
     const stream = hub.open([topic('a')], watcher('x'));
     for (let i = 0; i < 1000; i += 1) stream.send('a', `data: ${i}\n\n`);

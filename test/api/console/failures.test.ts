@@ -66,7 +66,7 @@ describe('the failures of a push', () => {
     ]);
   });
 
-  test('are refused for an unknown push and a wrong filter', async () => {
+  test('are refused for an unknown push or a wrong filter', async () => {
     const path = `/apps/${app.appId}/notifications`;
     for (const end of ['failures', 'failures/summary', 'timeline', 'messages'])
       expect((await viewer('GET', `${path}/nothing/${end}`)).body.code).toBe(101);
@@ -117,7 +117,7 @@ test('the timeline adds up to the outcomes, with at most 600 steps', async () =>
   expect(sum(long.connectors.apns.sent) + sum(long.connectors.apns.other)).toBe(4);
 });
 
-test('every known reason of a response table that ends a recipient has a remedy of its own', async () => {
+test('every reason in a response table that ends a recipient has its own remedy', async () => {
   const root = new URL('../../../connectors/', import.meta.url);
   const files = (await readdir(root, { recursive: true })).filter((name) =>
     /(apns|fcm|vendors\/\w+)\/responses\.ts$/.test(name),

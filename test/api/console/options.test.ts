@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 const usual = effectiveOptions('commercial', {});
 
-/** Another value of each option than its default. */
+/** A non-default value of each option. */
 const others: AppOptionsPatch = {
   quietHours: '22:00-08:00',
   defaultTimeZone: 'Asia/Shanghai',
@@ -44,7 +44,7 @@ function otherValue(name: string): unknown {
 
 const namesOf = (options: AppOptions) => Object.keys(options);
 
-test('every option is in the list of operators or in that of owners', () => {
+test('every option is in either the list of operators or the list of owners', () => {
   const listed = [...operatorOptions, ...ownerOptions];
   expect(listed.toSorted()).toEqual(Object.keys(allOptions.shape).toSorted());
   expect(new Set(listed).size).toBe(listed.length);
@@ -68,7 +68,7 @@ test('every option is in the list of operators or in that of owners', () => {
 });
 
 describe.each(namesOf(usual))('the option %s', (name) => {
-  test('is changed by the roles of its list, and an unchanged value by all', async () => {
+  test('is changed by the roles of its list; all may send an unchanged value', async () => {
     const { appId } = await api.createApp();
     const path = `/apps/${appId}`;
     const before = (await operator('GET', path)).body.options;
@@ -98,7 +98,7 @@ describe.each(namesOf(usual))('the option %s', (name) => {
   });
 });
 
-test('roles below operator change none, and a sender makes no app', async () => {
+test('roles below operator change no option, and a sender creates no app', async () => {
   const { appId } = await api.createApp();
   for (const role of ['viewer', 'sender'] as const) {
     const call = await callerOf(api, role);
@@ -111,7 +111,7 @@ test('roles below operator change none, and a sender makes no app', async () => 
   expect(made.status).toBe(403);
 });
 
-test('the page of settings learns which options are for owners', async () => {
+test('the settings page receives the list of options for owners', async () => {
   const { body } = await operator('GET', '/meta');
   expect(body.ownerOptions.toSorted()).toEqual([...ownerOptions].toSorted());
 });

@@ -35,7 +35,7 @@ const act = (app: App, id: string, verb: string) =>
 const breaker = (app: App, verb: string) =>
   operator('POST', `/breakers/apns:${app.appId}:_default/${verb}`, { body: {} });
 
-test('a push that no device of the device channel has acknowledged is no success', async () => {
+test('a push that no device on the device channel has acknowledged is no success', async () => {
   const app = await service.api.createApp();
   await addOwnChannel(app, 2);
   const id = await send(app);
@@ -49,7 +49,7 @@ test('a push that no device of the device channel has acknowledged is no success
   expect(await overviewOf(app)).toMatchObject({ outcomes24h: { sent: 2 }, unacknowledged24h: 2 });
 });
 
-test('the steps of a new app end with the first push, also without credentials and after seven days', async () => {
+test('the steps of a new app end with the first push, even without credentials and after a week', async () => {
   const app = await service.api.createApp();
   await addOwnChannel(app, 1);
   const id = await send(app);
@@ -66,7 +66,7 @@ test('the steps of a new app end with the first push, also without credentials a
 describe('credentials of a vendor without hybridPush', () => {
   const credentials = { appId: '100', appSecret: 'secret' };
   const unused = 'hybridPush is off: no device gets pushes by these credentials.';
-  /** Makes an app with a device of Huawei, and devices that no vendor serves. */
+  /** Creates an app with a Huawei device and devices that no vendor serves. */
   const addApp = async (options: object): Promise<App> => {
     const app = await service.api.createApp(options);
     const path = `/console/api/apps/${app.appId}/profiles/vendor_a/_default`;
@@ -91,7 +91,7 @@ describe('credentials of a vendor without hybridPush', () => {
     return body.limits;
   };
 
-  test('do nothing: overview, profile and dry run say so', async () => {
+  test('are unused: overview, profile and dry run report it', async () => {
     const app = await addApp({});
     expect((await overviewOf(app)).findings).toMatchObject([
       { connector: 'vendor_a', problems: [unused], meanings: [{ code: 'hybridOff' }] },
@@ -103,7 +103,7 @@ describe('credentials of a vendor without hybridPush', () => {
     ]);
   });
 
-  test('are used with hybridPush, and then no page has a finding', async () => {
+  test('are used after hybridPush is on, and no page reports a finding', async () => {
     const app = await addApp({ hybridPush: true });
     expect((await overviewOf(app)).findings).toEqual([]);
     const profile = await operator('GET', `/apps/${app.appId}/profiles/vendor_a/_default`);
@@ -121,7 +121,7 @@ describe('a push that waits', () => {
     await addOwnChannel(app, 2);
   });
 
-  test('for a gateway, a freeze or a person has neither rate nor time left', async () => {
+  test('for a gateway, a freeze or a person has neither rate nor remaining time', async () => {
     await breaker(app, 'open');
     const id = await send(app);
     await expect
@@ -143,7 +143,7 @@ describe('a push that waits', () => {
     await service.untilDone(app, id);
   });
 
-  test('and is cancelled counts in the outcomes of the day, as one does that is being sent', async () => {
+  test('and is cancelled counts in the outcomes of the day, like a push that is being sent', async () => {
     const before = (await overviewOf(app)).outcomes24h;
     await breaker(app, 'open');
     const id = await send(app);
@@ -158,7 +158,7 @@ describe('a push that waits', () => {
     await breaker(app, 'release');
   });
 
-  test('for an approval is in the overview and in the list, and the dry run says so before', async () => {
+  test('for an approval is in the overview and in the list, and the dry run announces it', async () => {
     const guarded = await service.api.createApp({ approvalAboveDevices: 4 });
     await service.addApnsProfile(guarded);
     await service.addIosInstallations(guarded, 3);

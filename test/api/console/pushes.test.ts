@@ -12,7 +12,7 @@ let viewer: ConsoleCall;
 let operator: ConsoleCall;
 const ids: string[] = [];
 
-/** Sends a push as the app does and returns its id. */
+/** Sends a push with the keys of the app. Returns its id. */
 async function push(body: object): Promise<string> {
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
   expect([reply.status, reply.body]).toEqual([200, expect.any(Object)]);
@@ -58,9 +58,9 @@ describe('the list of pushes', () => {
     expect(await listed('to=2999-01-01T00:00:00Z&count=1&limit=1')).toMatchObject({ count: 4 });
   });
 
-  test('of some hours reads no others, page by page', async () => {
+  test('for some hours reads only these pushes, page by page', async () => {
     const busy = await service.api.createApp();
-    // Later than all other pushes, as their ids are.
+    // The push is newer than all other pushes, and so is its id.
     await service.db.query(
       `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, created_at)
        SELECT $1, 'h' || i, 'h' || i, 'done', (SELECT request FROM notification WHERE object_id = $2), 'prod', now(),
@@ -111,13 +111,13 @@ describe('the list of pushes', () => {
     expect((await viewer('GET', `${base()}?${query}`)).status).toBe(400);
   });
 
-  test('of an unknown app is 404', async () => {
+  test('returns 404 for an unknown app', async () => {
     expect((await viewer('GET', '/apps/nowhere/notifications')).status).toBe(404);
   });
 });
 
 describe('the record of a push', () => {
-  test('has the request, and tokens are whole from the role operator on', async () => {
+  test('has the request, with whole tokens from the role operator on', async () => {
     const token = 'a1b2c3d4'.repeat(8);
     const reply = await service.api.request('POST', '/1.1/push/devices', {
       app,
@@ -147,7 +147,7 @@ describe('the record of a push', () => {
 });
 
 describe('the overview', () => {
-  test('shows what runs, the day, the outcomes, and what the app has', async () => {
+  test("shows running pushes, the day, the outcomes, and the app's profiles and devices", async () => {
     const { status, body } = await viewer('GET', `/overview?app=${app.appId}`);
     expect(status).toBe(200);
     expect(body).toMatchObject({
@@ -199,7 +199,7 @@ test('meta describes every connector', async () => {
   expect(body.options.properties.hybridPush.type).toBe('boolean');
 });
 
-test('the queues show the jobs that wait', async () => {
+test('the queues show the waiting jobs', async () => {
   const { body } = await viewer('GET', '/queues');
   expect(body.results.find(({ queue }: { queue: string }) => queue === 'plan')).toMatchObject({
     ready: expect.any(Number),

@@ -25,7 +25,7 @@ async function usageOf(appId: string, query = '') {
   return body;
 }
 
-test('several days have zeros where nothing was used, at most 400', async () => {
+test('several days have zeros without usage, at most 400 days', async () => {
   const app = await api.createApp();
   await insertUsage(
     api.db,
@@ -74,7 +74,7 @@ describe('GET /console/api/apps/:appId/usage', () => {
     },
   );
 
-  test('is for the operator only, and 404 for an unknown app', async () => {
+  test('is for operators only, and returns 404 for an unknown app', async () => {
     const app = await api.createApp();
     expect((await api.request('GET', pathOf(app.appId), { app, master: true })).status).toBe(401);
     expect((await api.request('GET', pathOf('unknown'), { admin: true })).status).toBe(404);
@@ -155,7 +155,7 @@ describe('the fees of a day', () => {
     });
   });
 
-  test('are sums to the cent, in the currency of the edition', () => {
+  test('add up to the cent, in the currency of the edition', () => {
     expect(fees('international', 601, 130_000)).toEqual({
       calls: 20,
       recipients: 0.06,

@@ -8,8 +8,8 @@ const service = useTestService();
 const base = '/console/api';
 
 /**
- * Data that a viewer must not see whole. Each occurs nowhere else, so a reply that holds one has it
- * from here.
+ * Data that a viewer must not see in full. Each value is unique, so a reply that contains one must
+ * have it from here.
  */
 const hidden = {
   phone: '+8613912345678',
@@ -28,11 +28,11 @@ const hidden = {
 };
 
 let app: App;
-/** Values of the parameters of paths. */
+/** Values of path parameters. */
 let parameters: Record<string, string>;
-/** Last members of paths whose `:id` and `:name` mean different things. */
+/** Last segments of paths, for `:id` and `:name` with different meanings. */
 let named: Record<string, string>;
-/** Pushes whose conditions name what is hidden. */
+/** Pushes whose conditions contain hidden values. */
 let pushIds: string[];
 
 beforeAll(async () => {
@@ -70,7 +70,10 @@ async function admin(method: string, path: string, body: object): Promise<void> 
   expect([path, reply.status, reply.body]).toEqual([path, 200, expect.any(Object)]);
 }
 
-/** Adds a user with a session, and messages to the address and to a number; returns the id. */
+/**
+ * Adds a user with a session, and messages to the email address and to a number. Returns the user's
+ * id.
+ */
 async function addUser(): Promise<string> {
   const { phone, otherPhone, email, username, nick, openId, accessToken } = hidden;
   const body = {
@@ -86,7 +89,7 @@ async function addUser(): Promise<string> {
   return user.body.objectId;
 }
 
-/** Adds a device of each kind of token, and returns the id of the first. */
+/** Adds a device for each kind of token. Returns the id of the first device. */
 async function addDevices(): Promise<string> {
   const { deviceToken, listedToken, registrationId, installationId } = hidden;
   const ids: string[] = [];
@@ -102,7 +105,7 @@ async function addDevices(): Promise<string> {
   return ids[0] ?? '';
 }
 
-/** Conditions that name what is hidden. */
+/** Conditions that contain hidden values. */
 const conditions = (): object[] => [
   { deviceToken: hidden.deviceToken },
   {
@@ -117,8 +120,8 @@ const conditions = (): object[] => [
 const cql = () => `select * from _Installation where deviceToken = '${hidden.deviceToken}'`;
 
 /**
- * Sends pushes in each form, of which some wait for a time; returns all, and one that is done with
- * a failure.
+ * Sends pushes of each form, some of them scheduled. Returns all ids, and the id of a push that
+ * ended with a failure.
  */
 async function addPushes(): Promise<{ done: string; all: string[] }> {
   const data = { alert: 'hello' };
@@ -164,7 +167,7 @@ async function addSavedItems(device: string): Promise<void> {
   await admin('PUT', `${at}/sms-signatures/one`, {});
 }
 
-/** Adds a recurring push for each form of a condition; returns the id of the first. */
+/** Adds a recurring push for each form of a condition. Returns the id of the first push. */
 async function addRecurring(): Promise<string> {
   const targets = [...conditions().map((where) => ({ where })), { cql: cql() }];
   const ids: string[] = [];
@@ -182,7 +185,8 @@ async function addRecurring(): Promise<string> {
 }
 
 /**
- * Queries of routes that show nothing without one, and more that show the same data by another way.
+ * Queries for routes that return nothing without a query, and other queries that return the same
+ * data in another way.
  */
 const queries: Record<string, () => string[]> = {
   search: () => Object.values(hidden).map((q) => `?q=${encodeURIComponent(q)}`),
@@ -204,7 +208,10 @@ const bodies: Record<string, () => object> = {
   previewRecurringPush: () => ({ expression: '0 9 * * *', timeZone: 'UTC' }),
 };
 
-/** Returns the address of a route with data: the place before `:id` or `:name` says which. */
+/**
+ * Returns the path of a route for which data exists. The segment before `:id` or `:name` selects
+ * the value.
+ */
 const pathOf = (pattern: string): string =>
   pattern
     .slice(base.length)
@@ -238,7 +245,7 @@ async function readEvents(topics: string[], role: 'viewer' | 'sender'): Promise<
 }
 
 test.each(['viewer', 'sender'] as const)(
-  'no reply to a %s holds a number, an address, a token of a device or a key',
+  'no reply to a %s contains a number, an address, a device token or a key',
   async (role) => {
     const caller = await callerOf(service.api, role);
     const routes = (await loadRoutes()).filter(
@@ -257,7 +264,7 @@ test.each(['viewer', 'sender'] as const)(
         if (text.includes(secret)) found.push(`${operation}: ${name} in ${text.slice(0, 4000)}`);
     };
     for (const { method, operation, paths } of routes) {
-      // The stream is read below. The end of a session replies nothing.
+      // The stream is read below. Ending a session returns nothing.
       if (operation === 'streamEvents' || operation === 'endConsoleSession') continue;
       const path = pathOf(paths[0] ?? '');
       expect(path, `${operation} needs data`).not.toContain(':');

@@ -14,7 +14,7 @@ import {
 import { refusalOf, refused, signUp } from '../../support/users.ts';
 
 /**
- * Refusals of function calls, and requests to the host of an app
+ * Tests refusals of function calls, and requests to the function host of an app
  * (protocol/functions.md#function-calls).
  */
 let api: TestApi;
@@ -71,7 +71,7 @@ describe('refused without a request to the host', () => {
     'a%3fb',
     '1st',
     'x'.repeat(129),
-  ])('the name %s, which no function has', async (name) => {
+  ])('the name %s, which no function can have', async (name) => {
     const before = host.requests.length;
     const reply = await call(name, { master: true });
     expect(reply.status).toBe(404);
@@ -79,7 +79,7 @@ describe('refused without a request to the host', () => {
     expect(host.requests.length).toBe(before);
   });
 
-  test('names of hooks and other internals with the app key only', async () => {
+  test('names of hooks and other internals with the app key', async () => {
     const before = host.requests.length;
     for (const name of ['__before_save_for__User', '_messageReceived', '__on_login__User'])
       expect(refusalOf(await call(name))).toEqual(refused(401, 401));
@@ -127,12 +127,12 @@ describe('refused without a request to the host', () => {
       );
   });
 
-  test('a body with a false Content-Encoding, also when no function reads it', async () => {
+  test('a body with a false Content-Encoding, even if no function reads it', async () => {
     const plain = await api.createApp();
     const headers = { 'Content-Encoding': 'gzip' };
     const before = host.requests.length;
     expect(refusalOf(await call('hello', { headers, body: 'no gzip' }))).toEqual(refused(107));
-    // An unhandled error event would end the process, here the test run.
+    // An unhandled error event would end the process, which is the test run.
     expect((await call('hello', { app: plain, headers, body: 'no gzip' })).status).toBeLessThan(
       500,
     );
@@ -147,7 +147,7 @@ describe('refused without a request to the host', () => {
     expect(await list(true)).toMatchObject({ status: 200, body: { result: ['hello'] } });
   });
 
-  test('a functions URL with a password, a query or another protocol than HTTP', async () => {
+  test('a functions URL with a password, a query or a protocol other than HTTP', async () => {
     for (const functionsUrl of [
       'http://u:p@127.0.0.1/',
       'http://127.0.0.1/?a=1',
@@ -195,7 +195,7 @@ describe('the request to the host has', () => {
     });
   });
 
-  test('no session token that is unknown or malformed', async () => {
+  test('no session token if it is unknown or malformed', async () => {
     for (const unknown of ['abcdefghijklmnopqrstuvwxy', `${token}x`, '0', 'a b']) {
       const reply = await call('hello', { headers: { 'X-LC-Session': unknown } });
       expect(reply.status, unknown).toBe(200);
@@ -260,7 +260,7 @@ describe('the request to the host has', () => {
     });
   });
 
-  test('the credentials of a text body as headers, and not as arguments', async () => {
+  test('the credentials of a text body as headers, not as arguments', async () => {
     let body = '';
     on('hello', (request, response) => {
       void text(request).then((sent) => {
@@ -283,7 +283,7 @@ describe('the request to the host has', () => {
     expect(seen()?.headers['x-lc-prod']).toBe('0');
   });
 
-  test('the staging host by X-LC-Prod 0 and its aliases; without one, the production host', async () => {
+  test('the staging host for X-LC-Prod 0 and its aliases, or the production host without one', async () => {
     const staging = await startFunctionHost();
     const both = await api.createApp({ functionsUrl: host.url, functionsStagingUrl: staging.url });
     for (const [name, value] of [
@@ -302,7 +302,7 @@ describe('the request to the host has', () => {
     await staging.close();
   });
 
-  test('a shared connection with many other calls', async () => {
+  test('a connection that many other calls share', async () => {
     const before = host.connections();
     for (let i = 0; i < 20; i += 1) expect(await call('again')).toMatchObject({ status: 200 });
     expect(host.connections() - before).toBeLessThanOrEqual(2);
@@ -317,7 +317,7 @@ describe('the response of the host', () => {
     [422, { code: 4711, error: 'own' }],
     [500, { code: 1, error: 'broken' }],
     [503, { code: 124, error: 'The request timed out on the server.' }],
-  ])('an error of its own is handed through: %i %j', async (status, body) => {
+  ])('is passed on as an error: %i %j', async (status, body) => {
     on('fails', answerWith(status, body));
     expect(await call('fails')).toMatchObject({ status, body });
   });
@@ -386,7 +386,7 @@ describe('the response of the host', () => {
     ['half a large JSON text', `{"result": "${'x'.repeat(1024 * 1024)}`],
     ['JavaScript', "{'result': 1}"],
     ['NaN', '{"result": NaN}'],
-  ])('is refused when it is %s, whatever its type and status', async (_, body) => {
+  ])('is refused if it is %s, whatever its type and status', async (_, body) => {
     for (const type of ['application/json', 'text/plain'])
       for (const status of [200, 400, 500]) {
         on('half', answerWith(status, body, { 'content-type': type }));
@@ -397,7 +397,7 @@ describe('the response of the host', () => {
     expect(batch.body[0].error.code).toBe(502);
   });
 
-  test('is refused when its bytes are no UTF-8 or break off, and read behind a byte order mark', async () => {
+  test('is refused if it is not UTF-8 or is cut off; a byte order mark is skipped', async () => {
     const answer = (bytes: Buffer, length = bytes.length) =>
       on('bytes', (request, response) => {
         request.resume().once('end', () => {
@@ -432,7 +432,7 @@ describe('the response of the host', () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  test('is forwarded whole when large, and refused above the limit', async () => {
+  test('is forwarded whole if large, and refused above the limit', async () => {
     const piece = 'x'.repeat(64 * 1024);
     const large =
       (pieces: number) =>
@@ -460,7 +460,7 @@ describe('the response of the host', () => {
     expect(refusalOf(await call('large'))).toEqual(refused(502, 502));
   });
 
-  test('is an error when it breaks off, when the host is unreachable, and when the URL leads back here', async () => {
+  test('is an error if it is cut off, the host is unreachable, or the URL points to this service', async () => {
     on('broken', (request) => void request.socket.destroy());
     expect(refusalOf(await call('broken'))).toEqual(refused(502, 502));
     const gone = await startFunctionHost();
@@ -475,7 +475,7 @@ describe('the response of the host', () => {
 });
 
 describe('two requests in one', () => {
-  /** Sends raw bytes and returns the whole response. */
+  /** Sends raw bytes. Returns the whole response. */
   async function raw(lines: string[], body: string): Promise<string> {
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     await once(socket, 'connect');
@@ -512,7 +512,7 @@ describe('two requests in one', () => {
     ]);
   });
 
-  test('a chunked body is forwarded whole, and its trailers are not', async () => {
+  test('a chunked body is forwarded whole, but its trailers are not', async () => {
     const answer = await raw(
       [...head(), 'Connection: close', 'Transfer-Encoding: chunked', 'Trailer: X-LC-Hook-Key'],
       '2\r\n{}\r\n0\r\nX-LC-Hook-Key: x\r\n\r\n',

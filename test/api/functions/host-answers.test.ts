@@ -3,10 +3,10 @@ import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { HostAnswers } from '../../../api/services/functions/hosts.ts';
 
-/** Memory that answers of function hosts take on their way to a caller. */
+/** Tests the memory limits for replies of function hosts on their way to a caller. */
 const mb = 1024 * 1024;
 
-/** Returns a JSON text of this length as a host sends it. */
+/** Returns a JSON text of this length in the form in which a host sends it. */
 function answerOf(bytes: number): Readable {
   const piece = Buffer.alloc(64 * 1024, 'x');
   const pieces = Math.floor(bytes / piece.length);
@@ -19,7 +19,7 @@ function answerOf(bytes: number): Readable {
   );
 }
 
-test('answers that are not yet sent are limited for one app and for the process', async () => {
+test('unsent replies are limited per app and per process', async () => {
   const answers = new HostAnswers();
   const held: Readable[] = [];
   const hold = async (app: string) => {
@@ -41,7 +41,7 @@ test('answers that are not yet sent are limited for one app and for the process'
   await expect.poll(() => answers.usedBytes).toBe(0);
 });
 
-test('a short answer takes no memory once it is read, and a refused one never', async () => {
+test('a short reply takes no memory after it is read, and a refused reply never does', async () => {
   const answers = new HostAnswers();
   expect(await answers.read('app', Readable.from([Buffer.from('{"result": 1}')]))).toBe(
     '{"result": 1}',

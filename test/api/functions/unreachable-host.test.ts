@@ -5,10 +5,10 @@ import { answerWith, startFunctionHost } from '../../support/servers/function-ho
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, refusalOf, refused } from '../../support/users.ts';
 
-/** Unreachable function host, and an api process that never reached it. */
+/** Tests an unreachable function host and an api process that never reached it. */
 const list = '/1.1/functions/_ops/metadatas';
 
-/** A port that no test listens on: another one may take a port that was freed. */
+/** Uses a port on which no test listens. Another test may take a port that was freed. */
 const nowhere = 'http://127.0.0.1:9';
 
 const api = useTestApi();
@@ -16,8 +16,8 @@ const signUpAt = (of: TestApi, app: App) =>
   of.request('POST', '/1.1/users', { app, body: { username: newName(), password: 'a password' } });
 
 /**
- * Declares hooks of a host to one process, stops the host, and signs up at a process that starts
- * after that.
+ * Makes the hooks of a host known to one process, stops the host, and signs up in a process that
+ * starts afterwards.
  */
 async function signUpAfter(names: string[], change?: (app: App) => Promise<void>) {
   const host = await startFunctionHost();
@@ -34,15 +34,15 @@ async function signUpAfter(names: string[], change?: (app: App) => Promise<void>
 }
 
 describe('an unreachable function host', () => {
-  test('fails no sign-up when its last list has no hook for it, also in a new process', async () => {
+  test('fails no sign-up if its last list has no hook for it, even in a new process', async () => {
     expect((await signUpAfter(['hello', '__after_update_for__User'])).status).toBe(201);
   });
 
-  test('fails the sign-ups when its last list has a hook for them', async () => {
+  test('fails the sign-ups if its last list has a hook for them', async () => {
     expect(refusalOf(await signUpAfter(['__before_save_for__User']))).toEqual(refused(503, 503));
   });
 
-  test('fails all sign-ups when it was never reached, also at a new URL of the app', async () => {
+  test('fails all sign-ups if it was never reached, also at a new URL of the app', async () => {
     const unreached = await api.createApp({ functionsUrl: nowhere });
     expect(refusalOf(await signUpAt(api, unreached))).toEqual(refused(503, 503));
     const moved = await signUpAfter(['hello'], async ({ appId }) => {
@@ -58,7 +58,7 @@ describe('an unreachable function host', () => {
     [{ result: [{ name: 'beforeSave' }] }, 503],
     [{ functions: [] }, 503],
   ])(
-    'that answers its list with %j, as a function or not at all, gives a sign-up %i',
+    'that returns its list with %j, as a function or not at all, gives a sign-up %i',
     async (body, status) => {
       const host = await startFunctionHost();
       host.answers.set(list, answerWith(200, body));
@@ -68,7 +68,7 @@ describe('an unreachable function host', () => {
     },
   );
 
-  test('has the hooks of its newest list', async () => {
+  test('uses the hooks of its newest list', async () => {
     const host = await startFunctionHost();
     const app = await api.createApp({ functionsUrl: host.url });
     host.answers.set(list, answerWith(200, { result: ['__before_save_for__User'] }));
@@ -85,8 +85,8 @@ describe('an unreachable function host', () => {
   });
 });
 
-describe('the answer of beforeSave', () => {
-  test('may stand in a lone `result`, as answers of functions do', async () => {
+describe('the reply of beforeSave', () => {
+  test('may be inside a single `result`, like replies of functions', async () => {
     const host = await startFunctionHost();
     host.answers.set(list, answerWith(200, { result: ['__before_save_for__User'] }));
     const app = await api.createApp({ functionsUrl: host.url });
@@ -97,7 +97,7 @@ describe('the answer of beforeSave', () => {
     };
     expect(await signUpWith({ result: { nick: 'x' } })).toEqual({ status: 201, nick: 'x' });
     expect(await signUpWith({ nick: 'x' })).toEqual({ status: 201, nick: 'x' });
-    // Members of the app's own.
+    // Members with this name may also be the app's own.
     for (const answer of [{ result: 5 }, { result: { a: 1 }, nick: 'x' }])
       expect(await signUpWith(answer)).toEqual({ status: 201, ...answer });
     await host.close();

@@ -1,4 +1,7 @@
-/** Which installations are one device (docs/reference/protocol/installations.md#registration). */
+/**
+ * Tests which installations count as one device
+ * (docs/reference/protocol/installations.md#registration).
+ */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -35,14 +38,14 @@ async function push(app: App, body: object): Promise<Record<string, unknown>> {
   return service.untilDone(app, begun.objectId);
 }
 
-/** Returns the spellings of a new token. */
+/** Returns several spellings of a new token. */
 function newToken() {
   const lower = `ab${randomBytes(31).toString('hex')}`;
   const mixed = [...lower].map((digit, i) => (i % 2 === 0 ? digit.toUpperCase() : digit)).join('');
   return { lower, upper: lower.toUpperCase(), mixed };
 }
 
-/** A body that a group of saves does not take. */
+/** Body that is too large for a group of saves. */
 const large = { note: 'x'.repeat(3000) };
 
 async function appWithApns(): Promise<App> {
@@ -53,12 +56,12 @@ async function appWithApns(): Promise<App> {
 
 const rowsOf = (app: App): Promise<Device[]> => readDevices(service.db, app);
 
-describe('a token of APNs in other letters', () => {
+describe('an APNs token in other letter case', () => {
   test.each([
     ['in a group of saves', {}],
     ['by itself', large],
   ])(
-    'is the same device when it registers %s, and has the spelling of the last save',
+    'is the same device when it registers %s, and keeps the spelling of the last save',
     async (_, more) => {
       const app = await appWithApns();
       const { lower, upper, mixed } = newToken();
@@ -73,7 +76,7 @@ describe('a token of APNs in other letters', () => {
     },
   );
 
-  test('is one device however many register at once', async () => {
+  test('is one device, however many registrations are concurrent', async () => {
     const app = await appWithApns();
     const { lower, upper, mixed } = newToken();
     const replies = await Promise.all(
@@ -86,7 +89,7 @@ describe('a token of APNs in other letters', () => {
     expect(await rowsOf(app)).toHaveLength(1);
   });
 
-  test('is taken for another installation, and may be renewed by its own', async () => {
+  test('is taken when another installation claims it, but may be respelled by its own', async () => {
     const app = await appWithApns();
     const { lower, upper } = newToken();
     const first = await post(app, { deviceType: 'ios', deviceToken: lower, installationId: 'one' });
@@ -128,7 +131,7 @@ describe('a token of APNs in other letters', () => {
         2,
       ]);
       expect(await found({ $or: [{ deviceToken }, { deviceToken: 'x' }] })).toEqual([0]);
-      // A pattern reads the spelling, as for vendors.
+      // A pattern matches the spelling, as for vendors.
       expect(await found({ deviceToken: { $regex: `^${two?.upper}$` } })).toEqual([1]);
     }
     for (const deviceToken of [two?.lower, two?.upper, two?.mixed]) {
@@ -172,7 +175,7 @@ describe('a token of APNs in other letters', () => {
   test.each([
     ['a registration id', { vendor: 'HMS' }, 'registrationId'],
     ['an installation id', {}, 'installationId'],
-  ])('is unlike %s, which has only one spelling', async (_, more, member) => {
+  ])('differs from %s, which has only one spelling', async (_, more, member) => {
     const app = await service.api.createApp();
     for (const [i, id] of ['abcd', 'ABCD'].entries()) {
       const device = {
@@ -190,7 +193,7 @@ describe('a token of APNs in other letters', () => {
   });
 });
 
-describe('a token that an older version stored as it was sent', () => {
+describe('a token that an older version stored unchanged', () => {
   async function storeAsSent(app: App, token: string): Promise<void> {
     const [stored = ''] = await service.addIosInstallations(app, 1);
     await changeDevices(service.db, app, { deviceToken: token }, [stored]);
@@ -212,7 +215,7 @@ describe('a token that an older version stored as it was sent', () => {
       const saved = await post(app, { deviceType: 'ios', deviceToken: upper, ...more });
       expect([saved.status, saved.body.objectId]).toEqual([200, row?.objectId]);
     }
-    // The save has rewritten it.
+    // The save has rewritten the token.
     expect((await post(app, { deviceType: 'ios', deviceToken: lower })).body.objectId).toBe(
       row?.objectId,
     );
@@ -240,22 +243,25 @@ describe('a vendor’s registration id under a new installation', () => {
   test.each([
     ['in a group of saves', {}],
     ['by itself', large],
-  ])('that registers %s is taken from the older one, which keeps the rest', async (_, more) => {
-    const app = await service.api.createApp();
-    const id = newId();
-    const older = (await post(app, device('old', id, { channels: ['news'] }))).body.objectId;
-    const newer = (await post(app, device('new', id, more))).body.objectId;
-    expect(newer).not.toBe(older);
-    expect(await registrationOf(app, older)).toBeUndefined();
-    expect(await get(app, older)).toMatchObject({ installationId: 'old', channels: ['news'] });
-    expect(await registrationOf(app, newer)).toBe(id);
-    // Registering once more changes nothing; the older one takes it back.
-    await post(app, device('new', id));
-    expect(await registrationOf(app, newer)).toBe(id);
-    await post(app, device('old', id, more));
-    expect(await registrationOf(app, older)).toBe(id);
-    expect(await registrationOf(app, newer)).toBeUndefined();
-  });
+  ])(
+    'that registers %s is taken from the older installation, which keeps its other members',
+    async (_, more) => {
+      const app = await service.api.createApp();
+      const id = newId();
+      const older = (await post(app, device('old', id, { channels: ['news'] }))).body.objectId;
+      const newer = (await post(app, device('new', id, more))).body.objectId;
+      expect(newer).not.toBe(older);
+      expect(await registrationOf(app, older)).toBeUndefined();
+      expect(await get(app, older)).toMatchObject({ installationId: 'old', channels: ['news'] });
+      expect(await registrationOf(app, newer)).toBe(id);
+      // Registering once more changes nothing. The older installation can take it back.
+      await post(app, device('new', id));
+      expect(await registrationOf(app, newer)).toBe(id);
+      await post(app, device('old', id, more));
+      expect(await registrationOf(app, older)).toBe(id);
+      expect(await registrationOf(app, newer)).toBeUndefined();
+    },
+  );
 
   test('is taken by a change of an installation, too', async () => {
     const app = await service.api.createApp();
@@ -270,7 +276,7 @@ describe('a vendor’s registration id under a new installation', () => {
     expect(await registrationOf(app, newer)).toBeUndefined();
   });
 
-  test('is of its vendor and its app: others keep theirs', async () => {
+  test('is scoped to its vendor and app: other installations keep theirs', async () => {
     const [app, other] = [await service.api.createApp(), await service.api.createApp()];
     const id = newId();
     const kept = [
@@ -282,7 +288,7 @@ describe('a vendor’s registration id under a new installation', () => {
     for (const [owner, objectId] of kept) expect(await registrationOf(owner, objectId)).toBe(id);
   });
 
-  test('of HarmonyOS needs no vendor, and every spelling of a vendor is one', async () => {
+  test('for HarmonyOS needs no vendor, and all spellings of a vendor are equal', async () => {
     const app = await service.api.createApp();
     const id = newId();
     const objectIds: string[] = [];
@@ -307,12 +313,12 @@ describe('a vendor’s registration id under a new installation', () => {
     expect(vendors.gateways.huawei.requests.flatMap(({ tokens }) => tokens)).toEqual([id]);
   });
 
-  test('that several installations register at once has one owner in the end', async () => {
+  test('has one owner in the end if several installations register concurrently', async () => {
     const app = await service.api.createApp();
     const id = newId();
     await Promise.all(Array.from({ length: 20 }, (_, i) => post(app, device(`device-${i}`, id))));
-    // Those that were saved at the very same time may all have it, until one of them registers
-    // again.
+    // Installations that were saved at exactly the same time may all have the id until one of them
+    // registers again.
     const { objectId } = (await post(app, device('device-7', id))).body;
     const owners = (await rowsOf(app)).filter((row) => row.registrationId !== null);
     expect(owners.map((row) => row.objectId)).toEqual([objectId]);

@@ -4,7 +4,10 @@ import { changeDevicesWith } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newUid, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
 
-/** The ACL of an installation counts for app keys (protocol/installations.md#acl). */
+/**
+ * Tests that the ACL of an installation applies to calls with app keys
+ * (protocol/installations.md#acl).
+ */
 const api = useTestApi();
 let app: App;
 let owner: TestUser;
@@ -59,7 +62,7 @@ const idsOf = async (sender: Sender, where: object, query = '') => {
   );
 };
 
-/** ACLs, with who may read and write. */
+/** ACLs, and the users who may read and write. */
 const acls: [name: string, acl: () => object | undefined, read: string, write: string][] = [
   ['none', () => undefined, 'nobody owner other', 'nobody owner other'],
   ['an empty one', () => ({}), '', ''],
@@ -144,7 +147,7 @@ describe.each(acls)('an installation with %s', (_, acl, readers, writers) => {
     expect((await call('DELETE', `/installations/${id}`, { master: true })).status).toBe(200);
   });
 
-  test('is included behind a pointer for those who read it', async () => {
+  test('is included behind a pointer for those who may read it', async () => {
     const { id } = await save(acl());
     const device = { __type: 'Pointer', className: '_Installation', objectId: id };
     const holder = await signUp(api, app, { device });
@@ -155,14 +158,14 @@ describe.each(acls)('an installation with %s', (_, acl, readers, writers) => {
   });
 });
 
-test('one protected installation keeps a whole deletion from being done', async () => {
+test('one protected installation makes a whole deletion fail', async () => {
   const [open, closed] = [await save(), await save({})];
   const reply = await call('DELETE', `/installations/${open.id},${closed.id}`);
   expect(refusalOf(reply)).toEqual(refused(403, 403));
   expect((await call('GET', `/installations/${open.id}`)).body.objectId).toBe(open.id);
 });
 
-test('an ACL is shown with returnACL only, and stays what was sent', async () => {
+test('an ACL is returned only with returnACL, exactly as it was sent', async () => {
   const acl = { '*': { read: true, write: true }, 'role:admins': { write: true } };
   const { id } = await save(acl);
   for (const master of [true, false]) {
@@ -194,7 +197,7 @@ test.each([
   { '*': { execute: true } },
   { 'a b': { read: true } },
   { 'role:': { read: true } },
-])('an ACL of the form %j is 123, at a registration and at a change', async (ACL) => {
+])('an ACL of the form %j is 123, in a registration and in a change', async (ACL) => {
   const { id, installationId } = await save();
   const body = { deviceType: 'android', installationId, ACL };
   const replies = [
@@ -206,7 +209,7 @@ test.each([
   for (const reply of replies) expect(refusalOf(reply)).toEqual(refused(123));
 });
 
-test('an invalid ACL from before does not count, and can be replaced', async () => {
+test('an invalid ACL from an earlier version is ignored, and can be replaced', async () => {
   const { id } = await save();
   await changeDevicesWith(api.db, app, { objectId: id }, { fields: { ACL: 5 } });
   expect((await call('GET', `/installations/${id}`)).body.objectId).toBe(id);
@@ -216,7 +219,7 @@ test('an invalid ACL from before does not count, and can be replaced', async () 
   expect(refusalOf(await call('GET', `/installations/${id}`))).toEqual(refused(403, 403));
 });
 
-test('conditions and orders do not name the ACL', async () => {
+test('conditions and orders cannot name the ACL', async () => {
   for (const query of ['where={"ACL":{"$exists":true}}', 'order=ACL', 'where={"ACL.*.read":true}'])
     expect(refusalOf(await call('GET', `/installations?${query}`)), query).toEqual(refused(105));
 });

@@ -49,7 +49,7 @@ function list(query: Record<string, unknown> = {}, from = path): Promise<TestRes
   return api.request('GET', `${from}?${new URLSearchParams(texts)}`, { app, master: true });
 }
 
-/** Returns the numbers of the devices that a condition finds. */
+/** Returns the numbers of the devices that match a condition. */
 async function found(where: unknown, more: Record<string, unknown> = {}): Promise<string> {
   const { status, body } = await list({ where, ...more });
   if (status !== 200) return `${status} ${body.code}`;
@@ -104,7 +104,7 @@ describe('GET /1.1/installations', () => {
     expect(twice).toMatchObject({ status: 400, body: { code: 102 } });
   });
 
-  test('returns results in the order of their creation, and only of this app', async () => {
+  test('returns results in order of creation, and only of this app', async () => {
     const { status, body } = await list();
     expect(status).toBe(200);
     expect(Object.keys(body)).toEqual(['results']);
@@ -186,7 +186,7 @@ describe('GET /1.1/installations', () => {
 });
 
 describe('GET /1.1/installations/:objectId', () => {
-  test('needs the app key only, returns {} for unknown ids, and applies keys', async () => {
+  test('needs only the app key, returns {} for unknown ids, and applies keys', async () => {
     const { objectId } = (await list({ where: { n: 1 } })).body.results[0];
     const read = await api.request('GET', `${path}/${objectId}?keys=n`, { app });
     expect(Object.keys(read.body).sort()).toEqual(['createdAt', 'n', 'objectId', 'updatedAt']);

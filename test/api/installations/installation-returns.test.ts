@@ -18,7 +18,7 @@ const put = (id: string, body: object, query = '') =>
   api.request('PUT', `${path}/${id}${query}`, { app, body });
 const get = async (id: string) => (await api.request('GET', `${path}/${id}`, { app })).body;
 
-/** Counts the installations that meet a condition. */
+/** Returns the ids of the installations that match a condition. */
 async function found(where: object): Promise<string[]> {
   const query = encodeURIComponent(JSON.stringify(where));
   const { body } = await api.request('GET', `${path}?where=${query}`, { app, master: true });
@@ -49,11 +49,11 @@ describe('a device whose installation was deleted', () => {
     ],
     ['the id of its vendor', { registrationId: 'vendor-alone', vendor: 'HMS' }, 'android'],
   ];
-  test.each(identities)('comes back by %s alone', async (_name, body, deviceType) => {
+  test.each(identities)('returns by %s alone', async (_name, body, deviceType) => {
     const id = newId('kept');
     expect(await put(id, body)).toMatchObject({ status: 200, body: { objectId: id } });
     expect(await get(id)).toMatchObject({ objectId: id, deviceType });
-    // Again, under another former id: there is still one installation.
+    // Repeats this with another former id. There is still one installation.
     expect(await put(newId('older'), body)).toMatchObject({ status: 200, body: { objectId: id } });
   });
 
@@ -99,7 +99,7 @@ describe('a device whose installation was deleted', () => {
     expect(await get(ids[1] ?? '')).toMatchObject({ ...bodies[1], objectId: ids[1] });
   });
 
-  test('has one installation when it registered under another id before', async () => {
+  test('has one installation if it registered under another id before', async () => {
     const device = { deviceType: 'android', installationId: newId('device') };
     const { objectId } = (await post(device)).body;
     const reply = await put(newId('older'), { ...device, channels: ['news'] });

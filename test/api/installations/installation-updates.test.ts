@@ -8,7 +8,7 @@ let api: TestApi;
 let app: App;
 beforeAll(async () => {
   database = await createTestDatabase();
-  // Each call of the clock returns a later millisecond, so that times differ.
+  // Each call of the clock returns a later millisecond, so that all times differ.
   let nowMs = Date.UTC(2026, 0, 1);
   const clock = { now: () => ++nowMs, monotonicMs: () => performance.now() };
   api = await startTestApi({ databaseUrl: database.url, clock });
@@ -173,7 +173,7 @@ describe('PUT /1.1/installations/:objectId', () => {
     expect(await get(id)).not.toHaveProperty('apnsTopic');
   });
 
-  test('saves only when the installation meets where (305); an empty where is ignored', async () => {
+  test('saves only if the installation matches where (305); an empty where is ignored', async () => {
     const id = await create({ n: 5 });
     const where = (condition: unknown) => `?where=${encodeURIComponent(JSON.stringify(condition))}`;
     const refused = await put(id, { n: 0 }, where({ n: { $lt: 5 } }));
@@ -184,7 +184,7 @@ describe('PUT /1.1/installations/:objectId', () => {
     expect((await get(id)).n).toBe(7);
   });
 
-  test('100 increments and 100 additions at once all count', async () => {
+  test('applies all of 100 concurrent increments and 100 additions', async () => {
     const id = await create();
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
@@ -200,7 +200,7 @@ describe('PUT /1.1/installations/:objectId', () => {
     expect(new Set(after.channels).size).toBe(100);
   });
 
-  test('of 20 conditional updates at once exactly one wins', async () => {
+  test('applies exactly one of 20 concurrent conditional updates', async () => {
     const id = await create({ turn: 0 });
     const query = `?where=${encodeURIComponent('{"turn":0}')}`;
     const replies = await Promise.all(
@@ -225,7 +225,7 @@ describe('DELETE /1.1/installations/:objectId', () => {
     expect((await get(id)).objectId).toBe(id);
   });
 
-  test('deletes one or several; a deleted one reads as {}', async () => {
+  test('deletes one or several installations; a deleted one reads as {}', async () => {
     const ids = await Promise.all([create(), create(), create()]);
     expect(await remove(ids[0] ?? '')).toMatchObject({ status: 200, body: {} });
     expect(await remove(`${ids[1]},${ids[2]},unknown`)).toMatchObject({ status: 200, body: {} });
@@ -233,7 +233,7 @@ describe('DELETE /1.1/installations/:objectId', () => {
     expect(await remove(ids[0] ?? '')).toMatchObject({ status: 200, body: {} });
   });
 
-  test('deletes only when the installation meets where (305)', async () => {
+  test('deletes only if the installation matches where (305)', async () => {
     const id = await create({ n: 1 });
     expect((await remove(`${id}?where=${encodeURIComponent('{"n":2}')}`)).body.code).toBe(305);
     expect((await remove(`${id}?where=${encodeURIComponent('{"n":1}')}`)).status).toBe(200);

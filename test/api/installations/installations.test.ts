@@ -138,7 +138,7 @@ describe('POST /1.1/installations', () => {
     }
   });
 
-  test('stores no private members, and harmless ones with dangerous names', async () => {
+  test('stores no private members, and stores harmless ones with dangerous names', async () => {
     const text = JSON.stringify(android({ constructor: 1, toString: 'x', a: { constructor: 2 } }));
     const more = `,"__proto__":{"polluted":1},"_x":1,"__internalId":"i","__children":[],"className":"_Installation"}`;
     const { body } = await post(text.slice(0, -1) + more);
@@ -149,7 +149,7 @@ describe('POST /1.1/installations', () => {
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
   });
 
-  test('operations on a new installation begin at 0 and an empty array', async () => {
+  test('operations on a new installation start at 0 and an empty array', async () => {
     const ops = {
       badge: { __op: 'Increment', amount: 2 },
       channels: { __op: 'AddUnique', objects: ['a', 'a', 'b'] },
@@ -206,7 +206,7 @@ describe('POST of a known device', () => {
     expect((await get(first.body.objectId)).installationId).toBe('late');
   });
 
-  test('updates by object id, and lets the device renew its token', async () => {
+  test('updates by object id, and allows the device to renew its token', async () => {
     const { objectId } = (await post(ios())).body;
     const renewed = await post({
       objectId,
@@ -218,7 +218,7 @@ describe('POST of a known device', () => {
     expect((await get(objectId)).deviceToken).toBe('renewed');
   });
 
-  test('creates an installation when its object id was deleted', async () => {
+  test('creates an installation if its object id was deleted', async () => {
     const { status, body } = await post(android({ objectId: '0123456789abcdef01234567' }));
     expect(status).toBe(201);
     expect(body.objectId).not.toBe('0123456789abcdef01234567');
@@ -236,7 +236,7 @@ describe('POST of a known device', () => {
     expect(await codes({ deviceType: 'ios', deviceToken: 'mine-token' })).toBe(137);
   });
 
-  test('50 concurrent ones create one installation and lose no operation', async () => {
+  test('in 50 concurrent calls creates one installation and loses no operation', async () => {
     const body = {
       deviceType: 'android',
       installationId: 'crowd',
@@ -250,7 +250,7 @@ describe('POST of a known device', () => {
     expect((await get(replies[0]?.body.objectId)).badge).toBe(50);
   });
 
-  test('of concurrent new installations with one device token exactly one gets it', async () => {
+  test('with concurrent new installations gives a device token to exactly one', async () => {
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         post({ deviceType: 'android', installationId: `race-${i}`, deviceToken: 'wanted' }),
@@ -260,7 +260,7 @@ describe('POST of a known device', () => {
     expect(replies.filter((reply) => reply.body.code === 137)).toHaveLength(19);
   });
 
-  test('apps are separate: the same ids create another installation', async () => {
+  test('in another app creates another installation for the same ids', async () => {
     const other = await api.createApp();
     const body = { deviceType: 'android', installationId: 'shared' };
     const mine = await post(body);
@@ -271,7 +271,7 @@ describe('POST of a known device', () => {
   });
 });
 
-describe('a device of HarmonyOS', () => {
+describe('a HarmonyOS device', () => {
   const names = ['harmony', 'harmonyos', 'ohos', 'openharmony'];
   const find = async (where: object) =>
     (
@@ -285,7 +285,7 @@ describe('a device of HarmonyOS', () => {
       )
     ).body.results.map(({ deviceType }: { deviceType: string }) => deviceType);
 
-  test('has four names of one type, and keeps the name that it was stored with', async () => {
+  test('has four names for one type, and keeps the name that was stored', async () => {
     const group = `harmony-${Math.random()}`;
     for (const deviceType of names) {
       const { status, body } = await post(
@@ -306,7 +306,7 @@ describe('a device of HarmonyOS', () => {
     expect(await find({ group, deviceType: 'android' })).toEqual(['android']);
   });
 
-  test('may name its type otherwise later; another type is refused', async () => {
+  test('may use another name of its type later; another type is refused', async () => {
     const body = android({ deviceType: 'harmony', vendor: 'HMS', registrationId: 'r1' });
     const { body: created } = await post(body);
     const again = await post({ ...body, deviceType: 'ohos' });
@@ -318,7 +318,7 @@ describe('a device of HarmonyOS', () => {
     expect((await put('android')).body.code).toBe(117);
   });
 
-  test('is one type of the list that errors and the description name', async () => {
+  test('has one entry in the list of types in errors and the description', async () => {
     const { body } = await post({ deviceType: 'HarmonyOS 5', installationId: 'x' });
     expect(body.error).toMatch(/harmony, harmonyos, ohos, openharmony/);
   });

@@ -43,7 +43,9 @@ const listsAs = (missing: Json, list: Json) => ({
 const everything = (value: Json | undefined) =>
   Object.fromEntries(['missing', ...Object.keys(start)].map((name) => [name, value]));
 
-/** Result of each operation on each type: a value, `undefined` for no member, 111 for a refusal. */
+/**
+ * Result of each operation on each type: a value, `undefined` for no member, or 111 for a refusal.
+ */
 const table: [Json & object, Record<string, Json | undefined>][] = [
   [{ __op: 'Increment', amount: 2 }, countsAs(2, 8)],
   [{ __op: 'Increment' }, countsAs(1, 7)],
@@ -83,7 +85,7 @@ const table: [Json & object, Record<string, Json | undefined>][] = [
   ],
 ];
 
-/** Creates an object of a class, and changes it as its owner. */
+/** For each class: how to create an object and change it as its owner. */
 const classes: [
   string,
   (members: object) => Promise<{ put: (body: unknown, query?: string) => Promise<TestResponse> }>,
@@ -115,7 +117,7 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
     expect(Object.fromEntries(found)).toEqual(expected);
   });
 
-  test('change members of objects by dotted keys, but of no other type', async () => {
+  test('change members of objects by dotted keys, but not of other types', async () => {
     const object = await create(start);
     const change = {
       'object.n': { __op: 'Increment', amount: 4 },
@@ -153,7 +155,7 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
     expect(body).toMatchObject({ n: 3, list: [1], none: 1, deep: { n: -1, m: 1 } });
   });
 
-  test('are not lost when concurrent: 100 increments add 100', async () => {
+  test('are not lost in concurrent calls: 100 increments add 100', async () => {
     const object = await create({});
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
@@ -180,7 +182,7 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
     });
   });
 
-  test('run only when the condition is met, and then once', async () => {
+  test('run only if the condition is met, and then once', async () => {
     const object = await create({ turn: 0, at: start.point });
     const query = `?where=${encodeURIComponent(JSON.stringify({ turn: 0, at: { $nearSphere: start.point, $maxDistance: 1 } }))}`;
     const replies = await Promise.all(
@@ -193,7 +195,7 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
   });
 });
 
-test('any operations are applied completely or refused, and the result can be stored', () => {
+test('are applied completely or refused, and the result can be stored', () => {
   const value = fc.jsonValue({ maxDepth: 2 });
   const operation: fc.Arbitrary<Json> = fc
     .record({

@@ -24,14 +24,14 @@ const save = async (owner: App, body: JsonObject) => {
   );
   return { objectId: installation.objectId, isNew };
 };
-/** Returns the code of the refusal of a save, or whether it made an installation. */
+/** Returns the error code of a refused save, or whether the save created an installation. */
 const result = (owner: App, body: JsonObject) =>
   save(owner, body).then(
     ({ isNew }) => isNew,
     (error) => error.code,
   );
 
-/** Returns the members and transactions of installations by their installation ids. */
+/** Returns the members and transaction ids of installations, by installation id. */
 async function rowsOf(bodies: JsonObject[]) {
   const { rows } = await api.db.query<{
     installation_id: string;
@@ -47,7 +47,7 @@ async function rowsOf(bodies: JsonObject[]) {
 const transactionsOf = async (bodies: JsonObject[]) =>
   new Set((await rowsOf(bodies)).map(({ xmin }) => xmin));
 
-describe('saves of one moment', () => {
+describe('concurrent saves', () => {
   test('are one transaction, new ones and repeats, of all apps', async () => {
     const bodies = Array.from({ length: 30 }, (_, i) => device({ n: i }));
     const ownerOf = (i: number) => (i % 2 === 0 ? app : other);
@@ -108,7 +108,7 @@ describe('saves of one moment', () => {
       expect(await read(one)).toMatchObject({ ...bodies[i], again: true });
   });
 
-  test('are refused one by one; the others are written', async () => {
+  test('are refused one by one, while the others are written', async () => {
     const known = device({ deviceToken: 'known-token' });
     await save(app, known);
     const good = Array.from({ length: 10 }, () => device());
@@ -151,7 +151,7 @@ describe('saves of one moment', () => {
     expect(await rowsOf(bodies)).toHaveLength(1);
   });
 
-  test('renew device tokens, also one that another device gives up', async () => {
+  test('renew device tokens, even one that another device gives up', async () => {
     const [a, b] = [device({ deviceToken: 'token-a' }), device({ deviceToken: 'token-b' })];
     await Promise.all([save(app, a), save(app, b)]);
     expect(
@@ -174,7 +174,7 @@ describe('saves of one moment', () => {
 });
 
 describe('a save that waits for a lock', () => {
-  test('of its row delays no other', async () => {
+  test('for its row delays no other save', async () => {
     const locked = device();
     await save(app, locked);
     let isOver = false;
@@ -196,7 +196,7 @@ describe('a save that waits for a lock', () => {
     expect((await rowsOf([locked]))[0]?.fields).toEqual({ seen: 1 });
   });
 
-  test('of an id that another transaction inserts delays the others once; later its app is apart', async () => {
+  test('for an id that another transaction inserts delays others once, then its app runs separately', async () => {
     const hostile = await api.createApp();
     const taken = device();
     const bodies = Array.from({ length: 5 }, () => device());
@@ -217,7 +217,7 @@ describe('a save that waits for a lock', () => {
   });
 });
 
-test('an app with more saves than may wait gets 429 for those; a save of another app waits for one group', async () => {
+test('an app with too many waiting saves gets 429; other apps wait for one group', async () => {
   const hostile = await api.createApp();
   let doneOfHostile = 0;
   const attack = Array.from({ length: 2100 }, () =>

@@ -35,7 +35,7 @@ const batch = (app: App, requests: object[], kind = '') =>
 const post = (at: string, body: object = {}) => ({ method: 'POST', path: at, body });
 const times = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
 
-/** App with one device and a large record. */
+/** Creates an app with one device and a large record. */
 async function appWithDevice(options: AppOptionsPatch = {}): Promise<{ app: App; id: string }> {
   const app = await api.createApp(options);
   const large = { app, master: true, body: newDevice({ n: 0, notes: [note] }) };
@@ -44,7 +44,7 @@ async function appWithDevice(options: AppOptionsPatch = {}): Promise<{ app: App;
 }
 const countOf = async (app: App, id: string): Promise<number> =>
   (await api.request('GET', `${path}/${id}`, { app })).body.n;
-/** Write that returns its changes: nearly the whole record. */
+/** Write that returns its changes, which are nearly the whole record. */
 const fetched = (id: string) => ({
   method: 'PUT',
   path: `${path}/${id}`,
@@ -57,7 +57,7 @@ const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 const isFree = () => expect.poll(() => api.services.batches.usedBytes).toBe(0);
 
 describe('the replies of one batch are at most 16 MB', () => {
-  test('of writes: a write without room does not run, and a write that ran has its reply', async () => {
+  test('for writes: a write without room does not run, and a write that ran has its reply', async () => {
     const { app, id } = await appWithDevice();
     const { status, body } = await batch(app, times(400, fetched(id)));
     expect(status).toBe(200);
@@ -70,7 +70,7 @@ describe('the replies of one batch are at most 16 MB', () => {
     await isFree();
   });
 
-  test('of reads: lists and single objects', async () => {
+  test('for reads: lists and single objects', async () => {
     const { app, id } = await appWithDevice();
     const devices = Array.from({ length: 150 }, () => post(path, newDevice({ note })));
     expect(succeeded((await batch(app, devices)).body)).toHaveLength(150);
@@ -89,7 +89,7 @@ describe('the replies of one batch are at most 16 MB', () => {
     await isFree();
   });
 
-  test('of functions: all run, and a reply without room is an error', async () => {
+  test('for functions: all run, and a reply without room is an error', async () => {
     const host = await startFunctionHost();
     const app = await api.createApp({ functionsUrl: host.url });
     host.answers.set('/1.1/functions/large', answerWith(200, { result: 'x'.repeat(9 * mebibyte) }));
@@ -111,7 +111,7 @@ describe('the replies of one batch are at most 16 MB', () => {
     await host.close();
   });
 
-  test('of batch/save: an object without room is an error and is not saved; earlier ones stay saved', async () => {
+  test('for batch/save: an object without room is not saved; earlier objects stay saved', async () => {
     const { app, id } = await appWithDevice();
     const savings = Array.from({ length: 400 }, (_, n) => {
       const saving = fetched(id);
@@ -132,7 +132,7 @@ describe('the replies of one batch are at most 16 MB', () => {
   });
 });
 
-/** Batch with the largest possible reply, which the client does not read. */
+/** Sends a batch with the largest possible reply. The client does not read it. */
 async function unread(app: App, id: string): Promise<IncomingMessage> {
   const headers = {
     'X-LC-Id': app.appId,
@@ -147,7 +147,7 @@ async function unread(app: App, id: string): Promise<IncomingMessage> {
 }
 
 describe('the replies of all batches of a process are at most 64 MB', () => {
-  test('half of them for one app; they are freed when the client reads the reply or disconnects', async () => {
+  test('half of it for one app, and freed when the client reads the reply or disconnects', async () => {
     const [one, other, third] = [
       await appWithDevice(),
       await appWithDevice(),
@@ -176,7 +176,7 @@ describe('the replies of all batches of a process are at most 64 MB', () => {
     for (const app of [one, other, third]) expect(await ask(app)).toMatchObject({ status: 200 });
   });
 
-  test('a call waits when only running calls hold the memory', async () => {
+  test('a call waits if only running calls use the memory', async () => {
     const { app, id } = await appWithDevice();
     const increment = {
       method: 'PUT',

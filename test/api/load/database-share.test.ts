@@ -29,7 +29,7 @@ const list = (app: App, where: object = {}, more: { master?: boolean } = {}) =>
     ...more,
   });
 
-/** Locks the table while `work` runs, so that every query of it holds a connection. */
+/** Locks the table while `work` runs, so that every query of the table occupies a connection. */
 const whileLocked = <T>(table: string, work: () => Promise<T>): Promise<T> =>
   db.transaction(async (tx) => {
     await tx.query(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
@@ -58,7 +58,7 @@ async function expectAnswersToOthers() {
 }
 
 describe('an app with the heaviest load', () => {
-  test('runs two slow conditional updates at a time and gets 124; other apps are answered', async () => {
+  test('runs two slow conditional updates at a time and gets 124; other apps get replies', async () => {
     const ids = await Promise.all([register(hostile), register(hostile)]);
     const put = (id: string) =>
       api.request('PUT', `/1.1/installations/${id}?where={"city":{"$regex":"^R"}}`, {
@@ -66,7 +66,7 @@ describe('an app with the heaviest load', () => {
         body: { a: 1 },
       });
     const active = () => waiting('carillon api (queries)');
-    // A locked row is as slow as the costliest condition, on every machine.
+    // A locked row is as slow as the most expensive condition, on every machine.
     const codes = await db.transaction(async (tx) => {
       await tx.query('SELECT 1 FROM installation WHERE app_id = $1 FOR UPDATE', [hostile.appId]);
       let isOver = false;
@@ -82,7 +82,7 @@ describe('an app with the heaviest load', () => {
       return (await attack).map(({ body }) => body.code);
     });
     expect(codes.filter((code) => code === 124).length).toBeGreaterThanOrEqual(2);
-    // The others waited too long for their turn.
+    // The other calls waited too long.
     expect(codes.filter((code) => ![124, 429].includes(code))).toEqual([]);
   });
 
@@ -109,7 +109,7 @@ describe('an app with the heaviest load', () => {
     });
   });
 
-  test('gets 429 with Retry-After once a hundred of its queries wait', async () => {
+  test('gets 429 with Retry-After while a hundred of its queries wait', async () => {
     const calls = Array.from({ length: 150 }, () => list(hostile));
     const refusal = await whileLocked('installation', () =>
       Promise.any(
@@ -123,7 +123,7 @@ describe('an app with the heaviest load', () => {
     expect((await list(hostile)).status).toBe(200);
   });
 
-  test('waits for a shorter time with the app key than with the master key', async () => {
+  test('waits less long with the app key than with the master key', async () => {
     const master = await whileLocked('installation', async () => {
       const reply = list(other, {}, { master: true });
       await expect.poll(() => waiting('carillon api (queries)')).toBe(1);
@@ -133,7 +133,7 @@ describe('an app with the heaviest load', () => {
     expect((await master.reply).status).toBe(200);
   });
 
-  test('gets a push accepted while its condition waits for its turn', async () => {
+  test('has its push accepted while its condition waits', async () => {
     const own = await api.createApp({ ...hostile.options, hybridPush: true });
     await register(own, { vendor: 'vendor_a', registrationId: 'r' });
     const body = { data: { alert: 'hi' } };
@@ -154,7 +154,7 @@ describe('a reply', () => {
   const pointer = (i: number) => ({ __type: 'Pointer', className: '_User', objectId: `big${i}` });
   beforeAll(async () => {
     big = await api.createApp({ allowInstallationQuery: true, allowUserQuery: true });
-    // Half of them compress to almost nothing in the database.
+    // Half of the rows compress to almost nothing in the database.
     await db.query(
       `INSERT INTO app_user (app_id, object_id, username, session_nonce, session_hash, fields)
        SELECT $1, 'big' || i, 'big' || i, int8send(i), sha256(int8send(i)), jsonb_build_object('text',
@@ -176,7 +176,7 @@ describe('a reply', () => {
   };
   const tooLarge = expect.stringMatching(/^400 116 .*ask for fewer rows/);
 
-  test('holds rows of at most 4 MB with the app key, of 16 MB with the master key', async () => {
+  test('contains rows of at most 4 MB with the app key, or 16 MB with the master key', async () => {
     for (const path of [
       '/1.1/users',
       '/1.1/classes/_User',
@@ -193,7 +193,7 @@ describe('a reply', () => {
     expect(await get('/1.1/scan/classes/_User?limit=20', true)).toEqual(tooLarge);
   });
 
-  test('includes at most as much, also of an object that it includes many times', async () => {
+  test('includes at most as much, also for an object that is included many times', async () => {
     for (const path of [`/1.1/installations/${device}?`, '/1.1/installations?']) {
       expect(await get(`${path}include=few`)).toBe('whole');
       expect(await get(`${path}include=all`)).toEqual(tooLarge);

@@ -4,7 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-/** Slow, silent and invalid clients: their resources are freed, and no other client waits. */
+/**
+ * Tests slow, silent and invalid clients: their resources are freed, and no other client is
+ * delayed.
+ */
 let database: TestDatabase;
 let api: TestApi;
 const opened: Socket[] = [];
@@ -27,11 +30,11 @@ interface Client {
   socket: Socket;
   received: () => string;
   hasEnded: () => boolean;
-  /** The server closed it. */
+  /** Resolves when the server has closed the connection. */
   closed: Promise<void>;
 }
 
-/** Opens a raw connection that reads and never closes by itself. */
+/** Opens a raw connection. It reads and never closes by itself. */
 async function open(head = '', at = api): Promise<Client> {
   const socket = connect({
     port: Number(new URL(at.url).port),
@@ -79,7 +82,7 @@ describe('connections', () => {
     expect(client.received()).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  test('that upgrade and do not log in are closed, also without a close frame from the client', async () => {
+  test('that upgrade and do not log in are closed, even without a close frame from the client', async () => {
     const client = await open(
       `GET /1.1/channel HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${'a'.repeat(22)}==\r\n\r\n`,
     );
@@ -101,7 +104,7 @@ describe('connections', () => {
     await isWell();
   });
 
-  test('beyond the limit of a process are closed at once, and closed ones count no longer', async () => {
+  test('above the limit of a process are closed immediately; closed ones no longer count', async () => {
     const small = await startTestApi({
       databaseUrl: database.url,
       serverLimits: { maxConnections: 20 },
@@ -130,7 +133,7 @@ describe('invalid input', () => {
       'Content-Length and chunks',
       'POST /1.1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
-  ])('is answered 400, and the connection ends: %s', async (_what, text) => {
+  ])('returns 400, and the connection ends: %s', async (_what, text) => {
     const client = await open(text);
     await client.closed;
     expect(client.received()).toMatch(/HTTP\/1\.1 400 [\s\S]*"code":400/);
@@ -149,7 +152,7 @@ describe('invalid input', () => {
     await isWell();
   });
 
-  test('heads that do not end hold 32 MB together: the largest are closed first', async () => {
+  test('unfinished heads take at most 32 MB together: the largest are closed first', async () => {
     const patient = await startTestApi({
       databaseUrl: database.url,
       serverLimits: { maxUnfinishedBytes: 1_000_000, checkEveryMs: 50 },
@@ -166,7 +169,7 @@ describe('invalid input', () => {
     await patient.close();
   });
 
-  test('bodies are no heads: not those of pipelined requests, not those of refused ones', async () => {
+  test('bodies are not counted as heads, neither of pipelined nor of refused requests', async () => {
     const patient = await startTestApi({
       databaseUrl: database.url,
       serverLimits: { maxUnfinishedBytes: 200_000, checkEveryMs: 50 },
@@ -181,7 +184,7 @@ describe('invalid input', () => {
     await expect.poll(() => refused.received()).toContain('401 Unauthorized');
     const body = `{"requests":[],"a":"${'x'.repeat(1_000_000 - 22)}"}`;
     for (const { socket } of [pipelined, refused]) socket.write(body.slice(0, 900_000));
-    // Several checks of all connections.
+    // Waits for several checks of all connections.
     await new Promise((resolve) => setTimeout(resolve, 300));
     for (const { socket } of [pipelined, refused]) socket.write(body.slice(900_000));
     await expect.poll(() => pipelined.received().split('200 OK').length - 1).toBe(2);

@@ -19,7 +19,7 @@ async function lint(document: object): Promise<string[]> {
   return z.array(z.string()).parse(JSON.parse(await text(child.stdout)));
 }
 
-/** Paths of classes that do not exist: these calls are always refused. */
+/** True for paths of classes that do not exist, because these calls are always refused. */
 const isRefusal = (line: string): boolean =>
   line.startsWith('operation-2xx-response at #/paths/~11.1~1classes~1{className}');
 
@@ -43,7 +43,7 @@ describe('the OpenAPI document', () => {
     for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z0-9]*$/);
   });
 
-  test('describes every operation by what its route declares', async () => {
+  test('describes every operation as its route declares it', async () => {
     const routes = await loadRoutes();
     const { paths } = openApiDocument(routes, await loadExamples()) as {
       paths: Record<string, Record<string, { summary: string; description?: string }>>;
@@ -87,11 +87,11 @@ describe('the OpenAPI document', () => {
         )
         .map(([name]) => `${operation} ${name}`),
     );
-    // A list of names (protocol/functions.md#ignored-hooks). Any other value is ignored.
+    // This is a list of names (protocol/functions.md#ignored-hooks). Any other value is ignored.
     expect(untyped).toEqual(['deleteUser __ignore_hooks']);
   });
 
-  test('names every refusal that some call may get', async () => {
+  test('names every refusal that a call may return', async () => {
     const names = new Set((await loadRoutes()).flatMap(refusalsOf));
     expect(names).toContain('masterKeyRequired');
     expect(names.size).toBeGreaterThan(60);
@@ -109,7 +109,7 @@ describe('GET /openapi.json', () => {
     );
   });
 
-  test('answers 304 to a client that has the current document', async () => {
+  test('returns 304 to a client that has the current document', async () => {
     const { headers } = await api.request('GET', '/openapi.json');
     const etag = headers.get('etag') ?? '';
     const again = await api.request('GET', '/openapi.json', { headers: { 'If-None-Match': etag } });
@@ -121,7 +121,7 @@ describe('GET /openapi.json', () => {
   });
 });
 
-test('the app key is refused for its rank exactly where the description asks for the master key', async () => {
+test('the app key is refused exactly where the description requires the master key', async () => {
   const app = await api.createApp();
   const routes = (await loadRoutes()).filter(
     ({ auth }) => !['none', 'login', 'admin'].includes(auth),

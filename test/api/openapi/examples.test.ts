@@ -21,12 +21,12 @@ import { ExampleRecorder } from './examples/recorder.ts';
 import { stableExamples } from './examples/stable-values.ts';
 
 /**
- * Calls every operation and compares what it records with the examples of the description,
+ * Calls every operation and compares the recorded calls with the examples of the description,
  * `docs/examples.json`. With `UPDATE_EXAMPLES=1` it writes the file.
  */
 const file = fileURLToPath(new URL('../../../docs/examples.json', import.meta.url));
 
-/** Operations without an example, and why. */
+/** Operations without an example, and the reason. */
 const withoutExample: Record<string, string> = {
   getCaptchaImage: 'an image',
   verifyEmail: 'an HTML page',
@@ -78,7 +78,7 @@ async function newRecorder({ url }: TestFunctionHost): Promise<ExampleRecorder> 
   return new ExampleRecorder(service.api, routes, app);
 }
 
-/** The pushes after the first step wait, because no dispatcher runs. */
+/** Records the examples. Pushes after the first step wait, because no dispatcher runs then. */
 async function record(authEndpoint: string): Promise<void> {
   const dispatcher = await service.dispatch();
   await pushes.recordSentPushes(calls, service);
@@ -111,7 +111,7 @@ async function startFunctions(): Promise<TestFunctionHost> {
   return host;
 }
 
-/** Starts a host that gives the access tokens of vendor_d. */
+/** Starts a host that issues access tokens for vendor_d. */
 async function startTokenHost(): Promise<TestFunctionHost> {
   const host = await startFunctionHost();
   const data = { auth_token: 'a-token', create_time: startedAtMs };
@@ -143,12 +143,12 @@ function textOf(examples: Examples): string {
 }
 
 describe('the examples of the description', () => {
-  test('exist for every operation, or a reason to have none', () => {
+  test('exist for every operation, or there is a reason for having none', () => {
     const known = [...Object.keys(recorded), ...Object.keys(withoutExample)];
     expect(known.toSorted()).toEqual(routes.map(({ operation }) => operation).toSorted());
   });
 
-  test('are what the service takes and answers', async () => {
+  test('match what the service accepts and returns', async () => {
     const known = JSON.parse(await readFile(file, 'utf8'));
     expect(withoutNumbers(recorded), 'UPDATE_EXAMPLES=1 writes docs/examples.json').toEqual(
       withoutNumbers(known),
@@ -156,7 +156,7 @@ describe('the examples of the description', () => {
   });
 
   test.each(routes.filter(({ operation }) => !(operation in withoutExample)))(
-    'meet the schemas of $operation',
+    'match the schemas of $operation',
     ({ operation, query, body, replies }: Route) => {
       const example = recorded[operation] ?? expect.fail();
       const { status, reply } = example;
@@ -172,7 +172,7 @@ describe('the examples of the description', () => {
     },
   );
 
-  test('are at the body and the success of every operation in the description, aliases too', () => {
+  test('are at the body and the success of every operation in the description, also for aliases', () => {
     const { paths } = document.parse(openApiDocument(routes, recorded));
     const operations = Object.values(paths).flatMap((path) => Object.values(path));
     const examined = operations.filter(
@@ -189,11 +189,11 @@ describe('the examples of the description', () => {
         ...(hasBody ? [] : [`${operationId} body`]),
       ];
     });
-    // The body of a deletion is for function hosts only (`__ignore_hooks`).
+    // The body of a deletion is only for function hosts (`__ignore_hooks`).
     expect(lacking).toEqual(['deleteUser body', 'deleteUserAlias body']);
   });
 
-  test('contain no address and no key of a run', () => {
+  test('contain no address or key of a run', () => {
     const text = JSON.stringify(recorded);
     expect(text.match(/127\.0\.0\.1(:\d+)?/g)).toBeNull();
     const { appId, appKey, masterKey, hookKey } = calls.app;
@@ -203,7 +203,10 @@ describe('the examples of the description', () => {
   });
 });
 
-/** Counts depend on when a process writes them, so that only their type is compared. */
+/**
+ * Replaces numbers, because counts depend on when a process writes them. So only their type is
+ * compared.
+ */
 const withoutNumbers = (value: object): unknown =>
   JSON.parse(JSON.stringify(value), (_, one) => (typeof one === 'number' ? 0 : one));
 

@@ -3,7 +3,7 @@ import { app } from '../../../api/replies/admin/apps.ts';
 import type { Reply } from '../../../ops/client/client.ts';
 import type { App, Breaker, PushProgress, PushRecord } from '../../../ops/client/operations.ts';
 
-test('types of the client of the admin API are those of the schemas', () => {
+test('types of the admin API client match the schemas', () => {
   expectTypeOf<App>().toHaveProperty('masterKey').toEqualTypeOf<string>();
   expectTypeOf<App['plan']>().toEqualTypeOf<'commercial' | 'development'>();
   expectTypeOf<App['options']['pushCallsPerMinute']>().toEqualTypeOf<number>();

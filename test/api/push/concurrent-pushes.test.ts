@@ -21,7 +21,7 @@ const push = (from: App, body: object = {}): Promise<TestResponse> =>
 const acceptedBy = (replies: TestResponse[]): string[] =>
   replies.filter(({ status }) => status === 200).map(({ body }) => body.objectId);
 
-describe('pushes that arrive together', () => {
+describe('concurrent pushes', () => {
   test('have a record and a job each, with their own content', async () => {
     const alerts = Array.from({ length: 60 }, (_, i) => `alert ${i}`);
     const replies = await Promise.all(
@@ -54,7 +54,7 @@ describe('pushes that arrive together', () => {
     );
   });
 
-  test('with one req_id are one push, those of another app a push of its own', async () => {
+  test('with one req_id are one push, except pushes of another app', async () => {
     const all = Array.from({ length: 40 }, (_, i) =>
       push(i % 4 ? app : other, { req_id: 'together' }),
     );
@@ -69,14 +69,14 @@ describe('pushes that arrive together', () => {
     expect(rows[0]?.n).toBe(2);
   });
 
-  test('are accepted although one of them is refused', async () => {
+  test('are accepted even if one of them is refused', async () => {
     const texts = Array.from({ length: 30 }, (_, i) => (i % 10 === 5 ? 'a\u0000b' : `a${i}`));
     const replies = await Promise.all(texts.map((k) => push(app, { data: { alert: 'x', k } })));
     expect(acceptedBy(replies)).toHaveLength(27);
     expect(replies[5]).toMatchObject({ status: 400, body: { code: 111 } });
   });
 
-  test('are accepted although one of them waits for a lock', async () => {
+  test('are accepted even if one of them waits for a lock', async () => {
     const repeated = await api.db.transaction(async (tx) => {
       await tx.query(
         `INSERT INTO request_ledger (app_id, req_id, object_id, accepted_at) VALUES ($1, 'held', 'before', now())`,
@@ -90,7 +90,7 @@ describe('pushes that arrive together', () => {
     expect(await repeated.held).toMatchObject({ status: 200, body: { objectId: 'before' } });
   });
 
-  test('pass the rate of their app, and no more', async () => {
+  test('are accepted up to the rate of their app', async () => {
     const slow = await api.createApp({ pushCallsPerMinute: 5 });
     const replies = await Promise.all(Array.from({ length: 20 }, () => push(slow)));
     expect(acceptedBy(replies)).toHaveLength(5);
@@ -105,7 +105,7 @@ describe('pushes that arrive together', () => {
     expect(rows).toEqual([{ calls: 5, peak: 5 }]);
   });
 
-  test('are counted although the count of one app is locked', async () => {
+  test('are counted even if the count of one app is locked', async () => {
     await push(app);
     const locked = await api.db.transaction(async (tx) => {
       await tx.query('SELECT 1 FROM usage_day WHERE app_id = $1 FOR UPDATE', [app.appId]);

@@ -1,5 +1,5 @@
 /**
- * What the calls refuse in the content of a push, and what they accept for some of its devices
+ * Tests which content the push calls refuse, and which content they accept for some devices
  * (protocol/push.md#content).
  */
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
 
-/** Apps by the devices that they have. */
+/** Apps by the kinds of devices that they have. */
 const apps: Record<'apple' | 'android' | 'both' | 'none', App> = Object.create(null);
 
 beforeAll(async () => {
@@ -99,7 +99,7 @@ describe('a member that APNs would refuse', () => {
   );
 
   test.each(wrong.filter(([, { alert }]) => alert))(
-    '%s is the app’s own on Android alone: %j',
+    '%s is a custom member for Android alone: %j',
     async (path, data) => {
       const conditions: JsonObject[] = [
         { deviceType: 'android' },
@@ -108,7 +108,7 @@ describe('a member that APNs would refuse', () => {
       ];
       for (const where of conditions)
         expect(await push(apps.both, data, { where })).toMatchObject({ status: 200 });
-      // Without a condition, the app has no device of Apple's.
+      // Without a condition, the push reaches no Apple device of this app.
       if (path !== 'ios') expect(await push(apps.android, data)).toMatchObject({ status: 200 });
     },
   );
@@ -125,7 +125,7 @@ describe('a member that APNs would refuse', () => {
     });
   });
 
-  test('is a limit of the dry run', async () => {
+  test('is reported as a limit in the dry run', async () => {
     const path = `/console/api/apps/${apps.both.appId}/push/explain`;
     const body = { data: { alert: 'a', badge: 'x' } };
     const reply = await service.api.request('POST', path, { admin: true, body });
@@ -173,11 +173,11 @@ describe('a vendor’s own object', () => {
       status: 400,
       body: { code: 1, error: expect.stringContaining(`data: ${error}`) },
     });
-    // No device of the push gets it.
+    // No device of the push gets the member.
     expect(await push(apps.both, { alert: 'a', ...own }, toIos)).toMatchObject({ status: 200 });
   });
 
-  test('is not checked while no device can use it', async () => {
+  test('is not checked if no device can use it', async () => {
     const plain = await service.api.createApp();
     expect(await push(plain, { alert: 'a', fcm: { colour: 'red' } })).toMatchObject({
       status: 200,
@@ -193,6 +193,6 @@ test.each<[string, JsonObject]>([
     { alert: '', 'content-available': 1, android: { alert: 'a' } },
   ],
   ['a silent message', { silent: true, k: 1, oppo: {} }],
-])('%s is accepted for the devices that can have it', async (_, data) => {
+])('%s is accepted for devices that support it', async (_, data) => {
   expect(await push(apps.both, data)).toMatchObject({ status: 200 });
 });

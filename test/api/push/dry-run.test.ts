@@ -32,7 +32,9 @@ async function appWith(
   return { app, tokens: await service.addIosInstallations(app, ios) };
 }
 
-/** Inserts Android devices into the table; `fields` by number. */
+/**
+ * Inserts Android devices into the table. `fields` returns the members of a device by its number.
+ */
 const addAndroid = (app: App, count: number, vendor: string | null = null) =>
   insertDevices(
     service.db,
@@ -86,7 +88,7 @@ describe('the audience', () => {
     for (const token of tokens) expect(JSON.stringify(explanation)).not.toContain(token);
   });
 
-  test('a counted badge is shown as the first one', async () => {
+  test('shows a counted badge as the first number', async () => {
     const { app } = await appWith(1);
     const explanation = await explain(app, { data: { ...data, badge: 'Increment' } });
     expect(explanation.connectors.apns.payload).toEqual({ aps: { badge: 1, alert: 'Hello' } });
@@ -145,7 +147,7 @@ describe('limits that the push exceeds', () => {
     );
   });
 
-  test('a development certificate that serves a limited number of devices', async () => {
+  test('a development certificate with its limited number of devices', async () => {
     const app = await service.api.createApp();
     const client = await service.apns.authority.issueClient({
       commonName: 'Apple Push',
@@ -170,7 +172,7 @@ describe('limits that the push exceeds', () => {
     expect(await limitsOf(app, { prod: 'dev' })).toBe('');
   });
 
-  test('flow control: its minimum, the time it takes, and an expiry before the end', async () => {
+  test('flow control: its minimum, its duration, and an expiry before the end', async () => {
     const { app } = await appWith(1);
     await addAndroid(app, 2500);
     const explanation = await explain(app, { data, flow_control: 10, expiration_interval: 1 });
@@ -189,7 +191,7 @@ describe('limits that the push exceeds', () => {
 });
 
 describe("the database's plan", () => {
-  test('warns of a scan without an index only; it quotes no condition', async () => {
+  test('warns only of a scan without an index, and quotes no condition', async () => {
     const { app } = await appWith(0);
     await addAndroid(app, 20_000);
     await service.db.query('ANALYZE installation');
@@ -218,7 +220,7 @@ describe('nothing is sent and nothing is changed', () => {
     );
     const digests: Record<string, string> = {};
     for (const { name } of rows) {
-      // Background work changes these tables; they do not belong to pushes.
+      // Background work changes these tables, and they do not belong to pushes.
       if (/channel_node|idle_walk|registration_walk|process_seen|rate_limit/.test(name)) continue;
       const found = await service.db.query<{ digest: string }>(
         `SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, '' ORDER BY t::text)), '') AS digest FROM ${name} t`,
@@ -245,14 +247,14 @@ describe('nothing is sent and nothing is changed', () => {
     await explain(app, { data, device_type: 'ios', device_ids: tokens });
     expect(await tables()).toEqual(before);
     expect(tokens.filter((token) => service.apns.seen(token) > 0)).toEqual([]);
-    // The dry run did not claim the req_id.
+    // The dry run did not use up the req_id.
     const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });
     expect(sent.status).toBe(200);
     expect(await service.untilDone(app, sent.body.objectId)).toMatchObject({ devices: 55 });
   });
 });
 
-test('a malformed push is refused as the push call refuses it', async () => {
+test('a malformed push is refused as by the push call', async () => {
   const { app } = await appWith(1);
   expect((await ask(app, {})).body).toMatchObject({ code: 1, error: 'data is required.' });
   expect((await ask(app, { data, where: { a: { $near: 1 } } })).body).toMatchObject({ code: 102 });

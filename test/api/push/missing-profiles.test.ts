@@ -5,7 +5,7 @@ import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
 
-/** Inserts devices of a vendor; `n` counts from 1. */
+/** Inserts devices of a vendor. Numbers start at 1. */
 const addDevices = (app: App, vendor: string, count: number, deviceProfile: string | null = null) =>
   api.db.query(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id, vendor, registration_id, device_profile, fields)
@@ -25,7 +25,7 @@ const pushTo = async (app: App, where: object): Promise<number> =>
   ).status;
 
 describe('a push to devices of a vendor without a profile', () => {
-  test('is refused, by an index or by the first thousand devices; beyond these it is accepted', async () => {
+  test('is refused if an index or the first thousand devices show it, and accepted otherwise', async () => {
     const app = await api.createApp({ hybridPush: true });
     await addDevices(app, 'vendor_a', 1500);
     await api.db.query('ANALYZE installation');
@@ -55,7 +55,7 @@ describe('a push to devices of a vendor without a profile', () => {
     for (const where of accepted) expect(await pushTo(app, where), JSON.stringify(where)).toBe(200);
   });
 
-  test('is accepted when its devices name a profile of their own, or cannot be active', async () => {
+  test('is accepted if its devices name their own profile or cannot be active', async () => {
     const app = await api.createApp({ hybridPush: true });
     await addDevices(app, 'vendor_b', 5, 'shop');
     expect(await pushTo(app, {})).toBe(200);
@@ -66,7 +66,7 @@ describe('a push to devices of a vendor without a profile', () => {
     expect(await pushTo(idle, {})).toBe(200);
   });
 
-  test('is refused beside pushes of other apps that are accepted', async () => {
+  test('is refused while pushes of other apps are accepted', async () => {
     const apps = await Promise.all(
       Array.from({ length: 6 }, () => api.createApp({ hybridPush: true })),
     );

@@ -53,7 +53,7 @@ const change = (app: App, token: string, assignment: string) =>
   );
 
 describe('a device that the push reached', () => {
-  test('was handed over: batch, route and time are facts, under each id of the device', async () => {
+  test('was sent: batch, route and time are facts, for each id of the device', async () => {
     const { app, tokens } = await appWithIos(3);
     const objectId = await push(app);
     const [token = ''] = tokens;
@@ -77,7 +77,7 @@ describe('a device that the push reached', () => {
     expect(await why(app, objectId, installation)).toEqual(explanation);
   });
 
-  test('stays a fact when the device changes later', async () => {
+  test('is still reported as sent if the device changes later', async () => {
     const { app, tokens } = await appWithIos(1, { level: 1 });
     const objectId = await push(app, { where: { level: 1 } });
     await change(app, tokens[0] ?? '', `fields = '{"level":2}', valid = false`);
@@ -89,7 +89,7 @@ describe('a device that the push reached', () => {
     });
   });
 
-  test('a refusal has the status and reason of the gateway', async () => {
+  test('has the status and reason of a refusal by the gateway', async () => {
     const { app, tokens } = await appWithIos(2);
     service.apns.tokenTopics.set(tokens[0] ?? '', 'com.example.other');
     const explanation = await why(app, await push(app), tokens[0] ?? '');
@@ -101,7 +101,7 @@ describe('a device that the push reached', () => {
     expect(explanation.sentence).toContain('did not take it (400 DeviceTokenNotForTopic)');
   });
 
-  test('a device deleted for its dead token is described by the recorded failure', async () => {
+  test('if deleted for its invalid token is described by the recorded failure', async () => {
     const { app, tokens } = await appWithIos(5);
     const [token = ''] = tokens;
     const installation = await objectIdOf(app, token);
@@ -120,7 +120,7 @@ describe('a device that the push reached', () => {
     expect((await ask(app, objectId, token)).status).toBe(404);
   });
 
-  test('a device over the daily cap is capped', async () => {
+  test('over the daily cap is capped', async () => {
     const app = await service.api.createApp({ dailyRecipientCap: 2 });
     await service.addApnsProfile(app);
     const tokens = await service.addIosInstallations(app, 3);
@@ -131,7 +131,7 @@ describe('a device that the push reached', () => {
     expect(capped.sentence).toBe('It was not sent: the daily recipient cap of 2 is reached.');
   });
 
-  test('a device without a profile has the reason', async () => {
+  test('without a profile has the reason', async () => {
     const { app, tokens } = await appWithIos(2);
     await change(app, tokens[0] ?? '', `topic = 'com.example.unknown'`);
     const explanation = await why(app, await push(app), tokens[0] ?? '');
@@ -143,7 +143,7 @@ describe('a device that the push reached', () => {
   });
 });
 
-describe('a device of a push that was not sent', () => {
+describe('a device whose push was not sent', () => {
   const objectIdNow = (app: App, tokens: string[]) => objectIdOf(app, tokens[0] ?? '');
   const control = (app: App, objectId: string, verb: string) =>
     service.api.request(
@@ -154,7 +154,7 @@ describe('a device of a push that was not sent', () => {
       },
     );
 
-  /** Sends a push to a device whose gateway requests a wait of ten minutes. */
+  /** Sends a push to a device whose gateway asks for a pause of ten minutes. */
   async function putOff(body: object = {}) {
     const { app, tokens } = await appWithIos(1);
     const [token = ''] = tokens;
@@ -167,7 +167,7 @@ describe('a device of a push that was not sent', () => {
     return { app, token, objectId, installation: await objectIdNow(app, tokens) };
   }
 
-  test('expired before its first try', async () => {
+  test('expired before its first attempt', async () => {
     const { app, tokens } = await appWithIos(1);
     const objectId = await push(app, {
       expiration_time: new Date(Date.now() - 1000).toISOString(),
@@ -180,7 +180,7 @@ describe('a device of a push that was not sent', () => {
     });
   });
 
-  test('expired between two tries: the last response is shown', async () => {
+  test('expired between two attempts: the last reply is shown', async () => {
     const { app, token, objectId } = await putOff({ expiration_interval: 3 });
     await service.untilDone(app, objectId);
     expect(await why(app, objectId, token)).toMatchObject({
@@ -191,7 +191,7 @@ describe('a device of a push that was not sent', () => {
     });
   });
 
-  test('waits for another try', async () => {
+  test('waits for another attempt', async () => {
     const { app, token, objectId, installation } = await putOff();
     expect(await why(app, objectId, installation)).toMatchObject({
       installation,
@@ -202,19 +202,19 @@ describe('a device of a push that was not sent', () => {
         'It was matched and goes by APNs (profile _default): it was tried once and will be tried again. The last try: TooManyRequests.',
     });
     await control(app, objectId, 'cancel');
-    // The wait of ten minutes ends with the push.
+    // The pause of ten minutes ends with the push.
     await expect
       .poll(async () => (await why(app, objectId, token)).sentence)
       .toContain('It was dropped and not sent: cancelled');
   });
 
-  test('paused before it was matched, then cancelled', async () => {
+  test('was paused before planning, then cancelled', async () => {
     const { app, tokens } = await appWithIos(1);
     const [token = ''] = tokens;
     const objectId = await begin(app, {
       push_time: new Date(Date.now() + 3_600_000).toISOString(),
     });
-    // As if the operator paused the push between its push_time and its planning.
+    // Simulates that the operator pauses the push between its push_time and its planning.
     await changePush(service.db, app, { state: 'paused' }, objectId);
     const paused = await why(app, objectId, token);
     expect(paused).toMatchObject({
@@ -232,7 +232,7 @@ describe('a device of a push that was not sent', () => {
     });
   });
 
-  test('cancelled while it was sent: dropped', async () => {
+  test('was cancelled during sending: dropped', async () => {
     const { app, tokens } = await appWithIos(3000);
     service.apns.misbehave({ kind: 'slow', delayMs: 400 });
     const already = service.apns.total;
@@ -265,7 +265,7 @@ describe('a device that the push does not match', () => {
     [`channels = '{sport}'`, '{"channels":["news"]}'],
     ['valid = false', 'valid'],
     [`updated_at = now() - interval '91 days'`, 'updatedAt'],
-  ])('%s: the clause is named as it was written', async (assignment, clause) => {
+  ])('%s: the clause is quoted as it was written', async (assignment, clause) => {
     const { app, tokens } = await appWithIos(1, { city: 'Paris', age: 20 });
     await change(app, tokens[0] ?? '', `channels = '{news}'`);
     await change(app, tokens[0] ?? '', assignment);
@@ -281,7 +281,7 @@ describe('a device that the push does not match', () => {
     expect(explanation.sentence).toMatch(/^It was not matched: /);
   });
 
-  test('device tokens in a condition are not quoted', async () => {
+  test('does not quote device tokens of a condition', async () => {
     const { app, tokens } = await appWithIos(2);
     const objectId = await push(app, { where: { deviceToken: { $in: [tokens[0] ?? ''] } } });
     expect(await why(app, objectId, tokens[1] ?? '')).toMatchObject({
@@ -289,7 +289,7 @@ describe('a device that the push does not match', () => {
     });
   });
 
-  test('a device registered later is described as such', async () => {
+  test('that registered later is described as such', async () => {
     const { app } = await appWithIos(1);
     const objectId = await push(app);
     const [token = ''] = await service.addIosInstallations(app, 1);
@@ -299,7 +299,7 @@ describe('a device that the push does not match', () => {
   });
 });
 
-test('a scheduled push is described as it would be sent now', async () => {
+test('of a scheduled push is described as the push would be sent now', async () => {
   const { app, tokens } = await appWithIos(1);
   const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
   const explanation = await why(app, objectId, tokens[0] ?? '');
@@ -307,7 +307,7 @@ test('a scheduled push is described as it would be sent now', async () => {
   expect(explanation.sentence).toContain('is scheduled');
 });
 
-test('device channel: the message waits, then it is acknowledged', async () => {
+test('on the device channel: the message waits, then it is acknowledged', async () => {
   const app = await service.api.createApp();
   const installationId = 'device-1';
   await service.api.request('POST', '/1.1/installations', {
@@ -333,7 +333,7 @@ test('device channel: the message waits, then it is acknowledged', async () => {
   await devices.close();
 });
 
-test('unknown apps, pushes and devices are 404, and only the operator may call it', async () => {
+test('unknown apps, pushes and devices return 404, and only operators may call it', async () => {
   const { app, tokens } = await appWithIos(1);
   const objectId = await push(app);
   expect((await ask(app, 'AAAAAAAAAAAAAAAA', tokens[0] ?? '')).status).toBe(404);

@@ -119,7 +119,7 @@ describe('POST /1.1/push refuses', () => {
     expect(reply.error).toMatch(message);
   });
 
-  test('a body of 4096 bytes, and takes one of 4095', async () => {
+  test('a body of 4096 bytes, but accepts 4095', async () => {
     const bodyOf = (bytes: number) => {
       const frame = JSON.stringify({ data: { alert: '' }, where: { channels: 'none' } });
       return JSON.stringify({
@@ -230,7 +230,7 @@ describe('POST /1.1/push accepts', () => {
     }
   });
 
-  test('in a batch the same pushes as alone', async () => {
+  test('the same pushes in a batch as alone', async () => {
     const call = (content: object) => ({
       method: 'POST',
       path: '/1.1/push',
@@ -246,7 +246,7 @@ describe('POST /1.1/push accepts', () => {
     ]);
   });
 
-  test('members of the app only when it has devices that take any content', async () => {
+  test('custom members only if the app has devices that accept any content', async () => {
     const mixed = await service.api.createApp();
     const call = (body: object) =>
       service.api.request('POST', '/1.1/push', {
@@ -268,7 +268,7 @@ describe('POST /1.1/push accepts', () => {
     });
   });
 
-  test('and reads at most a hundred device types for that, each once', async () => {
+  test('and for that reads at most a hundred device types, each once', async () => {
     const crowded = await service.api.createApp();
     await insertDevices(
       service.db,
@@ -283,7 +283,7 @@ describe('POST /1.1/push accepts', () => {
     expect(await listDeviceTypes(service.db, 'unknown')).toEqual([]);
   });
 
-  test('the object of a vendor without an alert, when the push reaches devices of that vendor', async () => {
+  test('the object of a vendor without an alert, if the push reaches devices of that vendor', async () => {
     const hms = {
       message: { android: { notification: { title: 'T', body: 'B', click_action: { type: 3 } } } },
     };
@@ -312,8 +312,8 @@ describe('POST /1.1/push accepts', () => {
 
   test('members that known clients add, without a warning', async () => {
     const bodies: object[] = [
-      // The parameters of a query, as the Java SDK copies them; without a condition the push goes
-      // to all devices.
+      // Parameters of a query, which the Java SDK copies into the body. Without a condition, the
+      // push goes to all devices.
       { data, limit: 5, skip: 0, order: '-createdAt', include: 'a', keys: 'b', returnACL: true },
       // The old client for browsers.
       {
@@ -387,7 +387,7 @@ describe('POST /1.1/push accepts', () => {
     expect(record.body.msg).toEqual({ alert: 'x', constructor: { prototype: 1 }, toString: 'y' });
   });
 
-  test('one of 50 parallel calls with the same req_id: all get its reply', async () => {
+  test('one of 50 concurrent calls with the same req_id: all get its reply', async () => {
     const before = await countRows(service.db, 'notification', app);
     const replies = await Promise.all(
       Array.from({ length: 50 }, () => push({ data, req_id: 'same' })),
@@ -398,7 +398,7 @@ describe('POST /1.1/push accepts', () => {
     expect(await countRows(service.db, 'notification', app)).toBe(before + 1);
   });
 
-  test('X-LC-Prod other than 1 means dev, prod in the body wins', async () => {
+  test('X-LC-Prod other than 1 as dev, but prod in the body takes precedence', async () => {
     const record = async (body: object, prod: string) => {
       const { body: reply } = await push(body, { headers: { 'X-LC-Prod': prod } });
       return (await service.api.request('GET', `/1.1/notifications/${reply.objectId}`, { app }))
@@ -409,7 +409,7 @@ describe('POST /1.1/push accepts', () => {
     expect(await record({ data, prod: 'prod' }, '0')).toBe('prod');
   });
 
-  test('a push_time ahead: the record is scheduled, with its pending entry', async () => {
+  test('a future push_time: the record is scheduled, with its pending entry', async () => {
     const pushTime = new Date(Date.now() + 3_600_000).toISOString();
     const { body } = await push({ data, push_time: pushTime });
     const record = await service.api.request('GET', `/1.1/notifications/${body.objectId}`, { app });
@@ -468,7 +468,7 @@ describe('push records', () => {
     expect(byName.body).toEqual(byId.body);
   });
 
-  test('of another app and of invented ids are not found', async () => {
+  test('of another app or with invented ids are not found', async () => {
     const { body } = await push({ data });
     const other = await service.api.createApp();
     for (const id of [body.objectId, 'nothing', "'; --", 'x'.repeat(300)]) {
@@ -506,7 +506,7 @@ describe('push records', () => {
     );
   });
 
-  test('DELETE cancels a push that is not done; then the record is gone', async () => {
+  test('DELETE cancels an unfinished push and removes its record', async () => {
     const { body } = await push({
       data,
       push_time: new Date(Date.now() + 3_600_000).toISOString(),

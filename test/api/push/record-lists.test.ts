@@ -3,7 +3,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
 import { changePush } from '../../support/tables.ts';
 
-/** No dispatcher runs: pushes stay as they are accepted. */
+/** No dispatcher runs, so pushes stay as they were accepted. */
 const service = useTestService();
 let app: App;
 
@@ -48,7 +48,7 @@ describe('the list of push records', () => {
     [{ noSuchMember: 1 }, []],
     [{}, ['failed', 'done', 'scheduled', 'queued']],
   ] as const)(
-    'has the records that meet %j, newest first, with their count',
+    'has the records that match %j, newest first, with their count',
     async (where, names) => {
       const reply = await list({ where: JSON.stringify(where), count: '1' });
       expect(reply).toMatchObject({ status: 200, body: { count: names.length } });
@@ -57,7 +57,7 @@ describe('the list of push records', () => {
     },
   );
 
-  test('has pages, and takes an empty condition for none', async () => {
+  test('has pages, and treats an empty condition as no condition', async () => {
     const page = await list({ where: '', limit: '1', skip: '1', order: 'createdAt', count: '1' });
     expect(page.body).toMatchObject({ count: 4, results: [{ objectId: ids.scheduled }] });
     const filtered = await list({
@@ -69,7 +69,7 @@ describe('the list of push records', () => {
     expect(filtered.body).toMatchObject({ results: [{ objectId: ids.scheduled }] });
   });
 
-  test('refuses conditions that it cannot read, and never shows records of another app', async () => {
+  test('refuses invalid conditions, and never shows records of another app', async () => {
     for (const [where, code] of [
       ['{', 102],
       ['{"status":{"$foo":1}}', 102],

@@ -25,7 +25,7 @@ const cancel = (of: App, id: unknown) =>
 const newApp = (plan: Plan = 'commercial') => service.api.createApp({}, plan);
 
 describe('GET /1.1/scheduledPushMessages', () => {
-  test('shows an entry exactly as the specification does', async () => {
+  test('returns an entry exactly as specified', async () => {
     const own = await newApp();
     const time = inAnHour();
     const where = { installationId: 'just-for-test' };
@@ -57,7 +57,7 @@ describe('GET /1.1/scheduledPushMessages', () => {
     expect(Number.isInteger(reply.body.results[0].id)).toBe(true);
   });
 
-  test('shows channels as a condition, silent as `through?`, and dev when requested', async () => {
+  test('shows channels as a condition, silent as `through?`, and dev if requested', async () => {
     const own = await newApp();
     await schedule(own, { channels: 'news', data: { alert: 'x', silent: true }, prod: 'dev' });
     const { push_msg } = (await list(own)).body.results[0];
@@ -68,7 +68,7 @@ describe('GET /1.1/scheduledPushMessages', () => {
     });
   });
 
-  test('is for the master key', async () => {
+  test('requires the master key', async () => {
     const path = '/1.1/scheduledPushMessages';
     expect((await service.api.request('GET', path, { app })).status).toBe(403);
     expect((await service.api.request('DELETE', `${path}/1`, { app })).status).toBe(403);
@@ -86,7 +86,7 @@ describe('GET /1.1/scheduledPushMessages', () => {
 });
 
 describe('DELETE /1.1/scheduledPushMessages/:id', () => {
-  test('cancels once, and the record is gone', async () => {
+  test('cancels once, and the record is removed', async () => {
     const own = await newApp();
     const { body } = await schedule(own);
     const { id } = (await list(own)).body.results[0];
@@ -124,7 +124,7 @@ describe('DELETE /1.1/scheduledPushMessages/:id', () => {
 });
 
 describe('push_time', () => {
-  test('less than a minute ahead, or in the past, sends at once', async () => {
+  test('less than a minute ahead, or in the past, sends immediately', async () => {
     const own = await newApp();
     for (const ms of [59_000, 0, -3_600_000])
       expect(
@@ -135,7 +135,7 @@ describe('push_time', () => {
     expect((await list(own)).body).toEqual({ results: [] });
   });
 
-  test('is not reached early when the clock of the api is ahead', async () => {
+  test('is not reached early if the clock of the api is ahead', async () => {
     const own = await newApp();
     const ahead = await startTestService({ clock: movableClock(systemClock.now() + 7_200_000) });
     try {
@@ -155,7 +155,7 @@ describe('push_time', () => {
 });
 
 describe('the limit of pending pushes', () => {
-  test('is exact under 50 parallel calls, and a cancelled push frees its place', async () => {
+  test('is exact for 50 concurrent calls, and a cancelled push frees its place', async () => {
     const small = await newApp('development');
     const replies = await Promise.all(Array.from({ length: 50 }, () => schedule(small)));
     const refused = replies.filter((reply) => reply.status !== 200);
@@ -169,7 +169,7 @@ describe('the limit of pending pushes', () => {
     expect((await schedule(small)).body).toMatchObject({ code: 154 });
   });
 
-  test('does not claim the req_id of a refused push', async () => {
+  test('does not use up the req_id of a refused push', async () => {
     const small = await newApp('development');
     for (let i = 0; i < 10; i += 1) await schedule(small);
     expect((await schedule(small, { req_id: 'again' })).body).toMatchObject({ code: 154 });
@@ -179,7 +179,7 @@ describe('the limit of pending pushes', () => {
 });
 
 describe('req_id', () => {
-  test('is free again after five minutes', async () => {
+  test('can be reused after five minutes', async () => {
     const own = await newApp();
     const first = await push(own, { req_id: 'order1' });
     clock.moveMs(5 * 60_000 - 1000);

@@ -1,5 +1,5 @@
 /**
- * Texts without a form in UTF-8 or in PostgreSQL, in the body of a push
+ * Tests texts in a push body that UTF-8 or PostgreSQL cannot represent
  * (protocol/push.md#push-call).
  */
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -19,7 +19,7 @@ beforeAll(async () => {
 const push = (data: JsonObject) =>
   service.api.request('POST', '/1.1/push', { app, master: true, body: { data } });
 
-describe('a text that is no Unicode text', () => {
+describe('a text that is not valid Unicode', () => {
   const half = '\ud83d';
   test.each<[string, string, object]>([
     ['data.alert', 'half of a UTF-16 pair', { data: { alert: `a${half}` } }],
@@ -68,7 +68,7 @@ describe('a text that is no Unicode text', () => {
   ])('in %s is refused by name: %s', async (path, what, body) => {
     const error = expect.stringMatching(new RegExp(`^${path}: .*${what.replace('+', '\\+')}`));
     const refused = { status: 400, body: { code: 111, error } };
-    // JSON.stringify writes half a pair as an escape, as careless clients do.
+    // JSON.stringify writes half a surrogate pair as an escape, like careless clients.
     const sent = JSON.stringify(body);
     const call = (to: string, text: string) =>
       service.api.request('POST', to, {
@@ -96,7 +96,7 @@ describe('a text that is no Unicode text', () => {
     });
   });
 
-  test('whole pairs arrive as they were sent', async () => {
+  test('with whole surrogate pairs arrives as it was sent', async () => {
     const data = { alert: '👩‍👩‍👧 \u{10ffff} \ue000', '😀': '\u2028' };
     const { body } = await push(data);
     const record = await service.api.request('GET', `/1.1/notifications/${body.objectId}`, {

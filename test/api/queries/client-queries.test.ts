@@ -3,7 +3,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { signUp, type TestUser } from '../../support/users.ts';
 
-/** Queries that SDKs send beyond the documentation (protocol/queries.md#operators). */
+/** Tests undocumented queries that SDKs send (protocol/queries.md#operators). */
 let app: App;
 let ann: TestUser;
 const pointer = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
@@ -52,7 +52,7 @@ describe('a condition', () => {
     expect(await found({ owner: { ...pointer(ann.id), $ne: pointer('other') } })).toEqual([3]);
   });
 
-  test('may have a pointer and operators together in a push too, and the trace shows each clause', async () => {
+  test('may have both in a push too, and the trace shows each clause', async () => {
     const body = { data: { alert: 'x' }, where: { owner: { ...pointer(ann.id), $size: 2 } } };
     const path = `/console/api/apps/${app.appId}/push/explain`;
     const { body: explanation } = await api.request('POST', path, { admin: true, body });
@@ -88,7 +88,7 @@ describe('include', () => {
     },
   );
 
-  test('does not show hidden members', async () => {
+  test('does not return hidden members', async () => {
     const { body } = await api.request(
       'GET',
       `/1.1/users/${ann.id}?include=password,authData,sessionToken`,
@@ -112,18 +112,18 @@ describe('a scan', () => {
     return numbers;
   }
 
-  test('sorts by a custom member, also with missing and equal values', async () => {
+  test('sorts by a custom member, even with missing and equal values', async () => {
     expect(await scan({ scan_key: 'n', limit: '1' })).toEqual([1, 2, 3, 4]);
     expect(await scan({ scan_key: '-n', limit: '3' })).toEqual([4, 3, 2, 1]);
     expect(await scan({ scan_key: 'city', limit: '1' })).toEqual([4, 2, 3, 1]);
-    // A missing value is the smallest, then texts, then numbers.
+    // Order: missing values, then texts, then numbers.
     expect(await scan({ scan_key: 'rank', limit: '1' })).toEqual([4, 3, 1, 2]);
     expect(await scan({ scan_key: '-rank', limit: '1' })).toEqual([2, 1, 3, 4]);
     expect((await scan({ scan_key: 'constructor', limit: '1' })).sort()).toEqual([1, 2, 3, 4]);
   });
 
   test.each(['installationId', 'n.a', '_n', "n'", 'ACL.x'])(
-    'does not go by %s (102)',
+    'refuses to sort by %s (102)',
     async (scan_key) => {
       expect(await get('scan/classes/_User', { scan_key })).toMatchObject(
         scan_key === 'installationId' ? { status: 200 } : { status: 400, body: { code: 102 } },
@@ -134,7 +134,7 @@ describe('a scan', () => {
     },
   );
 
-  test('refuses a forged cursor, and has none for too long values', async () => {
+  test('refuses a forged cursor, and returns none for values that are too long', async () => {
     const { body } = await get('scan/classes/_Installation', { scan_key: 'n', limit: '1' });
     const inside = JSON.parse(Buffer.from(body.cursor, 'base64url').toString());
     for (const value of ['', '{', '"\\u0000"', '1e400', '[[[', '"\\ud800"']) {
@@ -165,7 +165,7 @@ describe('GET /1.1/cloudQuery', () => {
     ['as JSON', JSON.stringify(values)],
     ['as JSON of JSON', JSON.stringify(JSON.stringify(values))],
     ['encoded for the URL twice', encodeURIComponent(JSON.stringify(values))],
-  ])('takes its values %s', async (_name, pvalues) => {
+  ])('accepts its values %s', async (_name, pvalues) => {
     const { body } = await get('cloudQuery', { cql, pvalues });
     expect(numbersIn(body)).toEqual([1]);
   });
@@ -180,7 +180,7 @@ describe('GET /1.1/cloudQuery', () => {
     },
   );
 
-  test('counts a key as it counts all', async () => {
+  test('counts a key like count(*)', async () => {
     const count = (what: string) => get('cloudQuery', { cql: `select ${what} from _Installation` });
     expect((await count('count(objectId)')).body).toEqual((await count('count(*)')).body);
     expect((await count('count(objectId)')).body).toMatchObject({ count: 4, results: [] });

@@ -40,7 +40,7 @@ const call = (where: unknown, more: Record<string, string> = {}, from = app, mas
     },
   );
 
-/** Returns the numbers of the devices that a condition finds, in their order. */
+/** Returns the numbers of the devices that match a condition, in order. */
 async function found(where: unknown, more: Record<string, string> = {}): Promise<string> {
   const { status, body } = await call(where, more);
   if (status !== 200) return `${status} ${body.code}`;
@@ -77,7 +77,7 @@ describe('$nearSphere', () => {
 });
 
 describe('other types', () => {
-  test('a box, also over the date line', async () => {
+  test('a box, even across the date line', async () => {
     expect(await found({ at: { $within: { $box: [geo(30, 110), geo(40, 120)] } } })).toBe('2');
     expect(await found({ at: { $within: { $box: [geo(30, 120), geo(60, 10)] } } })).toBe('01');
   });
@@ -90,7 +90,7 @@ describe('other types', () => {
 });
 
 describe('sub-queries', () => {
-  test('find by the objects of pointers, also without className', async () => {
+  test('find by the objects of pointers, even without className', async () => {
     const beijingers = { where: { city: 'Beijing' } };
     expect(await found({ owner: { $inQuery: { ...beijingers, className: '_User' } } })).toBe('12');
     expect(await found({ owner: { $inQuery: beijingers } })).toBe('12');
@@ -192,7 +192,7 @@ describe('include', () => {
     get(`/1.1/installations/${first}`, { include, keys }, more).then(({ body }) => body);
   const bySession = () => ({ headers: { 'X-LC-Session': eve.token } });
 
-  test('puts the object into its pointer, alone and in lists, and ignores blanks', async () => {
+  test('puts the object into its pointer, alone and in lists, and ignores spaces', async () => {
     const body = await one('owner, twin');
     const owner = { __type: 'Pointer', className: '_User', objectId: eve.id, city: 'Rome' };
     expect(body.owner).toMatchObject({
@@ -296,7 +296,7 @@ describe('GET /1.1/scan/classes/:className', () => {
     more: TestRequest = { master: true },
   ) =>
     api.request('GET', `/1.1/scan/classes/${cls}?${new URLSearchParams(query)}`, { app, ...more });
-  /** All rows, page by page. */
+  /** Reads all rows page by page. */
   async function scan(query: Record<string, string>, cls?: string) {
     const rows: Record<string, string>[] = [];
     for (let cursor: string | null = ''; cursor !== null; ) {
@@ -308,7 +308,7 @@ describe('GET /1.1/scan/classes/:className', () => {
     return rows;
   }
 
-  test('returns each row once, in the order of the key, also with equal keys', async () => {
+  test('returns each row once, in the order of the key, even with equal keys', async () => {
     const ids = (await scan({ limit: '2' })).map(({ objectId }) => objectId);
     expect(ids).toHaveLength(4);
     expect(ids).toEqual([...ids].sort());
@@ -397,7 +397,7 @@ describe('the targets of a push', () => {
       expect(await explain(where)).toMatchObject({ status: 200, body: { devices } });
   });
 
-  test('may depend on other rows with the master key only', async () => {
+  test('may depend on other rows only with the master key', async () => {
     const open = await api.createApp({ forbidClientPush: false, allowUserQuery: true });
     const body = { data: { alert: 'hi' }, where: { owner: { $inQuery: { where: {} } } } };
     expect(await api.request('POST', '/1.1/push', { app: open, body })).toMatchObject({
@@ -436,7 +436,7 @@ describe('GET /1.1/cloudQuery', () => {
     });
   });
 
-  test('finds the rows that meet the conditions', async () => {
+  test('finds the rows that match the conditions', async () => {
     const order = 'order by installationId';
     expect(ids(await query(`${select} city in ('Paris', 'Beijing') ${order} desc`))).toBe('30');
     expect(

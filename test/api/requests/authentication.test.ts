@@ -19,7 +19,7 @@ beforeAll(async () => {
   other = await api.createApp();
 });
 
-/** Route that needs a key of any kind. */
+/** Route that needs any kind of key. */
 const withKey = '/1.1/installations/000000000000000000000000';
 /** Route that needs the master key. */
 const withMaster = '/1.1/notifications';
@@ -140,7 +140,7 @@ describe('a request is accepted', () => {
     },
   );
 
-  test('with a signature of any time, since there is no replay window', async () => {
+  test('with a signature of any age, because there is no replay window', async () => {
     for (const timestamp of ['1', String(Date.now()), '99999999999999'])
       expect(
         await statuses({
@@ -150,12 +150,12 @@ describe('a request is accepted', () => {
       ).toEqual(client);
   });
 
-  test('with an unknown session, when the route needs no user', async () => {
+  test('with an unknown session, if the route needs no user', async () => {
     const headers = { 'X-LC-Id': app.appId, 'X-LC-Sign': appSign, 'X-LC-Session': '0' };
     expect(await statuses(headers)).toEqual(client);
   });
 
-  test('except without the master key: 403 names what is missing', async () => {
+  test('but not without a required master key: 403 names what is missing', async () => {
     const { status, body } = await api.request('GET', withMaster, { app });
     expect({ status, body }).toEqual({
       status: 403,
@@ -163,7 +163,7 @@ describe('a request is accepted', () => {
     });
   });
 
-  test('until a second after its app is deleted', async () => {
+  test('until one second after its app is deleted', async () => {
     const gone = await api.createApp();
     expect((await api.request('GET', withMaster, { app: gone, master: true })).status).toBe(200);
     await api.request('DELETE', `/console/api/apps/${gone.appId}`, {
@@ -189,7 +189,7 @@ describe('X-LC-Prod', () => {
     ['2', 'dev'],
   ];
 
-  test.each(cases)('%j means %s when the push has no prod', async (value, prod) => {
+  test.each(cases)('%j means %s if the push has no prod', async (value, prod) => {
     for (const name of names) {
       const headers: Record<string, string> = value === undefined ? {} : { [name]: value };
       const where = { deviceType: 'android' };

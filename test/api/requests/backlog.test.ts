@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 let database: TestDatabase;
 let api: Awaited<ReturnType<typeof startApi>>;
 let app: App;
-/** Clock that the test moves, since a count is cached for a second. */
+/** Clock that the test moves, because a count is cached for a second. */
 let nowMs = 0;
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ async function push(body: object) {
   };
 }
 
-test('pushes are refused while too many wait for a dispatcher, and are not stored', async () => {
+test('pushes are refused and not stored while too many wait for a dispatcher', async () => {
   // A scheduled push waits for its time, not for a dispatcher.
   const later = await push({ push_time: new Date(Date.now() + 3_600_000).toISOString() });
   expect(later.status).toBe(200);

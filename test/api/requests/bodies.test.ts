@@ -7,7 +7,7 @@ import { RawRequest } from '../../support/raw-request.ts';
 import { startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 import { refusalOf, refused } from '../../support/users.ts';
 
-/** Limits of the size and the content of bodies. */
+/** Tests the limits on the size and content of bodies. */
 let api: TestApi;
 let app: App;
 let host: TestFunctionHost;
@@ -44,7 +44,7 @@ describe('without a valid key', () => {
   test.each([
     ['no key', []],
     ['a wrong key', ['X-LC-Id: unknown', 'X-LC-Key: x']],
-  ])('%s is refused before a byte of the body is sent', async (_, headers) => {
+  ])('%s is refused before the body is sent', async (_, headers) => {
     for (const path of [
       '/1.1/batch',
       '/1.1/push',
@@ -58,7 +58,7 @@ describe('without a valid key', () => {
     }
   });
 
-  test('a call without the operator’s token and a callback with a wrong secret are refused the same way', async () => {
+  test('a call without the operator’s token and a callback with a wrong secret are refused too', async () => {
     for (const [path, status] of [
       ['/console/api/apps', 401],
       ['/callbacks/vendor_b/unknown/x', 404],
@@ -72,7 +72,7 @@ describe('without a valid key', () => {
   test.each([
     ['a page', page, 'application/x-www-form-urlencoded'],
     ['the text form', '/1.1/users', 'text/plain'],
-  ])('%s takes no compressed body: 415 before a byte is sent', async (_, path, type) => {
+  ])('%s accepts no compressed body: 415 before the body is sent', async (_, path, type) => {
     for (const encoding of ['gzip', 'deflate', 'br', 'GZIP', 'pony']) {
       const request = open(path, [
         `Content-Type: ${type}`,
@@ -84,7 +84,7 @@ describe('without a valid key', () => {
     }
   });
 
-  test('a page takes 16 KB: a body with a longer Content-Length is refused unread, a chunked one at the limit', async () => {
+  test('a page accepts 16 KB: a longer Content-Length is refused unread, chunks at the limit', async () => {
     const announced = open(page, [`Content-Length: ${16 * kb + 1}`]);
     expect(await announced.answer()).toMatchObject({ status: 413, body: { code: 413 } });
     announced.end();
@@ -104,7 +104,7 @@ describe('the text form', () => {
   const large = { deviceType: 'android', installationId: 'text-large', note: 'x'.repeat(100 * kb) };
   const credentials = () => ({ _ApplicationId: app.appId, _ApplicationKey: app.appKey });
 
-  test('is read beyond 16 KB when it begins with valid keys', async () => {
+  test('is read beyond 16 KB if it starts with valid keys', async () => {
     const created = await send(
       '/1.1/installations',
       JSON.stringify({ ...credentials(), ...large, _ClientVersion: 'js' }),
@@ -150,8 +150,8 @@ describe('the text form', () => {
 
 describe('with a key', () => {
   /**
-   * Fast compression: the best quality takes seconds, in which idle connections of this process
-   * close.
+   * Fast compression. The best quality takes seconds, in which idle connections of this process
+   * would close.
    */
   const brotli = (text: string) =>
     brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
@@ -170,7 +170,7 @@ describe('with a key', () => {
     ['/1.1/push', 4 * kb, refused(116)],
     ['/1.1/batch', 20 * mb, refused(413, 413)],
   ])(
-    '%s takes less than %d bytes, announced, chunked and unpacked',
+    '%s accepts less than %d bytes, announced, chunked or unpacked',
     async (path, limit, refusal) => {
       const master = { ...app, appKey: `${app.masterKey},master` };
       const text = `{"a":"${'x'.repeat(limit - 8)}"}`;
@@ -227,7 +227,7 @@ describe('with a key', () => {
     expect(refusalOf(broken)).toEqual(refused(107));
   });
 
-  test('an endless series of empty compressed chunks is cut', async () => {
+  test('an endless series of empty compressed chunks is cut off', async () => {
     const request = open('/1.1/login', [...keys(), 'Content-Encoding: gzip', chunked]);
     const refusal = request.answer();
     const nothing = gzipSync('');
@@ -253,7 +253,9 @@ describe('with a key', () => {
 describe('the content of a body', () => {
   const inBatch = (item: object) =>
     api.request('POST', '/1.1/batch', { app, master: true, body: { requests: [item] } });
-  /** Text instead of values: JSON.stringify would overflow in this test. */
+  /**
+   * Replaces a placeholder in the text, because JSON.stringify would overflow on such a deep value.
+   */
   const withDeep = (value: object) => JSON.stringify(value).replace('"DEEP"', deep(200_000));
 
   test.each([
@@ -278,7 +280,7 @@ describe('the content of a body', () => {
     ['in arguments of a function', '/1.1/functions/hello', deep(200_000)],
     ['in typed arguments of a function', '/1.1/call/hello', withDeep({ a: 'DEEP' })],
     ['101 deep', '/1.1/batch', JSON.stringify({ requests: 'DEEP' }).replace('"DEEP"', deep(100))],
-  ])('is at most 100 deep: %s', async (_, path, body) => {
+  ])('may be at most 100 deep: %s', async (_, path, body) => {
     const before = host.requests.length;
     const reply = await api.request('POST', path, { app, master: true, body });
     expect([107, 116]).toContain(reply.body.code);
@@ -333,7 +335,7 @@ describe('the content of a body', () => {
     for (const code of codes) expect([102, 107]).toContain(code);
   });
 
-  test('has at most 250,000 values: 20 MB of lists are refused before they are parsed', async () => {
+  test('may have at most 250,000 values: 20 MB of lists are refused before parsing', async () => {
     const lists = `{"requests":[${'[],'.repeat(6_900_000)}0]}`;
     expect(refusalOf(await api.request('POST', '/1.1/batch', { app, body: lists }))).toEqual(
       refused(107),
@@ -347,7 +349,7 @@ describe('the content of a body', () => {
     expect((await api.request('POST', '/1.1/batch', { app, body: rich })).body).toEqual([]);
   });
 
-  test('a response of a function in a batch that is too deep is 502', async () => {
+  test('a function response in a batch that is too deep returns 502', async () => {
     host.answers.set('/1.1/functions/deep', (request, response) => {
       request.resume().once('end', () => {
         response
@@ -361,14 +363,14 @@ describe('the content of a body', () => {
 });
 
 describe('a malformed body', () => {
-  test.each(['null', '', '   ', '[]', '"x"', '1', '{'])('is 107 of a push: %j', async (body) => {
+  test.each(['null', '', '   ', '[]', '"x"', '1', '{'])('is 107 for a push: %j', async (body) => {
     for (const path of ['/1.1/push', '/1.1/push/devices'])
       expect(refusalOf(await api.request('POST', path, { app, master: true, body }))).toEqual(
         refused(107),
       );
   });
 
-  test('is 107 of a push in a batch too', async () => {
+  test('is 107 for a push in a batch too', async () => {
     const requests = [
       { method: 'POST', path: '/1.1/push' },
       { method: 'POST', path: '/1.1/push', body: null },
@@ -414,7 +416,7 @@ describe('a malformed body', () => {
 });
 
 describe('a body that does not arrive', () => {
-  test('is refused after its time: 408, and the connection is closed', async () => {
+  test('is refused after its timeout: 408, and the connection is closed', async () => {
     for (const head of [keys(), [...keys(), 'Content-Encoding: gzip']]) {
       const request = open('/1.1/installations', [...head, 'Content-Length: 1000'], hasty.url);
       request.socket.write('{');

@@ -9,7 +9,10 @@ import { createTestDatabase } from '../../support/database.ts';
 import { metricOf, RawRequest } from '../../support/raw-request.ts';
 import { startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 
-/** Limits of the request bodies in memory: of all senders, of one, and of those without a key. */
+/**
+ * Tests the limits on request bodies in memory: of all senders, of one sender, and of senders
+ * without a key.
+ */
 const kb = 1024;
 const mb = 1024 * kb;
 const limits = {
@@ -29,7 +32,7 @@ const sent: RawRequest[] = [];
 
 beforeAll(async () => {
   const database = await createTestDatabase();
-  // Each test chooses its own IP address.
+  // Each test uses its own IP address.
   const env = { TRUSTED_PROXIES: '1' };
   api = await startTestApi({ databaseUrl: database.url, bodyLimits: limits, env });
   host = await startFunctionHost();
@@ -71,7 +74,7 @@ function open(path: string, { address = '10.0.0.1', by, headers = [] }: From = {
   return request;
 }
 
-/** Sends an unfinished body of which the api has read `bytes`. */
+/** Sends an unfinished body of which the api has read `bytes` bytes. */
 async function hold(path: string, bytes: number, from: From = {}): Promise<RawRequest> {
   const before = await inHand();
   const request = open(path, from).chunk(randomBytes(bytes / 2).toString('hex'));
@@ -81,7 +84,7 @@ async function hold(path: string, bytes: number, from: From = {}): Promise<RawRe
 
 const page = '/1.1/resetPassword/aaaaaaaaaaaaaaaa';
 
-test('an IP address with too many bytes and no key is refused, another one is not', async () => {
+test('an IP address with too many bytes and no key is refused, but not another address', async () => {
   for (let i = 0; i < 10; i += 1) await hold(page, 10 * kb);
   const refused = open(page).chunk('x'.repeat(kb));
   expect(await refused.answer()).toMatchObject({
@@ -94,13 +97,13 @@ test('an IP address with too many bytes and no key is refused, another one is no
   await hold('/1.1/batch', mb, { by: app });
 });
 
-test('an IPv6 address counts by its /64 network', async () => {
+test('an IPv6 address counts as its /64 network', async () => {
   for (let i = 0; i < 10; i += 1) await hold(page, 10 * kb, { address: `2001:db8::${i + 1}` });
   const refused = open(page, { address: '2001:db8::ffff' }).chunk('x'.repeat(kb));
   expect((await refused.answer()).status).toBe(429);
 });
 
-test('senders without a key share a limit over all IP addresses, and take nothing from those with a key', async () => {
+test('senders without a key share a limit, and do not use up the limit of senders with keys', async () => {
   for (let i = 0; i < 20; i += 1) await hold(page, 10 * kb, { address: `10.0.1.${i}` });
   const refused = open(page, { address: '10.0.2.1' }).chunk('x'.repeat(kb));
   expect(await refused.answer()).toMatchObject({
@@ -114,7 +117,7 @@ test('senders without a key share a limit over all IP addresses, and take nothin
   );
 });
 
-test('an app is refused beyond its share, from any IP address; then all apps are', async () => {
+test('an app is refused above its share from any IP address, then all apps are', async () => {
   await hold('/1.1/batch', 4 * mb, { by: app });
   const ofApp = open('/1.1/batch', { by: app, address: '10.0.0.9' }).chunk('x'.repeat(2 * mb));
   expect(await ofApp.answer()).toMatchObject({ status: 429, body: { code: 429 } });
@@ -136,15 +139,15 @@ test('the values of a parsed body count in addition to its text', async () => {
   expect((await api.request('POST', '/1.1/batch', { app, body: values(60_000) })).status).toBe(429);
 });
 
-describe('bytes are freed', () => {
-  test('when a sender disconnects', async () => {
+describe('memory is freed', () => {
+  test('if a sender disconnects', async () => {
     const request = await hold('/1.1/batch', 4 * mb, { by: app });
     request.end();
     await expect.poll(inHand).toBe(0);
     await hold('/1.1/batch', 4 * mb, { by: app });
   });
 
-  test('when the reply is sent, also a refusal', async () => {
+  test('when the reply is sent, even for a refusal', async () => {
     const note = 'x'.repeat(3 * mb);
     for (const body of [{ requests: [], note }, { requests: 1, note }, `{"a":"${note}"`])
       for (let i = 0; i < 3; i += 1) {
@@ -176,7 +179,7 @@ describe('bytes are freed', () => {
 
 describe('bodies of 20 KB that decompress to 20 MB', () => {
   const bomb = gzipSync(Buffer.alloc(20 * mb, '['));
-  /** Body without an end, which stays in memory until the api drops it. */
+  /** Sends a body without an end. It stays in memory until the api drops it. */
   const send = (path: string, from: From) =>
     open(path, { ...from, headers: ['Content-Encoding: gzip', ...(from.headers ?? [])] }).chunk(
       bomb,
@@ -195,7 +198,7 @@ describe('bodies of 20 KB that decompress to 20 MB', () => {
     expect((await api.request('GET', '/healthz')).status).toBe(200);
   });
 
-  test('with a key are cut at the limit of the route or of the sender', async () => {
+  test('with a key are cut off at the limit of the route or of the sender', async () => {
     const small = Array.from({ length: 60 }, () => send('/1.1/login', { by: app }));
     const large = Array.from({ length: 20 }, () =>
       send('/1.1/batch', { by: other, address: '10.0.0.2' }),
@@ -216,7 +219,7 @@ describe('bodies of 20 KB that decompress to 20 MB', () => {
   });
 });
 
-test('after a refusal the connection serves the next call when the sender finishes the body', async () => {
+test('after a refusal the connection serves the next call if the sender finishes the body', async () => {
   const text = 'x'.repeat(17 * kb);
   const request = new RawRequest(api.url, [
     'POST /1.1/login HTTP/1.1',

@@ -33,8 +33,8 @@ const call = (
   });
 
 /**
- * What an app key creates: the call, with a text of so many bytes in the new object, and the
- * options that limit it.
+ * For each kind of object that an app key can create: the call, with a text of the given size in
+ * the new object, and the options that limit it.
  */
 const creations = {
   installation: {
@@ -110,14 +110,14 @@ describe.each(kinds)('with the app key, each new %s', (_, { create, perHour, per
     const seconds = Number(reply.headers.get('retry-after'));
     expect(seconds).toBeGreaterThan(0);
     expect(seconds).toBeLessThanOrEqual(3600);
-    // Other addresses, servers of the app and the next hour are unaffected.
+    // Other addresses, servers of the app and the next hour are not limited.
     expect((await create({ app, address: newAddress() })).status).toBeLessThan(300);
     expect((await create({ ...sender, master: true })).status).toBeLessThan(300);
     clock.moveMs(61 * minute);
     expect((await create(sender)).status).toBeLessThan(300);
   });
 
-  test('counts when it comes with others at the same time', async () => {
+  test('counts if it comes with concurrent calls', async () => {
     const app = await api.createApp(perHour(5));
     const sender = { app, address: newAddress() };
     const replies = await Promise.all(Array.from({ length: 20 }, () => create(sender)));
@@ -141,7 +141,7 @@ describe.each(kinds)('with the app key, each new %s', (_, { create, perHour, per
 });
 
 test.each(kinds.filter(([, { perDay }]) => perDay))(
-  'every %s in a batch counts like a call of its own',
+  'every %s in a batch counts like a single call',
   async (kind, { perHour }) => {
     if (kind.includes('returns')) return;
     const app = await api.createApp(perHour(2));
@@ -162,7 +162,7 @@ describe('with the app key', () => {
     ['installation', creations.installation.create, 'installations'],
     ['role', creations.role.create, 'roles'],
   ] as const)(
-    'an %s holds 16 KB, also after a change; more takes the master key',
+    'an %s can have 16 KB, also after a change; more needs the master key',
     async (_, create, path) => {
       const app = await api.createApp();
       const sender = { app, address: newAddress() };
@@ -175,7 +175,7 @@ describe('with the app key', () => {
       expect((await call({ ...sender, master: true }, 'PUT', `${path}/${id}`, grow)).status).toBe(
         200,
       );
-      // One that is larger already may change and shrink.
+      // An object that is already larger may change and shrink.
       expect((await call(sender, 'PUT', `${path}/${id}`, { more: 'y'.repeat(3000) })).status).toBe(
         200,
       );
@@ -196,18 +196,22 @@ describe('with the app key', () => {
       'installationBytesPerAddressPerDay',
     ],
     ['a role', creations.role.create, 'roles', 'roleBytesPerAddressPerDay'],
-  ] as const)('the growth of %s counts for the bytes of a day', async (_, create, path, option) => {
-    const app = await api.createApp({ [option]: 20_000 });
-    const sender = { app, address: newAddress() };
-    const ids = [(await create(sender)).body.objectId, (await create(sender)).body.objectId];
-    const grow = (id: string) => call(sender, 'PUT', `${path}/${id}`, { text: 'x'.repeat(12_000) });
-    expect((await grow(ids[0])).status).toBe(200);
-    // The same content again is no growth.
-    expect((await grow(ids[0])).status).toBe(200);
-    expect(refusalOf(await grow(ids[1]))).toEqual(refused(429, 429));
-  });
+  ] as const)(
+    'the growth of %s counts towards the bytes per day',
+    async (_, create, path, option) => {
+      const app = await api.createApp({ [option]: 20_000 });
+      const sender = { app, address: newAddress() };
+      const ids = [(await create(sender)).body.objectId, (await create(sender)).body.objectId];
+      const grow = (id: string) =>
+        call(sender, 'PUT', `${path}/${id}`, { text: 'x'.repeat(12_000) });
+      expect((await grow(ids[0])).status).toBe(200);
+      // Sending the same content again is no growth.
+      expect((await grow(ids[0])).status).toBe(200);
+      expect(refusalOf(await grow(ids[1]))).toEqual(refused(429, 429));
+    },
+  );
 
-  test('the growth of users counts for the bytes of a day', async () => {
+  test('the growth of users counts towards the bytes per day', async () => {
     const app = await api.createApp({ signUpBytesPerAddressPerDay: 20_000 });
     const user = await signUp(api, app);
     const sender = { app, address: newAddress(), user };
@@ -219,7 +223,7 @@ describe('with the app key', () => {
     expect((await grow(100)).status).toBe(200);
   });
 
-  test('members of roles count for the bytes of a day', async () => {
+  test('members of roles count towards the bytes per day', async () => {
     const app = await api.createApp({ roleBytesPerAddressPerDay: 5000 });
     const users = await Promise.all(Array.from({ length: 30 }, () => signUp(api, app)));
     const sender = { app, address: newAddress() };
@@ -238,7 +242,7 @@ describe('with the app key', () => {
     expect(refusalOf(await create())).toEqual(refused(429, 429));
   });
 
-  test('a save that is refused or updates a device counts nothing', async () => {
+  test('a save that is refused or updates a device does not count', async () => {
     const app = await api.createApp({ installationsPerAddressPerHour: 2 });
     const sender = { app, address: newAddress() };
     const device = { deviceType: 'android', installationId: newUid() };
@@ -256,7 +260,7 @@ describe('with the app key', () => {
   });
 });
 
-test('of more network addresses than the limit, the oldest is forgotten', () => {
+test('for more network addresses than the limit, the oldest is evicted', () => {
   const storage = new ClientStorage(clock, 2);
   const app = {
     appId: 'a',

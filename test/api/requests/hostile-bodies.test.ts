@@ -12,9 +12,8 @@ import { largestBody, route, smallBody } from '../../../api/route.ts';
 import { RawRequest } from '../../support/raw-request.ts';
 
 /**
- * Bodies that a client can send to harm the process, and unusual ones that clients do send, over
- * real sockets. After each of them no byte is charged, no body is still being read, and the server
- * answers.
+ * Sends bodies that could harm the process, and unusual bodies of real clients, over real sockets.
+ * After each body, no memory is reserved, no body is still being read, and the server answers.
  */
 const kb = 1024;
 const mb = 1024 * kb;
@@ -22,9 +21,9 @@ const bodyMs = 300;
 
 let server: Server;
 let url: string;
-/** Bytes that are charged for bodies, now and at most since the test began. */
+/** Bytes reserved for bodies: now, and the maximum since the start of the test. */
 const charged = { now: 0, most: 0 };
-/** Bodies of which reading has begun and not ended. */
+/** Number of bodies that are being read. */
 let reading = 0;
 
 const declared = (limit: typeof smallBody) =>
@@ -39,7 +38,7 @@ const declared = (limit: typeof smallBody) =>
     refusals: [],
     handle: () => ({ body: {} }),
   });
-/** Each path reads the body in one of the ways of routes. */
+/** Paths. Each reads the body in one of the ways that routes use. */
 const routes = {
   '/small': declared(smallBody),
   '/large': declared({ bodyBytesBelow: mb }),
@@ -80,9 +79,9 @@ afterAll(() => {
 interface Sent {
   path?: keyof typeof routes | '/forwarded';
   headers?: string[];
-  /** Sent chunked, unless `headers` have a `Content-Length`. */
+  /** Body pieces. They are sent chunked unless `headers` contain a `Content-Length`. */
   body?: (string | Buffer)[];
-  /** The body ends after these pieces. */
+  /** True if the body ends after these pieces. */
   isEnded?: boolean;
 }
 
@@ -97,13 +96,13 @@ function open({ path = '/large', headers = [], body = [], isEnded = true }: Sent
   return request;
 }
 
-/** Compresses as fast as possible: the best quality takes seconds. */
+/** Uses the fastest compression, because the best quality takes seconds. */
 const brotli = (text: Buffer) =>
   brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
 const object = '{"a":1}';
 const packed = (encoding: string) => [`Content-Encoding: ${encoding}`];
 const json = (length: number) => `{"a":"${'x'.repeat(length - 8)}"}`;
-/** Bytes that begin like a second gzip member and continue with nonsense. */
+/** Bytes that start like a second gzip member and continue with invalid data. */
 const brokenMember = Buffer.concat([
   Buffer.from([0x1f, 0x8b, 0xff, 0xff]),
   Buffer.alloc(200, 0xff),
@@ -260,7 +259,7 @@ test.each<[name: string, sent: Sent, answer: Answer]>([
   expect(charged.most).toBeLessThan(sent.path === '/largest' ? 60 * mb : 1.3 * mb);
 });
 
-test('a member __proto__ is a member like others', async () => {
+test('a member __proto__ is an ordinary member', async () => {
   const request = open({ body: ['{"__proto__":{"a":1},"b":2}'] });
   expect((await request.answer()).body).toMatchObject({ members: ['__proto__', 'b'] });
   request.end();
@@ -279,7 +278,7 @@ test.each([
     { headers: packed('br'), body: [brotli(Buffer.from(json(kb))).subarray(0, 9)], isEnded: false },
   ],
 ] satisfies [string, Sent][])(
-  'a client that leaves within %s ends its request',
+  'a client that disconnects within %s ends its request',
   async (_, sent) => {
     const request = open(sent);
     await expect.poll(() => reading).toBe(1);
@@ -288,7 +287,7 @@ test.each([
   },
 );
 
-/** Waits until no body is being read or charged, and checks that the server answers. */
+/** Waits until no body is being read and no memory is reserved. Checks that the server answers. */
 async function isAtRest(): Promise<void> {
   await expect.poll(() => reading).toBe(0);
   await expect.poll(() => charged.now).toBe(0);

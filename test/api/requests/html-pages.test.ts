@@ -28,7 +28,7 @@ const open = (path: string, headers: Record<string, string> = {}, method = 'GET'
   fetch(api.url + path, { method, headers: { ...browser, ...headers } });
 
 describe('the front page', () => {
-  test('describes the service, loads nothing and runs nothing', async () => {
+  test('describes the service, loads nothing and runs no scripts', async () => {
     const reply = await open('/');
     const html = await reply.text();
     expect(reply.status).toBe(200);
@@ -42,7 +42,7 @@ describe('the front page', () => {
   });
 
   test('links only to existing routes', { timeout: 90_000 }, async () => {
-    // In a fresh clone there is no console before this.
+    // A new clone contains no built console.
     await buildConsole();
     const html = await (await open('/')).text();
     const links = [...html.matchAll(/href="([^"]+)"/g)].map(([, path = '']) => path);
@@ -59,7 +59,7 @@ describe('the front page', () => {
     expect(await (await open('/', { 'Accept-Language': 'de' })).text()).toMatch(/lang="en"/);
   });
 
-  test('answers HEAD as GET, without a body', async () => {
+  test('answers HEAD like GET, without a body', async () => {
     const reply = await open('/', {}, 'HEAD');
     expect([reply.status, await reply.text()]).toEqual([200, '']);
   });

@@ -7,7 +7,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { useTestService } from '../../support/service.ts';
 
-/** Sends wrong values in each member of each body, and reads which member the refusal names. */
+/** Sends wrong values in each member of each body and checks which member the refusal names. */
 const service = useTestService();
 
 const texts = [
@@ -23,7 +23,7 @@ const texts = [
   'https://example.com',
 ];
 
-/** Returns a value that meets a schema, with the required members only. */
+/** Returns a value that matches a schema. It contains only the required members. */
 function sampleOf(schema: JsonObject): Json {
   if (schema.const !== undefined) return schema.const;
   if (Array.isArray(schema.enum)) return schema.enum[0] ?? null;
@@ -54,11 +54,11 @@ function textOf({ pattern, format, minLength = 0 }: JsonObject): string {
   );
 }
 
-/** A value of each JSON type; the text cannot be stored. */
+/** A value of each JSON type. The text cannot be stored. */
 const wrongValues: Json[] = ['a\0b', 5, {}, [{}], true];
 const typeOf = (value: Json): string => (Array.isArray(value) ? 'array' : typeof value);
 
-/** Types that a schema takes; all for one that takes any JSON. */
+/** Returns the types that a schema accepts. A schema for any JSON accepts all types. */
 function typesOf(schema: JsonObject): string[] {
   const {
     anyOf,
@@ -71,13 +71,15 @@ function typesOf(schema: JsonObject): string[] {
   return types.map((one) => (one === 'integer' ? 'number' : String(one)));
 }
 
-/** Returns the values of types that a member does not take, and the text. */
+/**
+ * Returns the values of types that a member does not accept, and the text that cannot be stored.
+ */
 const wrongFor = (schema: JsonObject): Json[] =>
   wrongValues.filter(
     (value) => typeof value === 'string' || !typesOf(schema).includes(typeOf(value)),
   );
 
-/** Texts of codes that say which member is meant without its name (protocol/errors.md#codes). */
+/** Refusal texts that indicate a member without its name (protocol/errors.md#codes). */
 const ownTexts: Record<string, RegExp> = {
   mobilePhoneNumber: /mobile phone number/,
   email: /email/i,
@@ -89,7 +91,7 @@ const ownTexts: Record<string, RegExp> = {
   code: /SMS code/,
 };
 
-/** Bodies that reach the checks of a call. */
+/** Bodies that reach the validation of a call. */
 const bodies: Record<string, JsonObject> = {
   login: { username: 'somebody', password: 'wrong' },
   signUp: { username: 'another', password: 'secret' },
@@ -116,14 +118,12 @@ const bodies: Record<string, JsonObject> = {
   putSmsTemplate: { type: 'verification', text: '{{code}}' },
 };
 
-/**
- * Refusals about the state of an account, a session or a code, which come before a value is read.
- */
+/** Refusals about the state of an account, session or code. They occur before the value is read. */
 const states =
   /^(That operation isn't allowed|undefined|Invalid SMS code|You have exceeded|A user with the specified|The user cannot be altered|Could not find user|The username and password mismatch|SMS request too fast|Username has already)/;
 
 let app: App;
-/** Ids for the parameter of a path, by the part before it. */
+/** Ids for a path parameter, by the segment before it. */
 let idOf: Record<string, string>;
 
 beforeAll(async () => {
@@ -185,13 +185,13 @@ async function ask(
 const names = (error: string, member: string): boolean =>
   error.includes(member) || (ownTexts[member]?.test(error) ?? false);
 
-/** They delete what other calls need. */
+/** These operations delete what other calls need. */
 const without = new Set(['deleteApp', 'rotateKey', 'deleteUser', 'deleteMatchingInstallations']);
 const withBodies = (await loadRoutes()).filter(
   ({ body, hasRawBody, operation }) => body && !hasRawBody && !without.has(operation),
 );
 
-/** Members of a schema, and those of its objects: `['options', 'hybridPush']`. */
+/** Returns the members of a schema and of its objects: `['options', 'hybridPush']`. */
 function membersOf(schema: JsonObject): [path: string[], schema: JsonObject][] {
   const { properties } = schema;
   return Object.keys(isJsonObject(properties) ? properties : {}).flatMap(
@@ -236,7 +236,7 @@ test.each(withBodies.map((one) => [one.operation, one] as const))(
   120_000,
 );
 
-/** Parameters of the query of a call, by a test of their schema. */
+/** Returns the query parameters of a call whose schema passes the test. */
 const parametersOf = ({ query }: Route, isWanted: (schema: JsonObject) => boolean): string[] => {
   const { properties } = query ? requestSchema(query) : {};
   const entries = Object.entries(isJsonObject(properties) ? properties : {});
@@ -249,7 +249,7 @@ const isFlag = ({ enum: values }: JsonObject): boolean =>
   Array.isArray(values) && values.includes('false');
 const isTime = ({ format }: JsonObject): boolean => format === 'date-time';
 
-/** Sends a query; returns whether the parameter was taken, and the refusal otherwise. */
+/** Sends a query. Returns whether the parameter was accepted, or otherwise the refusal. */
 async function query(one: Route, name: string, value: string): Promise<string> {
   const base = { ...bodies[one.operation] };
   if (one.operation === 'registerInstallation') base.deviceToken = randomBytes(32).toString('hex');
@@ -267,7 +267,7 @@ const times = everyRoute.flatMap((one) =>
 );
 
 test.each(flags)(
-  '%s takes its flag %s as true, false, 1 and 0 in any case, and nothing else',
+  '%s accepts its flag %s as true, false, 1 and 0 in any case, and nothing else',
   async (_, name, one) => {
     for (const value of ['true', 'TRUE', 'False', '0', '1', ''])
       expect(await query(one, name, value), value).not.toMatch(/takes true, false/);
@@ -286,7 +286,7 @@ const offsets = [
 const noTimes = ['2027-01-31', '2027-02-30T00:00:00Z', '2027-01-31T25:00:00Z', '1769817600', 'x'];
 
 test.each(times)(
-  '%s takes a time of any offset as %s, and names another text',
+  '%s accepts a time with any offset as %s, and names other texts',
   async (_, name, one) => {
     for (const value of offsets)
       expect(await query(one, name, value), value).not.toContain(`${name}:`);
@@ -295,7 +295,7 @@ test.each(times)(
   },
 );
 
-test('bodies take times of any offset, at the moment that they name', async () => {
+test('bodies accept times with any offset, and keep the moment', async () => {
   const send = (path: string, body: object) =>
     service.api.request('POST', path, { admin: true, body });
   const expiresAt = '2099-01-31T00:00:00+08:00';
@@ -367,7 +367,7 @@ test.each([
     { data: { alert: 'x' }, where: {}, expiration_interval: {} },
     /^expiration_interval: must be a/,
   ],
-])('%s %s says what an alternative lacks: %j', async (method, rest, body, error) => {
+])('%s %s reports what an alternative lacks: %j', async (method, rest, body, error) => {
   const path = `/console/api/apps/${app.appId}${rest && `/${rest}`}`;
   const reply = await service.api.request(method, path, { admin: true, body });
   expect([reply.status, reply.body.error]).toEqual([400, expect.stringMatching(error)]);

@@ -25,7 +25,7 @@ beforeAll(async () => {
     await api.request('PUT', `${path}/${kind}`, { admin: true, body });
 });
 
-/** Parts of a path that a browser or a proxy may resolve, so that another route is meant. */
+/** Path segments that a browser or proxy may resolve, so that the path means another route. */
 const ambiguous = [
   '.',
   '..',
@@ -54,7 +54,7 @@ const headers = () => ({
   'Content-Type': 'application/json',
 });
 
-/** Sends a path as it is; `fetch` would resolve its dots. */
+/** Sends a path unchanged. `fetch` would resolve its dots. */
 async function send(method: string, path: string, body = '{}') {
   const isRead = method === 'GET' || method === 'HEAD';
   const length = isRead ? {} : { 'Content-Length': body.length };
@@ -66,8 +66,8 @@ async function send(method: string, path: string, body = '{}') {
 }
 
 /**
- * Returns the paths of a route with a text in place of one parameter each; the others have values
- * that exist.
+ * Returns the paths of a route in which the text replaces one parameter at a time. The other
+ * parameters have existing values.
  */
 function pathsWith(path: string, value: string): string[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name);
@@ -78,7 +78,7 @@ function pathsWith(path: string, value: string): string[] {
   );
 }
 
-/** Returns the content of all tables but those that count calls or beat for processes. */
+/** Returns the content of all tables except those with call counters and heartbeats. */
 async function content(): Promise<Record<string, string>> {
   const tables = await api.db.query<{ name: string }>(
     `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'channel_node' AND tablename !~ '^(process|call_)'`,
@@ -94,14 +94,14 @@ async function content(): Promise<Record<string, string>> {
 
 const nameOf = (route: Route) => `${route.method} ${route.paths.join(' ')}`;
 
-describe('a path that proxies may read in another way', () => {
+describe('a path that proxies may interpret differently', () => {
   test.each(ambiguous)('is 400 on every route and changes nothing: %s', async (value) => {
     const before = await content();
     for (const route of routes)
       for (const path of route.paths.flatMap((one) => pathsWith(one, value))) {
         const reply = await send(route.method, path);
         expect(reply.status, `${nameOf(route)}: ${path}`).toBe(400);
-        // Links of mails are opened by people.
+        // Links in mails are opened by people.
         if (/verifyEmail|resetPassword\//.test(path))
           expect(reply.body).toMatch(/This link does not work/);
         else expect(JSON.parse(reply.body).code).toBe(1);
@@ -160,7 +160,7 @@ describe('a path that proxies may read in another way', () => {
 });
 
 describe('a path has one spelling', () => {
-  test('neither a slash at its end nor another case reaches a route', async () => {
+  test('neither a trailing slash nor another case reaches a route', async () => {
     const before = await content();
     for (const route of routes)
       for (const path of route.paths) {
@@ -177,7 +177,7 @@ describe('a path has one spelling', () => {
     expect(await content()).toEqual(before);
   });
 
-  test('names with dots, percent signs and blanks stay reachable', async () => {
+  test('names with dots, percent signs and spaces stay reachable', async () => {
     for (const name of [
       '...',
       '.a',
@@ -233,7 +233,7 @@ test('HEAD changes nothing on any route', async () => {
   const [{ link }] = (await api.request('GET', path, { admin: true })).body.results;
   const before = await content();
   const paths = routes.filter(({ method }) => method === 'GET').flatMap((route) => route.paths);
-  // The stream of events has no end.
+  // The event stream has no end.
   for (const one of [...paths, '/1.1/login?username=head&password=wrong'].filter(
     (one) => !/events$/.test(one),
   )) {

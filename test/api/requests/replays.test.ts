@@ -7,7 +7,8 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 import { useTestApi } from '../../support/test-api.ts';
 
 /**
- * Requests of the native SDKs with the replies that they read: `test/fixtures/replays/README.md`.
+ * Tests requests of the native SDKs and the replies that the SDKs read:
+ * `test/fixtures/replays/README.md`.
  */
 const folder = new URL('../../fixtures/replays/', import.meta.url);
 const texts = z.record(z.string(), z.string());
@@ -43,7 +44,10 @@ const kinds: Record<string, RegExp> = {
   '<text>': /./,
 };
 
-/** Converts a reply to a matcher: kinds of texts, and dictionaries that may have more members. */
+/**
+ * Converts a reply to a matcher. Some texts match by their kind, and dictionaries may have
+ * additional members.
+ */
 function expected(value: Json): unknown {
   if (typeof value === 'string') return kinds[value] ? expect.stringMatching(kinds[value]) : value;
   if (Array.isArray(value)) return value.map(expected);
@@ -55,7 +59,7 @@ function expected(value: Json): unknown {
   return isOpen === true ? expect.objectContaining(matchers) : matchers;
 }
 
-/** Collects the values of a reply that later requests use by name. */
+/** Returns the value in a reply that later requests use by name. */
 function memberAt(body: Json, path: string): string {
   const value = path
     .split('.')
@@ -67,7 +71,7 @@ function memberAt(body: Json, path: string): string {
   return value;
 }
 
-/** Client that plays the requests of an SDK and remembers the values of its replies. */
+/** Sends the requests of an SDK and stores values of the replies. */
 class Player {
   readonly #app: App;
   readonly #headers: Record<string, string>;
@@ -112,7 +116,7 @@ class Player {
     return (await api.request('GET', path, { admin: true })).body.results[0].code;
   }
 
-  /** Replaces `$name` by its value; unknown names, such as operators, stay. */
+  /** Replaces `$name` with its value. Unknown names, such as operators, stay. */
   #filled<T>(value: T): T {
     return JSON.parse(JSON.stringify(value), (_name, inner: JsonObject | string) => {
       if (typeof inner === 'string') return this.#text(inner);

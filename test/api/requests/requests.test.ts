@@ -23,7 +23,7 @@ describe('the text form', () => {
       headers: { 'Content-Type': 'text/plain;charset=UTF-8', ...headers },
     });
 
-  test('keys in the body replace headers, and _method the method', async () => {
+  test('keys in the body replace headers, and _method replaces the method', async () => {
     const keysOf = { _ApplicationId: app.appId, _MasterKey: app.masterKey };
     const listed = await send(records, { ...keysOf, _method: 'GET', limit: 1 });
     expect({ status: listed.status, body: listed.body }).toEqual({
@@ -36,7 +36,7 @@ describe('the text form', () => {
     expect((await send(records, asClient)).status).toBe(403);
   });
 
-  test('it creates, reads and changes an object; members with one underscore are not stored', async () => {
+  test('creates, reads and changes an object; members with one underscore are not stored', async () => {
     const keysOf = {
       _ApplicationId: app.appId,
       _ApplicationKey: app.appKey,
@@ -72,7 +72,7 @@ describe('the text form', () => {
     expect((await send('/1.1/installations', body)).status).toBe(status);
   });
 
-  test('an invalid method leaves the POST', async () => {
+  test('with an invalid method stays a POST', async () => {
     const body = { _ApplicationId: app.appId, _MasterKey: app.masterKey, _method: 'TRACE' };
     expect((await send(records, body)).status).toBe(405);
   });
@@ -139,7 +139,7 @@ describe('bodies', () => {
     'application/octet-stream',
     'application/x-www-form-urlencoded',
     '',
-  ])('JSON is read whatever it is called: %j', async (type) => {
+  ])('JSON is read with any content type: %j', async (type) => {
     const reply = await post('{"deviceType":"android","installationId":"types"}', {
       'Content-Type': type,
     });
@@ -209,7 +209,7 @@ describe('the text of a refusal', () => {
     expect(headers.get('vary')).toMatch(/Accept-Language/);
   });
 
-  test('is English when it has more than the text of the table, and for errors of programmers', async () => {
+  test('is English if it is more specific than the table, and for errors of programmers', async () => {
     const headers = { 'Accept-Language': 'zh' };
     const body = { mobilePhoneNumber: '13800138000', ttl: 31 };
     const own = await api.request('POST', '/1.1/requestSmsCode', { app, headers, body });
@@ -218,7 +218,7 @@ describe('the text of a refusal', () => {
     expect(keys.body).toEqual({ code: 401, error: 'Unauthorized.' });
   });
 
-  test('is in Chinese for operators who ask for it, with its values', async () => {
+  test('is in Chinese for operators who request it, with its values', async () => {
     const ask = (language: string) =>
       api.request('GET', '/console/api/queues/none/jobs', {
         admin: true,
@@ -235,7 +235,7 @@ describe('the text of a refusal', () => {
 });
 
 describe('the log', () => {
-  test('a refused request is one line at level info, without values of the request', async () => {
+  test('has one line at level info for a refused request, without values of the request', async () => {
     const lines: string[] = [];
     const log = createLogger({
       level: 'info',

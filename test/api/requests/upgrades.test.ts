@@ -11,7 +11,7 @@ import { RawRequest } from '../../support/raw-request.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
-/** An offered upgrade that is not wanted is ignored (RFC 9110, section 7.8). */
+/** Tests that an offered but unwanted upgrade is ignored (RFC 9110, section 7.8). */
 const api = useTestApi();
 let app: App;
 let routes: Route[];
@@ -32,7 +32,7 @@ const h2c = {
   'HTTP2-Settings': 'AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA',
 };
 
-/** Offers of clients, and some that no client makes. */
+/** Upgrade offers of clients, and offers that no client makes. */
 const offers: [name: string, headers: Record<string, string>][] = [
   ['h2c, as HttpClient of Java and curl offer it', h2c],
   ['h2c in capitals', { ...h2c, Upgrade: 'H2C' }],
@@ -42,7 +42,7 @@ const offers: [name: string, headers: Record<string, string>][] = [
   ['an empty offer', { Connection: 'Upgrade', Upgrade: '' }],
 ];
 
-/** Sends a request over a socket of its own; an upgrade is an error. */
+/** Sends a request over a new socket. An upgrade is an error. */
 function send(method: string, path: string, headers: Record<string, string>, body = '{}') {
   const isRead = method === 'GET';
   const length = isRead ? {} : { 'Content-Length': Buffer.byteLength(body) };
@@ -71,7 +71,7 @@ describe('an offered upgrade that is not wanted', () => {
       }
   });
 
-  test('is ignored with a body, on a connection that stays open', async () => {
+  test('is ignored with a body, and the connection stays open', async () => {
     const body = JSON.stringify({ username: newName(), password: 'a password' });
     const head = [
       'POST /1.1/users HTTP/1.1',
@@ -90,13 +90,13 @@ describe('an offered upgrade that is not wanted', () => {
     raw.end();
   });
 
-  test('is ignored on the path of the channel, where only a WebSocket is wanted', async () => {
+  test('is ignored on the path of the channel, which accepts only a WebSocket', async () => {
     const plain = await send('GET', '/1.1/channel', {});
     expect(plain.status).toBe(404);
     for (const [name, headers] of offers)
       if (headers.Upgrade !== 'websocket')
         expect(await send('GET', '/1.1/channel', headers), name).toEqual(plain);
-    // An incomplete handshake is refused as one.
+    // An incomplete handshake is refused as a handshake.
     const incomplete = await send('GET', '/1.1/channel', {
       Connection: 'Upgrade',
       Upgrade: 'websocket',

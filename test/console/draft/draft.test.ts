@@ -4,6 +4,7 @@ import {
   detailFields,
   type Field,
   languagesOf,
+  memberOfRefusal,
   messageFields,
   overrideFields,
   readField,
@@ -27,7 +28,6 @@ import {
   parseJsonText,
   printJson,
 } from '../../../ops/console/src/draft/json-text.ts';
-import { memberOfRefusal } from '../../../ops/console/src/draft/refusals.ts';
 
 const fields: Field[] = [
   ...Object.values({ ...messageFields, ...detailFields, ...settingFields }),

@@ -6,7 +6,7 @@ import {
   parseJsonText,
   printJson,
 } from '../../../ops/console/src/draft/json-text.ts';
-import { shownMessage } from '../../../ops/console/src/draft/previews.ts';
+import { visibleMessage } from '../../../ops/console/src/draft/previews.ts';
 import {
   conditionOf,
   hasIncomplete,
@@ -154,11 +154,11 @@ test('previews read the texts of every gateway from its request', () => {
     ['channel', '{"title":"T","alert":"B"}'],
   ];
   for (const [connector, payload] of payloads)
-    expect(shownMessage(connector, parseJsonText(payload)), connector).toMatchObject(text);
-  expect(shownMessage('apns', parseJsonText('{"aps":{"content-available":1}}'))).toMatchObject({
+    expect(visibleMessage(connector, parseJsonText(payload)), connector).toMatchObject(text);
+  expect(visibleMessage('apns', parseJsonText('{"aps":{"content-available":1}}'))).toMatchObject({
     isSilent: true,
   });
-  expect(shownMessage('apns', parseJsonText('{"aps":{"alert":"B"}}'))).toMatchObject({
+  expect(visibleMessage('apns', parseJsonText('{"aps":{"alert":"B"}}'))).toMatchObject({
     title: '',
     text: 'B',
   });

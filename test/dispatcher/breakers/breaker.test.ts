@@ -10,20 +10,20 @@ import { startTestService, type TestService } from '../../support/service.ts';
 import { readBatches } from '../../support/tables.ts';
 
 /**
- * Poll intervals: states of a breaker are short here; a scrape of the metrics costs more than a
- * hundred requests.
+ * Poll intervals. Breaker states are short in this file. A scrape of the metrics is more expensive
+ * than a hundred requests.
  */
 const fastPoll = { interval: 20 };
 const slowPoll = { interval: 100 };
 
-/** Short, so that a test sees several cool-downs. */
+/** Short cooldowns, so that a test sees several of them. */
 const timing = { coolDownMs: 300, longestCoolDownMs: 600 };
 
 let service: TestService;
 let dispatchers: RunningDispatcher[];
 
 beforeAll(async () => {
-  // Few streams: a push with slow answers takes a while.
+  // Few streams, so that a push with slow replies takes a while.
   service = await startTestService({ gateway: { maxStreams: 10 } });
   const dispatch = () => service.dispatch({ breakers: timing });
   dispatchers = await Promise.all([dispatch(), dispatch()]);
@@ -43,7 +43,7 @@ async function stateOf(id: string): Promise<string> {
   return body.results.find((breaker: { id: string }) => breaker.id === id).state;
 }
 
-/** Returns the gauge of each dispatcher; null where it has none for this app. */
+/** Returns the gauge of each dispatcher. Null if a dispatcher has none for this app. */
 async function gauges(app: App): Promise<(number | null)[]> {
   const texts = await Promise.all(
     dispatchers.map(async ({ metricsPort }) =>
@@ -57,7 +57,7 @@ async function gauges(app: App): Promise<(number | null)[]> {
   });
 }
 
-/** Returns the most attempts and tries of an app's batches. */
+/** Returns the maximum attempts and tries of an app's batches. */
 async function attempts(app: App): Promise<{ most: number; tries: number }> {
   const batches = await readBatches(service.db, app);
   return {
@@ -66,8 +66,8 @@ async function attempts(app: App): Promise<{ most: number; tries: number }> {
   };
 }
 
-describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
-  test('delays its own pushes only, loses nothing and costs no tries', async () => {
+describe('a gateway that is unavailable for a while', { timeout: 60_000 }, () => {
+  test('delays only its own pushes, loses no recipient and uses up no attempts', async () => {
     const restartable = await startRestartableGateway();
     const dead = await appOn(restartable.own, 1500);
     const healthy = await appOn(null, 1100);
@@ -79,7 +79,7 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     await expect.poll(() => stateOf(dead.id), fastPoll).toBe('open');
     const unaffected = await service.untilDone(healthy.app, await begin(healthy.app), 20_000);
     expect(unaffected).toMatchObject({ status: 'done', devices: 1100, successes: 1100 });
-    // Still down: probes fail, and their tries do not count.
+    // The gateway is still unavailable: probes fail, and their tries do not count.
     await expect.poll(() => stateOf(dead.id), fastPoll).toBe('half-open');
     await expect.poll(() => stateOf(dead.id), fastPoll).toBe('open');
     expect(await attempts(dead.app)).toMatchObject({ tries: 0 });
@@ -92,7 +92,7 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     await restartable.stop();
   });
 
-  test('and answers 503 to all requests: no try of that time counts', async () => {
+  test('and answers 503 to all requests uses up no attempts', async () => {
     const { app, id } = await appOn(null, 200);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
     const objectId = await begin(app);
@@ -107,17 +107,17 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     expect(await attempts(app)).toMatchObject({ tries: 0 });
   });
 
-  test('and answers 503 until the push expires: all recipients are counted expired', async () => {
+  test('and answers 503 until the push expires: all recipients are counted as expired', async () => {
     const { app, tokens } = await appOn(null, 1500);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
     const record = await service.untilDone(app, await begin(app, { expiration_interval: 4 }));
     expect(record).toMatchObject({ status: 'done', devices: 1500, outcomes: { expired: 1500 } });
     expect(record.errors).toMatch(/expired; the last try: ServiceUnavailable/);
-    // After the first round only the few recipients of each probe are sent to.
+    // After the first round, only the few recipients of each probe are sent to.
     expect(tokens.reduce((sum, token) => sum + service.apns.seen(token), 0)).toBeLessThan(2 * 1500);
   });
 
-  test('a wait that the gateway asks for during a probe is kept', async () => {
+  test('a Retry-After in the reply to a probe is respected', async () => {
     const { app, tokens, id } = await appOn(null, 200);
     const [token = ''] = tokens;
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
@@ -136,7 +136,7 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     expect((seen[asked + 1]?.atMs ?? 0) - (seen[asked]?.atMs ?? 0)).toBeGreaterThanOrEqual(3000);
   });
 
-  test('a push that expires before it is back is counted expired, with the last reason', async () => {
+  test('a push that expires during the outage is counted as expired, with the last reason', async () => {
     const restartable = await startRestartableGateway();
     const { app } = await appOn(restartable.own, 100);
     await restartable.stop();
@@ -147,8 +147,8 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
   });
 });
 
-describe('answers about single tokens', () => {
-  test('open no breaker: 429, invalid tokens, rejected payloads', async () => {
+describe('replies about single tokens', () => {
+  test('(429, invalid tokens, rejected payloads) open no breaker', async () => {
     const { app, tokens, id } = await appOn(null, 60);
     for (const token of tokens.slice(0, 30)) service.apns.badTokens.add(token);
     for (const token of tokens.slice(30))
@@ -168,7 +168,7 @@ describe('answers about single tokens', () => {
   });
 });
 
-describe('a forced breaker', { timeout: 60_000 }, () => {
+describe('a breaker that is forced open', { timeout: 60_000 }, () => {
   test('stops sending on both dispatchers until it is released', async () => {
     const { app, tokens, id } = await appOn(null, 4000);
     service.apns.misbehave({ kind: 'slow', delayMs: 100 });
@@ -177,7 +177,7 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     await service.apns.waitFor(already + 50);
     expect((await force(id, 'open')).body).toMatchObject({ state: 'open', forced: 'open' });
     await expect.poll(() => gauges(app), slowPoll).toEqual([2, 2]);
-    // Requests in flight are answered first; then no more may come.
+    // Waits until requests in flight are answered. Then no more requests may come.
     await new Promise((resolve) => setTimeout(resolve, 1200));
     const sent = service.apns.total;
     await new Promise((resolve) => setTimeout(resolve, 1000));
@@ -192,10 +192,10 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
   });
 
-  test('can stop a gateway before it ever opened', async () => {
+  test('can stop a gateway whose breaker never opened before', async () => {
     const { app, tokens, id } = await appOn(null, 5);
     await force(id, 'open');
-    // The cache of every dispatcher has expired by now.
+    // The cache of every dispatcher has expired now.
     await expect.poll(() => gauges(app), slowPoll).toEqual([2, 2]);
     const objectId = await begin(app);
     await expect.poll(async () => (await postponed(app)).length, slowPoll).toBe(1);
@@ -204,11 +204,11 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 5 });
   });
 
-  test('wakes its waiting batches at once when it is released, even after a long time', async () => {
-    // Batches of 1,000, 2,500 and 100.
+  test('sends the waiting batches as soon as it is released, even after a long time', async () => {
+    // The push has batches of 1,000, 2,500 and 100.
     const { app, id } = await appOn(null, 3600);
     await force(id, 'open');
-    // After this time batches are postponed by 15 s.
+    // After an outage this long, batches are postponed by 15 s.
     await service.db.query(
       "UPDATE breaker SET since = now() - interval '1 hour' WHERE app_id = $1",
       [app.appId],
@@ -236,7 +236,7 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     expect(after[0]?.is_early).toBe(true);
   });
 
-  test('closed, sends to a gateway that is down again and again', async () => {
+  test('if forced closed instead, keeps sending to an unavailable gateway', async () => {
     const restartable = await startRestartableGateway();
     const { app, id } = await appOn(restartable.own, 100);
     await restartable.stop();
@@ -251,7 +251,7 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
   });
 });
 
-/** Returns the wait of each waiting batch of an app, in ms. */
+/** Returns the waiting time of each waiting batch of an app, in ms. */
 async function waitsOf(app: App): Promise<number[]> {
   const { rows } = await service.db.query<{ ms: number }>(
     `SELECT (extract(epoch FROM start_after - now()) * 1000)::float8 AS ms FROM pgboss.job
@@ -261,7 +261,7 @@ async function waitsOf(app: App): Promise<number[]> {
   return rows.map((row) => row.ms);
 }
 
-/** Returns the batches of an app with a job for later. */
+/** Returns the batches of an app whose job is scheduled for later. */
 async function postponed(app: App): Promise<unknown[]> {
   const batches = await readBatches(service.db, app);
   return batches.filter(({ hasJob, isSettled }) => hasJob && !isSettled);

@@ -9,7 +9,7 @@ import {
 import { useTestService } from '../../support/service.ts';
 import { countJobs } from '../../support/tables.ts';
 
-/** One thread: at most four batches of a connector have a job permit. */
+/** With one thread, at most four batches of a connector may run at once. */
 
 const service = useTestService();
 beforeAll(async () => {
@@ -18,12 +18,13 @@ beforeAll(async () => {
 afterEach(() => service.apns.behave());
 
 /**
- * Creates an app whose gateway has just answered its thread, and then accepts every request without
- * an answer.
+ * Creates an app whose gateway has just answered its thread. From then on the gateway accepts
+ * requests but does not answer them.
  */
 async function appOnSilentGateway(devices: number) {
   const gateway = await startRestartableGateway();
-  // Bulk threads send all but the first thousand of a push, which the express thread sends.
+  // Bulk threads send all but the first thousand recipients of a push. The express thread sends
+  // those.
   const silent = await createAppOn(service, gateway.own, Math.min(devices, 2000));
   const successes = silent.tokens.length;
   const first = await beginPush(service, silent.app);
@@ -46,9 +47,9 @@ async function statusOf({ app, id }: AppOnGateway, objectId: string) {
 const cancel = (app: App, objectId: string) =>
   service.api.request('DELETE', `/1.1/notifications/${objectId}`, { app, master: true });
 
-describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
-  test('does not delay pushes of other apps over the same connector', async () => {
-    // Batches of 1,000, 5,000, 5,000 and 100.
+describe('a gateway that stops answering', { timeout: 120_000 }, () => {
+  test('does not delay pushes of other apps through the same connector', async () => {
+    // The push has batches of 1,000, 5,000, 5,000 and 100.
     const silent = await appOnSilentGateway(11_100);
     const [many, few, one] = [
       await createAppOn(service, null, 1100),
@@ -56,10 +57,10 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
       await createAppOn(service, null, 1),
     ];
     const hanging = await beginPush(service, silent.app);
-    // Batches without an answer use every job permit of the connector.
+    // Unanswered batches occupy every concurrency slot of the connector.
     await expect.poll(() => activeBatches(silent.app), { timeout: 20_000, interval: 10 }).toBe(4);
-    // A connection begins with 100 streams and gets more as its gateway answers: at least two are
-    // full.
+    // A connection starts with 100 streams and gets more as its gateway answers. At least two
+    // connections are full.
     await expect
       .poll(silent.hanging, { timeout: 20_000, interval: 10 })
       .toBeGreaterThanOrEqual(200);
@@ -69,18 +70,20 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
       ),
     );
     expect(sent.map(({ successes }) => successes)).toEqual([1100, 300, 1]);
-    // No deadline has passed and no breaker has opened: the bulkhead alone lets them through.
+    // No timeout has passed and no breaker has opened. Only the bulkhead lets the other pushes
+    // through.
     expect(await statusOf(silent, hanging)).toEqual({ outcomes: {}, state: 'closed' });
     await cancel(silent.app, hanging);
     await silent.gateway.stop();
   });
 
-  test('does not delay new pushes, even if many of its own small ones hang', async () => {
+  test('does not delay new pushes, even if many of its small pushes hang', async () => {
     const silent = await appOnSilentGateway(1);
     const other = await createAppOn(service, null, 1);
     const hanging: string[] = [];
     for (let i = 0; i < 40; i += 1) hanging.push(await beginPush(service, silent.app));
-    // All of these batches are before the other app's in the queue; at least four are in flight.
+    // All of these batches are in the queue before the other app's batch. At least four are in
+    // flight.
     await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(4);
     const record = await service.untilDone(other.app, await beginPush(service, other.app));
     expect(record).toMatchObject({ devices: 1, successes: 1 });
@@ -89,13 +92,13 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
     await silent.gateway.stop();
   });
 
-  test('has a bounded number of batches in flight, and loses no recipient in the end', async () => {
+  test('has a limited number of batches in flight, and loses no recipient in the end', async () => {
     const silent = await appOnSilentGateway(2000);
-    // Two batches each: more devices would be halves, or a small first batch and larger ones
-    // (architecture.md#batches).
+    // Each push has two batches. More devices would give halves, or a small first batch and larger
+    // batches (architecture.md#batches).
     const hanging: string[] = [];
     for (let i = 0; i < 6; i += 1) hanging.push(await beginPush(service, silent.app));
-    // Four batches are slow, and at most three were taken before the fourth: at least two of the
+    // Four batches are slow, and at most three were taken before the fourth. So at least two of the
     // twelve are postponed.
     await expect
       .poll(() => postponed(silent.app), { timeout: 20_000, interval: 20 })
@@ -106,7 +109,7 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
     const records = await Promise.all(
       hanging.map((objectId) => service.untilDone(silent.app, objectId)),
     );
-    // Requests in flight when the connection broke may have arrived: they are repeated, and the
+    // Requests in flight when the connection broke may have arrived. They are repeated, and the
     // device shows one message.
     expect(records.map(({ outcomes }) => outcomes)).toEqual(hanging.map(() => ({ sent: 2000 })));
     expect(records.some(({ repeats }) => Number(repeats) > 0)).toBe(true);
@@ -114,11 +117,11 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
   });
 });
 
-/** Returns the number of batches in work at a dispatcher. */
+/** Returns the number of running batches of an app. */
 const activeBatches = (app: App): Promise<number> =>
   countJobs(service.db, app, { queue: 'deliver-apns', state: 'active' });
 
-/** Returns the number of batches that wait for later without a try. */
+/** Returns the number of batches that were postponed without using up a try. */
 async function postponed(app: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
     `SELECT count(*) AS n FROM push_batch b

@@ -48,7 +48,7 @@ const recordOf = async (app: App, objectId: string) =>
   (await service.api.request('GET', `/1.1/tables/Notifications/${objectId}`, { app })).body;
 
 describe('a gateway that refuses connections', () => {
-  test('is shown everywhere until it answers again', async () => {
+  test('appears in every report until it answers again', async () => {
     const restartable = await startRestartableGateway();
     const { app, tokens, id } = await createAppOn(service, restartable.own, 1);
     await restartable.stop();
@@ -83,7 +83,7 @@ describe('a gateway that refuses connections', () => {
     await restartable.stop();
   });
 
-  test('leaves its code in the record of a push that expired in between', async () => {
+  test('leaves its error code in the record of a push that expires meanwhile', async () => {
     const restartable = await startRestartableGateway();
     const { app } = await createAppOn(service, restartable.own, 1);
     await restartable.stop();
@@ -101,7 +101,7 @@ describe('a gateway that refuses connections', () => {
     await expect.poll(opened, fastPoll).toMatchObject({ reason: 'ECONNREFUSED' });
   });
 
-  test('is not shown with --json', async () => {
+  test('does not print its failure in addition to --json output', async () => {
     const restartable = await startRestartableGateway();
     const { app } = await createAppOn(service, restartable.own, 1);
     await restartable.stop();
@@ -112,7 +112,7 @@ describe('a gateway that refuses connections', () => {
   });
 });
 
-test('an untrusted certificate is shown by its code', async () => {
+test('an untrusted certificate is reported by its error code', async () => {
   const restartable = await startRestartableGateway();
   const { certificate: ca } = await openCertificateAuthority();
   const { app, id } = await createAppOn(service, { ...restartable.own, ca }, 1);
@@ -128,7 +128,7 @@ test('an untrusted certificate is shown by its code', async () => {
   await restartable.stop();
 });
 
-test('a status is shown with its reason, and a gateway that answers some requests is not shown', async () => {
+test('a failed status is reported with its reason, but not if the gateway answers other requests', async () => {
   const { app, id } = await createAppOn(service, null, 1);
   service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
   const objectId = await beginPush(service, app);
@@ -143,7 +143,7 @@ test('a status is shown with its reason, and a gateway that answers some request
   await expect.poll(() => lastFailureOf(id), fastPoll).toBeNull();
 });
 
-test('deleting a profile deletes its failure', async () => {
+test('deleting a profile deletes its recorded failure', async () => {
   const restartable = await startRestartableGateway();
   const { app, id } = await createAppOn(service, restartable.own, 1);
   await restartable.stop();

@@ -11,14 +11,14 @@ const gateway = (onFirstAnswer = () => {}) =>
     { clock: systemClock, timing: defaultBreakerTiming, onChange: () => undefined, onFirstAnswer },
   );
 
-test('an untested gateway gets a second batch once it answered a request of the first one', async () => {
+test('an untested gateway gets a second batch after it answered a request of the first batch', async () => {
   const queue = gateway();
   const batches = new InFlightBatches({ clock: systemClock, forcedOpen: async () => new Set() });
   const batch = batches.track(queue.id, undefined);
   const hasAnswer = () => batches.hasAnswer(queue.id);
   expect(await queue.canProbe(hasAnswer)).toBe(true);
   queue.track();
-  // Another thread counts in the shared memory.
+  // Another thread counts the reply in the shared memory.
   const thread = new InFlightBatch(batch.progress.memory);
   thread.countAnswer(true);
   thread.countAnswer(null);
@@ -29,7 +29,7 @@ test('an untested gateway gets a second batch once it answered a request of the 
   batches.close();
 });
 
-test('a batch that comes after a gateway was silent for the time of a first answer does not wait for one', async () => {
+test('if a gateway was silent for the whole probe time, later batches do not wait for a probe', async () => {
   const queue = gateway();
   queue.track();
   let looks = 0;
@@ -38,11 +38,12 @@ test('a batch that comes after a gateway was silent for the time of a first answ
     return false;
   };
   expect(await queue.canProbe(hasAnswer)).toBe(false);
-  // Each of many batches would keep a job permit for that time, which batches of other apps need.
+  // Otherwise, many batches would each occupy a concurrency slot for this time, and other apps
+  // would have to wait.
   looks = 0;
   expect(await queue.canProbe(hasAnswer)).toBe(false);
   expect(looks).toBeLessThanOrEqual(2);
-  // The batch in flight ended without an answer: the next one is a first one again.
+  // The batch in flight ended without a reply. The next batch is a probe again.
   queue.untrack();
   expect(await queue.canProbe(hasAnswer)).toBe(true);
   queue.track();
@@ -51,7 +52,7 @@ test('a batch that comes after a gateway was silent for the time of a first answ
   expect(looks).toBeGreaterThan(2);
 });
 
-test('the first answer is told once, for the batches that went back before it', () => {
+test('the first reply is reported once, to the batches that were returned before it', () => {
   let told = 0;
   const queue = gateway(() => {
     told += 1;

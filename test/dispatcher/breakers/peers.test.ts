@@ -10,7 +10,7 @@ const { db } = await openTestDatabase();
 const failed = { health: { requests: 60, failed: 60 }, trouble: 'connect_failed' };
 const answered = { health: { requests: 60, failed: 0 }, trouble: null };
 
-/** Returns the breakers of a dispatcher whose cool-down is short. */
+/** Returns the breakers of a dispatcher with a short cooldown. */
 function aDispatcher({ coolDownMs = 20 } = {}): Breakers {
   return new Breakers({
     db,
@@ -56,7 +56,7 @@ async function untilHalfOpen(breakers: Breakers, key: BreakerKey): Promise<void>
   await expect.poll(states).toEqual(['half-open']);
 }
 
-test('a half-open breaker without traffic closes after an answer to a dispatcher whose breaker never opened', async () => {
+test('a half-open breaker without traffic closes if another dispatcher gets a reply', async () => {
   const key: BreakerKey = { appId: 'answered', connector: 'apns', profile: '_default' };
   const peer = aDispatcher();
   const halfOpen = await aHalfOpen(key);
@@ -68,7 +68,7 @@ test('a half-open breaker without traffic closes after an answer to a dispatcher
   await Promise.all([halfOpen.close(), peer.close()]);
 });
 
-test('it stays half-open while the last answer elsewhere is older than its failure', async () => {
+test('it stays half-open if the last reply elsewhere is older than its own failure', async () => {
   const key: BreakerKey = { appId: 'older', connector: 'apns', profile: '_default' };
   const peer = aDispatcher();
   await sendBatch(peer, key, answered);
@@ -80,12 +80,12 @@ test('it stays half-open while the last answer elsewhere is older than its failu
   await Promise.all([halfOpen.close(), peer.close()]);
 });
 
-test('it waits for its own probe while batches wait for it', async () => {
+test('it waits for its own probe while it has waiting batches', async () => {
   const key: BreakerKey = { appId: 'waiting', connector: 'apns', profile: '_default' };
   const peer = aDispatcher();
   const breakers = aDispatcher({ coolDownMs: 500 });
   await sendBatch(breakers, key, failed);
-  // Batches that come during the cool-down return after half a second at least, 10 ms apart.
+  // Batches that arrive during the cooldown return after at least half a second, 10 ms apart.
   for (let batch = 0; batch < 500; batch++) expect(await breakers.waitMs(key)).toBeGreaterThan(0);
   await untilHalfOpen(breakers, key);
   await sendBatch(peer, key, answered);

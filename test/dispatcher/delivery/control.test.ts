@@ -7,7 +7,7 @@ import { changePush, readBatches, readPush } from '../../support/tables.ts';
 let service: TestService;
 
 beforeAll(async () => {
-  // Few streams: a batch takes a while.
+  // Few streams, so that a batch takes a while.
   service = await startTestService({ gateway: { maxStreams: 5 } });
 });
 afterAll(() => service?.close());
@@ -32,7 +32,7 @@ async function progress(app: App, objectId: string) {
 const sum = (outcomes: Record<string, number>) =>
   Object.values(outcomes).reduce((a, b) => a + b, 0);
 
-/** Returns the batches of an app that are neither settled nor parked. */
+/** Returns the number of batches of an app that are neither settled nor waiting for a resume. */
 async function openBatches(app: App): Promise<number> {
   const batches = await readBatches(service.db, app);
   return batches.filter(({ isSettled, isHeld }) => !isSettled && !isHeld).length;
@@ -42,7 +42,7 @@ const requestsTo = (tokens: string[]) =>
   tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
-/** Starts a push and waits until some of it was sent. */
+/** Starts a push and waits until a part of it was sent. */
 async function startPush(app: App, tokens: string[], body: object = {}): Promise<string> {
   slow();
   const objectId = await begin(app, body);
@@ -51,7 +51,7 @@ async function startPush(app: App, tokens: string[], body: object = {}): Promise
 }
 
 describe('a push that is paused', () => {
-  test('before it was planned waits, and is planned when it is resumed', async () => {
+  test('before it is planned waits, and is planned when it is resumed', async () => {
     const { app, tokens } = await appWithIos(10);
     const objectId = await begin(app);
     expect(await control(app, objectId, 'pause')).toMatchObject({
@@ -73,7 +73,8 @@ describe('a push that is paused', () => {
     const objectId = await startPush(app, tokens);
     const reply = await control(app, objectId, 'pause');
     expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'paused' } });
-    // `npm run bench -- control` measures the time; machines that run tests are busy.
+    // Checks no duration, because machines that run tests are busy. `npm run bench -- control`
+    // measures it.
     await expect.poll(() => openBatches(app), { interval: 10 }).toBe(0);
     const seen = requestsTo(tokens);
     expect(seen).toBeLessThan(2500);
@@ -92,7 +93,7 @@ describe('a push that is paused', () => {
     expect(notSentOnce(tokens)).toEqual([]);
   });
 
-  test('and resumed repeatedly, small or large, reaches every recipient once', async () => {
+  test('and resumed repeatedly reaches every recipient once, small or large', async () => {
     for (const count of [300, 2500]) {
       const { app, tokens } = await appWithIos(count);
       const objectId = await startPush(app, tokens);
@@ -124,7 +125,7 @@ describe('a push that is paused', () => {
     expect(requestsTo(tokens)).toBe(sent);
   });
 
-  test('and cancelled then drops the rest', async () => {
+  test('and then cancelled drops the remaining recipients', async () => {
     const { app, tokens } = await appWithIos(1500);
     const objectId = await startPush(app, tokens);
     await control(app, objectId, 'pause');
@@ -138,7 +139,7 @@ describe('a push that is paused', () => {
 });
 
 describe('a push that is cancelled while it is sent', () => {
-  test('stops; every recipient is counted; clients find no record', async () => {
+  test('stops and counts every recipient; clients find no record', async () => {
     const { app, tokens } = await appWithIos(2500);
     const objectId = await startPush(app, tokens);
     const reply = await control(app, objectId, 'cancel');
@@ -157,7 +158,7 @@ describe('a push that is cancelled while it is sent', () => {
     expect((await control(app, objectId, 'resume')).status).toBe(409);
   });
 
-  test('and small, by DELETE, drops the recipients that are not sent to yet', async () => {
+  test('by DELETE drops the recipients that are not sent to yet, even if it is small', async () => {
     const { app, tokens } = await appWithIos(900);
     const objectId = await startPush(app, tokens);
     const path = `/1.1/notifications/${objectId}`;
@@ -169,8 +170,8 @@ describe('a push that is cancelled while it is sent', () => {
   });
 });
 
-describe('a push that is given another pace while it is sent', () => {
-  test('keeps to it from then on, and reaches every recipient once', async () => {
+describe('a push whose pace is changed while it is sent', () => {
+  test('keeps the new pace, and reaches every recipient once', async () => {
     const { app, tokens } = await appWithIos(1500);
     const objectId = await startPush(app, tokens);
     const reply = await control(app, objectId, 'pace', { flow_control: 1000 });
@@ -181,12 +182,13 @@ describe('a push that is given another pace while it is sent', () => {
       status: 'done',
       successes: 1500,
     });
-    // Requests that were open at the reply count for the rest; a slower machine takes longer.
+    // Requests that were open at the time of the reply count for the rest. A slower machine takes
+    // longer.
     expect(performance.now() - repliedAtMs).toBeGreaterThan(left * 0.9 - 100);
     expect(notSentOnce(tokens)).toEqual([]);
   });
 
-  test('stays paused, or scheduled', async () => {
+  test('stays paused or scheduled', async () => {
     const { app } = await appWithIos(1);
     const objectId = await begin(app, {
       push_time: new Date(Date.now() + 3_600_000).toISOString(),
@@ -200,8 +202,8 @@ describe('a push that is given another pace while it is sent', () => {
   });
 });
 
-describe('cancel, pause, resume and pace refuse', () => {
-  test('a push that is done, with a message', async () => {
+describe('cancel, pause, resume and pace are refused', () => {
+  test('for a push that is done, with a message', async () => {
     const { app } = await appWithIos(1);
     const objectId = await begin(app);
     await service.untilDone(app, objectId);
@@ -219,7 +221,7 @@ describe('cancel, pause, resume and pace refuse', () => {
     expect((await service.api.request('DELETE', path, { app, master: true })).status).toBe(409);
   });
 
-  test('to pause or resume a push that waits for its time', async () => {
+  test('to pause or resume a push that is scheduled for later', async () => {
     const { app } = await appWithIos(1);
     const objectId = await begin(app, {
       push_time: new Date(Date.now() + 3_600_000).toISOString(),
@@ -232,7 +234,7 @@ describe('cancel, pause, resume and pace refuse', () => {
     });
   });
 
-  test('unknown pushes, those of other apps, other members, and callers without the token', async () => {
+  test('for unknown pushes, pushes of other apps, invalid members, and callers without the token', async () => {
     const { app } = await appWithIos(1);
     const other = await appWithIos(1);
     const objectId = await begin(app, {
@@ -247,7 +249,7 @@ describe('cancel, pause, resume and pace refuse', () => {
   });
 });
 
-test('resuming changes flow_control: at least 1000, null for none, unchanged if absent', async () => {
+test('resume changes flow_control: at least 1000, null removes it, absent keeps it', async () => {
   const { app, tokens } = await appWithIos(1500);
   const objectId = await startPush(app, tokens);
   await control(app, objectId, 'pause');

@@ -36,7 +36,7 @@ async function reasons(app: App): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map((row) => [row.reason, row.n]));
 }
 
-describe('dead tokens', () => {
+describe('devices with invalid tokens', () => {
   test('are deleted and counted when the gateway reports them', async () => {
     const { app, tokens } = await appWithIos(50);
     const dead = tokens.slice(0, 5);
@@ -46,14 +46,14 @@ describe('dead tokens', () => {
     expect((await tokensLeft(app)).filter((token) => dead.includes(token))).toEqual([]);
   });
 
-  test('stay when the installation was saved after the token became invalid', async () => {
+  test('stay if the installation was saved after the token became invalid', async () => {
     const { app, tokens } = await appWithIos(10);
     service.apns.deadTokens.set(tokens[0] ?? '', Date.now() - 3_600_000);
     expect(await push(app)).toMatchObject({ successes: 9, invalidTokens: 1 });
     expect(await tokensLeft(app)).toHaveLength(10);
   });
 
-  test('stay, all of them, when the whole push had no success', async () => {
+  test('all stay if the whole push had no success', async () => {
     const { app, tokens } = await appWithIos(20);
     for (const token of tokens) service.apns.badTokens.add(token);
     expect(await push(app)).toMatchObject({ devices: 20, successes: 0, invalidTokens: 20 });
@@ -61,8 +61,8 @@ describe('dead tokens', () => {
   });
 });
 
-describe('answers that do not concern the token', () => {
-  test('503: only the affected recipients are sent to again', async () => {
+describe('replies that do not concern the token', () => {
+  test('503: the push is retried for the affected recipients only', async () => {
     const { app, tokens } = await appWithIos(30);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', count: 4 });
     expect(await push(app)).toMatchObject({ devices: 30, successes: 30 });
@@ -71,7 +71,7 @@ describe('answers that do not concern the token', () => {
     expect(seen.filter((n) => n === 1)).toHaveLength(26);
   });
 
-  test('a token of another topic is counted failed with its reason, tokens stay', async () => {
+  test('a token of another topic is counted as failed with its reason, and all tokens stay', async () => {
     const { app, tokens } = await appWithIos(10);
     for (const token of tokens.slice(0, 3))
       service.apns.tokenTopics.set(token, 'com.example.other');
@@ -81,7 +81,7 @@ describe('answers that do not concern the token', () => {
     expect(await tokensLeft(app)).toHaveLength(10);
   });
 
-  test('credentials that the gateway refuses end the push for that profile with a hint', async () => {
+  test('refused credentials end the push for the profile, with a hint', async () => {
     const { app } = await appWithIos(1500);
     service.apns.misbehave({ kind: 'answer', status: 403, reason: 'InvalidProviderToken' });
     const record = await push(app);
@@ -91,14 +91,15 @@ describe('answers that do not concern the token', () => {
       successes: 0,
       outcomes: { failed: 1500 },
     });
-    // One hint for all recipients, requested or not.
+    // One hint for all recipients, whether a request was sent for them or not.
     expect(record.errors).toMatch(/^apns: InvalidProviderToken: .+ \(1500\)$/);
     expect(await tokensLeft(app)).toHaveLength(1500);
   });
 
-  test('GOAWAY and refused streams lose and repeat no recipient', async () => {
+  test('GOAWAY and refused streams lose no recipient and repeat none', async () => {
     const { app, tokens } = await appWithIos(500);
-    // GOAWAY cannot say "no stream": the connection has to have answered before.
+    // A GOAWAY frame cannot say that no stream was processed, so the connection must have answered
+    // before.
     await push(app);
     service.apns.misbehave({ kind: 'goaway', count: 1 });
     service.apns.misbehave({ kind: 'refuse', count: 20 });
@@ -126,7 +127,7 @@ describe('a push without a text', () => {
     });
   });
 
-  test('is not sent to Apple devices if it is for other devices only, and the record has the reason', async () => {
+  test('with a text for other devices only is not sent to Apple devices; the record has the reason', async () => {
     const { app, tokens } = await appWithIos(1);
     const record = await push(app, { data: { silent: true, k: 'v' } });
     expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 } });
@@ -147,9 +148,9 @@ describe('Increment', () => {
     expect(tokens.map(badgeOf)).toEqual([[5], [1], [1]]);
   });
 
-  test('sends the same number again on a retry, also after another push has counted', async () => {
+  test('repeats the same number in a retry, even if another push has incremented it since', async () => {
     const { app, tokens } = await appWithIos(1);
-    // After the other push is done.
+    // The retry comes after the other push is done.
     const again = { status: 503, reason: 'ServiceUnavailable', retryAfter: '3' };
     service.apns.misbehave({ kind: 'answer', count: 1, ...again });
     const first = await begin(app, { data: { alert: 'first', badge: 'Increment' } });
@@ -163,7 +164,7 @@ describe('Increment', () => {
     expect(sent).toEqual(['first 1', 'second 2', 'first 1']);
   });
 
-  test('continues from a number that a push has set', async () => {
+  test('continues from a number that another push has set', async () => {
     const { app, tokens } = await appWithIos(1);
     await push(app, { data: { alert: 'x', badge: 7 } });
     await push(app, { data: { alert: 'x', badge: 'Increment' } });
@@ -175,7 +176,7 @@ describe('Increment', () => {
 });
 
 describe('a push', () => {
-  test('that has expired is counted expired and not sent', async () => {
+  test('that has expired is counted as expired and not sent', async () => {
     const { app, tokens } = await appWithIos(3);
     const record = await push(app, { expiration_time: new Date(Date.now() - 1000).toISOString() });
     expect(record).toMatchObject({
@@ -187,7 +188,7 @@ describe('a push', () => {
     expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0, 0]);
   });
 
-  test('without recipients is done at once', async () => {
+  test('without recipients is done immediately', async () => {
     const { app } = await appWithIos(1);
     expect(await push(app, { where: { channels: 'none' } })).toMatchObject({
       status: 'done',
@@ -196,7 +197,7 @@ describe('a push', () => {
     });
   });
 
-  test('ignores installations that are invalid or were not updated for three months', async () => {
+  test('ignores installations that are invalid or not updated for three months', async () => {
     const { app, tokens } = await appWithIos(3);
     await changeDevices(service.db, app, { valid: false }, tokens.slice(0, 1));
     await changeDevices(service.db, app, { updatedAt: daysAgo(91) }, tokens.slice(1, 2));
@@ -231,7 +232,7 @@ describe('a push', () => {
     expect(await countRows(service.db, 'channel_inbox', app)).toBe(1200);
   });
 
-  test('that is cancelled while it is sent ends with every recipient counted', async () => {
+  test('that is cancelled while it is sent counts every recipient', async () => {
     const { app } = await appWithIos(1500);
     service.apns.misbehave({ kind: 'slow', delayMs: 500 });
     const already = service.apns.total;
@@ -257,7 +258,7 @@ describe('a push', () => {
   });
 });
 
-test('pushes with one notification_id are counted together under it, and each under its objectId', async () => {
+test('pushes with the same notification_id are counted together, and each under its objectId', async () => {
   const { app, tokens } = await appWithIos(30);
   service.apns.deadTokens.set(tokens[0] ?? '', Date.now() + 60_000);
   const ids: string[] = [];

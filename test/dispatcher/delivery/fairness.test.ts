@@ -13,7 +13,7 @@ import { changeDevices, readPush } from '../../support/tables.ts';
 let service: TestService;
 
 beforeAll(async () => {
-  // Few streams: a large push takes a while.
+  // Few streams, so that a large push takes a while.
   service = await startTestService({ gateway: { maxStreams: 10 } });
   await service.dispatch();
 });
@@ -32,7 +32,7 @@ const statusOf = async (app: App, objectId: string) =>
   (await service.api.request('GET', `/1.1/notifications/${objectId}`, { app })).body.status;
 
 describe('while a large push is being sent', { timeout: 120_000 }, () => {
-  test('a smaller one of another app gets its share and is done first', async () => {
+  test('a smaller push of another app gets its share and is done first', async () => {
     const large = await appWithIos(6000);
     const small = await appWithIos(1100);
     service.apns.misbehave({ kind: 'slow', delayMs: 50 });
@@ -45,7 +45,7 @@ describe('while a large push is being sent', { timeout: 120_000 }, () => {
     await service.untilDone(large.app, first);
   });
 
-  test('a push to a single device of the same app is sent at once', async () => {
+  test('a push to a single device of the same app is sent immediately', async () => {
     const { app, tokens } = await appWithIos(3000);
     service.apns.misbehave({ kind: 'slow', delayMs: 60 });
     await changeDevices(service.db, app, { channels: ['vip'] }, tokens.slice(0, 1));
@@ -59,7 +59,7 @@ describe('while a large push is being sent', { timeout: 120_000 }, () => {
 });
 
 describe('priorities on a delivery queue', () => {
-  test('batches of two apps alternate; two pushes of one app share its part', async () => {
+  test("batches of two apps alternate, and two pushes of one app share the app's part", async () => {
     // No dispatcher works on this database.
     const database = await createTestDatabase();
     const db = new Database({ url: database.url, applicationName: 'turns' });

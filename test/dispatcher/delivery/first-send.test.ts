@@ -19,7 +19,7 @@ const poll = { interval: 20, timeout: 60_000 };
 const admin = (method: string, path: string, body?: object) =>
   service.api.request(method, `/console/api${path}`, { admin: true, body });
 
-/** Returns the number of first sends of the dispatcher that were measured, and their seconds. */
+/** Returns the number of measured first sends of the dispatcher and the sum of their seconds. */
 async function measured(): Promise<{ count: number; seconds: number }> {
   const { values } = await dispatcher.deps.metrics.pushFirstSendSeconds.get();
   const sumOf = (suffix: string) =>
@@ -27,7 +27,7 @@ async function measured(): Promise<{ count: number; seconds: number }> {
   return { count: sumOf('_count'), seconds: sumOf('_sum') };
 }
 
-/** Makes the pushes of an app begin ten hours earlier, as if they had waited for so long. */
+/** Moves the start of an app's pushes ten hours back, as if they had waited that long. */
 const age = ({ appId }: App) =>
   service.db.query(
     `UPDATE notification SET created_at = created_at - interval '10 hours', push_time = push_time - interval '10 hours'
@@ -35,7 +35,7 @@ const age = ({ appId }: App) =>
     [appId],
   );
 
-/** Counts the rows of a statement over an app. */
+/** Counts the rows of an app that a statement selects. */
 const countOf = async ({ appId }: App, text: string): Promise<number> => {
   const { rows } = await service.db.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${text}`, [
     appId,
@@ -43,7 +43,7 @@ const countOf = async ({ appId }: App, text: string): Promise<number> => {
   return rows[0]?.n ?? 0;
 };
 const jobs = `pgboss.job WHERE data ->> 'appId' = $1 AND state IN ('created', 'retry', 'active')`;
-/** Waits until a job of the app waits for later, and none is in work. */
+/** Waits until a job of the app is scheduled for later and none is running. */
 const untilPostponed = async (app: App) => {
   await expect
     .poll(() => countOf(app, `${jobs} AND start_after > now() + interval '100 ms'`), poll)
@@ -51,15 +51,15 @@ const untilPostponed = async (app: App) => {
   await expect.poll(() => countOf(app, `${jobs} AND state = 'active'`), poll).toBe(0);
 };
 
-/** Waits until the planning of the app's push is held. */
+/** Waits until the planning of the app's push is frozen. */
 const untilPlanHeld = (app: App) =>
   expect.poll(() => countOf(app, 'notification WHERE app_id = $1 AND is_plan_held'), poll).toBe(1);
 
 interface Wait {
   body?: (tokens: string[]) => object;
-  /** Before the push is called. */
+  /** Runs before the push is sent. */
   before?(on: AppOnGateway): Promise<unknown>;
-  /** Until the push waits. */
+  /** Resolves when the push waits. */
   begun(on: AppOnGateway, objectId: string): Promise<unknown>;
   /** Ends the wait. */
   end(on: AppOnGateway, objectId: string): Promise<unknown>;
@@ -74,7 +74,7 @@ const frozen: Wait = {
 const control = ({ app }: AppOnGateway, objectId: string, verb: string) =>
   admin('POST', `/apps/${app.appId}/notifications/${objectId}/${verb}`);
 
-/** Makes the waiting job of an app due, as after its time. */
+/** Makes the waiting job of an app due. */
 const makeDue = async ({ app: { appId } }: AppOnGateway): Promise<void> => {
   const past = `now() - interval '1 second'`;
   await service.db.query(
@@ -134,7 +134,7 @@ const waits: Record<string, Wait> = {
     end: makeDue,
   },
   'its local time': {
-    // The first start has devices too: their time is long past.
+    // The first start has devices too. Their time is long past.
     async before({ app, tokens }) {
       await changeDevices(service.db, app, { timeZone: 'Etc/UTC' });
       await changeDevices(service.db, app, { timeZone: 'GMT+06:00' }, tokens.slice(0, 1));
@@ -155,21 +155,24 @@ const waits: Record<string, Wait> = {
 };
 
 describe('the time to the first send', () => {
-  test.each(Object.entries(waits))('leaves out %s', async (_name, { body, before, begun, end }) => {
-    const on = await createAppOn(service, null, 2);
-    await before?.(on);
-    const earlier = await measured();
-    const objectId = await beginPush(service, on.app, body?.(on.tokens) ?? {});
-    await begun(on, objectId);
-    await age(on.app);
-    await end(on, objectId);
-    expect(Number((await service.untilDone(on.app, objectId)).successes)).toBeGreaterThan(0);
-    const { count, seconds } = await measured();
-    expect(count - earlier.count).toBe(1);
-    expect(seconds - earlier.seconds).toBeLessThan(3600);
-  });
+  test.each(Object.entries(waits))(
+    'excludes waiting for %s',
+    async (_name, { body, before, begun, end }) => {
+      const on = await createAppOn(service, null, 2);
+      await before?.(on);
+      const earlier = await measured();
+      const objectId = await beginPush(service, on.app, body?.(on.tokens) ?? {});
+      await begun(on, objectId);
+      await age(on.app);
+      await end(on, objectId);
+      expect(Number((await service.untilDone(on.app, objectId)).successes)).toBeGreaterThan(0);
+      const { count, seconds } = await measured();
+      expect(count - earlier.count).toBe(1);
+      expect(seconds - earlier.seconds).toBeLessThan(3600);
+    },
+  );
 
-  test.each([1, 2])('counts what the service delays, to %i devices', async (devices) => {
+  test.each([1, 2])('includes delays by the service itself, with %i devices', async (devices) => {
     const { app, tokens } = await createAppOn(service, null, devices);
     await dispatcher.stack.close();
     const objectId = await beginPush(service, app, devices === 1 ? oneDevice(tokens) : {});
@@ -180,7 +183,7 @@ describe('the time to the first send', () => {
   });
 });
 
-test('the time of the first send is kept when the push is cancelled before the gateway answers', async () => {
+test('the time of the first send is kept if the push is cancelled before the gateway answers', async () => {
   const on = await createAppOn(service, null, 1);
   const [token = ''] = on.tokens;
   service.apns.misbehave({ kind: 'slow', delayMs: 500 });

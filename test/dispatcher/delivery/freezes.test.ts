@@ -7,7 +7,7 @@ import { changePush, countJobs, readBatches, readPushes } from '../../support/ta
 let service: TestService;
 
 beforeAll(async () => {
-  // Few streams: a batch takes a while.
+  // Few streams, so that a batch takes a while.
   service = await startTestService({ gateway: { maxStreams: 5 } });
   await service.dispatch();
   await service.dispatch();
@@ -27,10 +27,7 @@ const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.
 const outcomesOf = async (app: App, objectId: string) =>
   (await service.untilDone(app, objectId)).outcomes as Record<string, number>;
 
-/**
- * Counts the plannings and batches of an app that are held, and its jobs in work. Held work has no
- * job.
- */
+/** Counts an app's frozen plannings and batches, which have no job, and its running jobs. */
 async function jobsOf(app: App): Promise<{ held: number; active: number }> {
   const [pushes, batches, active] = await Promise.all([
     readPushes(service.db, app),
@@ -42,7 +39,7 @@ async function jobsOf(app: App): Promise<{ held: number; active: number }> {
   return { held: heldPlans + heldBatches, active };
 }
 
-/** Waits until no job of the app is in work. Returns how many are held. */
+/** Waits until no job of the app is running. Returns the number of frozen plannings and batches. */
 async function untilHeld(app: App): Promise<number> {
   await expect
     .poll(() => jobsOf(app), { interval: 20, timeout: 20_000 })
@@ -51,7 +48,7 @@ async function untilHeld(app: App): Promise<number> {
   return (await jobsOf(app)).held;
 }
 
-test('a frozen app stops in the middle of a push and goes on where it stopped; another app is sent', async () => {
+test('freezing an app pauses its push; unfreezing continues where it stopped; other apps continue', async () => {
   const { app, tokens } = await createAppOn(service, null, 2500);
   service.apns.misbehave({ kind: 'slow', delayMs: 100 });
   const objectId = await beginPush(service, app, {});
@@ -74,14 +71,14 @@ test('a frozen app stops in the middle of a push and goes on where it stopped; a
   expect(notSentOnce(tokens)).toEqual([]);
 });
 
-test('a frozen service accepts pushes to one device and to several, and sends them when it is released', async () => {
+test('a frozen service accepts pushes to one or more devices, and sends them after unfreezing', async () => {
   const { app, tokens } = await createAppOn(service, null, 5);
   expect((await freeze('/freeze')).body).toMatchObject({ appId: null });
   const ids: string[] = [];
   for (const deviceToken of tokens)
     ids.push(await beginPush(service, app, { where: { deviceToken } }));
   await expect.poll(() => jobsOf(app), { interval: 20 }).toEqual({ held: 5, active: 0 });
-  // One more arrives, and is held too.
+  // One more push arrives and is frozen too.
   ids.push(await beginPush(service, app, {}));
   await expect.poll(() => jobsOf(app), { interval: 20 }).toEqual({ held: 6, active: 0 });
   expect(requestsTo(tokens)).toBe(0);
@@ -95,7 +92,7 @@ test('a frozen service accepts pushes to one device and to several, and sends th
     .toBe(0);
 });
 
-test('an app that is frozen itself stays held when the service is released', async () => {
+test('a frozen app stays frozen when the service is unfrozen', async () => {
   const { app } = await createAppOn(service, null, 1);
   await freeze('/freeze');
   await freeze(ofApp(app), 'its own');
@@ -111,7 +108,7 @@ test('an app that is frozen itself stays held when the service is released', asy
   expect(await outcomesOf(app, objectId)).toMatchObject({ sent: 1 });
 });
 
-test('what expires while it is held is counted, and not sent', async () => {
+test('recipients that expire during a freeze are counted and not sent to', async () => {
   const { app, tokens } = await createAppOn(service, null, 3);
   await freeze(ofApp(app));
   const objectId = await beginPush(service, app, {});
@@ -122,7 +119,7 @@ test('what expires while it is held is counted, and not sent', async () => {
   expect(requestsTo(tokens)).toBe(0);
 });
 
-test('a freeze that ends is an error the second time, and needs an app that exists', async () => {
+test('ending a freeze twice is an error, and so is freezing an unknown app', async () => {
   const { app } = await createAppOn(service, null, 1);
   expect((await release(ofApp(app))).status).toBe(404);
   expect((await freeze('/apps/unknown/freeze')).status).toBe(404);

@@ -29,7 +29,7 @@ async function open() {
   return { app, db, queue, deps };
 }
 
-test('held pushes continue in steps, the oldest first', async () => {
+test('frozen pushes continue in steps, oldest first', async () => {
   const { app, db, queue, deps } = await open();
   const { appId } = app;
   await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
@@ -50,11 +50,11 @@ test('held pushes continue in steps, the oldest first', async () => {
   expect(await fetched()).toEqual(ids.slice(2));
   expect(await endFreezes(deps, 2)).toBe(0);
   expect((await db.query('SELECT FROM push_freeze')).rowCount).toBe(0);
-  // The freeze has ended: a late dispatcher holds nothing any more.
+  // The freeze has ended: a late dispatcher no longer freezes anything.
   if (again) expect(await holdPlanning(deps, again)).toBe('changed');
 });
 
-test('jobs that the last release held by their start time are due when a freeze ends', async () => {
+test('jobs that the previous release froze by their start time are due when the freeze ends', async () => {
   const { app, db, queue, deps } = await open();
   const { appId } = app;
   await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
@@ -69,7 +69,7 @@ test('jobs that the last release held by their start time are due when a freeze 
   expect(await queue.fetch(planJob, 1)).toMatchObject([{ data: { appId } }]);
 });
 
-test('a job by which the last release continues a push gives its held work jobs, also while it is frozen', async () => {
+test('a job of the previous release continues the frozen work of its push, even during a freeze', async () => {
   const { app, db, queue } = await open();
   const { appId } = app;
   const objectId = await beginPush(service, app, {});

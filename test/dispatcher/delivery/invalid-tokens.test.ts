@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-/** Which devices a push deletes (docs/reference/protocol/delivery.md#promise-7). */
+/** Tests which devices a push deletes (docs/reference/protocol/delivery.md#promise-7). */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import {
@@ -51,7 +51,7 @@ async function tokensLeft(app: App): Promise<string[]> {
   return devices.map(({ deviceToken, registrationId }) => deviceToken ?? registrationId ?? '');
 }
 
-/** Waits until a push has decided about its tokens, which it does after it is done. */
+/** Waits until a push has decided about its tokens. It does so after it is done. */
 async function untilLeft(app: App, expected: readonly string[]): Promise<void> {
   const sorted = expected.toSorted();
   await expect.poll(async () => (await tokensLeft(app)).toSorted()).toEqual(sorted);
@@ -66,7 +66,7 @@ const notifications = (app: App, { objectId }: Record<string, unknown>) =>
 const deleteInvalid = (app: App, record: Record<string, unknown>) =>
   service.api.request('POST', `${notifications(app, record)}/delete-invalid`, { admin: true });
 
-/** Reads the metric of kept tokens of an app, as an api has it after a reading. */
+/** Reads an app's metric of kept tokens as an api does after it read the shared state. */
 async function keptMetric(app: App): Promise<string[]> {
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
   await requestAccountReading(service.db);
@@ -78,7 +78,7 @@ async function keptMetric(app: App): Promise<string[]> {
   );
 }
 
-/** Lets APNs call these tokens invalid, or prove their end. */
+/** Makes APNs report these tokens as invalid, or prove that they are invalid. */
 const callBad = (tokens: readonly string[]) => {
   for (const token of tokens) service.apns.badTokens.add(token);
 };
@@ -86,10 +86,10 @@ const prove = (tokens: readonly string[]) => {
   for (const token of tokens) service.apns.deadTokens.set(token, Date.now() + 60_000);
 };
 
-describe('what may be deleted of a profile', () => {
+describe('which devices of a profile may be deleted', () => {
   test.each([
-    // Answers, of which invalid, of which proven: what may be deleted of those only called invalid,
-    // and of the proven ones.
+    // Columns: replies, reported invalid, proven invalid, may delete those without proof, may
+    // delete those with proof.
     [1, 1, 0, true, true],
     [19, 19, 0, true, true],
     [20, 20, 0, false, true],
@@ -106,26 +106,29 @@ describe('what may be deleted of a profile', () => {
     [100, 60, 60, false, true],
     [100, 90, 90, false, true],
     [100, 91, 91, false, false],
-    // Proven and called ones together are most, the proven ones alone are not.
+    // Reported and proven tokens together are the majority. The proven tokens alone are not.
     [100, 60, 30, false, true],
     [100, 50, 25, true, true],
-  ])('%i answers, %i invalid, %i proven', (answers, invalid, proofs, called, proven) => {
-    const profile = {
-      connector: 'apns',
-      profile: '_default',
-      reason: 'x',
-      answers,
-      invalid,
-      proofs,
-    } as const;
-    expect(deletableOf(profile)).toEqual({ called, proven });
-    const kept = (called ? 0 : invalid - proofs) + (proven ? 0 : proofs);
-    expect(keptOf(profile)?.kept ?? 0).toBe(kept);
-  });
+  ])(
+    'for %i replies, %i reported invalid, %i proven invalid',
+    (answers, invalid, proofs, called, proven) => {
+      const profile = {
+        connector: 'apns',
+        profile: '_default',
+        reason: 'x',
+        answers,
+        invalid,
+        proofs,
+      } as const;
+      expect(deletableOf(profile)).toEqual({ called, proven });
+      const kept = (called ? 0 : invalid - proofs) + (proven ? 0 : proofs);
+      expect(keptOf(profile)?.kept ?? 0).toBe(kept);
+    },
+  );
 });
 
-describe('a push of which most tokens are called invalid', () => {
-  test('deletes none, says so on the record, in doctor and by the metric, until an operator deletes', async () => {
+describe('a push whose gateway reports most tokens as invalid', () => {
+  test('deletes none; record, doctor and metric say so until an operator deletes them', async () => {
     const { app, tokens } = await createAppOn(service, null, 80);
     callBad(tokens.slice(0, 78));
     const begun = await push(app);
@@ -159,7 +162,7 @@ describe('a push of which most tokens are called invalid', () => {
     await expect.poll(() => keptMetric(app)).toEqual([]);
   });
 
-  test('deletes none although each of its batches has successes', async () => {
+  test('deletes none even if each of its batches has successes', async () => {
     const { app, tokens } = await createAppOn(service, null, 2500);
     const bad = tokens.filter((_, i) => i % 5 < 3);
     callBad(bad);
@@ -170,7 +173,7 @@ describe('a push of which most tokens are called invalid', () => {
     await untilLeft(app, tokens);
   });
 
-  test('keeps devices that were saved since from the command of an operator', async () => {
+  test("keeps devices that were saved since, also from the operator's deletion", async () => {
     const { app, tokens } = await createAppOn(service, null, 30);
     callBad(tokens);
     const begun = await push(app);
@@ -189,7 +192,7 @@ describe('a push of which most tokens are called invalid', () => {
     await untilLeft(app, tokens.slice(0, 1));
   });
 
-  test('judges each profile by its own answers', async () => {
+  test('judges each profile by its own replies', async () => {
     const { app, tokens } = await createAppOn(service, null, 90);
     await service.addApnsProfile(app, 'other');
     const others = tokens.slice(0, 30);
@@ -203,15 +206,15 @@ describe('a push of which most tokens are called invalid', () => {
   });
 });
 
-describe('tokens that are only called invalid', () => {
-  test('of a batch without success are deleted when another batch of the push had one', async () => {
+describe('tokens that are reported invalid without proof', () => {
+  test('are deleted if another batch of the push had a success', async () => {
     const { app, tokens } = await createAppOn(service, null, 2500);
     callBad(tokens.slice(0, 1000));
     expect(await push(app)).toMatchObject({ devices: 2500, successes: 1500, invalidTokens: 1000 });
     await untilLeft(app, tokens.slice(1000));
   });
 
-  test('stay without a success of their profile, whatever succeeds by another one', async () => {
+  test('stay without a success of their own profile', async () => {
     const { app, tokens } = await createAppOn(service, null, 30);
     await service.addApnsProfile(app, 'other');
     const [first = '', ...rest] = tokens;
@@ -231,7 +234,7 @@ describe('tokens that are only called invalid', () => {
   });
 });
 
-describe('tokens whose end is proven', () => {
+describe('tokens that are proven invalid', () => {
   test('are deleted in a push to one device', async () => {
     const { app, tokens } = await createAppOn(service, null, 2);
     prove(tokens.slice(0, 1));
@@ -248,7 +251,7 @@ describe('tokens whose end is proven', () => {
     await untilLeft(app, []);
   });
 
-  test('are deleted when they are more than half', async () => {
+  test('are deleted if they are more than half', async () => {
     const { app, tokens } = await createAppOn(service, null, 50);
     prove(tokens.slice(0, 40));
     const begun = await push(app);
@@ -256,7 +259,7 @@ describe('tokens whose end is proven', () => {
     expect((await recordOf(app, begun)).keptTokens).toBeUndefined();
   });
 
-  test('are kept when they are more than nine tenths', async () => {
+  test('are kept if they are more than nine tenths', async () => {
     const { app, tokens } = await createAppOn(service, null, 50);
     prove(tokens.slice(0, 48));
     const begun = await push(app);
@@ -267,7 +270,7 @@ describe('tokens whose end is proven', () => {
     expect(await deleteInvalid(app, begun)).toMatchObject({ body: { deleted: 48 } });
   });
 
-  test('do not save those that are only called invalid', async () => {
+  test('do not count as successes for tokens without proof', async () => {
     const { app, tokens } = await createAppOn(service, null, 60);
     prove(tokens.slice(0, 25));
     callBad(tokens.slice(25, 35));
@@ -279,7 +282,7 @@ describe('tokens whose end is proven', () => {
     expect((await recordOf(app, begun)).errors).toContain('10 devices were not deleted');
   });
 
-  test('are kept when the device was saved after the end, also in a push to one device', async () => {
+  test('are kept if the device was saved after the token ended, also in a push to one device', async () => {
     const { app, tokens } = await createAppOn(service, null, 3);
     const [gone = '', ...saved] = tokens;
     for (const token of saved) service.apns.deadTokens.set(token, Date.now() - 3_600_000);
@@ -292,7 +295,7 @@ describe('tokens whose end is proven', () => {
   });
 });
 
-/** Creates an app with devices of Android that have these registration ids. */
+/** Creates an app with Android devices that have these registration ids. */
 async function fcmApp(ids: readonly string[], savedHoursAgo = 0): Promise<App> {
   const app = await service.api.createApp({ hybridPush: true });
   const credentials = {
@@ -332,7 +335,7 @@ const end = (ids: readonly string[]) => {
 };
 
 describe('devices of FCM', () => {
-  test('with UNREGISTERED as the answer are deleted in a push to one device', async () => {
+  test('with the reply UNREGISTERED are deleted in a push to one device', async () => {
     const [dead = '', alive = ''] = some(token, 2);
     const app = await fcmApp([dead, alive]);
     end([dead]);
@@ -341,7 +344,7 @@ describe('devices of FCM', () => {
     await untilLeft(app, [alive]);
   });
 
-  test('with installation ids are deleted beside a success of another installation id', async () => {
+  test('with installation ids are deleted if another installation id had a success', async () => {
     const fids = some(fid, 6);
     const app = await fcmApp(fids, 25);
     end(fids.slice(0, 2));
@@ -358,7 +361,7 @@ describe('devices of FCM', () => {
     await untilLeft(app, fids);
   });
 
-  test('with installation ids, all of which are refused, stay beside successes of tokens', async () => {
+  test('stay if all installation ids are refused and only tokens had successes', async () => {
     const fids = some(fid, 5);
     const tokens = some(token, 30);
     const app = await fcmApp([...fids, ...tokens], 25);
@@ -379,7 +382,7 @@ describe('the call that deletes kept devices', () => {
     expect(await deleteInvalid(app, { objectId: 'x'.repeat(16) })).toMatchObject({ status: 404 });
   });
 
-  test('deletes what a push without successes kept, too', async () => {
+  test('also deletes devices that were kept in a push without successes', async () => {
     const { app, tokens } = await createAppOn(service, null, 3);
     callBad(tokens);
     const begun = await push(app);

@@ -9,7 +9,7 @@ import { readPush } from '../../support/tables.ts';
 
 let service: TestService;
 beforeAll(async () => {
-  // Few streams: a batch takes a while.
+  // Few streams, so that a batch takes a while.
   service = await startTestService({ gateway: { maxStreams: 5 } });
 });
 afterAll(() => service?.close());
@@ -19,7 +19,7 @@ async function progress(app: App, objectId: string) {
   return (await service.api.request('GET', path, { admin: true })).body;
 }
 
-test('progress moves while the only batch of a push is in flight, and ends with the record', async () => {
+test('progress moves while the only batch is in flight, and its end equals the record', async () => {
   await service.dispatch();
   service.apns.misbehave({ kind: 'slow', delayMs: 100 });
   const { app } = await createAppOn(service, null, 200);
@@ -34,7 +34,7 @@ test('progress moves while the only batch of a push is in flight, and ends with 
   };
   const { id } = await readPush(service.db, app, objectId);
   await expect.poll(look, { interval: 20, timeout: 20_000 }).toBeGreaterThan(60);
-  // All of it is in flight, no batch is settled yet.
+  // The whole batch is in flight. No batch is settled yet.
   expect(await readTotals(service.db, app.appId, id)).toEqual({});
   expect(seen.length).toBeGreaterThan(2);
   expect(seen.at(-1)?.perSecond).toBeGreaterThan(0);
@@ -45,7 +45,7 @@ test('progress moves while the only batch of a push is in flight, and ends with 
   expect(record).toMatchObject({ successes: 200 });
 });
 
-test('recipients in a retry batch are counted there only, and the bytes of a bounded number of batches are read', async () => {
+test('recipients in a retry batch are counted only there, for a limited number of batches', async () => {
   const app = await service.api.createApp();
   const pushId = 77;
   const [sent, failed] = [outcomeCode('sent'), outcomeCode('failed')];

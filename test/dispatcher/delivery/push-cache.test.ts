@@ -10,7 +10,7 @@ const pushOf = (id: number): Push => {
   return { id, appId: 'app', state: 'sending', pushOrder } as unknown as Push;
 };
 
-test('a push is kept with its content, without the target', () => {
+test('the cache keeps a push with its content but without its target', () => {
   const cache = new PushCache();
   cache.add(pushOf(1));
   const { data, target } = cache.get(1)?.pushOrder ?? {};
@@ -19,7 +19,7 @@ test('a push is kept with its content, without the target', () => {
   expect(cache.get(2)).toBeUndefined();
 });
 
-test('512 pushes are kept: those that were added or asked for last', () => {
+test('the cache keeps the 512 pushes that were added or used last', () => {
   const cache = new PushCache();
   for (let id = 1; id <= 512; id += 1) cache.add(pushOf(id));
   expect(cache.get(1)?.id).toBe(1);

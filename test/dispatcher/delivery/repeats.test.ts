@@ -30,7 +30,9 @@ interface Prepared {
   addresses: string[];
 }
 
-/** An app with devices of one gateway. `more`: members of its profile; `options`: of the app. */
+/**
+ * Creates an app with devices of one gateway. `more` is added to its profile, `options` to the app.
+ */
 async function prepare(
   connector: ConnectorId,
   count: number,
@@ -52,7 +54,7 @@ const admin = async (app: App, path: string) =>
     })
   ).body;
 
-/** Returns the sum of the metrics with this prefix. */
+/** Returns the sum of all metrics with this prefix. */
 async function sumOf(beginning: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${dispatcher.metricsPort}/metrics`);
   const lines = (await response.text()).split('\n').filter((line) => line.startsWith(beginning));
@@ -65,11 +67,13 @@ const repeatedOf = (connector: string) =>
 const unansweredOf = (connector: string) =>
   sumOf(`carillon_gateway_responses_total{connector="${connector}",status="0"`);
 
-/** Nine connections break, each after some 200 requests, with all of their streams. */
+/** Nine connections break with all of their streams, each after about 200 requests. */
 const nineDisconnects = { kind: 'disconnect', fraction: 1 / 200, count: 9 } as const;
 const devices = 2000;
 
-describe('connections that break nine times in a push to 2,000', { timeout: 120_000 }, () => {
+describe('connections that break nine times in a push to 2,000 devices', {
+  timeout: 120_000,
+}, () => {
   test('lose no recipient of APNs', async () => {
     const { apns } = vendors.gateways;
     const prepared = await prepare('apns', devices);
@@ -83,7 +87,8 @@ describe('connections that break nine times in a push to 2,000', { timeout: 120_
       outcomes: { sent: devices },
     });
     expect(prepared.addresses.filter((token) => apns.seen(token) === 0)).toEqual([]);
-    // Every device with two requests is a repeat; one in flight during a break may have only one.
+    // Every device with two requests is a repeat. A request in flight during a break may have
+    // arrived only once.
     const repeats = Number(record.repeats);
     expect(repeats).toBeGreaterThanOrEqual(Math.max(9, apns.total - devices));
     expect((await unansweredOf('apns')) - before.unanswered).toBe(repeats);
@@ -116,7 +121,7 @@ describe('connections that break nine times in a push to 2,000', { timeout: 120_
   });
 });
 
-/** Ids by which the device or the gateway recognises a repeat of a message. */
+/** Ids by which a device or gateway recognizes a repeated message. */
 const idsOnTheWire: [
   ConnectorId,
   'huawei' | 'xiaomi' | 'meizu' | 'oppo' | 'vivo' | 'honor',
@@ -130,9 +135,9 @@ const idsOnTheWire: [
   ['vendor_f', 'honor', /"tag":"(\w+)"/],
 ];
 
-describe('a connection that is reset after the request was written', { timeout: 60_000 }, () => {
+describe('if a connection is reset after the request was written', { timeout: 60_000 }, () => {
   test.each(idsOnTheWire)(
-    '%s: the message goes again under the same id',
+    '%s: the message is sent again with the same id',
     async (connector, name, pattern) => {
       const gateway = vendors.gateways[name];
       const prepared = await prepare(connector, 1);
@@ -149,13 +154,13 @@ describe('a connection that is reset after the request was written', { timeout: 
     },
   );
 
-  test('a hidden repeat counts as a try: the twelfth is the last', async () => {
+  test('a hidden repeat counts as an attempt, and the twelfth attempt is the last', async () => {
     const { apns } = vendors.gateways;
     const prepared = await prepare('apns', 1);
     apns.misbehave({ kind: 'reset' });
     const objectId = await beginPush(service, prepared.app, { data: { alert: 'Hello' } });
     const raise = () => changeBatches(service.db, prepared.app, { tries: 11 }, 1);
-    // The tries in between take minutes.
+    // The tries in between would take minutes.
     await expect.poll(raise, { timeout: 15_000, interval: 5 }).toBe(1);
     const record = await service.untilDone(prepared.app, objectId);
     expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 }, repeats: 1 });
@@ -163,7 +168,7 @@ describe('a connection that is reset after the request was written', { timeout: 
     expect(apns.total).toBe(2);
   });
 
-  test('why shows the request without an answer', async () => {
+  test('"why" shows the request without a reply', async () => {
     const prepared = await prepare('apns', 2);
     const [repeated = '', other = ''] = prepared.addresses;
     vendors.gateways.apns.misbehave({ kind: 'reset', count: 1, token: repeated });
@@ -180,7 +185,7 @@ describe('a connection that is reset after the request was written', { timeout: 
 describe('a message that the device would show twice', { timeout: 60_000 }, () => {
   const data = { silent: true, k: 1 };
 
-  test('is sent again once', async () => {
+  test('is sent again once by default', async () => {
     const { fcm } = vendors.gateways;
     const prepared = await prepare('fcm', 3);
     fcm.misbehave({ kind: 'reset', count: 2, token: prepared.addresses[0] });
@@ -191,7 +196,7 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
     expect(prepared.addresses.map((address) => fcm.seen(address))).toEqual([2, 2, 1]);
   });
 
-  test('is not sent again if the app chooses so; a message whose repeat is hidden is', async () => {
+  test('is not sent again if the app chooses so, unless the device hides the repeat', async () => {
     const { apns, fcm } = vendors.gateways;
     const prepared = await prepare('fcm', 1, {}, { unknownOutcome: 'fail' });
     await vendors.put(prepared.app, vendors.instance('apns'));
@@ -211,7 +216,7 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
     expect(apns.total).toBe(3);
   });
 
-  test('has no other value', async () => {
+  test('refuses any other value of the option', async () => {
     const { app } = await prepare('fcm', 1);
     const body = { options: { unknownOutcome: 'maybe' } };
     const reply = await service.api.request('PATCH', `/console/api/apps/${app.appId}`, {

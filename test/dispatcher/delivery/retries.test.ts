@@ -22,7 +22,7 @@ afterEach(() => service.apns.behave());
 const appWithIos = (count: number) => createAppOn(service, null, count);
 const begin = (app: App, body: object = {}) => beginPush(service, app, body);
 
-/** Returns the retry batch once it is written. */
+/** Returns the retry batch as soon as it is stored. */
 async function retryBatch(app: App): Promise<Record<string, unknown>> {
   const find = async () => {
     const { rows } = await service.db.query(
@@ -63,7 +63,7 @@ describe('a retry', { timeout: 60_000 }, () => {
   });
 
   test.each(['0', '-1', '1.5', '', 'Thu, 01 Jan 1970 00:00:00 GMT'])(
-    'comes after a back-off, whatever number the gateway names: %j',
+    'comes after a back-off, whatever Retry-After the gateway sends: %j',
     async (retryAfter) => {
       const { app, tokens } = await appWithIos(5);
       const [token = ''] = tokens;
@@ -82,7 +82,7 @@ describe('a retry', { timeout: 60_000 }, () => {
     [503, 'Shutdown'],
     [400, 'IdleTimeout'],
   ])(
-    'after %i %s, which concerns one connection, is immediate and costs no try',
+    'after %i %s, which concerns one connection, is immediate and uses up no attempt',
     async (status, reason) => {
       const { app, tokens } = await appWithIos(5);
       const [token = ''] = tokens;
@@ -91,7 +91,7 @@ describe('a retry', { timeout: 60_000 }, () => {
       const batch = await retryBatch(app);
       expect(batch).toMatchObject({ size: 1, tries: 0 });
       expect(batch.wait_ms).toBeLessThan(400);
-      // The next one waits: the gateway may close every connection.
+      // The second retry waits, because the gateway may close every connection.
       const second = `SELECT tries, extract(epoch FROM not_before - created_at)::float8 * 1000 AS wait_ms
                       FROM push_batch WHERE app_id = $1 AND attempt = 2`;
       const find = async () => (await service.db.query(second, [app.appId])).rows[0];
@@ -107,24 +107,27 @@ describe('a retry', { timeout: 60_000 }, () => {
     [403, '<html>Blocked</html>'],
     [400, '<html>Bad Request</html>'],
     [404, ''],
-  ])('follows a single %i of a proxy, and the others are sent', async (status, page) => {
-    const { app, tokens } = await appWithIos(200);
-    service.apns.misbehave({ kind: 'answer', status, body: page, count: 1 });
-    const record = await service.untilDone(app, await begin(app));
-    expect(record).toMatchObject({ devices: 200, successes: 200, outcomes: { sent: 200 } });
-    expect(tokens.map((token) => service.apns.seen(token)).sort()).toEqual([
-      ...Array(199).fill(1),
-      2,
-    ]);
-  });
+  ])(
+    'follows a single %i of a proxy, while the other recipients are sent to',
+    async (status, page) => {
+      const { app, tokens } = await appWithIos(200);
+      service.apns.misbehave({ kind: 'answer', status, body: page, count: 1 });
+      const record = await service.untilDone(app, await begin(app));
+      expect(record).toMatchObject({ devices: 200, successes: 200, outcomes: { sent: 200 } });
+      expect(tokens.map((token) => service.apns.seen(token)).sort()).toEqual([
+        ...Array(199).fill(1),
+        2,
+      ]);
+    },
+  );
 
-  test('beyond the most tries is counted failed with the last reason', async () => {
+  test('after the maximum number of attempts is counted as failed, with the last reason', async () => {
     const { app, tokens } = await appWithIos(20);
     const [token = ''] = tokens;
     service.apns.misbehave({ kind: 'answer', status: 500, reason: 'InternalServerError', token });
     const objectId = await begin(app);
     expect(await retryBatch(app)).toMatchObject({ attempt: 1, tries: 1, size: 1 });
-    // The tries in between take minutes.
+    // The tries in between would take minutes.
     await changeBatches(service.db, app, { tries: 11 }, 1);
     const record = await service.untilDone(app, objectId);
     expect(record).toMatchObject({ devices: 20, successes: 19, outcomes: { sent: 19, failed: 1 } });
@@ -132,7 +135,7 @@ describe('a retry', { timeout: 60_000 }, () => {
     expect(service.apns.seen(token)).toBe(2);
   });
 
-  test('after the expiry of the push is counted expired, with the last reason', async () => {
+  test('after the expiry of the push is counted as expired, with the last reason', async () => {
     const { app, tokens } = await appWithIos(20);
     const [token = ''] = tokens;
     const answer = { status: 503, reason: 'ServiceUnavailable', retryAfter: '600', token };
@@ -143,19 +146,19 @@ describe('a retry', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a token that asked to wait', { timeout: 60_000 }, () => {
-  /** Returns the milliseconds between the first two requests to a token. */
+describe('a token whose gateway asked for a pause', { timeout: 60_000 }, () => {
+  /** Returns the milliseconds between the first two requests for a token. */
   const pauseOf = (token: string): number => {
     const [first, second] = service.apns.requests.filter((request) => request.token === token);
     return (second?.atMs ?? 0) - (first?.atMs ?? 0);
   };
 
-  test('waits through a pause of its push, in a batch of its own', async () => {
+  test('also waits if its push is paused meanwhile, in a separate batch', async () => {
     const { app, tokens } = await appWithIos(900);
     const [token = ''] = tokens;
     const answer = { status: 429, reason: 'TooManyRequests', retryAfter: '4', count: 1, token };
     service.apns.misbehave({ kind: 'answer', ...answer });
-    // The others take long enough for the pause to come before their end.
+    // The other recipients take so long that the pause comes before the end of the batch.
     service.apns.misbehave({ kind: 'slow', delayMs: 1500 });
     const objectId = await begin(app);
     await expect.poll(() => service.apns.seen(token), { timeout: 15_000, interval: 10 }).toBe(1);
@@ -186,7 +189,7 @@ describe('a token that asked to wait', { timeout: 60_000 }, () => {
     expect(pauseOf(token)).toBeGreaterThanOrEqual(4000);
   });
 
-  /** Returns the first batch of a push once it is parked. */
+  /** Returns the first batch of a push after it was paused. */
   const untilParked = async (app: App) => {
     const find = () =>
       service.db.query(
@@ -199,9 +202,9 @@ describe('a token that asked to wait', { timeout: 60_000 }, () => {
 });
 
 describe('recipients that have moved to a retry batch', () => {
-  test('are counted there only, also by a worker that did not know it', async () => {
+  test('are counted only there, even by a worker that did not know about the move', async () => {
     const { app } = await appWithIos(4);
-    // A push that no dispatcher takes.
+    // A push that no dispatcher processes.
     const objectId = await begin(app, {
       push_time: new Date(Date.now() + 3_600_000).toISOString(),
     });
@@ -233,7 +236,7 @@ describe('recipients that have moved to a retry batch', () => {
           result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) },
         },
       );
-    // Both workers load the batch in its first state.
+    // Both workers load the batch before the move.
     const early = tallyOf(await findBatch(service.db, app.appId, batchId));
     const late = tallyOf(await findBatch(service.db, app.appId, batchId));
     early.note(0, { kind: 'sent' });
@@ -268,8 +271,8 @@ const emptyResult: Omit<DeliverResult, 'states' | 'retriedCount' | 'retries' | '
   durations: noDurations(),
 };
 
-describe('waits of single tokens', () => {
-  test('share batches, and no retry comes sooner than the gateway asked', () => {
+describe('retries of single tokens', () => {
+  test('share batches, and none comes earlier than the gateway asked', () => {
     const groups = new RetryGroups();
     const recipients = Array.from({ length: 1000 }, (_, i) => 5000 + i);
     const wanted = recipients.map((_, i) => 1 + i * 60);
@@ -287,7 +290,7 @@ describe('waits of single tokens', () => {
     }
   });
 
-  test('with the default back-off share a batch, separate from tokens that never reached the gateway', () => {
+  test('with the default back-off share a batch, separate from tokens that were not sent at all', () => {
     const groups = new RetryGroups();
     groups.add(0, null, true, { status: 503, reason: 'ServiceUnavailable' });
     groups.add(1, null, true, { status: 500, reason: 'InternalServerError' });

@@ -37,7 +37,7 @@ const textsOf = (token: string): string[] =>
     .map(({ body }) => JSON.parse(body.toString()).aps.alert);
 
 describe('variables fill the text of each device', () => {
-  test('with the values of the time of a scheduled push', async () => {
+  test('with the values at the time of a scheduled push', async () => {
     const { app, named, other } = await createApp();
     const push_time = new Date(systemClock.now() + hourMs).toISOString();
     const objectId = await beginPush(service, app, { ...content, push_time });
@@ -47,7 +47,7 @@ describe('variables fill the text of each device', () => {
     expect([textsOf(named), textsOf(other)]).toEqual([['Hello Bea'], ['Hello friend']]);
   });
 
-  test('of a push that recurs', async () => {
+  test('in a recurring push', async () => {
     const { app, named, other } = await createApp();
     const body = { ...content, where: {} };
     await insertRecurring(service.db, app.appId, {
@@ -75,7 +75,7 @@ describe('variables fill the text of each device', () => {
       .toEqual([['Hello Ann'], ['Hello friend']]);
   });
 
-  test('of a push at local time, which counts them once', async () => {
+  test('in a push at local time, which counts them once', async () => {
     const { app, named, other } = await createApp();
     const push_time = new Date(systemClock.now()).toISOString().slice(0, 16);
     await changeDevices(service.db, app, { timeZone: 'Etc/UTC' });
@@ -92,7 +92,7 @@ describe('variables fill the text of each device', () => {
     expect(body.variables).toEqual([{ name: 'name', devices: 2, fallback: 1 }]);
   });
 
-  test('of a push to one device, of one with a rate, and of one with a limit per device', async () => {
+  test('in a push to one device, with a rate, and with a frequency cap', async () => {
     const { app, named, other } = await createApp({ devicePushesPerDay: 2 });
     const one = await beginPush(service, app, { ...content, where: { deviceToken: named } });
     expect(await service.untilDone(app, one)).toMatchObject({ devices: 1, outcomes: { sent: 1 } });
@@ -108,7 +108,7 @@ describe('variables fill the text of each device', () => {
     ]);
   });
 
-  test('beside the badge of each device, and in a message that shows nothing', async () => {
+  test('together with the badge of each device, and in a message that shows nothing', async () => {
     const { app, named, other } = await createApp();
     await changeDevices(service.db, app, { badge: 6 }, [named]);
     const badge = { ...content, data: { ...content.data, badge: 'Increment' } };
@@ -132,7 +132,7 @@ describe('variables fill the text of each device', () => {
     expect(last?.headers).toMatchObject({ 'apns-push-type': 'background', 'apns-priority': '5' });
   });
 
-  test('of the device channel, connected or not', async () => {
+  test('on the device channel, connected or not', async () => {
     const app = await service.api.createApp();
     await insertDevices(
       service.db,

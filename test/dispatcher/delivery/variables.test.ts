@@ -62,7 +62,7 @@ const admin = (method: 'GET' | 'POST', path: string, body?: object) =>
   vendors.service.api.request(method, path, { admin: true, ...(body ? { body } : {}) });
 
 describe('a push with variables', () => {
-  test('is counted by variable, in the dry run, on the record, and explained without a value', async () => {
+  test('counts devices per variable in dry run and record, and explains without values', async () => {
     const app = await iosApp();
     const ann = await addDevice(app, { profile: { name: 'Ann' } });
     await addDevice(app, { level: '7' });
@@ -99,7 +99,7 @@ describe('a push with variables', () => {
     expect(JSON.stringify([dryRun.body, record, why.body, shown.body])).not.toContain('Ann');
   });
 
-  test('shows each device its own values, and the default where a field is missing', async () => {
+  test('shows each device its own values, or the default if a field is missing', async () => {
     const app = await iosApp();
     const hostile = 'A "quoted"\\\n{{level}} $& 😀", "badge": 9, "x": "';
     const ann = await addNamed(app, 'Ann');
@@ -126,7 +126,7 @@ describe('a push with variables', () => {
     expect(JSON.stringify(record)).not.toContain('Ann');
   });
 
-  test('fills the text of a device in its language, and that of a listed device', async () => {
+  test('fills the text of a device in its language, also for listed devices', async () => {
     const app = await iosApp();
     const token = await addDevice(app, { locale: 'zh_CN', profile: { name: '小明' } });
     const languages = { 'zh-Hans': { alert: '你好，{{name}}', title: '{{level}}' } };
@@ -140,7 +140,7 @@ describe('a push with variables', () => {
     expect(textsOf(token)[1]).toBe('Hello 小明, level 1');
   });
 
-  test('fills the text alike for a device that is tried again, and for one of a redrive', async () => {
+  test('fills the same text in a retry and in a redrive', async () => {
     const app = await iosApp();
     const token = await addDevice(app, { profile: { name: 'Ann' } });
     vendors.service.apns.misbehave({
@@ -159,7 +159,7 @@ describe('a push with variables', () => {
     expect(textsOf(token)).toEqual(Array(4).fill('Hello Ann, level 1'));
   });
 
-  test('fails only for the devices whose values are too much for their gateway', async () => {
+  test('fails only for devices whose values exceed the limit of their gateway', async () => {
     const app = await iosApp();
     const short = await addDevice(app, { profile: { name: 'A' } });
     const long = await addDevice(app, { profile: { name: '😀'.repeat(100) } });
@@ -173,7 +173,7 @@ describe('a push with variables', () => {
     expect(textsOf(long)).toEqual([]);
   });
 
-  test('shares a request of a vendor among equal values, and stores a message of the channel for each', async () => {
+  test('shares vendor requests between equal values, and stores a channel message per device', async () => {
     const app = await vendors.app();
     const all = await vendors.add(app, 'mi', some(regId, 30));
     await vendors.service.db.query(
@@ -241,7 +241,7 @@ describe('a push with variables', () => {
     }
   });
 
-  test('is what names variables: another push keeps its braces', async () => {
+  test('leaves braces unchanged in a push that names no variables', async () => {
     const app = await iosApp();
     const token = await addNamed(app, 'Ann');
     await vendors.push(app, data);
@@ -272,7 +272,7 @@ describe('a push with variables', () => {
     expect(reply.body.code).toBeGreaterThan(0);
   });
 
-  test('is refused where its text is empty without the fields', async () => {
+  test('is refused if its text would be empty without the fields', async () => {
     const reply = await call(await iosApp(), {
       where: { deviceType: 'android' },
       data: { alert: '{{name}}' },

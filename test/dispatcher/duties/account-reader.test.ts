@@ -17,7 +17,7 @@ const endsAtMs = Math.floor(Date.now() / 1000) * 1000 + 20 * 86_400_000;
 
 const isDue = () => requestAccountReading(api.db);
 
-test('caps, quotas and ends of certificates are in the metrics of every process', async () => {
+test('the metrics of every process contain caps, quotas and certificate expiries', async () => {
   const app = await api.createApp({ dailyRecipientCap: 1000 });
   const small = await api.createApp({}, 'development');
   await putProfile(api.db, vault(), {
@@ -55,7 +55,7 @@ test('caps, quotas and ends of certificates are in the metrics of every process'
   );
 });
 
-test('the operator gets a mail 30 days before a certificate ends, once, and others nearer to the end', async () => {
+test('the operator gets one mail 30 days before a certificate expires, and more near the expiry', async () => {
   const app = await api.createApp();
   const endMs = Date.now() + 20 * 86_400_000;
   const credentials = await certificateUntil(endMs);
@@ -88,7 +88,7 @@ test('the operator gets a mail 30 days before a certificate ends, once, and othe
   await queue.stop();
 });
 
-test('one dispatcher at a time reads, and the labels are bounded', async () => {
+test('one dispatcher reads at a time, and the number of labels is limited', async () => {
   await isDue();
   await api.db.query(
     `INSERT INTO gateway_day (app_id, connector, profile, class, day, recipients)
@@ -105,7 +105,7 @@ test('one dispatcher at a time reads, and the labels are bounded', async () => {
   expect((await readAccounts(api.db))?.quotas).toHaveLength(100);
 });
 
-test('a certificate is read again once its profile is put again', async () => {
+test('a certificate is read again after its profile is replaced', async () => {
   const app = await api.createApp();
   const reader = new AccountReader();
   for (const end of [endsAtMs, endsAtMs + 86_400_000]) {

@@ -38,7 +38,7 @@ async function countOf(table: string, appId: string): Promise<number> {
   return counted[0]?.n ?? 0;
 }
 
-test('a push with many failures is deleted in passes of 10,000 rows, its record with the last', async () => {
+test('a push with many failures is deleted in passes of 10,000 rows, its record last', async () => {
   const { appId } = await api.createApp();
   await insertOldPush(appId, 25_000);
   const before = new Date(systemClock.now() - 7 * 86_400_000);
@@ -58,7 +58,7 @@ test('a push with many failures is deleted in passes of 10,000 rows, its record 
   ]);
 });
 
-test('two cleaners at the same time delete each push once', async () => {
+test('two concurrent cleaners delete each push once', async () => {
   const { appId } = await api.createApp();
   for (let i = 0; i < 4; i += 1) await insertOldPush(appId, 10);
   const before = new Date(systemClock.now() - 7 * 86_400_000);
@@ -70,7 +70,7 @@ test('two cleaners at the same time delete each push once', async () => {
   ]);
 });
 
-test('beyond the bound of an app, the failures of its oldest push go first; each app has its own', async () => {
+test('above the limit of an app, the failures of its oldest push are deleted first', async () => {
   const apps = [await api.createApp(), await api.createApp()];
   const left = () => Promise.all(apps.map(({ appId }) => countOf('push_failure', appId)));
   for (const [i, { appId }] of apps.entries())
@@ -85,7 +85,7 @@ test('beyond the bound of an app, the failures of its oldest push go first; each
   expect(await countOf('failure_count', apps[0]?.appId ?? '')).toBe(0);
 });
 
-test('a deletion that fails delays no other one, and is reported', async () => {
+test('a failed deletion is reported and delays no other deletion', async () => {
   const { appId } = await api.createApp();
   await insertOldPush(appId, 1);
   await api.db.query(
@@ -106,7 +106,7 @@ test('a deletion that fails delays no other one, and is reported', async () => {
   expect(await countOf('notification', appId)).toBe(0);
 });
 
-test('messages of the channel that expired are deleted and counted, one for each device', async () => {
+test('expired messages of the device channel are deleted and counted, one per device', async () => {
   const { appId } = await api.createApp();
   const expiresAt = new Date(systemClock.now() - 3_600_000);
   const message = { appId, pushId: 1, content: {}, expiresAt, installations: [1, 2, 3] };

@@ -1,4 +1,4 @@
-/** Installations of one device that older versions, imports or concurrent calls made. */
+/** Tests installations of one device that older versions, imports or concurrent calls created. */
 import { expect, test } from 'vitest';
 import { mergeDevices } from '../../../dispatcher/duties/cleaner.ts';
 import { systemClock } from '../../../shared/clock.ts';
@@ -8,7 +8,7 @@ import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
 
-/** Runs the duty until it has nothing to do. */
+/** Runs the background job until nothing is left to do. */
 async function run(): Promise<void> {
   const limit = 3;
   while ((await mergeDevices({ db: api.db, clock: systemClock }, limit)) >= limit);
@@ -25,7 +25,7 @@ interface Fields {
   hoursAgo?: number;
 }
 let serial = 0;
-/** Writes an installation as an older version did. */
+/** Writes an installation in the form of an older version. */
 async function add(app: App, fields: Fields): Promise<string> {
   serial += 1;
   const { rows } = await api.db.query<{ object_id: string }>(
@@ -52,7 +52,7 @@ async function read(app: App) {
 
 const tokenOf = (n: number) => `ab${n.toString(16).padStart(62, '0')}`;
 
-test('tokens are rewritten for comparison, and keep their spelling, time and members', async () => {
+test('tokens are rewritten for comparison, but keep their spelling, time and members', async () => {
   const app = await api.createApp();
   const lower = [1, 2, 3, 4, 5, 6, 7].map(tokenOf);
   for (const token of lower)
@@ -75,7 +75,7 @@ test('tokens are rewritten for comparison, and keep their spelling, time and mem
   expect(shown.body).toMatchObject({ deviceToken: lower[0]?.toUpperCase(), channels: ['a'] });
 });
 
-test('installations of one token become the one that was saved last, with what it lacks of the others', async () => {
+test('installations with one token merge into the one saved last, plus members it lacks', async () => {
   const [app, other] = [await api.createApp(), await api.createApp()];
   const token = tokenOf(100);
   const mixed = `aB${token.slice(2)}`;
@@ -108,7 +108,7 @@ test('installations of one token become the one that was saved last, with what i
   expect(await get(first)).toMatchObject({ deviceToken: tokenOf(101), channels: ['own'] });
 });
 
-test('an installation that is being saved is left to a later pass', async () => {
+test('an installation that is being saved is left for a later pass', async () => {
   const app = await api.createApp();
   const token = tokenOf(200);
   await add(app, { token, hoursAgo: 1 });
@@ -125,7 +125,7 @@ test('an installation that is being saved is left to a later pass', async () => 
   expect((await read(app)).map((row) => row.device_token)).toEqual([token]);
 });
 
-test('of the installations with a registration id of a vendor the one that was saved last keeps it', async () => {
+test('of installations with the same vendor registration id, the one saved last keeps it', async () => {
   const [app, other] = [await api.createApp(), await api.createApp()];
   const android = { deviceType: 'android', vendor: 'vendor_b' };
   const rows: [App, Fields, boolean][] = [
@@ -147,7 +147,7 @@ test('of the installations with a registration id of a vendor the one that was s
   expect(new Map(left.map((row) => [row.object_id, row.registration_id]))).toEqual(kept);
 });
 
-test('a walk reads all ids of a large app in pages, and the next one begins a day later or after an import', async () => {
+test('a walk reads all ids of a large app in pages; the next walk starts after a day or an import', async () => {
   const app = await api.createApp();
   const many = (from: number, to: number, id: string) =>
     api.db.query(
@@ -156,7 +156,7 @@ test('a walk reads all ids of a large app in pages, and the next one begins a da
          FROM generate_series($2::int, $3::int) AS i`,
       [app.appId, from, to],
     );
-  // Each id twice, and one that fills more than a page.
+  // Each id occurs twice, and one id fills more than a page.
   await many(1, 12_000, "'id' || i / 2");
   await many(12_001, 18_500, "'id999'");
   const owners = async () => {

@@ -40,7 +40,7 @@ describe('inboxes over their limit', () => {
     (await channelMessages.get()).values.find(({ labels }) => labels.event === 'displaced')
       ?.value ?? 0;
 
-  /** Fills inboxes with messages of other pushes, which have no records. */
+  /** Fills inboxes with messages of other pushes that have no records. */
   const fill = (installations: number[], messages: number) =>
     query(
       `WITH message AS (
@@ -52,7 +52,7 @@ describe('inboxes over their limit', () => {
       [fixture.appId, installations, messages],
     );
 
-  test('a walk in small steps drops the oldest messages, and the records of their pushes count them', async () => {
+  test('a walk in small steps drops the oldest messages, and the push records count them', async () => {
     const first = await fixture.enqueue([1, 2, 3]);
     await fill([1, 3], maxPendingMessages - 1);
     const second = await fixture.enqueue([1, 2]);
@@ -73,7 +73,7 @@ describe('inboxes over their limit', () => {
     expect([await displacedOf(first), await displacedOf(second)]).toEqual([1, 0]);
   });
 
-  test('the place of a message counts, not the time when it moved to the inbox', async () => {
+  test('messages are ordered by their sequence, not by the time they reached the inbox', async () => {
     await fill([1], maxPendingMessages);
     const early = await fixture.enqueue([1]);
     await query('UPDATE channel_inbox SET position = 0 WHERE push_id = $1', [early]);
@@ -81,7 +81,7 @@ describe('inboxes over their limit', () => {
     expect(await displacedOf(early)).toBe(1);
   });
 
-  test('walks and acknowledgements at the same time count each message once', async () => {
+  test('concurrent walks and acknowledgements count each message once', async () => {
     const pushes = [await fixture.enqueue([1, 2]), await fixture.enqueue([1, 2])];
     await fill([1, 2], maxPendingMessages);
     const acks = [1, 2].map((installation) => ({
@@ -93,7 +93,7 @@ describe('inboxes over their limit', () => {
       acknowledgeMessages(fixture.db, acks),
       ...Array.from({ length: 4 }, () => new InboxLimit().run({ db: fixture.db, metrics })),
     ]);
-    // What a walk skipped, because it was being acknowledged, the next one sees.
+    // A walk skips messages that are being acknowledged. The next walk includes them.
     const last = await new InboxLimit().run({ db: fixture.db, metrics });
     const gone = displaced.reduce((a, b) => a + b, acked + last);
     for (const installation of [1, 2])
@@ -107,7 +107,7 @@ describe('inboxes over their limit', () => {
     expect(acked + records.reduce((a, b) => a + b, 0)).toBe(gone);
   });
 
-  test('a device that returns before the walk gets the newest messages', async () => {
+  test('a device that reconnects before the walk gets the newest messages', async () => {
     const [device = 0] = await fixture.install(['returns']);
     const first = await fixture.enqueue([device]);
     await fill([device], maxPendingMessages);

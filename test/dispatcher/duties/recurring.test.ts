@@ -25,8 +25,8 @@ async function appWithDevice(): Promise<App> {
 }
 
 /**
- * Adds a recurring push that is due since `lateMs`; its expression names a time of another season
- * by default.
+ * Adds a recurring push that has been due for `lateMs`. By default its expression names a time of
+ * another season.
  */
 async function add(
   app: App,
@@ -58,7 +58,7 @@ async function find(app: App, id: number): Promise<RecurringPush> {
   return found;
 }
 
-/** Waits until due times of a recurring push are handled. */
+/** Waits until the due times of a recurring push are processed. */
 async function handled(app: App, id: number): Promise<RecurringPush> {
   const count = async () => {
     const { starts, missed, heldBack } = await find(app, id);
@@ -68,7 +68,7 @@ async function handled(app: App, id: number): Promise<RecurringPush> {
   return find(app, id);
 }
 
-/** Returns how many pushes each recurring push of an app has. */
+/** Returns the number of pushes per recurring push of an app. */
 async function countPushes(app: App): Promise<Map<number, number>> {
   const counts = new Map<number, number>();
   for (const { recurringId } of await readPushes(service.db, app))
@@ -81,7 +81,7 @@ const seen = (alert: string) =>
     .length;
 
 describe('a recurring push', () => {
-  test('makes one ordinary push at its time, which names it, and goes on to the next time', async () => {
+  test('creates one ordinary push at its time, which refers to it, and schedules its next run', async () => {
     await service.dispatch();
     const app = await appWithDevice();
     const id = await add(app, { name: 'ordinary', notificationId: 'daily', lifeSeconds: 3600 });
@@ -100,7 +100,7 @@ describe('a recurring push', () => {
     expect(body.request).not.toHaveProperty('recurring');
   });
 
-  test('makes up for one missed time after an outage, and counts the others', async () => {
+  test('after an outage sends only the last missed run, and counts the others as missed', async () => {
     const app = await appWithDevice();
     const first = new Date(systemClock.now() - 10 * minuteMs);
     const expression = `${first.getUTCMinutes()} ${first.getUTCHours()} * * *`;
@@ -113,7 +113,7 @@ describe('a recurring push', () => {
     expect({ starts, missed, lastAt }).toEqual({ starts: 1, missed: 3, lastAt: new Date(minute) });
   });
 
-  test('ends with its last time, which is missed when it is an hour old', async () => {
+  test('ends with its last run, which counts as missed if it is an hour late', async () => {
     const app = await appWithDevice();
     const times = { lateMs: 61 * minuteMs, endsAt: new Date(systemClock.now()) };
     const { starts, missed, nextAt } = await handled(
@@ -123,7 +123,7 @@ describe('a recurring push', () => {
     expect({ starts, missed, nextAt }).toEqual({ starts: 0, missed: 1, nextAt: null });
   });
 
-  test('does not repeat what was sent before a restore', async () => {
+  test('does not repeat runs that were sent before a restore', async () => {
     const app = await appWithDevice();
     const id = await service.db.transaction(async (tx) => {
       const added = await add(app, { name: 'restored', lateMs: minuteMs }, tx);
@@ -133,7 +133,7 @@ describe('a recurring push', () => {
     expect(await handled(app, id)).toMatchObject({ starts: 0, missed: 1 });
   });
 
-  test('has at most ten open pushes', async () => {
+  test('has at most ten unfinished pushes', async () => {
     const app = await appWithDevice();
     const id = await add(app, { name: 'held' });
     const { lastPush } = await handled(app, id);
@@ -151,7 +151,7 @@ describe('a recurring push', () => {
     expect(await find(app, id)).toMatchObject({ starts: 1, lastPush });
   });
 
-  test('makes no push of its app after that is deleted', async () => {
+  test('creates no push after its app is deleted', async () => {
     const app = await appWithDevice();
     const id = await add(app, { name: 'gone', lateMs: -dayMs });
     const path = `/console/api/apps/${app.appId}`;
@@ -164,7 +164,7 @@ describe('a recurring push', () => {
   });
 });
 
-test('a recurring push that cannot be handled does not hold the others', async () => {
+test('that cannot be processed does not delay others', async () => {
   const { deps } = await service.dispatch();
   const app = await appWithDevice();
   const broken = await add(app, { name: 'broken', timeZone: 'Mars/Olympus', lateMs: minuteMs });
@@ -178,7 +178,7 @@ test('a recurring push that cannot be handled does not hold the others', async (
   await service.db.query('DELETE FROM recurring_push WHERE app_id = $1', [app.appId]);
 });
 
-test('kill -9 of a dispatcher among others: each time has exactly one push', {
+test('with kill -9 of one of several dispatchers: each run has exactly one push', {
   timeout: 120_000,
 }, async () => {
   const app = await appWithDevice();

@@ -5,7 +5,7 @@ import { Database } from '../../../shared/db/pool.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 
 /**
- * Rotates CARILLON_SECRET until some values have changed, then waits within the next transaction to
+ * Rotates CARILLON_SECRET until some values have changed. Then waits inside the next transaction to
  * be killed.
  */
 const env = currentEnvironment();

@@ -6,17 +6,17 @@ import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestService } from '../../support/service.ts';
 
 /**
- * The api's clock is an hour behind, so that it accepts a time that is near by the database's
+ * The api's clock is one hour behind, so that it accepts a time that is near by the database's
  * clock.
  */
 const service = useTestService({ clock: movableClock(systemClock.now() - 3_600_000) });
 
-test('the scheduler rests until the next push, at most half a second, and 0.1 s after it fired', async () => {
+test('the scheduler sleeps until the next push, at most 0.5 s, and 0.1 s after a push', async () => {
   const app = await service.api.createApp();
   const scheduler = new Scheduler();
   const sent: unknown[] = [];
   const queue = { send: async (_: unknown, jobs: unknown[]) => void sent.push(...jobs) };
-  /** Moves the only entry, and returns what a pass fires and the pause after it. */
+  /** Moves the only entry. Returns what a pass starts and the pause after the pass. */
   const passAt = async (offset: string) => {
     await service.db.query(
       'UPDATE scheduled_push SET push_time = clock_timestamp() + $2::interval WHERE app_id = $1',
@@ -37,7 +37,7 @@ test('the scheduler rests until the next push, at most half a second, and 0.1 s 
     .body;
   expect(objectId).toBeTruthy();
   expect(await passAt('1 minute')).toEqual({ fired: 0, restMs: 500 });
-  // The clocks of two cores differ by a fraction of a millisecond.
+  // The clocks of two CPU cores differ by a fraction of a millisecond.
   const { fired, restMs } = await passAt('400 ms');
   expect(fired).toBe(0);
   expect(restMs).toBeGreaterThan(0);

@@ -29,7 +29,7 @@ const secret = (method: string, query = '') =>
   service.api.request(method, `/console/api/secret/rotation${query}`, { admin: true });
 
 /**
- * Writes a value as a process does that still encrypts under the old key, and saves an
+ * Writes a value as a process does that still encrypts with the old key. Also saves an
  * installation.
  */
 async function save(app: App, i: number): Promise<void> {
@@ -52,7 +52,7 @@ async function save(app: App, i: number): Promise<void> {
   expect((await service.api.request('POST', '/1.1/installations', { app, body })).status).toBe(201);
 }
 
-test('a rotation beside a running push and saves repeats and loses nothing', {
+test('a rotation during a push and saves repeats nothing and loses nothing', {
   timeout: maxMs,
 }, async () => {
   const { app, tokens } = await createAppOn(service, null, devices);
@@ -64,12 +64,13 @@ test('a rotation beside a running push and saves repeats and loses nothing', {
     isDone = true;
   });
   await began.promise;
-  // The profile is under the old key until the first round; the last round ends after the push.
+  // The profile is encrypted with the old key until the first round. The last round ends after the
+  // push.
   for (let i = 0, isLast = false; !isLast; i += 1) {
     isLast = isDone;
     await save(app, i);
     expect(await secret('POST')).toMatchObject({ status: 200, body: { mismatches: [] } });
-    // The dispatcher rotates too: who finds the rotation taken has to wait for it.
+    // The dispatcher rotates too. If it has reserved the rotation, this test has to wait.
     while (!(await findSecretRotation(service.db, vault.keyIds[0]))?.finishedAt)
       await rotateOnce({ db: service.db, vault, log: silentLog });
   }

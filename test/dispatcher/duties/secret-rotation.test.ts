@@ -41,7 +41,7 @@ const left = async () =>
   sum(Object.values(oldValues(await countSealedValues(api.db, both.keyIds), first)));
 const state = () => findSecretRotation(api.db, first);
 
-/** Rotates to the end; the database may still hold the row for a process that was killed. */
+/** Rotates to the end. The database may still lock the row for a killed process. */
 async function finish(): Promise<void> {
   while (!(await state())?.finishedAt) await rotateOnce(deps());
 }
@@ -52,7 +52,10 @@ const profileOf = (vault: Vault, appKey: string) =>
     credentials: { appKey, masterSecret: 's' },
   });
 
-/** Adds users with sessions of this version, whose nonces name the key, and of older ones. */
+/**
+ * Adds users with sessions of this version, whose nonces contain the key id, and sessions of older
+ * versions.
+ */
 async function addUsers(): Promise<void> {
   const rows = Array.from({ length: users }, (_, i) => {
     const [objectId, nonce] = [`user${i}`, i % 2 === 0 ? newSessionNonce(before) : randomBytes(16)];
@@ -69,7 +72,7 @@ async function addUsers(): Promise<void> {
   );
 }
 
-/** Adds a value of every kind. */
+/** Adds values of every kind. */
 beforeAll(async () => {
   app = await api.createApp({ captchaForSms: true });
   await profileOf(before, 'k1');
@@ -98,7 +101,8 @@ beforeAll(async () => {
 });
 
 /**
- * Rotates in a process of its own, and kills that within a transaction, after some have committed.
+ * Rotates in a separate process and kills it inside a transaction, after some transactions have
+ * committed.
  */
 async function rotateUntilKilled(): Promise<void> {
   const file = fileURLToPath(new URL('rotating-process.ts', import.meta.url));
@@ -113,7 +117,7 @@ async function rotateUntilKilled(): Promise<void> {
 }
 
 describe('a rotation of CARILLON_SECRET', () => {
-  test('is asked for by the doctor and a metric, for values of every kind', async () => {
+  test('is recommended by doctor and a metric, for values of every kind', async () => {
     const old = oldValues(await countSealedValues(api.db, both.keyIds), first);
     expect(Object.entries(old).filter(([, values]) => values === 0)).toEqual([]);
     expect(old).toMatchObject({
@@ -129,7 +133,7 @@ describe('a rotation of CARILLON_SECRET', () => {
     );
   });
 
-  test('goes on where a killed process left it, and encrypts each value once', async () => {
+  test('continues where a killed process stopped, and encrypts each value once', async () => {
     await requestSecretRotation(api.db, first);
     await rotateUntilKilled();
     const killed = await state();
@@ -137,7 +141,7 @@ describe('a rotation of CARILLON_SECRET', () => {
     expect(killed?.changed).toBeGreaterThanOrEqual(100);
     expect(killed?.changed).toBeLessThan(killed?.expected ?? 0);
     await finish();
-    // A row has one or more encrypted members; the values at the beginning count members.
+    // A row has one or more encrypted members. The values at the beginning count members.
     expect(await state()).toMatchObject({
       finishedAt: expect.any(Date),
       pass: 1,
@@ -148,7 +152,7 @@ describe('a rotation of CARILLON_SECRET', () => {
     expect((await state())?.unreadable['app_user.session_nonce']).toBe(0);
   });
 
-  test('leaves nothing that begins with the id of the old key, in any column of any table', async () => {
+  test('leaves no value encrypted with the old key in any table', async () => {
     const mark = Buffer.from(`01${before.keyIds[0]}`, 'hex');
     const { rows } = await api.db.query<{ table: string }>(
       `SELECT table_name AS table FROM information_schema.tables WHERE table_schema = current_schema()`,
@@ -164,7 +168,7 @@ describe('a rotation of CARILLON_SECRET', () => {
     expect(found).toEqual([]);
   });
 
-  test('keeps what the values are: a service with the new key alone works, and all sessions stay', async () => {
+  test('keeps all values: a service with only the new key works, and all sessions stay valid', async () => {
     const env = { CARILLON_SECRET: base64(newKey) };
     const next = await startTestApi({ databaseUrl: api.databaseUrl, env });
     for (const token of [session, tokens.get('user0') ?? '', tokens.get('user1') ?? '']) {
@@ -192,7 +196,7 @@ describe('a rotation of CARILLON_SECRET', () => {
     await next.close();
   });
 
-  test('does not wait for a row that another transaction holds, and takes it in the next pass', async () => {
+  test('does not wait for a row that another transaction has locked; the next pass takes it', async () => {
     await profileOf(before, 'k2');
     await requestSecretRotation(api.db, first);
     await api.db.transaction(async (tx) => {
@@ -203,7 +207,7 @@ describe('a rotation of CARILLON_SECRET', () => {
     expect([await left(), (await state())?.pass]).toEqual([0, 2]);
   });
 
-  test('keeps what others write in this time', async () => {
+  test('keeps values that are written meanwhile', async () => {
     await profileOf(before, 'k3');
     await requestSecretRotation(api.db, first);
     const writers = Array.from({ length: 20 }, (_, i) =>
@@ -221,7 +225,7 @@ describe('a rotation of CARILLON_SECRET', () => {
     ]);
   });
 
-  test('by a call: it needs all processes to have the key, and says when the old one may be removed', async () => {
+  test('by a call needs the key on all processes, and reports when the old key may be removed', async () => {
     const path = '/console/api/secret/rotation';
     await profileOf(before, 'k4');
     const env = { CARILLON_SECRET: base64(newKey, oldKey) };

@@ -10,7 +10,7 @@ describe('a table that has grown since PostgreSQL last counted its rows', () => 
   beforeAll(async () => {
     database = await createEmptyDatabase();
     db = new Database({ url: database.url, applicationName: 'test' });
-    // Only this test decides when it is analyzed.
+    // Autovacuum is off, so that only this test decides when the table is analyzed.
     await db.query('CREATE TABLE grown (id int) WITH (autovacuum_enabled = false)');
   });
   afterAll(async () => {
@@ -18,14 +18,14 @@ describe('a table that has grown since PostgreSQL last counted its rows', () => 
     await database?.drop();
   });
 
-  /** Adds rows, and reports them at once to the statistics of activity. */
+  /** Adds rows and reports them to the statistics immediately. */
   const add = async (connection: Handle, count: number): Promise<void> => {
     await connection.query('INSERT INTO grown SELECT generate_series(1, $1::int)', [count]);
-    // Takes effect when the connection is idle, which is before its next statement.
+    // This takes effect when the connection is idle, which is before its next statement.
     await connection.query('SELECT pg_stat_force_next_flush()');
   };
 
-  /** Returns the number of rows that PostgreSQL plans with; -1 before it has counted them. */
+  /** Returns the number of rows with which PostgreSQL plans, or -1 before it has counted them. */
   const countedRows = async (): Promise<number | undefined> => {
     const { rows } = await db.query<{ reltuples: number }>(
       "SELECT reltuples FROM pg_class WHERE relname = 'grown'",
@@ -44,7 +44,7 @@ describe('a table that has grown since PostgreSQL last counted its rows', () => 
       expect(counted).toEqual([-1, 30, 30, 330]);
     }));
 
-  test('is left out in another schema, which is not ours', () =>
+  test('is skipped in a schema of other software', () =>
     db.withConnection(async (connection) => {
       await connection.query('CREATE SCHEMA other');
       await connection.query('CREATE TABLE other.rows AS SELECT generate_series(1, 100) AS id');
@@ -53,7 +53,7 @@ describe('a table that has grown since PostgreSQL last counted its rows', () => 
       expect(await analyzeGrownTables(db)).toBe(0);
     }));
 
-  test('is left out while another session analyzes it, without a wait', () =>
+  test('is skipped without waiting while another session analyzes it', () =>
     db.withConnection(async (connection) => {
       await add(connection, 4000);
       await db.transaction(async (other) => {

@@ -59,7 +59,7 @@ describe('a development certificate', { timeout: 60_000 }, () => {
     expect(tokens.filter((token) => service.apns.seen(token) > 0)).toEqual([]);
   });
 
-  test('serves pushes to fewer devices', async () => {
+  test('sends pushes to fewer devices', async () => {
     expect(await push(app, { prod: 'dev', channels: 'few' })).toMatchObject({
       status: 'done',
       devices: 50,
@@ -68,7 +68,7 @@ describe('a development certificate', { timeout: 60_000 }, () => {
   });
 });
 
-test('a client certificate that the gateway refuses ends the push with a hint, and no token is deleted', async () => {
+test('a refused client certificate ends the push with a hint and deletes no token', async () => {
   const peer = await startRefusingPeer(alerts.certificateRevoked);
   const authority = await openCertificateAuthority();
   const client = await authority.issueClient({

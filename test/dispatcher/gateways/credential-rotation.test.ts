@@ -37,7 +37,7 @@ const path = () => `/console/api/apps/${app.appId}/profiles/apns/_default`;
 const admin = (method: string, rest: string, body?: object) =>
   service.api.request(method, path() + rest, { admin: true, ...(body ? { body } : {}) });
 
-/** Returns the credentials of a profile that uses a key at a gateway. */
+/** Returns the credentials of a profile that uses this key at a gateway. */
 function using({ publicKey: _, ...key }: typeof first, { url, ca } = { url: '', ca: '' }) {
   const gateway = url === '' ? service.apns : { url, ca };
   return { auth: 'token', ...key, endpoint: gateway.url, ca: gateway.ca };
@@ -46,8 +46,8 @@ function using({ publicKey: _, ...key }: typeof first, { url, ca } = { url: '', 
 const state = async () => (await admin('GET', '/candidate')).body;
 
 /**
- * Pushes to `devices` new devices of their own, and returns the record and how often the gateway
- * accepted each.
+ * Pushes to `devices` new devices. Returns the record and how often the gateway accepted each
+ * device.
  */
 async function push(devices: number) {
   const tag = `p${Math.random()}`;
@@ -60,8 +60,8 @@ async function push(devices: number) {
 }
 
 /**
- * Pushes until the dispatcher has noticed a change, which takes half a second; returns the last
- * push.
+ * Repeats pushes until the dispatcher has noticed a change, which takes half a second. Returns the
+ * last push.
  */
 async function pushUntil(devices: number, isNoticed: () => Promise<boolean> | boolean) {
   for (;;) {
@@ -86,7 +86,7 @@ beforeAll(async () => {
 afterAll(() => other?.close());
 
 describe('a rotation of credentials', () => {
-  test('with the right key is tried by the first batch and promoted; every device gets one message', async () => {
+  test('with the right key is tried by the first batch and promoted; each device gets one message', async () => {
     const staged = await admin('PUT', '/candidate', using(second));
     expect([staged.status, staged.body]).toMatchObject([
       200,
@@ -98,7 +98,7 @@ describe('a rotation of credentials', () => {
     await usesKey(second);
   });
 
-  test('is rolled back after a promotion by a call; then there is nothing to undo', async () => {
+  test('is rolled back after a promotion by a call, and cannot be rolled back twice', async () => {
     expect((await admin('POST', '/candidate/rollback')).body).toMatchObject({
       state: 'rolled_back',
     });
@@ -107,7 +107,7 @@ describe('a rotation of credentials', () => {
     expect((await admin('POST', '/candidate/promote')).status).toBe(409);
   });
 
-  test('with a wrong key is rolled back by itself; its batch is sent with the current key in the same attempt', async () => {
+  test('with a wrong key is rolled back automatically, and its batch is sent with the current key', async () => {
     await admin('PUT', '/candidate', using(unknown));
     await pushUntil(300, isTried);
     expect(service.apns.refusals('InvalidProviderToken')).toBeGreaterThan(0);
@@ -136,7 +136,7 @@ describe('a rotation of credentials', () => {
     });
   });
 
-  test('that gets worse answers is rolled back, and retires no token', async () => {
+  test('with worse replies is rolled back, and deletes no token', async () => {
     await admin('PUT', '/candidate', using(second, other));
     other.misbehave({ kind: 'answer', status: 400, reason: 'BadDeviceToken' });
     await pushUntil(200, isTried);
@@ -168,7 +168,7 @@ describe('a rotation of credentials', () => {
     );
   });
 
-  test('is promoted by its age with a single accepted recipient, and forgets the replaced credentials', async () => {
+  test('is promoted by its age after one accepted recipient, and deletes the replaced credentials', async () => {
     const hours = (count: number) => ({
       ...systemClock,
       now: () => Date.now() + count * 3_600_000,
@@ -181,7 +181,7 @@ describe('a rotation of credentials', () => {
     expect(await state()).toMatchObject({ state: 'promoted', mayRollBack: false });
   });
 
-  test('stays staged if the gateway cannot be reached, can be held after its check, and ends with an upload', async () => {
+  test('stays staged if the gateway is unreachable, can wait after its check, and ends by an upload', async () => {
     const away = { ...using(first), endpoint: 'https://127.0.0.1:9' };
     const staged = (await admin('PUT', '/candidate', away)).body;
     expect(staged).toMatchObject({
@@ -204,7 +204,7 @@ describe('a rotation of credentials', () => {
 });
 
 describe('two rotations under load', () => {
-  /** Recipients of one push; pushes follow each other until both rotations have ended. */
+  /** Number of recipients of a push. Pushes follow each other until both rotations have ended. */
   const devices = 1000;
 
   test('delay no push, fail no recipient, and send no message twice', async () => {
@@ -223,7 +223,7 @@ describe('two rotations under load', () => {
       } while ((await state()).state === 'canary');
       expect(await state()).toMatchObject({ state: 'promoted', refused: 0, worse: 0 });
     }
-    // The gateway got each message once, and no request that it refused.
+    // The gateway got each message once and no request that it refused.
     expect(service.apns.total - before.total).toBe(sent);
     expect(service.apns.refusals('InvalidProviderToken')).toBe(before.wrong);
     expect((await readBatches(service.db, app)).filter(({ attempt }) => attempt > 0)).toEqual([]);
@@ -242,7 +242,7 @@ describe('two rotations under load', () => {
     for (;;) {
       const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
       const record = await service.untilDone(app, reply.body.objectId);
-      // Before the dispatcher knows of the second profile, that team has none.
+      // Until the dispatcher has loaded the second profile, the second team has none.
       if (record.successes === 2) break;
       await sleep(50);
     }
@@ -256,10 +256,10 @@ describe('two rotations under load', () => {
   });
 });
 
-/** Returns the id of the key that the last request was signed with. */
+/** Returns the id of the key that signed the last request. */
 const keyOf = (gateway: ApnsGateway): string => keyIdOf(gateway.requests.at(-1)?.headers ?? {});
 
-test('a wait that the gateway asked a candidate for also holds for the current version', async () => {
+test('a pause that the gateway requested of a candidate also applies to the current version', async () => {
   const { gateway, open, close } = await startApnsFixture();
   const [candidate, current] = [open(), open()];
   const answer = { kind: 'answer', status: 429, reason: 'TooManyRequests', count: 1 } as const;
@@ -288,7 +288,7 @@ describe('the decision', () => {
     [{ asked: 50, accepted: 40, worse: 10 }, day, undefined],
     [{ asked: 50, accepted: 40, worse: 10 }, 7 * day, { to: 'rolled_back', reason: 'worse' }],
     [{}, 7 * day, { to: 'rolled_back', reason: 'noTraffic' }],
-  ])('on %j after %d ms is %j', (counts, ageMs, verdict) => {
+  ])('for %j after %d ms is %j', (counts, ageMs, verdict) => {
     expect(judgeCanary({ ...none, ...counts }, ageMs)).toEqual(verdict);
   });
 });

@@ -30,7 +30,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 const vault = new Vault([Buffer.alloc(32, 1)]);
 const appId = 'app';
 let database: TestDatabase;
-/** Two connection pools, as in two dispatchers. */
+/** Two connection pools represent two dispatchers. */
 let one: Database;
 let other: Database;
 
@@ -77,21 +77,21 @@ describe('access tokens of two dispatchers', () => {
     expect(calls()).toBe(1);
   });
 
-  test('are replaced by one call for many concurrent refusals', async () => {
+  test('are replaced by one call after many concurrent refusals', async () => {
     let n = 0;
     const { all, calls } = providers('b', async () => `token ${++n}`);
     await Promise.all(all.map((tokens) => tokens.current()));
     const replaced = await Promise.all(all.map((tokens) => tokens.replace('token 1')));
     expect(replaced.every((result) => result?.ok && result.value === 'token 2')).toBe(true);
     expect(calls()).toBe(2);
-    // The new one is refused as well: no third one is fetched.
+    // The new token is refused as well. No third token is fetched.
     expect(await Promise.all(all.map((tokens) => tokens.replace('token 2')))).toEqual(
       all.map(() => null),
     );
     expect(calls()).toBe(2);
   });
 
-  test('differ between credentials, and the table shows neither credentials nor tokens', async () => {
+  test('differ between credentials, and the table contains neither credentials nor tokens', async () => {
     const { all } = providers('client and s3cret', async () => 'a-very-secret-token', 1);
     await all[0]?.current();
     const { rows } = await one.query<{ text: string }>(
@@ -106,7 +106,7 @@ describe('access tokens of two dispatchers', () => {
     }
   });
 
-  test('are renewed by another thread when the claiming one has crashed', async () => {
+  test('are renewed by another thread if the thread that reserved the renewal crashed', async () => {
     const store = tokenStore(one, vault, { appId, connector: 'vendor_a' });
     expect(await store.claim('c', 200)).toBe(true);
     const { all } = providers('c', async () => 'token of c', 2);
@@ -120,10 +120,10 @@ describe('access tokens of two dispatchers', () => {
   });
 });
 
-describe('a class that is closed for the day', () => {
+describe('a quota class that is used up for the day', () => {
   const key = { appId, connector: 'vendor_e', profile: '_default' };
 
-  test('is closed for every dispatcher, other classes and profiles stay open', async () => {
+  test('is closed for every dispatcher, while other classes and profiles stay open', async () => {
     await dayQuota(one, key).close('public', 'the day is used up');
     await dayQuota(other, key).close('public', 'another reason');
     expect(await dayQuota(other, key).closed('public')).toBe('the day is used up');
@@ -174,7 +174,7 @@ describe('test pushes', () => {
       grant(one, 1, 13, 6),
     ]);
     expect(granted.reduce((sum, n) => sum + n, 0)).toBe(10);
-    // A second call for the same batch returns the same.
+    // A second call for the same batch returns the same number.
     expect(await grant(other, 1, 11, 6)).toBe(granted[0]);
   });
 
@@ -186,7 +186,7 @@ describe('test pushes', () => {
   });
 });
 
-describe('the rate of a gateway', () => {
+describe('the rate limit of a gateway', () => {
   const limit = { perSecond: 1000, burst: 100, rampMs: 10_000 };
 
   test('grows linearly, then stays constant; time and units are inverse functions', () => {
@@ -219,7 +219,7 @@ describe('the rate of a gateway', () => {
       ),
     );
     slots.sort((a, b) => a.at.getTime() - b.at.getTime());
-    // 200 at once, then at most a hundred per tenth of a second.
+    // 200 requests are sent at once, then at most a hundred per tenth of a second.
     expect(slots.slice(0, 2).every(({ durationMs }) => durationMs === 0)).toBe(true);
     const beganMs = slots[0]?.at.getTime() ?? 0;
     for (const [i, { at, durationMs }] of slots.entries())
@@ -239,12 +239,12 @@ describe('the rate of a gateway', () => {
       );
     const [earlier, later] = [await reserve(first), await reserve(second)];
     expect([earlier.durationMs, later.durationMs]).toEqual([0, 0]);
-    // The first waits until 500 units are available, the second for another 500.
+    // The first request waits until 500 units are available, the second for another 500.
     expect(later.at.getTime() - earlier.at.getTime()).toBeGreaterThanOrEqual(499);
   });
 });
 
-test('old rows are deleted: messages after a week, unused rates and tokens', async () => {
+test('old rows are deleted: messages after a week, and unused rates and tokens', async () => {
   const push = { appId, id: 77 };
   const batch = { appId, pushId: push.id, batchId: 1, connector: 'vendor_a' };
   const messages = [
@@ -273,7 +273,7 @@ test('old rows are deleted: messages after a week, unused rates and tokens', asy
   expect((await one.query('SELECT FROM gateway_token')).rows).toEqual([]);
 });
 
-test('the secret in the URL for receipts is derived, and that of an older key is still valid', () => {
+test('the secret in the receipt URL is derived from a key, and older keys stay valid', () => {
   const owner = { appId: 'a1', connector: 'vendor_b' };
   const older = new Vault([Buffer.alloc(32, 1)]);
   const rotated = new Vault([Buffer.alloc(32, 2), Buffer.alloc(32, 1)]);
@@ -289,7 +289,7 @@ test('the secret in the URL for receipts is derived, and that of an older key is
   const next = callbackSecret(older, owner, 7);
   expect(next).toMatch(/^7\.[\w-]{24}$/);
   expect(generationOfSecret(rotated, owner, next)).toBe(7);
-  // The secret of one generation does not work for another.
+  // The secret of one generation does not work for another generation.
   for (const forged of [
     next.slice(2),
     `8${next.slice(1)}`,

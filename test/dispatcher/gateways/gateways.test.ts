@@ -63,7 +63,7 @@ async function putProfileOf(app: App, connector: ConnectorId, credentials: objec
   });
 }
 
-/** Creates devices with registration ids; returns the ids. */
+/** Creates devices with registration ids. Returns the registration ids. */
 async function addDevices(app: App, count: number, vendorName = 'fcm'): Promise<string[]> {
   const { rows } = await service.db.query<{ registration_id: string }>(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, vendor_name, fields)
@@ -87,8 +87,8 @@ const totalsOf = async (app: App, { objectId }: Record<string, unknown>) => {
   return (await service.api.request('GET', path, { admin: true })).body.connectors;
 };
 
-describe('a push to devices of FCM', () => {
-  test('reaches each of 1,500 once, over two dispatchers, with one access token', async () => {
+describe('a push to FCM devices', () => {
+  test('reaches 1,500 devices once each over two dispatchers with one access token', async () => {
     const app = await appWith('fcm');
     const tokens = await addDevices(app, 1500);
     gateway.forget();
@@ -100,7 +100,7 @@ describe('a push to devices of FCM', () => {
     expect(gateway.tokenCalls).toBe(1);
   });
 
-  test('uses the label of the installation if it has a profile, else the other label', async () => {
+  test('uses the connector of the installation if it has a profile, otherwise the other connector', async () => {
     const both = await appWith('fcm', 'vendor_g');
     await addDevices(both, 3, 'FCM');
     await addDevices(both, 2, 'vendor_g');
@@ -114,7 +114,7 @@ describe('a push to devices of FCM', () => {
     expect(await totalsOf(one, await push(one))).toEqual({ vendor_g: { sent: 5 } });
   });
 
-  test('is refused at the call when neither label has a profile', async () => {
+  test('is refused at the call if neither connector has a profile', async () => {
     const app = await appWith();
     const [token = ''] = await addDevices(app, 1);
     const body = { data: { alert: 'a' } };
@@ -142,7 +142,7 @@ describe('a push to devices of FCM', () => {
     await expect.poll(left).not.toContain(dead);
   });
 
-  test('keeps all devices when the whole push looks like one of another project, with a hint', async () => {
+  test('keeps all devices, with a hint, if the whole push seems to be of another project', async () => {
     const app = await appWith('fcm');
     const tokens = await addDevices(app, 120);
     for (const token of tokens) gateway.foreignTokens.add(token);
@@ -153,7 +153,7 @@ describe('a push to devices of FCM', () => {
     expect(await countRows(service.db, 'installation', app)).toBe(120);
   });
 
-  test('records the message id of FCM, and the number of sent messages', async () => {
+  test('records the message id of FCM and the number of sent messages', async () => {
     const app = await appWith('fcm');
     await addDevices(app, 2);
     const { objectId } = await push(app);
@@ -183,7 +183,7 @@ describe('a push to devices of FCM', () => {
   });
 });
 
-test('a push that is marked as a test goes to ten devices of the vendor; the others are counted capped', async () => {
+test('a test push goes to ten devices of the vendor, and the others are counted as capped', async () => {
   const huawei = await startHuaweiGateway();
   const { appId, appSecret } = huawei.memory.app;
   const app = await appWith();
@@ -208,12 +208,12 @@ test('a push that is marked as a test goes to ten devices of the vendor; the oth
   expect(record.errors).toContain('test pushes go to at most 10 devices');
   expect(huawei.accepted).toBe(10);
   expect(huawei.violations).toEqual([]);
-  // Without the mark it goes to all devices.
+  // Without the test option, the push goes to all devices.
   expect(await push(app)).toMatchObject({ hmsSuccesses: 15 });
   await huawei.close();
 });
 
-test('a gateway’s rate applies over all pushes and dispatchers, and grows after a burst', async () => {
+test('a gateway’s rate applies to all pushes and dispatchers, and grows after a burst', async () => {
   const app = await appWith();
   const perSecond = 1500;
   await putFcm(app, 'fcm', { ratePerSecond: perSecond });
@@ -228,7 +228,7 @@ test('a gateway’s rate applies over all pushes and dispatchers, and grows afte
   clearInterval(timer);
   for (const record of records) expect(record).toMatchObject({ successes: 620 });
   const limit = { perSecond, burst: 1000, rampMs: 60_000 };
-  // Small pushes are sent without a delay: one may be early by the length of its slot.
+  // Small pushes are sent without a delay. A push may be early by the length of its time slot.
   for (const [ms, total] of seen) expect(total).toBeLessThanOrEqual(allowedUnits(limit, ms + 250));
   expect(seen.at(-1)?.[0]).toBeGreaterThan(3000);
 });

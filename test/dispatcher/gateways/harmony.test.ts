@@ -31,13 +31,13 @@ const seen = () =>
     ({ path, tokens }) => `${path.slice(1, 3)} ${tokens.join()}`,
   );
 
-describe('devices of HarmonyOS', () => {
-  test('get pushes by Huawei’s v3 API, whatever name their type has and whatever their tokens look like', async () => {
+describe('HarmonyOS devices', () => {
+  test('get pushes through Huawei’s v3 API, for any name of their type and any form of token', async () => {
     const app = await vendors.app('vendor_a');
     const tokens: string[] = [];
     for (const deviceType of ['harmony', 'harmonyos', 'ohos', 'openharmony'])
       tokens.push(await register(app, { deviceType, vendor: 'HMS' }));
-    // Without a vendor: HarmonyOS has one only.
+    // No vendor is given, because HarmonyOS has only one vendor.
     tokens.push(await register(app, { deviceType: 'harmony' }));
     const record = await push(app, { where: { deviceType: 'ohos' } });
     expect(record).toMatchObject({ devices: 5, successes: 5 });
@@ -51,7 +51,7 @@ describe('devices of HarmonyOS', () => {
     expect(seen()).toEqual([`v3 ${tokens.at(-1)}`]);
   });
 
-  test('are refused at the call without a profile of Huawei', async () => {
+  test('are refused at the call without a Huawei profile', async () => {
     const app = await vendors.app('vendor_b');
     await register(app, { deviceType: 'openharmony' });
     const body = { data: { alert: 'a' } };
@@ -60,7 +60,7 @@ describe('devices of HarmonyOS', () => {
     expect(reply.body.error).toMatch(/Huawei/);
   });
 
-  test('that report the type of Android are reached, and none is deleted', async () => {
+  test('that report the type android are reached, and none is deleted', async () => {
     const app = await vendors.app('vendor_a');
     const harmony = await register(app, { deviceType: 'android', vendor: 'HMS' });
     await vendors.add(app, 'vendor_a', 30);

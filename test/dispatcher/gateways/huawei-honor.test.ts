@@ -25,12 +25,12 @@ const vendors = useVendorService(async () => {
 });
 afterEach(() => honor.memory.failTokens.clear());
 
-/** Registration id of a device for v3. */
+/** Returns the registration id of a device for the v3 API. */
 const newerToken = (n: number) => `MAMz${huaweiToken(n)}`;
 const hello = { alert: 'Hello' };
 
 describe('a push to devices of Huawei and Honor', () => {
-  test('reaches each once over v1, v3 and Honor, with one access token each; invalid devices are deleted', async () => {
+  test('reaches each once over v1, v3 and Honor with one token each, and deletes invalid devices', async () => {
     const app = await vendors.app();
     const older = await vendors.add(app, 'vendor_a', some(huaweiToken, 1200));
     const newer = await vendors.add(app, 'vendor_a', some(newerToken, 100));
@@ -45,8 +45,8 @@ describe('a push to devices of Huawei and Honor', () => {
       honorSuccesses: 299,
       invalidTokens: 6,
     });
-    // Huawei's other API is asked for the refused ones: the form of a token does not tell its
-    // system.
+    // Refused tokens are tried with Huawei's other API, because the form of a token does not reveal
+    // its system.
     for (const token of [...older, ...newer])
       expect(huawei.seen(token)).toBe(dead.includes(token) ? 2 : 1);
     for (const token of honors) expect(honor.seen(token)).toBe(1);
@@ -72,7 +72,7 @@ describe('a push to devices of Huawei and Honor', () => {
       expect(JSON.parse(text)).toEqual({ silent: true, k: 1 });
   });
 
-  test('deletes no device when a gateway reports every token as invalid', async () => {
+  test('deletes no device if a gateway reports every token as invalid', async () => {
     const app = await vendors.app();
     for (const token of await vendors.add(app, 'vendor_a', some(huaweiToken, 50)))
       huawei.deadTokens.add(token);
@@ -81,7 +81,7 @@ describe('a push to devices of Huawei and Honor', () => {
     expect(await vendors.left(app)).toHaveLength(55);
   });
 
-  test('stops with a hint at the gateway with a wrong configuration only', async () => {
+  test('stops with a hint only at the gateway with a wrong configuration', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'vendor_a', some(huaweiToken, 1500));
     await vendors.add(app, 'vendor_f', some(honorToken, 5));

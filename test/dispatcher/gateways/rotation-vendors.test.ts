@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => vendors?.close());
 
-/** Gateways without a call for access tokens: only messages tell a wrong credential. */
+/** Gateways without a call for access tokens. Only messages reveal a wrong credential. */
 const withoutTokenCall = ['apns', 'vendor_b', 'vendor_c'];
 
 const pem = (type: 'ec' | 'rsa') => {
@@ -29,7 +29,7 @@ const pem = (type: 'ec' | 'rsa') => {
   return pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 };
 
-/** Returns credentials with another key or secret than the gateway knows. */
+/** Returns credentials with a key or secret that the gateway does not know. */
 function wrong({ credentials }: GatewayInstance): JsonObject {
   const { serviceAccount, privateKey } = credentials;
   const secrets = ['appSecret', 'masterSecret', 'clientSecret'].filter(
@@ -50,7 +50,7 @@ const call = async (app: App, connector: string, method: string, body?: object) 
   return (await service.api.request(method, path, { admin: true, ...(body ? { body } : {}) })).body;
 };
 
-/** Pushes until a batch is sent with the candidate; each push reaches all devices. */
+/** Repeats pushes until a batch is sent with the candidate. Each push reaches all devices. */
 async function untilTried(app: App, connector: string): Promise<JsonObject> {
   for (;;) {
     const body = { data: { alert: 'x' } };
@@ -64,7 +64,7 @@ async function untilTried(app: App, connector: string): Promise<JsonObject> {
 }
 
 test.each(profileConnectorIds)(
-  'a wrong candidate of %s loses no recipient, and a right one is accepted',
+  'a wrong candidate of %s loses no recipient, and a right candidate is accepted',
   async (connector) => {
     const app = await vendors.app(connector);
     const instance = vendors.instance(connector);

@@ -39,7 +39,7 @@ test('the metrics contain the HTTP/2 connections of the threads', async () => {
   await expect.poll(() => metric('carillon_http2_connections{connector="apns"}'), poll).toBe(0);
 });
 
-test('the reports of threads are summed; of an ended thread, only the counts stay', async () => {
+test('reports of threads are summed; an ended thread keeps only its counters', async () => {
   const metrics = createMetrics();
   metrics.poolWaitSeconds.add('dispatcher', { ...noDurations(), sumSeconds: 2 });
   const reports = new ThreadReports();

@@ -19,8 +19,8 @@ let oppo: OppoGateway;
 let vivo: VivoGateway;
 
 /**
- * URL whose name is invalid, because a label has at most 63 characters: no DNS server is asked,
- * whose answer could take seconds.
+ * URL with an invalid name: a label has at most 63 characters. So no DNS server is queried, which
+ * could take seconds.
  */
 const withoutAddress = `https://${'a'.repeat(64)}.invalid`;
 
@@ -40,7 +40,7 @@ const vendors = useVendorService(async () => {
 });
 
 describe('a push to devices of Xiaomi and Meizu', () => {
-  test('reaches each once, in China and abroad; invalid devices are deleted if the gateway is certain', async () => {
+  test('reaches each once, in China and abroad, and deletes devices that are certainly invalid', async () => {
     const app = await vendors.app({ vendor_c: { ratePerSecond: 100_000 } });
     const home = await vendors.add(app, 'mi', some(regId, 1100));
     const abroad = await vendors.add(app, 'mi-intl', some(regId, 60, 2000));
@@ -70,7 +70,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     expect(form.get('extra.callback')).toMatch(`/callbacks/vendor_b/${app.appId}/`);
   });
 
-  test('that is silent reaches the apps on Xiaomi’s devices; on Meizu’s it is dropped, and the record has the reason', async () => {
+  test('that is silent reaches apps on Xiaomi devices; for Meizu it is dropped with a reason', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'mi', some(regId, 2));
     await vendors.add(app, 'meizu', some(pushIdOf, 2));
@@ -87,7 +87,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
   ])('records the code of the failure if %s', async (_, wrong, code) => {
     const app = await vendors.app({ vendor_c: wrong });
     await vendors.add(app, 'mz', some(pushIdOf, 2));
-    // The push ends when it expires, which is after its first try also on a busy machine.
+    // The push ends when it expires. Even on a busy machine this is after its first try.
     const record = await vendors.push(app, { alert: 'a' }, { expiration_interval: 5 });
     const { body } = await vendors.service.api.request('GET', '/console/api/breakers', {
       admin: true,
@@ -107,7 +107,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     expect(Math.max(...meizu.requests.map(({ tokens }) => tokens.length))).toBeLessThan(100);
   });
 
-  test('ends capped when the day quota is used up, without further requests', async () => {
+  test('ends as capped when the daily quota is used up, without further requests', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'mi', some(regId, 5));
     xiaomi.misbehave({ kind: 'answer', status: 200, body: { result: 'error', code: 200001 } });
@@ -120,7 +120,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     expect(await vendors.left(app)).toHaveLength(5);
   });
 
-  test('with credentials that are refused ends with a hint, and deletes no device', async () => {
+  test('with refused credentials ends with a hint, and deletes no device', async () => {
     const app = await vendors.app({ vendor_c: { appSecret: 'another' } });
     await vendors.add(app, 'mz', some(pushIdOf, 5));
     const record = await vendors.push(app, { alert: 'a' });
@@ -131,7 +131,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
 });
 
 describe('a push to devices of OPPO and vivo', () => {
-  test('reaches each once, in few requests; invalid devices are deleted', async () => {
+  test('reaches each once in few requests, and deletes invalid devices', async () => {
     const app = await vendors.app();
     const oppos = await vendors.add(app, 'OPPO', some(oppoId, 1100));
     const vivos = await vendors.add(app, 'vivo', some(vivoId, 1100));
@@ -176,7 +176,7 @@ describe('a push to devices of OPPO and vivo', () => {
     expect(oppo.total + vivo.total).toBe(0);
   });
 
-  test('ends capped when the day quota of its class is used up, and only for that class', async () => {
+  test('ends as capped when the daily quota of its class is used up, only for that class', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'vivo', some(vivoId, 5));
     vivo.misbehave({ kind: 'answer', status: 200, body: { result: 10070 } });
@@ -193,7 +193,7 @@ describe('a push to devices of OPPO and vivo', () => {
     expect(await vendors.left(app)).toHaveLength(5);
   });
 
-  test('that vivo accepts only in the morning ends expired if its lifetime ends before', async () => {
+  test('that vivo accepts only in the morning ends as expired if its lifetime ends before', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'vivo', some(vivoId, 5));
     vivo.misbehave({ kind: 'answer', status: 200, body: { result: 10071 } });
@@ -211,7 +211,7 @@ describe('a push to devices of OPPO and vivo', () => {
     expect(vivo.accepted).toBe(20);
   });
 
-  test('with credentials that are refused ends with a hint, and deletes no device', async () => {
+  test('with refused credentials ends with a hint, and deletes no device', async () => {
     const app = await vendors.app({ vendor_e: { appSecret: 'another' } });
     await vendors.add(app, 'vivo', some(vivoId, 5));
     const record = await vendors.push(app, { alert: 'a' });

@@ -37,7 +37,7 @@ const sentTo = (tokens: string[]) =>
   tokens.reduce((sum, token) => sum + service.apns.seen(token), 0);
 
 describe('the daily recipient cap', () => {
-  test('sends to the first recipients; the rest is counted capped and named on the record', async () => {
+  test('sends to the first recipients, counts the rest as capped, and is named on the record', async () => {
     const { app, tokens } = await appWithIos(30, 20);
     const record = await push(app);
     expect(record).toMatchObject({
@@ -50,7 +50,7 @@ describe('the daily recipient cap', () => {
     expect(await usedToday(app)).toBe(20);
   });
 
-  test('once reached, sends nothing more that day', async () => {
+  test('sends nothing more that day after it is reached', async () => {
     const { app, tokens } = await appWithIos(10, 10);
     await push(app);
     expect(await push(app)).toMatchObject({ devices: 10, successes: 0, outcomes: { capped: 10 } });
@@ -63,25 +63,25 @@ describe('the daily recipient cap', () => {
     expect(sentTo(tokens)).toBe(0);
   });
 
-  test('that is raised applies to the next push', async () => {
+  test('applies to the next push after it is raised', async () => {
     const { app, tokens } = await appWithIos(10, 10);
     await push(app);
     const path = `/console/api/apps/${app.appId}`;
     const body = { options: { dailyRecipientCap: 15 } };
     expect((await service.api.request('PATCH', path, { admin: true, body })).status).toBe(200);
-    // A changed option counts within one second on every process.
+    // A changed option takes effect on every process within one second.
     await new Promise((resolve) => setTimeout(resolve, 1000));
     expect(await push(app)).toMatchObject({ outcomes: { sent: 5, capped: 5 } });
     expect(sentTo(tokens)).toBe(15);
   });
 
-  test('counts each app by itself', async () => {
+  test('counts each app separately', async () => {
     const [full, other] = [await appWithIos(3, 3), await appWithIos(3, 3)];
     await push(full.app);
     expect(await push(other.app)).toMatchObject({ outcomes: { sent: 3 } });
   });
 
-  test('is never exceeded by two dispatchers and several pushes at once', async () => {
+  test('is never exceeded by two dispatchers and several concurrent pushes', async () => {
     const { app, tokens } = await appWithIos(1200, 2777);
     const ids = await Promise.all(Array.from({ length: 4 }, () => begin(app)));
     const records = await Promise.all(ids.map((id) => service.untilDone(app, id, timeoutMs)));
@@ -105,7 +105,7 @@ describe('the daily recipient cap', () => {
 });
 
 describe('a grant', () => {
-  test('is given once, also to concurrent requests', async () => {
+  test('is given once, even to concurrent requests', async () => {
     const { app } = await appWithIos(1, 1000);
     await push(app);
     const { rows } = await service.db.query<{ id: number }>(
@@ -122,7 +122,7 @@ describe('a grant', () => {
   });
 });
 
-test('usage is kept for its retention time, and then deleted', async () => {
+test('usage is kept for its retention time and then deleted', async () => {
   const { app } = await appWithIos(0, 1);
   for (const day of ['2020-01-01', '2020-01-02', '2020-01-03'])
     await insertUsage(service.db, app, {}, day);

@@ -31,8 +31,8 @@ async function rowsOf({ appId }: App): Promise<unknown[]> {
   return rows;
 }
 
-describe('a limit of pushes per device and day', () => {
-  test('lets so many through; further ones are counted capped, with the reason', async () => {
+describe('a frequency cap per device and day', () => {
+  test('allows that number of pushes; further pushes are counted as capped, with the reason', async () => {
     const { app, tokens } = await appWith(3, 2);
     await push(app);
     await push(app);
@@ -43,7 +43,7 @@ describe('a limit of pushes per device and day', () => {
     expect(seen([...tokens, ...fresh])).toEqual([2, 2, 2, 1]);
   });
 
-  test('is never passed by pushes at the same time, small or large', async () => {
+  test('is never exceeded by concurrent pushes, small or large', async () => {
     const { app, tokens } = await appWith(1500, 1);
     const one = { where: { deviceToken: tokens[0] } };
     const ids = await Promise.all([{}, {}, one, one].map((body) => beginPush(service, app, body)));
@@ -52,7 +52,7 @@ describe('a limit of pushes per device and day', () => {
     expect(seen(tokens).filter((n) => n !== 1)).toEqual([]);
   });
 
-  test('does not apply to transactional pushes, and is another one where a push says so', async () => {
+  test('exempts transactional pushes, and a push may set its own cap', async () => {
     const { app, tokens } = await appWith(1, 1);
     await push(app);
     const transactional = { where: { deviceToken: tokens[0] }, kind: 'transactional' };
@@ -65,7 +65,7 @@ describe('a limit of pushes per device and day', () => {
     expect(await rowsOf(app)).toEqual([{ pushes: 2 }]);
   });
 
-  test('shows in the dry run, and in why before and after', async () => {
+  test('appears in the dry run, and in "why" before and after the push', async () => {
     const { app, tokens } = await appWith(2, 1);
     await push(app, { where: { deviceToken: tokens[0] } });
     const base = `/console/api/apps/${app.appId}`;
@@ -92,13 +92,13 @@ describe('a limit of pushes per device and day', () => {
     });
   });
 
-  test('costs a push without one nothing', async () => {
+  test('costs nothing in a push without a cap', async () => {
     const { app } = await appWith(2, null);
     await push(app);
     expect(await rowsOf(app)).toEqual([]);
   });
 
-  test('is charged to a redrive of capped recipients only', async () => {
+  test('is charged in a redrive of capped recipients only', async () => {
     const { app, tokens } = await appWith(1, 1);
     service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
     const failed = await push(app);
@@ -118,13 +118,13 @@ describe('a limit of pushes per device and day', () => {
     expect(seen(tokens)).toEqual([2]);
   });
 
-  test('starts again with the next day, and the cleaner deletes the days before', async () => {
+  test('starts again on the next day, and the cleaner deletes earlier days', async () => {
     const { app } = await appWith(1, 1);
     await push(app);
     await service.db.query(`UPDATE device_day SET day = day - 1 WHERE app_id = $1`, [app.appId]);
     expect(await push(app)).toMatchObject({ outcomes: { sent: 1 } });
     expect(await rowsOf(app)).toHaveLength(2);
-    // The cleaner of the dispatchers keeps yesterday.
+    // The cleaner of the dispatchers keeps yesterday's rows.
     await deleteOldDeviceDays(service.db, new Date(systemClock.now()), 1000);
     expect(await rowsOf(app)).toHaveLength(1);
   });
@@ -139,7 +139,7 @@ describe('a limit of pushes per device and day', () => {
   });
 
   test.each([{ kind: 'urgent' }, { device_cap: -1 }, { device_cap: 1.5 }, { device_cap: '2' }])(
-    'is not %j',
+    'refuses %j',
     async (more) => {
       const { app } = await appWith(0, null);
       const body = { where: {}, data: { alert: 'x' }, ...more };

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterEach(() => service.apns.behave());
 
-/** Allows for a busy machine: no test asserts a speed. */
+/** Allows for a busy machine. No test asserts a speed. */
 const timeoutMs = 120_000;
 vi.setConfig({ testTimeout: timeoutMs });
 
@@ -26,7 +26,7 @@ interface StoredSlot {
   attempt: number;
 }
 
-/** Returns the slots of all batches of an app, by time. */
+/** Returns the time slots of all batches of an app, ordered by time. */
 async function slotsOf(app: App): Promise<StoredSlot[]> {
   const { rows } = await service.db.query<StoredSlot>(
     `SELECT id, (extract(epoch FROM slot_at) * 1000)::float8 AS "atMs", slot_ms AS "durationMs",
@@ -37,15 +37,15 @@ async function slotsOf(app: App): Promise<StoredSlot[]> {
   return rows;
 }
 
-/** Returns the length of the slot of a full batch (1,000 recipients) at a rate. */
+/** Returns the length of the time slot of a full batch (1,000 recipients) at a rate. */
 const slotMs = (rate: number): number => Math.ceil(1_000_000 / (rate * paceShare));
 
-/** Slots are stored in milliseconds. */
+/** Time slots are stored in milliseconds. */
 const roundingMs = 2;
 
 /**
- * Checks that each slot has the length of the rate and begins at or after the end of the previous
- * one. On a slow machine a slot may cover only the rest of a batch.
+ * Checks that the length of each time slot matches the rate, and that each slot starts at or after
+ * the end of the previous slot. On a slow machine a slot may cover only the rest of a batch.
  */
 function expectPace(slots: StoredSlot[], rate: number): void {
   for (const [i, slot] of slots.entries()) {
@@ -55,7 +55,7 @@ function expectPace(slots: StoredSlot[], rate: number): void {
   }
 }
 
-/** Sends a push with a rate; returns its record and the time since the call. */
+/** Sends a push with a rate. Returns its record and the time since the call. */
 async function timed(
   app: App,
   flowControl: number,
@@ -67,7 +67,7 @@ async function timed(
 }
 
 describe('flow_control', () => {
-  test('assigns successive slots to the batches of all dispatchers', async () => {
+  test('assigns successive time slots to the batches of all dispatchers', async () => {
     const { app, tokens } = await appWithIos(4000);
     const { record, ms } = await timed(app, 2000);
     expect(record).toMatchObject({ status: 'done', devices: 4000, successes: 4000 });
@@ -78,7 +78,7 @@ describe('flow_control', () => {
     expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
   });
 
-  test('spreads a batch over its slot', async () => {
+  test('spreads a batch over its time slot', async () => {
     const { app } = await appWithIos(1000);
     const already = service.apns.total;
     const calledAtMs = Date.now();
@@ -89,8 +89,8 @@ describe('flow_control', () => {
       arrivals.push({ n, atMs: Date.now() });
     }
     await done;
-    // No recipient is early, within a millisecond and a group (40 ms). A busy machine makes some
-    // late.
+    // No recipient is early, except by a millisecond and a group (40 ms). A busy machine delays
+    // some.
     for (const { n, atMs } of arrivals) expect(atMs - calledAtMs).toBeGreaterThanOrEqual(n - 60);
   });
 
@@ -102,9 +102,10 @@ describe('flow_control', () => {
     expect(ms).toBeGreaterThanOrEqual(350);
   });
 
-  test('applies to retries too, which have their own slots', async () => {
+  test('applies to retries too, which have their own time slots', async () => {
     const { app } = await appWithIos(1500);
-    // The failures are spread over all requests: consecutive ones would open the breaker.
+    // The failures are spread over all requests, because consecutive failures would open the
+    // breaker.
     service.apns.misbehave({
       kind: 'answer',
       status: 503,
@@ -124,14 +125,14 @@ describe('flow_control', () => {
     await expect.poll(() => slotsOf(app), { timeout: timeoutMs }).toHaveLength(3);
     const reserved = await slotsOf(app);
     expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({ successes: 3000 });
-    // A slot changes only if a busy machine missed it, and only to a later one.
+    // A time slot changes only if a busy machine missed it, and only to a later slot.
     for (const slot of await slotsOf(app)) {
       const before = reserved.find(({ id }) => id === slot.id);
       expect(slot.atMs).toBeGreaterThanOrEqual(before?.atMs ?? 0);
     }
   });
 
-  test('that is changed by a call applies within a second to recipients that are not sent to yet', async () => {
+  test('changed by a call applies within a second to the remaining recipients', async () => {
     const { app, tokens } = await appWithIos(10_000);
     const already = service.apns.total;
     const objectId = await begin(app, 1000);
@@ -147,7 +148,7 @@ describe('flow_control', () => {
     expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
   });
 
-  test('reserves no slot for a push without it', async () => {
+  test('reserves no time slot for a push without it', async () => {
     const { app } = await appWithIos(10);
     await service.untilDone(app, await beginPush(service, app));
     expect(await slotsOf(app)).toEqual([]);

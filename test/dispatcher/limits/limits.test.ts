@@ -7,7 +7,7 @@ import { useTestService } from '../../support/service.ts';
 import { changeDevicesWith, countRows, daysAgo, readDevices } from '../../support/tables.ts';
 
 const service = useTestService();
-test('idle installations are deleted by the validity of their app, a bounded number at a time', async () => {
+test("idle installations are deleted after their app's idle period, a limited number at a time", async () => {
   const first = await service.api.createApp();
   const patient = await service.api.createApp({ installationValidityDays: 200 });
   /** Makes every nth device idle. */
@@ -20,7 +20,7 @@ test('idle installations are deleted by the validity of their app, a bounded num
     await age(app, 3);
   }
   const left = (app: App) => countRows(service.db, 'installation', app);
-  // The dispatcher's duty runs once at the start; after it no installation is idle.
+  // The dispatcher's background job runs once at the start. After it, no installation is idle.
   const { deps } = await service.dispatch();
   await expect.poll(() => left(first)).toBe(20);
   expect(await left(patient)).toBe(30);
@@ -29,7 +29,7 @@ test('idle installations are deleted by the validity of their app, a bounded num
   expect(await left(first)).toBe(13);
 });
 
-test('a walk over more than one page goes on with the next call, and begins again a day later', async () => {
+test('a walk over several pages continues with the next call, and starts again a day later', async () => {
   const { appId } = await service.api.createApp();
   await service.db.query(
     `INSERT INTO installation (app_id, object_id, device_type, updated_at)
@@ -46,8 +46,8 @@ test('a walk over more than one page goes on with the next call, and begins agai
       now: new Date(at),
       nextAt: new Date(at + dayMs),
     });
-  // A full page, two pages that end by their limit, one at the end of the walk, and none until the
-  // next one.
+  // A full page, two pages that end at their limit, one page at the end of the walk, and none until
+  // the next walk.
   const found = [await walk(10), await walk(1), await walk(1), await walk(10)];
   expect(found).toEqual([10, 1, 1, 1]);
   expect([await walk(10), await walk(10)]).toEqual([0, 0]);
@@ -60,7 +60,7 @@ test('a walk over more than one page goes on with the next call, and begins agai
   expect(await walk(10, now + dayMs)).toBe(10);
 });
 
-test('no index has a column that every save of an installation changes', async () => {
+test('no index contains a column that every save of an installation changes', async () => {
   const { rows } = await service.db.query<{ name: string }>(
     `SELECT a.attname AS name
        FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)

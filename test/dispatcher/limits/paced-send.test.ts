@@ -5,7 +5,7 @@ import { LatenessBudget, sendPaced } from '../../../dispatcher/sending/pace.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { paceShare } from '../../../shared/db/tables/gateway-limits.ts';
 
-/** Clock that the test advances, since a busy machine may pause between any two lines. */
+/** Clock that the test advances, because a busy machine may pause between any two lines. */
 function manualClock(): Clock & { pass(ms: number): void } {
   let nowMs = 1_000_000;
   return {
@@ -17,7 +17,7 @@ function manualClock(): Clock & { pass(ms: number): void } {
   };
 }
 
-/** Distance between groups. */
+/** Interval between groups. */
 const stepMs = 40;
 
 const recipientsOf = (count: number): Recipient[] =>
@@ -72,20 +72,20 @@ test('a batch on time is sent to every recipient once, in groups', async () => {
   expect(slices.flat()).toEqual(recipientsOf(100).map(({ index }) => index));
 });
 
-test('after a stall the rest of a batch waits for another slot and is not sent in a burst', async () => {
+test('after a stall, the rest of a batch waits for a new time slot instead of a burst', async () => {
   const { clock, slices, send } = bench(100, 400);
   const isInTime = await send(() => slices.length === 2 && clock.pass(1000));
   expect(isInTime).toBe(false);
   expect(slices).toHaveLength(2);
 });
 
-test('a batch whose gateway was connected after its slot waits for another one and is not sent in a burst', async () => {
+test('a batch whose connection opened after its time slot waits for a new slot', async () => {
   const { clock, slices, send } = bench(100, 400);
   expect(await send(undefined, new LatenessBudget(), 0, () => clock.pass(300))).toBe(false);
   expect(slices).toEqual([]);
 });
 
-test('a batch that missed its slot returns it, at most nine times in a row', async () => {
+test('a batch that missed its time slot returns it, at most nine times in a row', async () => {
   const { slices, send } = bench(10, stepMs);
   const latenessBudget = new LatenessBudget();
   const tries: boolean[] = [];
@@ -94,18 +94,18 @@ test('a batch that missed its slot returns it, at most nine times in a row', asy
   expect(slices.flat()).toHaveLength(10);
 });
 
-/** Pause of a process after a number of its groups. */
+/** Pause of a process after some of its groups. */
 const stall = fc.record({
   afterGroup: fc.integer({ min: 0, max: 24 }),
   ms: fc.integer({ min: 1, max: 300 }),
 });
 
-test('no second carries more than 1.1 times the rate, however processes stall within successive slots', async () => {
+test('no second carries more than 1.1 times the rate, however processes stall', async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const perSecond = 1000;
   const slotMs = 1000 / paceShare;
-  /** Sends one batch in its slot; returns the times at which its recipients left. */
+  /** Sends one batch in its time slot. Returns the times at which its recipients were sent to. */
   async function timesOf(
     startAtMs: number,
     lateByMs: number,
@@ -149,7 +149,7 @@ test('no second carries more than 1.1 times the rate, however processes stall wi
   );
 });
 
-test('a large batch without a slot is sent in groups of 1,000, and ends with a group that its gateway fails', async () => {
+test('a large batch without a time slot is sent in groups of 1,000 until its gateway fails', async () => {
   const groups: number[] = [];
   let hasFailed = false;
   const request: SendRequest = {

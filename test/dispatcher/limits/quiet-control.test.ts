@@ -54,7 +54,10 @@ async function untilAllWait(app: App, devices: number, body: object = {}): Promi
   return objectId;
 }
 
-/** Ends the quiet hours; each recipient then gets the push once, and counts as one that waited. */
+/**
+ * Ends the quiet hours. Each recipient then gets the push once and counts as a recipient that
+ * waited.
+ */
 async function untilSentOnce(app: App, objectId: string, tokens: string[]): Promise<void> {
   await makeDue(service, app, awakeZone);
   const outcomes = { sent: tokens.length };
@@ -65,7 +68,7 @@ async function untilSentOnce(app: App, objectId: string, tokens: string[]): Prom
   expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
 }
 
-/** Counts the batches that are held, the jobs that are due or in work, and the held plannings. */
+/** Counts the paused batches, the due or running jobs, and the frozen plannings. */
 async function batchesOf(app: App): Promise<{ parked: number; due: number; held: number }> {
   const [batches, pushes, due] = await Promise.all([
     readBatches(service.db, app),
@@ -77,7 +80,7 @@ async function batchesOf(app: App): Promise<{ parked: number; due: number; held:
 }
 
 describe('a push that waits for the end of quiet hours', () => {
-  test('and is paused stays paused at their end; resumed within them it waits on, and is counted once', async () => {
+  test('stays paused at their end; if resumed during quiet hours, it waits on and is counted once', async () => {
     const { app, tokens } = await appWith(3);
     const objectId = await untilAllWait(app, 3);
     await control(app, objectId, 'pause');
@@ -89,7 +92,7 @@ describe('a push that waits for the end of quiet hours', () => {
     await untilSentOnce(app, objectId, tokens);
   });
 
-  test('is sent at once when it is resumed after their end', async () => {
+  test('is sent immediately when it is resumed after their end', async () => {
     const { app, tokens } = await appWith(2);
     const objectId = await untilAllWait(app, 2);
     await control(app, objectId, 'pause');
@@ -99,7 +102,7 @@ describe('a push that waits for the end of quiet hours', () => {
     await untilSentOnce(app, objectId, tokens);
   });
 
-  test('and is frozen when they end is held, and sent when the app is released', async () => {
+  test('waits if it is frozen when they end, and is sent when the app is unfrozen', async () => {
     const { app, tokens } = await appWith(2);
     const objectId = await untilAllWait(app, 2);
     await admin('PUT', `/apps/${app.appId}/freeze`, { reason: 'a wrong text' });
@@ -113,7 +116,7 @@ describe('a push that waits for the end of quiet hours', () => {
     expect(tokens.map((token) => service.apns.seen(token))).toEqual([1, 1]);
   });
 
-  test('and is released from a freeze within them waits on', async () => {
+  test('keeps waiting if it is unfrozen during quiet hours', async () => {
     const { app, tokens } = await appWith(2);
     await admin('PUT', `/apps/${app.appId}/freeze`, { reason: 'a wrong text' });
     const objectId = await beginPush(service, app);
@@ -124,7 +127,7 @@ describe('a push that waits for the end of quiet hours', () => {
     await untilSentOnce(app, objectId, tokens);
   });
 
-  test('and is cancelled ends at once, not at the end of the hours', async () => {
+  test('ends immediately when it is cancelled', async () => {
     const { app, tokens } = await appWith(3);
     const objectId = await untilAllWait(app, 3);
     await control(app, objectId, 'cancel');
@@ -136,7 +139,7 @@ describe('a push that waits for the end of quiet hours', () => {
     expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0, 0]);
   });
 
-  test('waits for its gateway too, when the breaker is open at their end', async () => {
+  test('also waits for its gateway if the breaker is open at their end', async () => {
     const { app, tokens } = await appWith(2);
     const breaker = `/breakers/apns:${app.appId}:_default`;
     await admin('POST', `${breaker}/open`);
@@ -149,7 +152,7 @@ describe('a push that waits for the end of quiet hours', () => {
     await untilSentOnce(app, objectId, tokens);
   });
 
-  test('waits first for its approval, and then for the end of the hours', async () => {
+  test('waits first for its approval, then for the end of quiet hours', async () => {
     const { app, tokens } = await appWith(4, { approvalAboveDevices: 3 });
     const second = await callerOf(service.api, 'owner', { name: 'Li' });
     const objectId = await beginPush(service, app);
@@ -159,7 +162,7 @@ describe('a push that waits for the end of quiet hours', () => {
     await untilSentOnce(app, objectId, tokens);
   });
 
-  test('ends expired, on the record and in why, once its life is shorter than the wait', async () => {
+  test('ends as expired, in record and "why", if its lifetime is shorter than the wait', async () => {
     const { app, tokens } = await appWith(2);
     const objectId = await untilAllWait(app, 2, { expiration_interval: 4 * 3600 });
     await changePush(service.db, app, { expiresAt: new Date(Date.now() + 60_000) });
@@ -175,7 +178,7 @@ describe('a push that waits for the end of quiet hours', () => {
     expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0]);
   });
 
-  test('is redriven within them for those that failed: they wait, the others get it at once', async () => {
+  test('can be redriven meanwhile: recipients in quiet hours wait, others get it immediately', async () => {
     const { app, tokens } = await appWith(2);
     const awake = await addDevicesIn(service, app, awakeZone, 2);
     service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
@@ -196,7 +199,7 @@ describe('a push that waits for the end of quiet hours', () => {
     expect(since()).toEqual([1, 1, 1, 1]);
   });
 
-  test('counts towards the limit of a device once, on the day it is matched', async () => {
+  test('counts once towards the frequency cap, on the day it is planned', async () => {
     const { app, tokens } = await appWith(2);
     const objectId = await untilAllWait(app, 2, { device_cap: 1 });
     const next = await service.untilDone(app, await beginPush(service, app, { device_cap: 1 }));
@@ -205,7 +208,7 @@ describe('a push that waits for the end of quiet hours', () => {
     await untilSentOnce(app, objectId, tokens);
   });
 
-  test('comes to a device of the device channel at their end, connected or not', async () => {
+  test('reaches a device on the device channel at their end, connected or not', async () => {
     const app = await service.api.createApp({ quietHours: hours });
     await insertDevices(
       service.db,

@@ -30,7 +30,7 @@ async function createApp(options: object = { quietHours: hours }): Promise<App> 
   return app;
 }
 
-/** Adds devices of a zone; returns their tokens. */
+/** Adds devices in a time zone. Returns their tokens. */
 const addDevices = (app: App, zone: string | null, count = 1): Promise<string[]> =>
   addDevicesIn(service, app, zone, count);
 
@@ -52,11 +52,11 @@ async function batchesOf(app: App): Promise<Batch[]> {
   return batches.filter(({ isSettled }) => !isSettled);
 }
 
-/** Counts the jobs of an app that wait for nothing or are in work. */
+/** Counts the due and running jobs of an app. */
 const dueJobsOf = (app: App): Promise<number> => countDueJobs(service.db, app);
 
 async function endHours(app: App, objectId: string): Promise<Record<string, unknown>> {
-  // The waits of a push are counted before its job waits.
+  // The waits of a push are counted before its job is postponed.
   await expect.poll(() => dueJobsOf(app), { interval: 50, timeout: 60_000 }).toBe(0);
   await makeDue(service, app, awakeZone);
   return service.untilDone(app, objectId);
@@ -65,7 +65,7 @@ async function endHours(app: App, objectId: string): Promise<Record<string, unkn
 const seen = (tokens: string[]): number[] => tokens.map((token) => service.apns.seen(token));
 
 describe('a push with quiet hours', () => {
-  test('waits for the end in zones that are within them; others get it at once', async () => {
+  test('waits in time zones with quiet hours, and is sent immediately in others', async () => {
     const app = await createApp();
     const [early, none] = [await addDevices(app, awakeZone, 2), await addDevices(app, null)];
     const [utc, london] = [
@@ -82,7 +82,7 @@ describe('a push with quiet hours', () => {
       quietWaits: 4,
     });
     expect(seen(all)).toEqual([1, 1, 0, 0, 0, 0]);
-    // Zones with the same time share a batch.
+    // Zones with the same local time share a batch.
     const [waiting, ...more] = await batchesOf(app);
     expect(more).toEqual([]);
     expect(waiting?.recipients).toHaveLength(4);
@@ -101,13 +101,13 @@ describe('a push with quiet hours', () => {
     );
   });
 
-  test('that was delayed into them waits again, also when it is tried again', async () => {
+  test('that was delayed into quiet hours waits again, also in a retry', async () => {
     const app = await createApp();
     await addDevices(app, awakeZone, 2);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
     const objectId = await beginPush(service, app, {});
-    // Each try writes a batch with the hours of the one before; move the zone of the open one into
-    // them.
+    // Each try writes a batch with the hours of the previous batch. Moves the zone of the open
+    // batch into these hours.
     await expect
       .poll(() => makeDue(service, app, 'Etc/UTC').then(() => adminGet(app, objectId)), {
         interval: 50,
@@ -120,7 +120,7 @@ describe('a push with quiet hours', () => {
     expect(await endHours(app, objectId)).toMatchObject({ outcomes: { sent: 2 }, quietWaits: 2 });
   });
 
-  test('keeps them when it names one device', async () => {
+  test('respects them when it names one device', async () => {
     const app = await createApp();
     const [[asleep = ''], [other = '']] = [
       await addDevices(app, null),
@@ -134,7 +134,7 @@ describe('a push with quiet hours', () => {
     expect(await endHours(app, one)).toMatchObject({ outcomes: { sent: 1 } });
   });
 
-  test('ends the recipients whose push expires before the end, with a reason', async () => {
+  test('counts recipients as expired if it expires before their end, with a reason', async () => {
     const app = await createApp();
     const tokens = [...(await addDevices(app, null, 2)), ...(await addDevices(app, awakeZone))];
     const objectId = await beginPush(service, app, { expiration_interval: 600 });
@@ -145,7 +145,7 @@ describe('a push with quiet hours', () => {
     expect(seen(tokens)).toEqual([0, 0, 1]);
   });
 
-  test('is one whose own hours replace those of the app; transactional ones and "off" have none', async () => {
+  test('may override the hours of the app; transactional pushes and "off" have none', async () => {
     const app = await createApp();
     await addDevices(app, null);
     for (const more of [{ kind: 'transactional' }, { quiet_hours: 'off' }]) {
@@ -160,14 +160,14 @@ describe('a push with quiet hours', () => {
     expect(await endHours(other, waiting)).toMatchObject({ outcomes: { sent: 1 } });
   });
 
-  test('keeps them at local time, with translations and with a limit per device', async () => {
+  test('respects them at local time, with translations and with a frequency cap', async () => {
     const app = await createApp({ quietHours: hours, devicePushesPerDay: 1 });
     const tokens = [...(await addDevices(app, 'GMT+00:00')), ...(await addDevices(app, awakeZone))];
     const local = {
       push_time: new Date(systemClock.now()).toISOString().slice(0, 16),
       push_time_local: true,
     };
-    // The time of the other zone is long past: its device ends expired.
+    // The time of the other zone is long past, so its device ends as expired.
     const first = await beginPush(service, app, { ...local, languages: { en: { alert: 'Hi' } } });
     await untilRecord(app, first, { outcomes: { expired: 1 }, quietWaits: 1, devices: 2 });
     const second = await beginPush(service, app, {});
@@ -178,7 +178,7 @@ describe('a push with quiet hours', () => {
     expect(seen(tokens)).toEqual([1, 1]);
   });
 
-  test('shows in the dry run, and in why before, while it waits and after', async () => {
+  test('appears in the dry run, and in "why" before, during and after the wait', async () => {
     const app = await createApp();
     const [[asleep = ''], [other = '']] = [
       await addDevices(app, null),
@@ -228,7 +228,7 @@ describe('a push with quiet hours', () => {
     expect(await codes(objectId, asleep)).toEqual(['handedOver', 'quietWaited']);
   });
 
-  test('keeps them when a recurring push makes it', async () => {
+  test('respects them when it is created by a recurring push', async () => {
     const app = await createApp({});
     await addDevices(app, null);
     const body = { data: { alert: 'Weekly' }, where: {}, quiet_hours: hours };
@@ -259,7 +259,7 @@ describe('a push with quiet hours', () => {
     expect(await endHours(app, objectId)).toMatchObject({ outcomes: { sent: 1 } });
   });
 
-  test('costs a push without them nothing', async () => {
+  test('costs nothing in a push without quiet hours', async () => {
     const app = await createApp({});
     await addDevices(app, 'Etc/UTC');
     await service.untilDone(app, await beginPush(service, app, {}));
@@ -267,7 +267,7 @@ describe('a push with quiet hours', () => {
   });
 
   test.each([{ quiet_hours: '22-8' }, { quiet_hours: '08:00-08:00' }, { quiet_hours: false }])(
-    'is not %j',
+    'refuses %j',
     async (more) => {
       const app = await createApp({});
       const body = { where: {}, data: { alert: 'x' }, ...more };

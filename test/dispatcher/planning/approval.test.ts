@@ -38,7 +38,7 @@ const send = async ({ appId }: App, body: object = {}): Promise<string> =>
   (await sender('POST', `/apps/${appId}/push`, { body: { where: {}, data, ...body } })).body
     .objectId;
 
-/** Sends a push with keys of the app, which anybody may have done. */
+/** Sends a push with the keys of the app, so the sender is unknown. */
 async function sendByKeys(app: App, master = true, body: object = {}): Promise<string> {
   const call = { app, master, body: { where: {}, data, ...body } };
   return (await service.api.request('POST', '/1.1/push', call)).body.objectId;
@@ -59,7 +59,7 @@ const requestsTo = (tokens: string[]) =>
   tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 
 describe('a push to more devices than the app allows without approval', () => {
-  test('is sent only when a second person approves it', async () => {
+  test('is sent only after a second person approves it', async () => {
     const { app, tokens } = await appWith(4);
     const objectId = await send(app);
     await untilWaiting(app, objectId);
@@ -77,41 +77,38 @@ describe('a push to more devices than the app allows without approval', () => {
   test.each([
     ['app key', false],
     ['master key', true],
-  ])(
-    'waits when the app sends it with its %s, for two operators of different names',
-    async (_key, master) => {
-      const { app, tokens } = await appWith(4);
-      const objectId = await sendByKeys(app, master);
-      await untilWaiting(app, objectId);
-      expect((await approvalOf(app, objectId)).missing).toBe(2);
-      const first = await sender('POST', pathOf(app, objectId, 'approve'));
-      expect([first.status, first.body.status]).toEqual([200, 'paused']);
-      expect(first.body.approval).toMatchObject({
-        firstBy: 'Anna',
-        givenBy: null,
-        givenAt: null,
-        missing: 1,
-      });
-      for (const name of ['Anna', 'anna', ' A n n a', 'Ａｎｎａ'.normalize('NFKC')]) {
-        const again = await callerOf(service.api, 'operator', { name });
-        expect((await again('POST', pathOf(app, objectId, 'approve'))).status, name).toBe(403);
-      }
-      expect((await second('POST', pathOf(app, objectId, 'resume'))).status).toBe(409);
-      expect(requestsTo(tokens)).toBe(0);
-      const given = await second('POST', pathOf(app, objectId, 'approve'));
-      expect(given.body.approval).toMatchObject({ firstBy: 'Anna', givenBy: 'Li', missing: 0 });
-      expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
-      expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(409);
-      const path = `/console/api/audit?app=${app.appId}&action=push.approve`;
-      const { results } = (await service.api.request('GET', path, { admin: true })).body;
-      expect(results).toMatchObject([
-        { actor: { name: 'Li' }, after: null },
-        { actor: { name: 'Anna' }, after: { missing: 1 } },
-      ]);
-    },
-  );
+  ])('from the app with its %s needs two operators with different names', async (_key, master) => {
+    const { app, tokens } = await appWith(4);
+    const objectId = await sendByKeys(app, master);
+    await untilWaiting(app, objectId);
+    expect((await approvalOf(app, objectId)).missing).toBe(2);
+    const first = await sender('POST', pathOf(app, objectId, 'approve'));
+    expect([first.status, first.body.status]).toEqual([200, 'paused']);
+    expect(first.body.approval).toMatchObject({
+      firstBy: 'Anna',
+      givenBy: null,
+      givenAt: null,
+      missing: 1,
+    });
+    for (const name of ['Anna', 'anna', ' A n n a', 'Ａｎｎａ'.normalize('NFKC')]) {
+      const again = await callerOf(service.api, 'operator', { name });
+      expect((await again('POST', pathOf(app, objectId, 'approve'))).status, name).toBe(403);
+    }
+    expect((await second('POST', pathOf(app, objectId, 'resume'))).status).toBe(409);
+    expect(requestsTo(tokens)).toBe(0);
+    const given = await second('POST', pathOf(app, objectId, 'approve'));
+    expect(given.body.approval).toMatchObject({ firstBy: 'Anna', givenBy: 'Li', missing: 0 });
+    expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
+    expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(409);
+    const path = `/console/api/audit?app=${app.appId}&action=push.approve`;
+    const { results } = (await service.api.request('GET', path, { admin: true })).body;
+    expect(results).toMatchObject([
+      { actor: { name: 'Li' }, after: null },
+      { actor: { name: 'Anna' }, after: { missing: 1 } },
+    ]);
+  });
 
-  test('waits when the app sends it, for one owner', async () => {
+  test('from the app needs one owner', async () => {
     const owner = await callerOf(service.api, 'owner', { name: 'Wang' });
     const { app } = await appWith(4);
     const objectId = await sendByKeys(app);
@@ -129,7 +126,7 @@ describe('a push to more devices than the app allows without approval', () => {
     expect(await service.untilDone(app, after)).toMatchObject({ successes: 4 });
   });
 
-  test('of the app can be approved before its time, by two operators at the same moment', async () => {
+  test('from the app can be approved before its time by two concurrent operators', async () => {
     const { app } = await appWith(4);
     const push_time = new Date(Date.now() + 3_600_000).toISOString();
     const objectId = await sendByKeys(app, true, { push_time });
@@ -142,7 +139,7 @@ describe('a push to more devices than the app allows without approval', () => {
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
   });
 
-  test('of the app with one approval before its time waits for the second, and a pause by a person ends as usual', async () => {
+  test('from the app waits for its second approval; pausing and resuming work as usual', async () => {
     const { app } = await appWith(4);
     const push_time = new Date(Date.now() + 3_600_000).toISOString();
     const objectId = await sendByKeys(app, true, { push_time });
@@ -162,7 +159,7 @@ describe('a push to more devices than the app allows without approval', () => {
     expect((await sender('POST', pathOf(few.app, allowed, 'resume'))).status).toBe(200);
   });
 
-  test('can be approved before its time, and is cancelled while it waits', async () => {
+  test('can be approved before its time, and can be cancelled while it waits', async () => {
     const { app, tokens } = await appWith(4);
     const later = await send(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
     expect((await second('POST', pathOf(app, later, 'approve'))).status).toBe(200);
@@ -175,7 +172,7 @@ describe('a push to more devices than the app allows without approval', () => {
     expect(requestsTo(tokens)).toBe(4);
   });
 
-  test('is counted when it expires before', async () => {
+  test('is counted as expired if it expires before its approval', async () => {
     const { app, tokens } = await appWith(4);
     const objectId = await send(app);
     await untilWaiting(app, objectId);
@@ -186,7 +183,7 @@ describe('a push to more devices than the app allows without approval', () => {
 });
 
 describe('an approval', () => {
-  test('is refused to the person that sent the push, also by another token of that name', async () => {
+  test('is refused to the sender of the push, also with another token of the same name', async () => {
     const { app } = await appWith(4);
     const objectId = await send(app);
     await untilWaiting(app, objectId);
@@ -213,13 +210,13 @@ describe('an approval', () => {
     expect(await checkApprovals(service.db)).toEqual([]);
   });
 
-  test('cannot be switched off by an operator alone: only an owner changes the option', async () => {
+  test('cannot be disabled by an operator: only an owner changes the option', async () => {
     const { app, tokens } = await appWith(4);
     const patch = (call: ConsoleCall, options: object) =>
       call('PATCH', `/apps/${app.appId}`, { body: { options } });
     for (const approvalAboveDevices of [null, 1000])
       expect((await patch(sender, { approvalAboveDevices })).status).toBe(403);
-    // The page of settings may send a value that it does not change.
+    // The settings page may send a value that it does not change.
     expect((await patch(sender, { approvalAboveDevices: 3, generalSms: false })).status).toBe(200);
     await untilWaiting(app, await send(app));
     expect(requestsTo(tokens)).toBe(0);
@@ -228,7 +225,7 @@ describe('an approval', () => {
     expect(body.options).toMatchObject({ approvalAboveDevices: 1000, generalSms: false });
   });
 
-  test('is needed for the devices that match when the push is planned, and counts for all of them', async () => {
+  test('depends on the devices that match at planning, and applies to all of them', async () => {
     const { app, tokens } = await appWith(3);
     const later = await send(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
     const grown = await service.addIosInstallations(app, 1);
@@ -240,7 +237,7 @@ describe('an approval', () => {
     expect(requestsTo([...tokens, ...grown])).toBe(6);
   });
 
-  test('of a push at local time is for the devices of all its zones', async () => {
+  test('for a push at local time covers the devices of all its time zones', async () => {
     const { app, tokens } = await appWith(4);
     await changeDevices(service.db, app, { timeZone: 'Pacific/Honolulu' });
     await changeDevices(service.db, app, { timeZone: 'UTC' }, tokens.slice(0, 2));
@@ -253,7 +250,7 @@ describe('an approval', () => {
     expect((await sender('POST', pathOf(app, objectId, 'cancel'))).status).toBe(200);
   });
 
-  test('of a recurring push is given by another person than the one that changed it last', async () => {
+  test('for a recurring push must come from someone other than its last editor', async () => {
     const { app } = await appWith(4);
     const path = `/apps/${app.appId}/recurring-pushes`;
     const definition = { name: 'daily', expression: '0 0 29 2 *', timeZone: 'UTC' };
@@ -276,7 +273,7 @@ describe('an approval', () => {
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
   });
 
-  test('of a redrive is asked for by the number of its own devices', async () => {
+  test("for a redrive depends on the number of the redrive's devices", async () => {
     const { app, tokens } = await appWith(4);
     service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
     const objectId = await send(app);
@@ -297,7 +294,7 @@ describe('an approval', () => {
   });
 });
 
-test('a push to as many devices as allowed needs no approval', async () => {
+test('is not needed for a push to exactly the allowed number of devices', async () => {
   const { app } = await appWith(3);
   expect(await service.untilDone(app, await send(app))).toMatchObject({ successes: 3 });
 });

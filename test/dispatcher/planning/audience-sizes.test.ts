@@ -15,7 +15,7 @@ interface Given {
   plannedThrough?: number;
 }
 
-/** Push to all devices of an app, with these exceptions. */
+/** Returns a push to all devices of an app, changed by these members. */
 const pushOf = (given: Given = {}): Push => {
   const {
     appId = 'a',
@@ -32,7 +32,7 @@ const pushOf = (given: Given = {}): Push => {
   } as Push;
 };
 
-/** Half of a push after one that had so many devices. */
+/** Returns half of a push after a push with this many devices. */
 function halfAfter(devices: number, next: Given = {}, before: Given = {}): number | undefined {
   const sizes = new AudienceSizes();
   sizes.note(pushOf(before), devices);
@@ -40,7 +40,7 @@ function halfAfter(devices: number, next: Given = {}, before: Given = {}): numbe
 }
 
 describe('half of the targets of a push', () => {
-  test('is known after a push to all devices of the app that is one page and more than two first batches', () => {
+  test('is known after a push to all devices with one page and more than two first batches', () => {
     expect([2000, 2001, 9999, 10_000, 10_001].map((devices) => halfAfter(devices))).toEqual([
       undefined,
       1001,
@@ -50,7 +50,7 @@ describe('half of the targets of a push', () => {
     ]);
   });
 
-  test('is unknown for another app, a condition, channels, a rate, and behind the first page', () => {
+  test('is unknown for another app, a condition, channels, a rate, and after the first page', () => {
     const others = [
       { appId: 'b' },
       { where: { city: 'Wuhan' } },
@@ -61,12 +61,12 @@ describe('half of the targets of a push', () => {
     expect(others.map((next) => halfAfter(5000, next))).toEqual(others.map(() => undefined));
   });
 
-  test('does not follow from a push to some devices', () => {
+  test('is unknown after a push to some devices', () => {
     expect(halfAfter(5000, {}, { where: { city: 'Wuhan' } })).toBeUndefined();
     expect(halfAfter(5000, {}, { channels: ['news'] })).toBeUndefined();
   });
 
-  test('is that of the latest push, of ten thousand apps at most', () => {
+  test('comes from the latest push, for at most ten thousand apps', () => {
     const sizes = new AudienceSizes();
     for (const devices of [9000, 4000]) sizes.note(pushOf(), devices);
     expect(sizes.halfOf(pushOf())).toBe(2000);
@@ -78,7 +78,7 @@ describe('half of the targets of a push', () => {
   });
 });
 
-describe('pushes to all devices of an app, one after the other', () => {
+describe('consecutive pushes to all devices of an app', () => {
   const service = useTestService();
 
   async function sizesOfNext(app: App): Promise<number[]> {
@@ -93,7 +93,7 @@ describe('pushes to all devices of an app, one after the other', () => {
     return batches.slice(before).map(({ recipients }) => recipients.length);
   }
 
-  test('have a small first batch, then two equal ones, also when devices are added or gone', async () => {
+  test('have a small first batch and two equal batches, even if devices are added or removed', async () => {
     await service.dispatch();
     const { app } = await createAppOn(service, null, 2500);
     expect(await sizesOfNext(app)).toEqual([1000, 1500]);

@@ -6,7 +6,10 @@ import { pageOfRows } from '../../../dispatcher/planning/pages.ts';
 const apns: Route = { connector: 'apns', profile: '_default' };
 const fcm: Route = { connector: 'fcm', profile: '_default' };
 
-/** Sizes of the batches of one page of installations of one route, 5,000 by default. */
+/**
+ * Returns the batch sizes of a page of installations of one route. By default, the page has 5,000
+ * installations.
+ */
 function sizesOf(
   route: Route,
   planned: number,
@@ -28,14 +31,14 @@ test('batches of a large push to single devices grow from 1,000 to 2,500 to 5,00
   expect(sizesOf(apns, 5000)).toEqual([5000]);
 });
 
-test('a push to ten thousand has two batches behind its first one', () => {
+test('a push to ten thousand has two batches after its first batch', () => {
   expect(sizesOf(apns, 1000, null, 9000)).toEqual([4500, 4500]);
   expect(sizesOf(apns, 1000, null, 10_000)).toEqual([5000, 5000]);
   expect(sizesOf(apns, 1000, null, 2000)).toEqual([2000]);
   expect(sizesOf(apns, 11_000, null, 10_000)).toEqual([5000, 5000]);
 });
 
-test('batches with a rate stay small: of flow control, of a gateway', () => {
+test("batches with a rate stay small, for flow control and for a gateway's rate", () => {
   expect(sizesOf(apns, 50_000, 8000)).toHaveLength(5);
   expect(sizesOf(fcm, 50_000)).toHaveLength(5);
 });
@@ -44,7 +47,7 @@ test('batches of a gateway with many devices per request stay small', () => {
   expect(sizesOf({ connector: 'vendor_a', profile: '_default' }, 50_000)).toHaveLength(5);
 });
 
-test('each page of a push that probably has two equal ones is a batch', () => {
+test('each page of a push with two expected halves is a batch', () => {
   const sizesOfHalf = (route: Route, length: number) => {
     const page = pageOfRows(
       Array.from({ length }, (_, i) => ({ id: i + 1, routingKey: '(ios,,,,,t,f,f)' })),

@@ -23,7 +23,7 @@ const languages = {
   en: { alert: 'Hello', ios: { alert: 'Hello, Apple' } },
 };
 
-/** Adds devices of one locale; returns their tokens. */
+/** Adds devices with a locale. Returns their tokens. */
 const addDevices = (app: App, locale: string | null, count = 1): Promise<string[]> =>
   vendors.service.addIosInstallations(app, count, locale === null ? {} : { locale });
 
@@ -43,7 +43,7 @@ const english = 'Hello, Apple';
 const adminGet = (path: string) => vendors.service.api.request('GET', path, { admin: true });
 
 describe('a push with translations', () => {
-  test('reaches each device in its language, with a batch for each, and is counted by language', async () => {
+  test('reaches each device in its language, with a batch and a count per language', async () => {
     const app = await iosApp();
     const [zh, hans] = [
       ...(await addDevices(app, 'zh_CN')),
@@ -87,7 +87,7 @@ describe('a push with translations', () => {
     ]);
   });
 
-  test('keeps the language of a device that is tried again, and tells it', async () => {
+  test('keeps and reports the language of a device in a retry', async () => {
     const app = await iosApp();
     const [token = ''] = await addDevices(app, 'en_GB');
     vendors.service.apns.misbehave({
@@ -110,7 +110,7 @@ describe('a push with translations', () => {
     expect(shown.body.request).toMatchObject({ languages });
   });
 
-  test('is sent again in the language of each device', async () => {
+  test('is redriven in the language of each device', async () => {
     const app = await iosApp();
     const [[zh = ''], [other = '']] = [await addDevices(app, 'zh'), await addDevices(app, 'de')];
     vendors.service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
@@ -125,7 +125,7 @@ describe('a push with translations', () => {
     expect(alertOf(other)).toEqual({ title: 'Neues', body: 'Hallo' });
   });
 
-  test('reaches devices of a vendor with one request for each language, and devices of the channel', async () => {
+  test('reaches vendor devices with one request per language, and channel devices', async () => {
     const app = await vendors.app();
     const all = await vendors.add(app, 'mi', some(regId, 30));
     await vendors.service.db.query(

@@ -20,8 +20,8 @@ async function iosApp(): Promise<App> {
 const pointer = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
 
 /**
- * Adds devices of a user, `hoursAgo` hours since their last save; returns their tokens in the same
- * order.
+ * Adds devices of a user that were last saved `hoursAgo` hours ago. Returns their tokens in the
+ * same order.
  */
 async function devicesOf(app: App, user: string, hoursAgo: number[]): Promise<string[]> {
   const tokens = await service.addIosInstallations(app, hoursAgo.length, { user: pointer(user) });
@@ -71,7 +71,7 @@ describe('a push to the last active device only', () => {
     expect((await why(ann[1])).body).toMatchObject({ isMatched: true, outcome: 'sent' });
   });
 
-  test('chooses among the devices that the push is for', async () => {
+  test('chooses among the devices that match the push', async () => {
     const app = await iosApp();
     const [old = '', fresh = ''] = await devicesOf(app, 'ann', [2, 1]);
     await changeDevices(service.db, app, { channels: ['news'] }, [old]);
@@ -94,7 +94,7 @@ describe('a push to the last active device only', () => {
     expect((await explain(app, listed)).body).toMatchObject({ devices: 2 });
   });
 
-  test('holds over all pages of a large push', async () => {
+  test('works across all pages of a large push', async () => {
     const app = await iosApp();
     await insertDevices(
       service.db,
@@ -111,7 +111,7 @@ describe('a push to the last active device only', () => {
     expect(record).toMatchObject({ devices: 1500, outcomes: { sent: 1500 } });
   });
 
-  test('is not decided again by a redrive', async () => {
+  test('does not choose again in a redrive', async () => {
     const app = await iosApp();
     const [other = '', chosen = ''] = await devicesOf(app, 'ann', [2, 1]);
     service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
@@ -126,7 +126,7 @@ describe('a push to the last active device only', () => {
     expect(seen([other, chosen])).toEqual([0, before + 1]);
   });
 
-  test('refuses a value that is not true or false', async () => {
+  test('refuses a value that is not a boolean', async () => {
     const app = await iosApp();
     const wrong = await service.api.request('POST', '/1.1/push', {
       app,

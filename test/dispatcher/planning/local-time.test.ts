@@ -14,7 +14,7 @@ beforeAll(async () => {
   dispatcher = await service.dispatch();
 });
 
-/** Time of now where the zone is UTC: it has passed in zones east of it. */
+/** Returns the current time in UTC. It has passed in the zones east of UTC. */
 const timeOfNow = (): string => new Date(systemClock.now()).toISOString().slice(0, 16);
 
 async function createApp(): Promise<App> {
@@ -23,14 +23,14 @@ async function createApp(): Promise<App> {
   return app;
 }
 
-/** Adds a device of a zone; returns its token. */
+/** Adds a device in a time zone. Returns its token. */
 async function addDevice(app: App, zone: string | null): Promise<string> {
   const [token = ''] = await service.addIosInstallations(app, 1);
   await moveTo(app, token, zone);
   return token;
 }
 
-/** Writes another time zone into an installation, as a save of the device does. */
+/** Changes the time zone of an installation, as if the device had saved it. */
 async function moveTo(app: App, token: string, zone: string | null): Promise<void> {
   await changeDevices(service.db, app, { timeZone: zone, updatedAt: new Date() }, [token]);
 }
@@ -49,14 +49,14 @@ const pathOf = (app: App, objectId: string, verb = '') =>
 const recordOf = async (app: App, objectId: string) =>
   (await service.api.request('GET', pathOf(app, objectId), { admin: true })).body;
 
-/** Waits until the devices of the starts that have come are counted, and the next start waits. */
+/** Waits until the devices of all past starts are counted and the next start waits. */
 async function untilWaiting(app: App, objectId: string, totals: object): Promise<void> {
   await expect
     .poll(() => recordOf(app, objectId), { interval: 50, timeout: 60_000 })
     .toMatchObject({ state: 'sending', isPlanned: false, ...totals });
 }
 
-/** Lets hours pass for a push: all its times, and those of its jobs, are so much earlier. */
+/** Moves all times of a push and its jobs back by some hours. */
 async function letPass(app: App, hours: number): Promise<void> {
   const past = `- ${hours} * interval '1 hour'`;
   await service.db.transaction(async (tx) => {
@@ -83,7 +83,7 @@ async function letPass(app: App, hours: number): Promise<void> {
 const seen = (tokens: string[]): number[] => tokens.map((token) => service.apns.seen(token));
 
 describe('a push at local time', () => {
-  test('goes to each zone at its time; where that had just passed at once, where it is long past not', async () => {
+  test('is sent at the time of each zone, at once if it just passed, not at all if long past', async () => {
     const app = await createApp();
     const late = await addDevice(app, 'GMT+05:00');
     const early = await addDevice(app, 'Etc/GMT-1');
@@ -105,14 +105,15 @@ describe('a push at local time', () => {
     expect(seen([late, early, unknown, none, west])).toEqual([0, 1, 1, 1, 1]);
   });
 
-  test('reaches a device once that changes its zone between two starts, and one that is new', async () => {
+  test('reaches a device once if it changes its zone between two starts or is new', async () => {
     const app = await createApp();
     const first = await addDevice(app, 'GMT+01:00');
     const backwards = await addDevice(app, 'GMT-10:00');
     const last = await addDevice(app, 'GMT-11:00');
     const objectId = await send(app);
     await untilWaiting(app, objectId, { outcomes: { sent: 1 } });
-    // The time of its new zone is to come, that of the other one's new zone has passed.
+    // The time of the first device's new zone is in the future. The time of the other device's new
+    // zone has passed.
     await moveTo(app, first, 'GMT-04:00');
     await moveTo(app, backwards, 'GMT-03:00');
     const fresh = await addDevice(app, 'GMT-04:30');
@@ -128,7 +129,7 @@ describe('a push at local time', () => {
     expect(seen([first, backwards, fresh, last])).toEqual([1, 1, 1, 1]);
   });
 
-  test('goes on with another dispatcher, and expires for each zone by itself', async () => {
+  test('continues on another dispatcher, and expires separately for each zone', async () => {
     const app = await createApp();
     const early = await addDevice(app, 'GMT+01:00');
     const west = await addDevice(app, 'GMT-10:00');
@@ -194,7 +195,7 @@ describe('a push at local time', () => {
     expect(seen(tokens)).toEqual([2, 1]);
   });
 
-  test('is paused as a whole, and sends what it missed when it is resumed', async () => {
+  test('is paused as a whole, and sends missed starts when it is resumed', async () => {
     const app = await createApp();
     const tokens = [await addDevice(app, 'GMT+01:00'), await addDevice(app, 'GMT-10:00')];
     const objectId = await send(app);
@@ -210,7 +211,7 @@ describe('a push at local time', () => {
     expect(seen(tokens)).toEqual([1, 1]);
   });
 
-  test('is scheduled until the first zone of the earth has its time', async () => {
+  test('is scheduled until the first zone of the earth reaches the time', async () => {
     const app = await createApp();
     await addDevice(app, 'GMT+01:00');
     const wallMs = Math.floor(systemClock.now() / 60_000) * 60_000 + 48 * hourMs;

@@ -48,7 +48,7 @@ async function idsOf(channel: string): Promise<number[]> {
 
 const idsIn = ({ page }: PlannedPage): number[] => [...page.idsByRoutingKey.values()].flat();
 
-test('the devices that a condition finds are read once each, in pages that hold nothing of the database', async () => {
+test('devices that match a condition are read once each, in pages that keep no transaction open', async () => {
   const expected = await idsOf('even');
   const read: number[] = [];
   const sizes: number[] = [];
@@ -67,7 +67,7 @@ test('the devices that a condition finds are read once each, in pages that hold 
   expect(ends).toEqual([true, ...Array(4).fill(false), true, false, true]);
 });
 
-test('a statement finds as many devices as the push has already, from 50,000 to 200,000', async () => {
+test('a statement reads as many devices as the push already has, from 50,000 to 200,000', async () => {
   const [firstId = 0] = await idsOf('even');
   const readsWith = async (planned: number): Promise<number[]> => {
     const reads = [0];
@@ -82,7 +82,7 @@ test('a statement finds as many devices as the push has already, from 50,000 to 
   expect(await readsWith(1_000_000)).toEqual([61_499]);
 });
 
-test('reading goes on behind the mark, and ends with an empty page where nothing is left', async () => {
+test('reading continues after the cursor, and ends with an empty page', async () => {
   const all = await idsOf('odd');
   const rest: number[] = [];
   for await (const planned of pagesOf(['odd'], all.at(-10_001) ?? 0)) rest.push(...idsIn(planned));

@@ -11,7 +11,7 @@ let dispatcher: RunningDispatcher | undefined;
 const service = useTestService();
 afterEach(() => service.apns.behave());
 
-/** The only dispatcher; the first test that needs it starts it. */
+/** The only dispatcher. The first test that needs it starts it. */
 async function start(): Promise<void> {
   dispatcher ??= await service.dispatch();
 }
@@ -29,7 +29,7 @@ async function fieldOf<T>(app: App, column: string): Promise<T | undefined> {
   return rows[0]?.value;
 }
 
-test('a queue without consumers shows how many jobs wait, and for how long', async () => {
+test('a queue without consumers reports its number of waiting jobs and their waiting time', async () => {
   const { app } = await createAppOn(service, null, 1);
   const objectId = await beginPush(service, app);
   const gauge = async (name: string) => {
@@ -41,22 +41,22 @@ test('a queue without consumers shows how many jobs wait, and for how long', asy
   await expect.poll(() => gauge('carillon_queue_oldest_seconds')).toBeGreaterThan(age);
   await start();
   await service.untilDone(app, objectId);
-  // A reading of the queues serves all scrapes for a moment.
+  // A sample of the queues is used for all scrapes within a moment.
   await expect.poll(() => gauge('carillon_queue_depth')).toBe(0);
 });
 
-test('a duty closes a push whose last step was lost', async () => {
+test('a background job closes a push whose last step was lost', async () => {
   await start();
   const { app } = await createAppOn(service, null, 3);
   const objectId = await beginPush(service, app);
   await service.untilDone(app, objectId);
-  // The state after a crash between the last batch and the closing of the push.
+  // State after a crash between the last batch and the end of the push.
   await changePush(service.db, app, { state: 'sending', finishedAt: null, totals: {} });
   const record = await service.untilDone(app, objectId);
   expect(record).toMatchObject({ status: 'done', devices: 3, outcomes: { sent: 3 } });
 });
 
-test('every recipient is planned once while devices come and go and a dispatcher stops', {
+test('every recipient is planned once while devices change and a dispatcher stops', {
   timeout: 120_000,
 }, async () => {
   const { app, tokens } = await createAppOn(service, null, 16_000);
@@ -85,7 +85,7 @@ test('every recipient is planned once while devices come and go and a dispatcher
   expect([...deleted, ...late].filter((token) => service.apns.seen(token) > 1)).toEqual([]);
 });
 
-test('job payloads hold ids and flags only: no content, no device token, no credentials', async () => {
+test('job payloads contain only ids and flags: no content, device token or credentials', async () => {
   await stop();
   const { app } = await createAppOn(service, null, 1100);
   const objectId = await beginPush(service, app);
@@ -97,7 +97,7 @@ test('job payloads hold ids and flags only: no content, no device token, no cred
       [app.appId],
     );
     for (const { member } of rows) members.add(member);
-    // A batch may wait for the first answer of its gateway.
+    // A batch may wait for the first reply of its gateway.
     return [...members].filter((member) => member !== 'waitedUntilMs').sort();
   };
   await read();

@@ -22,7 +22,7 @@ const call = (app: App, objectId: string, body: object = {}) =>
 async function raiseCap(app: App, dailyRecipientCap: number): Promise<void> {
   const body = { options: { dailyRecipientCap } };
   await service.api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });
-  // A changed option counts within one second on every process.
+  // A changed option takes effect on every process within one second.
   await new Promise((resolve) => setTimeout(resolve, 1000));
 }
 const recordOf = async (app: App, objectId: string) =>
@@ -42,7 +42,7 @@ async function failedPush(devices: number) {
   return { app, tokens, objectId, requests };
 }
 
-test('capped recipients get the push once by a redrive, the others not again', async () => {
+test('capped recipients get the push once by a redrive, and the others not again', async () => {
   const app = await service.api.createApp({ dailyRecipientCap: 200 });
   await service.addApnsProfile(app);
   const tokens = await service.addIosInstallations(app, 600);
@@ -77,11 +77,11 @@ test('capped recipients get the push once by a redrive, the others not again', a
   expect(notSeenOnce(tokens)).toEqual([]);
 });
 
-test('two redrives at the same time take each recipient once', async () => {
+test('two concurrent redrives take each recipient once', async () => {
   const { app, objectId, requests } = await failedPush(2500);
   const { body } = await call(app, objectId);
-  // The call refuses a second redrive while the first one is not planned: written as it would be
-  // without that.
+  // The call refuses a second redrive until the first is planned, so the redrive is inserted
+  // directly.
   await service.db.query(
     `WITH one AS (SELECT * FROM notification WHERE app_id = $1 AND object_id = $2),
      other AS (INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, redrive_of)
@@ -97,7 +97,7 @@ test('two redrives at the same time take each recipient once', async () => {
   expect(requests().filter((n) => n !== 1)).toEqual([]);
 });
 
-test('a selection by reason leaves the others, and a device that is gone is not counted', async () => {
+test('a selection by reason skips the others, and a deleted device is not counted', async () => {
   const { app, tokens, objectId, requests } = await failedPush(4);
   await changeFailures(
     service.db,
@@ -123,7 +123,7 @@ test('a selection by reason leaves the others, and a device that is gone is not 
   expect(requests()).toEqual([0, 1, 0, 0]);
 });
 
-test('a selection by time takes those that ended within it, and a later redrive the others', async () => {
+test('a selection by time takes recipients that ended in it, and a later redrive the others', async () => {
   const { app, tokens, objectId, requests } = await failedPush(4);
   const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
   for (const [i, token] of tokens.entries())
@@ -143,7 +143,7 @@ test('a selection by time takes those that ended within it, and a later redrive 
   expect(requests()).toEqual([1, 1, 1, 1]);
 });
 
-test('those that may have the push get it by a redrive that includes them, and only by that', async () => {
+test('recipients that may have got the push are redriven only on request', async () => {
   const { app, tokens, objectId, requests } = await failedPush(4);
   await changeFailures(service.db, app, { isUnsure: true }, tokens.slice(0, 3));
   const sure = await call(app, objectId);
@@ -158,7 +158,7 @@ test('those that may have the push get it by a redrive that includes them, and o
   expect(requests()).toEqual([1, 1, 1, 1]);
 });
 
-test('of a gateway that broke off, a redrive reaches those who certainly did not get the push, and no other', async () => {
+test('after a broken connection, a redrive reaches exactly those who certainly did not get the push', async () => {
   const gateway = await startRestartableGateway();
   const { app, tokens } = await createAppOn(service, gateway.own, 1500);
   gateway.now().misbehave({ kind: 'disconnect' });
@@ -171,7 +171,7 @@ test('of a gateway that broke off, a redrive reaches those who certainly did not
   const { devices, outcomes } = await service.untilDone(app, body.objectId);
   expect(outcomes).toEqual({ sent: devices });
   const after = seen();
-  // The gateway processed a request and did not answer it: such a device may have the push.
+  // The gateway processed a request without answering it, so such a device may have the push.
   expect(after.filter((n, i) => before[i] !== 0 && n !== before[i])).toEqual([]);
   expect(after.filter((n, i) => n === (before[i] ?? 0) + 1)).toHaveLength(Number(devices));
   expect(Number(devices)).toBeGreaterThan(0);

@@ -13,7 +13,7 @@ beforeAll(async () => {
   dispatcher = await service.dispatch();
 });
 
-/** Scans of an app that last until the test ends them. */
+/** Starts scans of an app that last until the test ends them. */
 function occupyScans(scans: ScanShare, appId: string, count: number): () => Promise<unknown> {
   const end = Promise.withResolvers<void>();
   const held = Array.from({ length: count }, () => scans.run(appId, () => end.promise));
@@ -23,7 +23,7 @@ function occupyScans(scans: ScanShare, appId: string, count: number): () => Prom
   };
 }
 
-test('an app that uses its share of scans does not delay other apps', async () => {
+test('an app that uses its whole share of scans does not delay other apps', async () => {
   const scans = new ScanShare({ atOnce: 5, perApp: 3 }, systemClock);
   const release = occupyScans(scans, 'greedy', 3);
   expect(await scans.run('other', async () => 'scanned')).toEqual({ value: 'scanned' });
@@ -38,10 +38,10 @@ test('an app that uses its share of scans does not delay other apps', async () =
   expect(await scans.run('greedy', async () => 'scanned')).toEqual({ value: 'scanned' });
 });
 
-test('the delay of a postponed scan is bounded', async () => {
+test('the delay of a postponed scan is limited', async () => {
   const scans = new ScanShare({ atOnce: 1, perApp: 1 }, { now: () => 0, monotonicMs: () => 0 });
   const release = occupyScans(scans, 'greedy', 1);
-  // A job that finds the queue full is postponed at once.
+  // A job that finds the queue full is postponed immediately.
   const answers = await Promise.all(
     Array.from({ length: 700 }, () => scans.run('greedy', async () => {})),
   );
@@ -71,7 +71,7 @@ test('a postponed push returns by the clock of the database, not of the dispatch
   await other.close();
 });
 
-test('a push of an app without a free scan waits while others are sent, and is sent when a scan is free', async () => {
+test('a push without a free scan waits while others are sent, and is sent when a scan is free', async () => {
   const [{ app: greedy }, { app: other }] = [
     await createAppOn(service, null, 2),
     await createAppOn(service, null, 2),

@@ -3,8 +3,13 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readRunInfo, removeRunInfo, writeRunInfo } from '../../../ops/local/run-info.ts';
-import { ensureSecrets, readSecrets } from '../../../ops/local/secrets.ts';
+import {
+  ensureSecrets,
+  readRunInfo,
+  readSecrets,
+  removeRunInfo,
+  writeRunInfo,
+} from '../../../ops/local/data-files.ts';
 import { carillon } from '../../support/cli.ts';
 
 let parent: string;
@@ -27,7 +32,7 @@ describe('ensureSecrets', () => {
     const umask = process.umask(0);
     const first = await ensureSecrets(folder);
     process.umask(umask);
-    expect(first.made).toEqual(['adminToken', 'secret']);
+    expect(first.created).toEqual(['adminToken', 'secret']);
     expect(first.adminToken).toMatch(/^[\w-]{32}$/);
     expect(Buffer.from(first.secret, 'base64')).toHaveLength(32);
     expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
@@ -44,7 +49,7 @@ describe('ensureSecrets', () => {
     const folder = newFolder();
     const all = await Promise.all(Array.from({ length: 20 }, () => ensureSecrets(folder)));
     expect(new Set(all.map(({ adminToken, secret }) => `${adminToken} ${secret}`)).size).toBe(1);
-    expect(all.flatMap(({ made }) => made).sort()).toEqual(['adminToken', 'secret']);
+    expect(all.flatMap(({ created }) => created).sort()).toEqual(['adminToken', 'secret']);
     expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
   });
 
@@ -80,7 +85,7 @@ describe('ensureSecrets', () => {
       const folder = newFolder();
       await ensureSecrets(folder);
       await chmod(parent, 0o755);
-      const module = new URL('../../../ops/local/secrets.ts', import.meta.url).href;
+      const module = new URL('../../../ops/local/data-files.ts', import.meta.url).href;
       // The child changes its user after it has loaded the sources, because the other user may not
       // be able to read them.
       const script = `import('${module}').then((m) => {

@@ -84,7 +84,6 @@ describe('npm pack', () => {
     const small = packed.filter((path) => /^dist\/(docs|ops\/package)\//.test(path));
     expect(small.sort()).toEqual([
       'dist/docs/examples.json',
-      'dist/ops/package/builds.js',
       'dist/ops/package/bundle/background.js',
     ]);
   });

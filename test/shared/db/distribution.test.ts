@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { distribute } from '../../../ops/cli/commands/service/distribution.ts';
-import { checkSpread } from '../../../ops/cli/doctor/database.ts';
+import { checkSharding } from '../../../ops/cli/doctor/database.ts';
 import {
   type Distribution,
   placingStatements,
@@ -88,5 +88,5 @@ describe('the statements that spread a database', () => {
 test('a database without Citus is not spread, and doctor says nothing of it', async () => {
   for (const isPlan of [true, false])
     await expect(distribute(url, { isPlan })).rejects.toThrow(/no extension citus/);
-  expect(await checkSpread(db)).toEqual([]);
+  expect(await checkSharding(db)).toEqual([]);
 });

@@ -9,25 +9,25 @@ import { startEngine, type TestEngine } from '../sdk/engine.ts';
 import { type TestService, useTestService } from '../service.ts';
 import { type TableRow, testTableRow } from './table-row.ts';
 
-/** A line that a driver program prints for each check: what it tried, and why that failed. */
+/** Line that a driver program prints for each check: the topic, and the reason if it failed. */
 interface Check {
   readonly topic: string;
   readonly check: string;
   readonly error?: string;
 }
 
-/** A client that others published, and a program of ours that drives it. */
+/** Published client of other authors, and our program that drives it. */
 interface DrivenClient extends TableRow {
   readonly programs: readonly string[];
-  /** Installs the client; returns the command that starts the program. */
+  /** Installs the client. Returns the command that starts the program. */
   prepare(): Promise<{ command: string; args: string[]; env?: Record<string, string> }>;
 }
 
 /**
- * Runs a driver program once against a running service, and shows each of its topics as a test. The
- * program finds the service in `CARILLON_URL`, `APP_ID`, `APP_KEY`, `MASTER_KEY` and `ADMIN_TOKEN`
- * (for codes and links in the outbox), and prints each check as a line of JSON. The functions of
- * the app are those of engine-app.cjs; pushes to iOS reach the sandbox of APNs.
+ * Runs a driver program once against a running service. Each topic becomes a test. The program gets
+ * the service in `CARILLON_URL`, `APP_ID`, `APP_KEY`, `MASTER_KEY` and `ADMIN_TOKEN` (for codes and
+ * links in the outbox), and prints each check as a line of JSON. The app's functions are those of
+ * engine-app.cjs. Pushes to iOS go to the APNs sandbox.
  */
 export function testDrivenClient(client: DrivenClient): void {
   describe.skipIf(!hasPrograms(client.programs, client.name))(client.name, () => {
@@ -45,7 +45,7 @@ export function testDrivenClient(client: DrivenClient): void {
       await service.addApnsProfile(app);
       await service.dispatch();
       const { command, args, env = {} } = await client.prepare();
-      // Some SDKs keep files in the working directory.
+      // Some SDKs store files in the working directory.
       folder = await mkdtemp(join(tmpdir(), 'carillon-client-'));
       const all = { ...environmentOf(service, app), ...env };
       const printed = await run(command, args, { cwd: folder, env: all });

@@ -15,21 +15,21 @@ import {
 
 const stale = 'staletokenstaletokenstale';
 
-/** What differs between engines. */
+/** Differences between engines. */
 interface EngineManners {
   /** Member `seenBy` that `beforeSave` adds. */
   readonly name: string;
-  /** Starts the host of an app, which the function returns. */
+  /** Starts the function host of the app that `app` returns. */
   start(options: { app: () => App; apiUrl: string }): Promise<EngineHost>;
   readonly needsMasterKey?: boolean;
-  /** Refusals of an unknown function and of a function that fails without an error of its own. */
+  /** Refusals of an unknown function, and of a function that fails without an error of its own. */
   readonly unknown: { readonly status: number; readonly code: number };
   readonly crashed: { readonly status: number; readonly code: number };
 }
 
 /**
- * Tests of functions and hooks at a host (protocol/functions.md#answers-of-a-host): each hook of
- * `_User`, who its user is, and that no session goes along.
+ * Tests functions and hooks on a host (protocol/functions.md#answers-of-a-host): each hook of
+ * `_User`, the user that the hook gets, and that no session is passed on.
  */
 export function testEngine(
   api: TestApi,
@@ -37,7 +37,7 @@ export function testEngine(
 ): void {
   let app: App;
   let host: EngineHost;
-  /** Session of a user that is logged in at the client. */
+  /** User that is logged in at the client. */
   let current: TestUser;
 
   beforeAll(async () => {
@@ -74,7 +74,7 @@ export function testEngine(
     expect(failed.status).toBeGreaterThanOrEqual(400);
     expect(failed.body).toEqual({ code: 4711, error: 'This function fails.' });
     const missing = await send(`${encoding}/unknown`, {});
-    // The engine for Java writes its code as a text.
+    // The Java engine writes its code as a text.
     expect([missing.status, Number(missing.body.code)]).toEqual([unknown.status, unknown.code]);
     expect(refusalOf(await send(`${encoding}/crashes`, {}))).toEqual(
       refused(crashed.code, crashed.status),

@@ -3,16 +3,19 @@ import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-/** Clients that tests drove, as the README's table shows them (ops/docs/clients.ts). */
+/** Clients that tests drive, for the table in the README (ops/docs/clients.ts). */
 const table = new URL('../../../docs/clients.json', import.meta.url);
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** A client of the table, and what one test file drives of it, in the table's words. */
+/** Client in the table, and the topics that one test file drives, in the words of the table. */
 export interface TableRow {
   /** Language, package and registry. */
   readonly name: string;
   readonly version: string;
-  /** What is driven, in the README's words; a driver program prints at least one check of each. */
+  /**
+   * Driven topics in the words of the README. A driver program prints at least one check for each
+   * topic.
+   */
   readonly topics: readonly string[];
 }
 
@@ -23,8 +26,8 @@ interface Row extends TableRow {
 }
 
 /**
- * Compares what a test file drives of a client with docs/clients.json; with `UPDATE_CLIENTS=1`
- * writes it there, with the day, if each test before it passed.
+ * Compares the topics that a test file drives with docs/clients.json. With `UPDATE_CLIENTS=1`,
+ * writes them with the current day if all earlier tests passed.
  */
 export function testTableRow({ name, version, topics }: TableRow): void {
   test("is in the README's table as it was driven", async ({ task }) => {

@@ -15,16 +15,16 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../api.ts';
 import type { TestService } from '../service.ts';
 
-/** All gateways of the sandbox for a service. */
+/** All sandbox gateways for a service. */
 export interface AllVendors extends Sandbox {
-  /** Gateways in the vendors' own types. */
+  /** Gateways with the vendors' own types. */
   gateways: ReturnType<typeof typedGateways>;
-  /** Creates an app with a profile at each given gateway, by default at all of them. */
+  /** Creates an app with a profile for each given gateway. By default, for all gateways. */
   app(...connectors: string[]): Promise<App>;
-  /** Puts one profile, with members beside those of the stand. */
+  /** Stores a profile. `more` adds members. */
   put(app: App, instance: GatewayInstance, more?: object): Promise<void>;
   /**
-   * Writes devices directly into the table and returns their tokens. Each call continues with the
+   * Inserts devices directly into the table. Returns their tokens. Each call continues with the
    * next numbers.
    */
   add(app: App, connector: string, count: number): Promise<string[]>;

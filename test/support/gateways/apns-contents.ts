@@ -1,8 +1,6 @@
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 
-/**
- * Contents of pushes for APNs that are right, for tests of the connector and for its outside judge.
- */
+/** Valid push contents for APNs, for tests of the connector and of the external validator. */
 
 export const atS = 1_790_000_000;
 export const activity = (event: string, more: JsonObject = {}): JsonObject => ({
@@ -23,7 +21,7 @@ export const ofType = (type: string, more: JsonObject): JsonObject => ({
   ...more,
 });
 
-/** A right push of each type, and what APNs gets (Apple's pages of 2026). */
+/** A valid push of each type, and the request to APNs (Apple's documentation of 2026). */
 export const rightContents: [
   type: string,
   data: JsonObject,

@@ -23,7 +23,7 @@ export { aContext } from './sender-context.ts';
 
 export const topic = 'com.example.app';
 
-/** Default timeouts with a short wait at the end. */
+/** Default timeouts, but with a short wait at the end. */
 export const calmTuning: ApnsTuning = {
   ...defaultTuning,
   timing: { ...defaultTuning.timing, drainMs: 500 },
@@ -66,7 +66,7 @@ export function recipients(count: number, more: Partial<Recipient> = {}): Recipi
   }));
 }
 
-/** Reports of `send`: the result of each recipient, and how often it was reported. */
+/** Results that `send` reported for each recipient, and how often each was reported. */
 export interface Outcome {
   attempts: AttemptResult[];
   reports: number[];
@@ -108,7 +108,7 @@ export interface ApnsFixtureOptions {
   tuning?: ApnsTuning;
   clock?: Clock;
   topics?: string[];
-  /** Members in addition to those of the token. */
+  /** Members in addition to the token credentials. */
   credentials?: JsonObject;
 }
 
@@ -143,7 +143,7 @@ export async function startApnsFixture(options: ApnsFixtureOptions = {}): Promis
   };
 }
 
-/** Creates a clock that stops at a given epoch time until it is moved. */
+/** Creates a clock that stands still at the given epoch time until it is moved. */
 export function movableClock(nowMs: number): Clock & { moveMs(ms: number): void } {
   let at = nowMs;
   return {

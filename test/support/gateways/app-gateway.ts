@@ -11,12 +11,9 @@ import { testConfig } from '../api.ts';
 import type { TestService } from '../service.ts';
 import { loopbackIdentity } from './identity.ts';
 
-/**
- * Gateway of one app, separate from that of the service, which can stop and restart at the same
- * address.
- */
+/** Gateway of a single app. It can stop and restart at the same address. */
 export interface RestartableGateway {
-  /** Credentials of a profile for it. */
+  /** Credentials of a profile for this gateway. */
   own: Record<string, unknown>;
   now(): ApnsGateway;
   stop(): Promise<void>;
@@ -48,8 +45,8 @@ export interface AppOnGateway {
 }
 
 /**
- * Creates an app with iOS devices, for the gateway of these credentials, or for that of the service
- * with null.
+ * Creates an app with iOS devices. It uses the gateway of these credentials or, for null, the
+ * gateway of the service.
  */
 export async function createAppOn(
   service: TestService,

@@ -1,6 +1,8 @@
 import { issue, userIdOf } from '../../../ops/sandbox/kit/certificates.ts';
 
-/** Returns APNs credentials with a certificate that ends at a time (epoch milliseconds). */
+/**
+ * Returns APNs credentials with a certificate that expires at the given time (epoch milliseconds).
+ */
 export async function certificateUntil(endMs: number) {
   const { certificate, privateKey } = issue({
     subject: [

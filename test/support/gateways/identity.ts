@@ -4,7 +4,7 @@ import {
   openCertificateAuthority,
 } from '../../../ops/sandbox/kit/certificates.ts';
 
-/** Certificate and key of a server on loopback, and the authority that issued them. */
+/** Certificate and key of a loopback server, and the certificate authority that issued them. */
 export interface Identity {
   authority: CertificateAuthority;
   server: KeyPairPem;
@@ -13,7 +13,8 @@ export interface Identity {
 let identity: Promise<Identity> | undefined;
 
 /**
- * Returns the identity of all servers of a test file; creating one takes longer than most tests.
+ * Returns the identity of all servers of a test file. It is shared, because creating one takes
+ * longer than most tests.
  */
 export function loopbackIdentity(): Promise<Identity> {
   identity ??= make();

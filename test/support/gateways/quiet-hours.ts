@@ -3,10 +3,10 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import type { TestService } from '../service.ts';
 import { changeDevices, startJobs } from '../tables.ts';
 
-/** A zone where the hours of `hoursOfNow` are long past. */
+/** Time zone in which the quiet hours of `hoursOfNow` are long over. */
 export const awakeZone = 'GMT+06:00';
 
-/** Returns quiet hours from an hour ago to two hours ahead in UTC. */
+/** Returns quiet hours in UTC that started one hour ago and end in two hours. */
 export function hoursOfNow(): string {
   const at = (hours: number) =>
     new Date(systemClock.now() + hours * hourMs).toISOString().slice('2026-12-01T'.length, 16);
@@ -15,7 +15,7 @@ export function hoursOfNow(): string {
 
 type Service = Pick<TestService, 'db' | 'addIosInstallations'>;
 
-/** Adds iOS devices of a zone; returns their tokens. */
+/** Adds iOS devices in a time zone. Returns their tokens. */
 export async function addDevicesIn(
   service: Service,
   app: App,
@@ -28,8 +28,8 @@ export async function addDevicesIn(
 }
 
 /**
- * Makes the jobs of the waiting batches due, as after a delay; `zone`: they now are of a zone that
- * is awake.
+ * Makes the jobs of the waiting batches due, as after a delay. `zone` moves them to a time zone
+ * without quiet hours now.
  */
 export async function makeDue(
   { db }: Pick<Service, 'db'>,

@@ -7,9 +7,9 @@ import type {
 } from '../../../connectors/contract/connector.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 
-/** Sender context with its shared state in this process and not in a database. */
+/** Sender context whose shared state is in memory instead of a database. */
 export interface TestContext extends SenderContext {
-  /** Calls of the gateway so far. */
+  /** Gateway calls so far. */
   calls: GatewayCall[];
   tokens: MemoryTokens;
   quota: MemoryQuota;
@@ -33,7 +33,7 @@ export function aContext(
 }
 
 /**
- * Token store in memory instead of the table `gateway_token`; senders with the same store share
+ * Token store in memory instead of the table `gateway_token`. Senders with the same store share
  * their tokens.
  */
 export class MemoryTokens implements TokenStore {
@@ -66,7 +66,7 @@ export class MemoryTokens implements TokenStore {
 }
 
 /**
- * Daily quota of message classes in memory instead of the table `gateway_day`; the day never ends.
+ * Daily quota of message classes in memory instead of the table `gateway_day`. The day never ends.
  */
 export class MemoryQuota implements DayQuota {
   readonly reasons = new Map<string, string>();

@@ -17,40 +17,43 @@ import type { TestContext } from './sender-context.ts';
 /** Vendor in the tests of its connector. */
 export interface Vendor<G extends SandboxGateway> {
   connector: Connector;
-  /** `vendor` of its installations. */
+  /** Value of `vendor` in its installations. */
   vendor: string;
   /** Returns the token of device number `n`. */
   deviceToken(n: number): string;
   /** Returns the default gateway. */
   gateway(): G;
-  /** Returns the credentials of a profile for a gateway, without its URL. */
+  /** Returns the credentials of a profile for a gateway. They contain no URL. */
   profile(gateway: G): object;
 }
 
 /** Options that differ from the defaults. */
 export interface FixtureOptions<G> {
   context?: TestContext;
-  /** Members of the profile that complete or override the defaults. */
+  /** Members that complete or override the default profile. */
   more?: object;
   by?: G;
   connector?: Connector;
 }
 
 export interface PushOptions<G> extends FixtureOptions<G> {
-  /** Recipients; three devices by default. */
+  /** Recipients. The default is three devices. */
   to?: Recipient[];
   message?: PushMessage;
 }
 
 export interface VendorFixture<G> {
-  /** So many devices of the maker, at home unless their addresses say otherwise. */
+  /**
+   * Returns this many recipients of the vendor. They are in China unless their addresses say
+   * otherwise.
+   */
   makeRecipients(
     count: number,
     more?: Partial<Recipient>,
     deviceToken?: (n: number) => string,
   ): Recipient[];
   open(options?: FixtureOptions<G>): Sender;
-  /** Sends with a separate sender, which is closed afterwards. */
+  /** Sends with a new sender, which is closed afterwards. */
   push(options?: PushOptions<G>): Promise<Outcome & { context: TestContext }>;
 }
 
@@ -87,7 +90,7 @@ export function vendorFixture<G extends SandboxGateway>(vendor: Vendor<G>): Vend
 }
 
 /**
- * Results of a device by HTTP status, where something else than the vendor answered
+ * Expected results by HTTP status for replies that do not come from the vendor itself
  * (`connectors/kit`).
  */
 export const statusMeanings: [number, string][] = [
@@ -107,7 +110,7 @@ export function messageIdOf(attempt: AttemptResult | undefined): string {
   return attempt.messageId;
 }
 
-/** Listens for receipts while `work` runs. Returns the received ones, as `read` parses them. */
+/** Listens for receipts while `work` runs. Returns the receipts as parsed by `read`. */
 export async function receiptsDuring(
   read: (body: string) => ReceiptsResult | undefined,
   work: (callbackUrl: string) => Promise<void>,

@@ -10,34 +10,31 @@ import { startTestService, type TestService } from '../service.ts';
 import { insertDevices, readDevices } from '../tables.ts';
 import { beginPush } from './app-gateway.ts';
 
-/** Gateway of one vendor, with the credentials of a profile without its URL. */
+/** Gateway of a vendor, with the profile credentials except the URL. */
 export interface VendorGateway {
   connector: ConnectorId;
   gateway: SandboxGateway;
   credentials: object;
 }
 
-/** Service with a dispatcher and gateways of vendors. */
+/** Service with a dispatcher and several vendor gateways. */
 export interface VendorService {
   readonly service: TestService;
-  /** Creates an app with a profile at each gateway; `more` overrides members by connector. */
+  /** Creates an app with a profile for each gateway. `more` overrides members by connector. */
   app(more?: Partial<Record<ConnectorId, object>>): Promise<App>;
   /**
-   * Writes devices of a vendor (any of its names) directly into the table and returns their tokens.
+   * Inserts devices of a vendor (any of its names) directly into the table. Returns their tokens.
    */
   add(app: App, vendor: string, addresses: string[]): Promise<string[]>;
-  /**
-   * Sends a push and returns the record when it is done. `more`: members of the call in addition to
-   * `data`.
-   */
+  /** Sends a push and returns its record when it is done. `more` adds members to the call. */
   push(app: App, data: object, more?: object): Promise<Record<string, unknown>>;
   /** Returns the tokens of the app's remaining devices. */
   left(app: App): Promise<string[]>;
 }
 
 /**
- * Starts one service, dispatcher and set of gateways for a test file; each test ends with default
- * gateway behaviour.
+ * Starts one service, dispatcher and set of gateways for a test file. After each test the gateways
+ * behave as by default.
  */
 export function useVendorService(start: () => Promise<VendorGateway[]>): VendorService {
   let service: TestService;
@@ -97,6 +94,6 @@ export function useVendorService(start: () => Promise<VendorGateway[]>): VendorS
   };
 }
 
-/** Returns tokens number `from` to `from + count - 1`. */
+/** Returns the tokens with the numbers `from` to `from + count - 1`. */
 export const some = (address: (n: number) => string, count: number, from = 0): string[] =>
   Array.from({ length: count }, (_, i) => address(from + i));

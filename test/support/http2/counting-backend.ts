@@ -1,6 +1,6 @@
 /**
- * Backend process behind a real proxy: serves HTTP/1.1, answers each request within the
- * milliseconds of its argument, and counts how often each path was processed. It is a separate
+ * Backend process behind a real proxy. It serves HTTP/1.1, answers each request after at most the
+ * milliseconds in its argument, and counts how often each path was processed. It is a separate
  * process, so that it answers while the client is busy.
  */
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { portOf } from './peer.ts';
 
 const withinMs = Number(process.argv[2]);
-/** Number of completely read requests and bytes of their bodies, by path. */
+/** Number of fully read requests and bytes of their bodies, by path. */
 const processed: Record<string, { count: number; bytes: number }> = {};
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -31,7 +31,7 @@ const server = createServer((request, response) => {
   // A client that disconnects during its body ends only its own request.
   serve(request, response).catch(() => response.destroy());
 });
-// Only the proxy closes idle connections: a request on a connection that the backend closes would
+// Only the proxy closes idle connections. A request on a connection that the backend closes would
 // be lost.
 server.keepAliveTimeout = 0;
 server.listen(0, '127.0.0.1', () => process.send?.(portOf(server)));

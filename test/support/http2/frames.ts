@@ -7,7 +7,7 @@ import {
   settingsFrame,
 } from '../../../connectors/http2/frames/wire-format.ts';
 
-/** Records the events of the reader. */
+/** Records the events of the frame reader. */
 export class Recorder implements FrameHandler {
   readonly events: string[] = [];
   fault = 0;
@@ -52,14 +52,14 @@ export class Recorder implements FrameHandler {
   }
 }
 
-/** Reads the bytes in pieces of these lengths, in rotation. */
+/** Passes the bytes to the reader in pieces of these lengths, in rotation. */
 export function readIn(bytes: Buffer, lengths: readonly number[]): Recorder {
   const recorder = new Recorder();
   const reader = new FrameReader(recorder);
   let turn = 0;
   for (let at = 0; at < bytes.length; ) {
     const length = lengths[turn++ % lengths.length] ?? 1;
-    // The copy is overwritten afterwards, to detect later reads.
+    // The copy is overwritten afterwards to detect later reads.
     const piece = Buffer.from(bytes.subarray(at, at + length));
     reader.push(piece);
     piece.fill(0xee);
@@ -76,7 +76,7 @@ const ends = fc.constantFrom(0, flag.endStream);
 const padded = (bytes: Uint8Array, padding: number) =>
   Buffer.concat([Buffer.from([padding]), bytes, Buffer.alloc(padding)]);
 
-/** Header block in one frame or several. */
+/** Header block in one or several frames. */
 const blockFrames = fc
   .tuple(id, ends, fc.array(payload(60), { minLength: 1, maxLength: 5 }))
   .map(([streamId, end, pieces]) =>

@@ -32,7 +32,7 @@ export interface Peer {
 
 export type Handler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
 
-/** Starts an HTTP/2 server on loopback that calls a handler of the test for each stream. */
+/** Starts an HTTP/2 server on loopback that calls the test's handler for each stream. */
 export async function startPeer(
   handler: Handler,
   options: SecureServerOptions & { port?: number } = {},
@@ -72,7 +72,7 @@ export function portOf(server: Server | Http2SecureServer): number {
 
 export const ok: Handler = (stream) => stream.respond({ ':status': 200 }, { endStream: true });
 
-/** Starts a connection that can be cut silently: bytes stop, the sockets stay open. */
+/** Starts a connection that can be cut silently: no bytes pass, but the sockets stay open. */
 export async function startWire(
   toPort: number,
 ): Promise<{ port: number; stall(): void; close(): Promise<void> }> {
@@ -145,7 +145,10 @@ export function aBatch(count: number, more: Partial<RequestBatch> = {}): Request
   };
 }
 
-/** Sends a batch and gives the reply of each request; fails when one is answered twice or never. */
+/**
+ * Sends a batch and returns the reply of each request. Fails if a request is answered twice or
+ * never.
+ */
 export async function repliesOf(
   transport: Transport,
   batch: RequestBatch,

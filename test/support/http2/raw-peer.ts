@@ -20,7 +20,7 @@ export interface SeenFrame {
   payload: Buffer;
 }
 
-/** Connection of a peer on which a test sends arbitrary bytes. */
+/** Connection of a peer on which a test can send arbitrary bytes. */
 export class RawConnection {
   readonly socket: TLSSocket;
   readonly frames: SeenFrame[] = [];
@@ -43,7 +43,7 @@ export class RawConnection {
     if (!this.socket.destroyed) this.socket.write(Buffer.concat(pieces));
   }
 
-  /** Returns the next matching frame, or undefined when the connection ends without one. */
+  /** Returns the next matching frame, or undefined if the connection ends first. */
   async next(fits: (frame: SeenFrame) => boolean): Promise<SeenFrame | undefined> {
     for (;;) {
       const at = this.frames.findIndex(fits);
@@ -58,7 +58,7 @@ export class RawConnection {
     return (await this.next(({ type }) => type === frame.headers))?.id ?? 0;
   }
 
-  /** Returns the code of the client's GOAWAY, -1 without one. */
+  /** Returns the code of the client's GOAWAY, or -1 if there is none. */
   async goaway(): Promise<number> {
     const goaway = await this.next(({ type }) => type === frame.goaway);
     return goaway?.payload.readUInt32BE(4) ?? -1;
@@ -125,7 +125,7 @@ export async function startRawPeer(
   };
 }
 
-/** Encodes a header block that changes no table. */
+/** Encodes a header block that does not change the dynamic table. */
 export const block = (...fields: [name: string, value: string][]): Buffer =>
   new HeaderEncoder().encode(fields.map(([name, value]) => ({ name, value, scope: 'request' })));
 
@@ -138,7 +138,7 @@ export const okFrame = (id: number): Buffer => headersFrame(id, block([':status'
 export const dataFrame = (id: number, text: string | Buffer, isEnd = true): Buffer =>
   frameOf(frame.data, isEnd ? flag.endStream : 0, id, Buffer.from(text));
 
-/** Serves a connection correctly: sends SETTINGS and answers every request with 200. */
+/** Behaves correctly on a connection: sends SETTINGS and answers every request with 200. */
 export async function behave(connection: RawConnection): Promise<void> {
   connection.write(settingsFrame([]));
   for (let id = await connection.request(); id > 0; id = await connection.request())
@@ -146,8 +146,8 @@ export async function behave(connection: RawConnection): Promise<void> {
 }
 
 /**
- * Opens a transport to a peer with this first connection; later connections behave. Ends with the
- * test.
+ * Opens a transport to a peer that uses `serve` for the first connection. Later connections behave
+ * correctly. Both close at the end of the test.
  */
 export async function againstRawPeer(
   serve: (connection: RawConnection) => unknown,

@@ -10,16 +10,16 @@ import { z } from 'zod';
 import { freePort } from '../../../ops/local/ports.ts';
 import { loopbackIdentity } from '../gateways/identity.ts';
 
-/** Search path with /usr/sbin, where Debian installs servers. */
+/** Search path that includes /usr/sbin, where Debian installs servers. */
 const path = `${process.env.PATH}:/usr/sbin`;
 
 export const proxyNames = ['haproxy', 'nginx'] as const;
 export type ProxyName = (typeof proxyNames)[number];
 
-/** Argument with which a program prints its version and ends. */
+/** Argument that makes a program print its version and exit. */
 const versionArgument = { haproxy: '-v', nginx: '-v', caddy: 'version' };
 
-/** Checks whether the program is installed; warns once when it is not. */
+/** True if the program is installed. Otherwise prints one warning. */
 export function isProxyInstalled(name: keyof typeof versionArgument): boolean {
   const isInstalled =
     spawnSync(name, [versionArgument[name]], { env: { PATH: path } }).status === 0;
@@ -32,11 +32,14 @@ export function isProxyInstalled(name: keyof typeof versionArgument): boolean {
 export interface ReverseProxy {
   url: string;
   ca: string;
-  /** Starts new workers with the same configuration; the old ones send GOAWAY. Returns at once. */
+  /**
+   * Starts new workers with the same configuration; the old workers send GOAWAY. Returns
+   * immediately.
+   */
   reload(): void;
 }
 
-/** Backend of a proxy; see `counting-backend.ts`. */
+/** Backend of a proxy. See `counting-backend.ts`. */
 export interface Backend {
   port: number;
   /** Number of processed requests and total bytes of their bodies, by path. */
@@ -45,7 +48,7 @@ export interface Backend {
 
 const processedShape = z.record(z.string(), z.object({ count: z.number(), bytes: z.number() }));
 
-/** Starts a backend that answers each request within `withinMs`; it ends with the test. */
+/** Starts a backend that answers each request within `withinMs`. It ends with the test. */
 export async function startBackend(withinMs = 0): Promise<Backend> {
   const child = fork(fileURLToPath(new URL('counting-backend.ts', import.meta.url)), [
     String(withinMs),
@@ -84,7 +87,7 @@ backend counter
   server counter 127.0.0.1:${backendPort}
 `;
 
-/** Configuration of nginx around its sites; it writes only into `directory`. */
+/** Returns the nginx configuration around its sites. nginx writes only into `directory`. */
 const nginxMain = (directory: string, http: string): string => `
 ${process.getuid?.() === 0 ? 'user root;' : ''}
 daemon off;
@@ -133,7 +136,7 @@ const commands = {
 } as const;
 
 /**
- * Starts the program in front of `backend`; it ends with the test. Resolves when it accepts
+ * Starts the program in front of `backend`. It ends with the test. Resolves when it accepts
  * connections.
  */
 export async function startReverseProxy(name: ProxyName, backend: Backend): Promise<ReverseProxy> {
@@ -156,9 +159,9 @@ export async function startReverseProxy(name: ProxyName, backend: Backend): Prom
 }
 
 /**
- * Starts nginx on `port` with a file of sites from conf.d. Replaces `names` in it by addresses and
- * paths of the test. Throws when one of them is missing in the file. nginx ends with the test or
- * the test file.
+ * Starts nginx on `port` with a sites file from conf.d. Replaces the keys of `names` in the file
+ * with addresses and paths of the test. Throws if a key is missing in the file. nginx ends with the
+ * test or the test file.
  */
 export async function startSites(
   sites: string,
@@ -182,7 +185,7 @@ export async function startSites(
   await launch({ command: ['nginx', '-c', file], directory, port, onEnd });
 }
 
-/** Replaces names in a file by those of a test. Throws when one of them is missing. */
+/** Replaces names in a file with values of a test. Throws if a name is missing. */
 function replaceNames(file: string, names: Record<string, string>): string {
   let text = file;
   for (const [name, value] of Object.entries(names)) {
@@ -192,7 +195,7 @@ function replaceNames(file: string, names: Record<string, string>): string {
   return text;
 }
 
-/** Starts Caddy on `port` with a Caddyfile for push.example.com; as `startSites`. */
+/** Starts Caddy on `port` with a Caddyfile for push.example.com. Works like `startSites`. */
 export async function startCaddy(
   caddyfile: string,
   {

@@ -32,7 +32,7 @@ export const aUser = (more: object = {}) => ({
 });
 
 /**
- * Hashes a password as the documentation of the public service describes it, independent of our
+ * Hashes a password as the documentation of the public service describes it. This does not use our
  * code.
  */
 export function publicHash(password: string, salt: string): string {
@@ -50,8 +50,7 @@ interface Open {
 }
 
 /**
- * Api with a database for a test file; for each test an app and a folder for the files of an
- * export.
+ * Api and database for a test file. Each test gets an app and a folder for the files of an export.
  */
 class ImportFixture {
   #open: Open | undefined;
@@ -96,7 +95,7 @@ class ImportFixture {
     return known(this.#each).folder;
   }
 
-  /** Writes records, or raw lines, to a file of the export, with a heading if there is a class. */
+  /** Writes records or raw lines to a file of the export. If a class is given, adds a heading. */
   exportFile = async (
     name: string,
     records: (object | string)[],
@@ -124,7 +123,7 @@ class ImportFixture {
     return { code, stderr, ...json() };
   };
 
-  /** Does the same in this process. Returns the output and the exit code. */
+  /** Runs the import in this process. Returns the output and the exit code. */
   imported = async (path: string) => {
     const env = {
       ...testEnvironment(this.databaseUrl),
@@ -153,7 +152,7 @@ function known<T>(value: T | undefined): T {
   return value;
 }
 
-/** Creates the fixture; call it once at the top of a test file. */
+/** Creates the fixture. Call it once at the top of a test file. */
 export function useImports(): ImportFixture {
   const fixture = new ImportFixture();
   beforeAll(() => fixture.open());

@@ -9,7 +9,7 @@ import { createTestDatabase, type TestDatabase } from '../database.ts';
 
 export const newKeys = () => ({ appKey: newKey(), masterKey: newKey(), hookKey: newKey() });
 
-/** Finds the item of a check list with this id. */
+/** Returns the item of a check list with this id. */
 export const item = (document: { checkList: { id: string }[] }, id: string) =>
   document.checkList.find((one) => one.id === id);
 
@@ -19,8 +19,8 @@ interface Open {
 }
 
 /**
- * Api for a test file; for each test the id of an app that does not exist yet, and a folder for its
- * export.
+ * Api for a test file. Each test gets the id of an app that does not exist yet, and a folder for
+ * its export.
  */
 class MoveInFixture {
   appId = '';
@@ -64,11 +64,11 @@ class MoveInFixture {
   moveIn = (args: string[] = [], options: CliOptions = {}) =>
     this.run(['move-in', 'export', '--app-id', this.appId, ...args, '--json'], options);
 
-  /** Returns the app of the admin API. */
+  /** Returns the app as the admin API returns it. */
   stored = () => this.api.request('GET', `/console/api/apps/${this.appId}`, { admin: true });
 }
 
-/** Creates the fixture; call it once at the top of a test file. */
+/** Creates the fixture. Call it once at the top of a test file. */
 export function useMoveIn(): MoveInFixture {
   const fixture = new MoveInFixture();
   beforeAll(() => fixture.open());

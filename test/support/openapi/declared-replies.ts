@@ -5,7 +5,7 @@ import { refusalsOf } from '../../../api/openapi/operation.ts';
 import { errorReply } from '../../../api/replies/common.ts';
 import type { ReplyBody } from '../../../api/route.ts';
 
-/** Collects replies that differ from what their routes declare in `/openapi.json`. */
+/** Collects replies that differ from the declaration of their route in `/openapi.json`. */
 export class DeclaredReplies {
   #problems: string[] = [];
 
@@ -16,7 +16,7 @@ export class DeclaredReplies {
       this.#problems.push(`${exchange.method} ${exchange.path}: ${problem}`);
   };
 
-  /** Throws an error that names every reply since the last call that its route does not declare. */
+  /** Throws an error that lists all undeclared replies since the last call. */
   throwIfAny(): void {
     const problems = this.#problems;
     this.#problems = [];
@@ -31,11 +31,14 @@ function problemOf(exchange: Exchange): string | undefined {
   return exchange.refusal ? problemOfRefusal(exchange) : problemOfReply(exchange);
 }
 
-/** Requests that reach no route are refused as the middlewares decide. */
+/**
+ * Checks the refusal of a request that reached no route. The middlewares decide about such
+ * requests.
+ */
 function problemOfRefusal({ route, refusal, status, body, type }: Exchange): string | undefined {
   if (route && refusal && !refusalsOf(route).includes(refusal.kind))
     return `refused with \`${refusal.kind}\` (${refusal.status}, ${refusal.code}), which is not declared`;
-  // Browsers get a page in place of some refusals.
+  // Browsers get a page instead of some refusals.
   return type === 'application/json' ? mismatch(errorReply, body, status) : undefined;
 }
 
@@ -48,22 +51,22 @@ function problemOfReply({ method, route, status, body, type }: Exchange): string
     return type === expected ? undefined : `content type ${type}, not ${expected}`;
   }
   if (type !== 'application/json') return `content type ${type}, not application/json`;
-  // A HEAD that reached no handler has no body (`writes` of its route).
+  // A HEAD request that reached no handler has no body (`writes` of its route).
   if (method === 'HEAD' && body === undefined) return undefined;
   return isComparable(body) ? mismatch(declared, body, status) : undefined;
 }
 
 /**
- * Reply of some thousand rows. Longer ones have more rows of the same kind, and comparing them
- * delays the api.
+ * Maximum length of a compared reply, some thousand rows. Longer replies have more rows of the same
+ * kind, and comparing them would delay the api.
  */
 const maxLength = 1024 * 1024;
 
-/** Tells whether a body can be compared now: the client has yet to read a stream. */
+/** True if a body can be compared. The client has not yet read a stream. */
 const isComparable = (body: unknown): boolean =>
   !(body instanceof Readable) && !(typeof body === 'string' && body.length > maxLength);
 
-/** Returns the values of the text that the client gets. */
+/** Returns the JSON value that the client gets. */
 const jsonOf = (body: unknown): unknown =>
   typeof body === 'string' || Buffer.isBuffer(body) ? JSON.parse(String(body)) : body;
 

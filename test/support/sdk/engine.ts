@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 
-/** Hook that ran, with its arguments. */
+/** Call of a hook with its arguments. */
 export interface RanHook {
   hook: string;
   // Free-form JSON, and tests assert on it.
@@ -15,7 +15,7 @@ export interface RanHook {
 export interface TestEngine {
   url: string;
   ran: RanHook[];
-  /** Waits until a hook has run for an object. Returns its arguments. */
+  /** Resolves with the arguments of a hook when it has run for an object. */
   waitFor(hook: string, objectId: string): Promise<RanHook>;
   close(): Promise<void>;
 }

@@ -10,18 +10,18 @@ import { expect } from 'vitest';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 
-/** Fixed host of the client's router; no option changes it. */
+/** Fixed host of the client's router. No option changes it. */
 const routerHost = 'router-g0-push.leancloud.cn';
 
 /**
- * Forward proxy that connects every host name to one api, with TLS by its own CA, for clients with
- * fixed addresses. The client takes it from HTTPS_PROXY.
+ * Forward proxy for clients with fixed addresses. It connects every host name to one api, with TLS
+ * from its own CA. Clients use it through HTTPS_PROXY.
  */
 export interface FixedAddresses {
   url: string;
   /** File of the CA certificate. */
   caFile: string;
-  /** Requested `host:port`. */
+  /** Requested addresses, as `host:port`. */
   asked: Set<string>;
   close(): void;
 }
@@ -68,7 +68,7 @@ function portIn(address: AddressInfo | string | null): number {
   return address.port;
 }
 
-/** Message of the client: an emitted event, or the result of a call. */
+/** Message of the client: an emitted event or the result of a call. */
 interface ClientMessage {
   event?: string;
   call?: string;
@@ -92,7 +92,7 @@ export class PushClient {
     { at, host, installationId }: { at: FixedAddresses; host: string; installationId: string },
   ): Promise<PushClient> {
     const child = fork(fileURLToPath(new URL('push-client.cjs', import.meta.url)), {
-      // Its old libraries cause warnings of Node.
+      // Its old libraries cause Node warnings.
       execArgv: ['--no-deprecation'],
       env: {
         PATH: process.env.PATH,
@@ -114,7 +114,7 @@ export class PushClient {
   received = (event: string): unknown[] =>
     this.messages.filter((one) => one.event === event).map(({ value }) => value);
 
-  /** Calls one of its methods. Returns the arguments of its callback. */
+  /** Calls one of its methods. Returns the arguments of the callback. */
   async call(call: string, ...args: unknown[]): Promise<{ body: unknown; error: unknown }> {
     const before = this.messages.length;
     const answer = () => this.messages.slice(before).find((one) => one.call === call);

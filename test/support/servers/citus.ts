@@ -9,13 +9,13 @@ import {
   startEmbeddedPostgres,
 } from '../../../ops/local/postgres/server.ts';
 
-/** Coordinator and two workers with Citus that belong to one test file. */
+/** Coordinator and two workers with Citus for one test file. */
 export interface CitusServers {
-  /** URL of a database with the extension, which knows the workers and has no tables. */
+  /** URL of a database that has the extension and the workers but no tables. */
   readonly databaseUrl: string;
-  /** Kills all processes of the coordinator; resolves when they have ended. */
+  /** Kills all processes of the coordinator. Resolves when they have exited. */
   killCoordinator(): Promise<void>;
-  /** Starts the killed coordinator at the same address. */
+  /** Starts the killed coordinator again at the same address. */
   startCoordinator(): Promise<void>;
   close(): Promise<void>;
 }
@@ -23,8 +23,9 @@ export interface CitusServers {
 const count = 3;
 
 /**
- * Starts servers from the programs of one that has Citus installed: `installed` is the URL of a
- * superuser there. Each listens on a loopback address of its own, which Linux has without a setup.
+ * Starts servers with the programs of an existing server that has Citus. `installed` is the URL of
+ * a superuser on it. Each server listens on its own loopback address, which Linux provides without
+ * setup.
  */
 export async function startCitusServers(installed: string): Promise<CitusServers> {
   const binaries = await readBinaries(installed);
@@ -69,10 +70,10 @@ const settingsOf = (address: string): Record<string, string> => ({
   max_worker_processes: '32',
   'citus.shard_count': '4',
   'citus.node_conninfo': 'sslmode=prefer',
-  // A killed server keeps what it has confirmed; only a crash of the machine loses it.
+  // A killed server keeps all confirmed changes. Only a crash of the machine loses them.
   synchronous_commit: 'on',
-  // Transactions that the crash of a coordinator leaves prepared hold their locks until it has
-  // looked.
+  // After a crash of the coordinator, prepared transactions keep their locks until the coordinator
+  // recovers them.
   'citus.recover_2pc_interval': '2s',
 });
 
@@ -111,7 +112,8 @@ async function readBinaries(installed: string): Promise<Binaries> {
 }
 
 /**
- * Returns the processes that a postmaster started: they outlive it while they work for a client.
+ * Returns the child processes of a postmaster. They outlive the postmaster while they work for a
+ * client.
  */
 async function childrenOf(pid: number): Promise<number[]> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
@@ -122,6 +124,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended.
+    // Already exited.
   }
 }

@@ -4,8 +4,8 @@ import { afterAll } from 'vitest';
 import { testEnvironment } from '../api.ts';
 
 /**
- * Starts dispatchers in processes of their own, for tests that kill them; kills those that are left
- * after the file.
+ * Starts dispatchers as separate processes for tests that kill them. Kills the remaining processes
+ * after the test file.
  */
 export function useDispatcherProcesses(service: { readonly databaseUrl: string }) {
   const children: ChildProcess[] = [];
@@ -13,9 +13,9 @@ export function useDispatcherProcesses(service: { readonly databaseUrl: string }
     for (const child of children) child.kill('SIGKILL');
   });
   return {
-    /** The one that was started last. */
+    /** The process that was started last. */
     latest: () => children.at(-1),
-    /** Starts one, with variables beside those of every test; resolves when it is ready. */
+    /** Starts a dispatcher with additional variables. Resolves when it is ready. */
     async start(more: Record<string, string> = {}): Promise<ChildProcess> {
       const file = fileURLToPath(new URL('../../../dispatcher/main.ts', import.meta.url));
       const env = { ...process.env, ...testEnvironment(service.databaseUrl), ...more };

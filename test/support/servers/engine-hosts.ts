@@ -12,8 +12,8 @@ import { text } from 'node:stream/consumers';
 import type { App } from '../../../shared/domain/apps/app.ts';
 
 /**
- * Function hosts with the manners of each engine: the type of its answers, what it asks for a
- * session, how it checks a hook, and the form of its errors.
+ * Function hosts that behave like each engine: the type of the replies, the request for a session,
+ * the check of a hook, and the form of errors.
  */
 
 export type EngineName = 'node' | 'go' | 'python' | 'php' | 'java';
@@ -23,7 +23,7 @@ export const engineNames: readonly EngineName[] = ['node', 'go', 'python', 'php'
 // biome-ignore lint/suspicious/noExplicitAny: see above
 type Message = any;
 
-/** Request that the host ran, with the user that its code saw. */
+/** Request that the host ran, with the user that its code got. */
 export interface EngineRun {
   path: string;
   message: Message;
@@ -31,12 +31,12 @@ export interface EngineRun {
 }
 
 interface Engine {
-  /** `Content-Type` of an answer; undefined for none. */
+  /** `Content-Type` of a reply. Undefined for none. */
   type: string | undefined;
   asksForSession: boolean;
   checksHookKey: boolean;
   checksSign: boolean;
-  /** Compares the master key itself before it lists its hooks. */
+  /** True if the host compares the master key itself before it lists its hooks. */
   needsMasterKey: boolean;
 }
 
@@ -55,7 +55,7 @@ export const engines: Record<EngineName, Engine> = {
   java: { ...none, type: json, asksForSession: true, needsMasterKey: true },
 };
 
-/** Hooks that every engine here declares. */
+/** Hooks that every engine declares. */
 const hookNames = [
   ...[
     'before_save',
@@ -71,7 +71,7 @@ const hookNames = [
   '__on_verified_email',
 ];
 
-/** Signed member and text of the hooks that the engine for PHP checks. */
+/** Signed member and signed text of the hooks that the PHP engine checks. */
 const signatures: [pattern: RegExp, member: string, text: string][] = [
   [/_User\/before/, '__before', '__before_for__User'],
   [/_User\/after/, '__after', '__after_for__User'],
@@ -83,7 +83,7 @@ const signatures: [pattern: RegExp, member: string, text: string][] = [
 export interface EngineHost {
   url: string;
   runs: EngineRun[];
-  /** Waits for a run of a path. */
+  /** Resolves with the first run of a path that matches. */
   waitFor(path: string, isRun?: (run: EngineRun) => boolean): Promise<EngineRun>;
   close(): Promise<void>;
 }
@@ -93,7 +93,7 @@ interface Answer {
   body: unknown;
 }
 
-/** Requests that a host ran, in their order. */
+/** Requests that a host ran, in order. */
 export class EngineRuns {
   readonly all: EngineRun[] = [];
   readonly #waiting = new Set<() => void>();
@@ -103,7 +103,7 @@ export class EngineRuns {
     for (const wake of this.#waiting) wake();
   }
 
-  /** Waits for a run of a path. */
+  /** Resolves with the first run of a path that matches. */
   async first(path: string, isRun: (run: EngineRun) => boolean = () => true): Promise<EngineRun> {
     for (;;) {
       const run = this.all.find((one) => one.path === path && isRun(one));
@@ -113,7 +113,7 @@ export class EngineRuns {
   }
 }
 
-/** Starts a host; `app` names the app whose keys it checks. */
+/** Starts a host. `app` returns the app whose keys it checks. */
 export async function startEngineHost(
   name: EngineName,
   { app, apiUrl }: { app: () => App; apiUrl: string },
@@ -153,8 +153,8 @@ async function hostOf(server: Server, runs: EngineRuns): Promise<EngineHost> {
 }
 
 /**
- * Stands in front of an engine in a process of its own: passes each request on unchanged, and
- * remembers those that it did not refuse.
+ * Starts a proxy in front of an engine that runs in a separate process. It passes each request on
+ * unchanged, and records the requests that the engine did not refuse.
  */
 export function startRecordedHost(engineUrl: string): Promise<EngineHost> {
   const runs = new EngineRuns();
@@ -267,7 +267,7 @@ function hookAnswer(name: EngineName, path: string, { object, authData }: Messag
   return { status: 200, body: name === 'php' ? phpForm(whole) : whole };
 }
 
-/** PHP reads an empty object as a list, and writes it as one. */
+/** Converts a value as PHP does: PHP reads an empty object as a list and writes a list. */
 function phpForm(value: Message): Message {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const entries = Object.entries(value);

@@ -19,14 +19,14 @@ export type HostAnswer = (request: IncomingMessage, response: ServerResponse) =>
 export interface TestFunctionHost {
   url: string;
   requests: HostRequest[];
-  /** Replies by path; `{"result":"ok"}` by default. */
+  /** Replies by path. The default is `{"result":"ok"}`. */
   answers: Map<string, HostAnswer>;
   /** Returns the number of opened connections. */
   connections(): number;
   close(): Promise<void>;
 }
 
-/** Creates an answer with JSON after the request was read. */
+/** Returns a handler that replies with JSON after it has read the request. */
 export const answerWith =
   (status: number, body: unknown, headers: Record<string, string> = {}): HostAnswer =>
   (request, response) => {
@@ -43,7 +43,10 @@ export const answerWith =
     else request.resume().once('end', answer);
   };
 
-/** Starts an HTTP server on loopback with configurable replies, for faulty and hostile hosts. */
+/**
+ * Starts an HTTP server on loopback with configurable replies, for tests of faulty and hostile
+ * hosts.
+ */
 export async function startFunctionHost(): Promise<TestFunctionHost> {
   const requests: HostRequest[] = [];
   const answers: TestFunctionHost['answers'] = new Map();

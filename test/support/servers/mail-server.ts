@@ -11,7 +11,7 @@ export interface ReceivedMail {
 export interface MailServer {
   url: string;
   mails: ReceivedMail[];
-  /** Reply codes that refuse the next mails after their data, one each. */
+  /** Refuses the next mails after their data, with one of these reply codes each. */
   refuseData(...codes: number[]): void;
   close(): Promise<void>;
 }

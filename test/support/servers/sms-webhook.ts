@@ -11,7 +11,7 @@ export interface WebhookRequest {
 export interface SmsWebhook {
   url: string;
   requests: WebhookRequest[];
-  /** Replies to the next requests, in order; then 200. */
+  /** Replies to the next requests, in order. Later requests get 200. */
   answers: { status: number; headers?: Record<string, string> }[];
   close(): Promise<void>;
 }

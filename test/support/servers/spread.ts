@@ -3,12 +3,9 @@ import { Client } from 'pg';
 import { distribute } from '../../../ops/cli/commands/service/distribution.ts';
 import { migrate } from '../../../shared/queue/migrate.ts';
 
-/**
- * Databases of a run of the tests on servers with Citus that are set up by hand
- * (develop/testing.md).
- */
+/** Databases of a test run on Citus servers that were set up by hand (develop/testing.md). */
 export interface SpreadServers {
-  /** Begins the names of all databases of the run. */
+  /** Prefix of all database names of the run. */
   prefix: string;
   template: string;
   /** Drops the databases of the run. */
@@ -16,10 +13,10 @@ export interface SpreadServers {
 }
 
 /**
- * Migrates and spreads a template database over the servers. `adminUrls` names the coordinator
- * first, then the workers, each as a superuser in a database that exists. A clone of the template
- * on every server is a spread database again, because Citus connects to the database of the same
- * name.
+ * Creates a migrated template database that is sharded over the servers. `adminUrls` lists the
+ * coordinator first, then the workers. Each URL is for a superuser and an existing database. A
+ * clone of the template on every server is sharded again, because Citus connects to the database of
+ * the same name.
  */
 export async function prepareSpreadServers(adminUrls: readonly string[]): Promise<SpreadServers> {
   const prefix = `carillon_${randomBytes(4).toString('hex')}_`;
@@ -34,7 +31,8 @@ export async function prepareSpreadServers(adminUrls: readonly string[]): Promis
       'CREATE EXTENSION citus',
     );
     await spread(adminUrls, template);
-    // PostgreSQL cannot clone a database with connections, and Citus keeps one of its own in each.
+    // PostgreSQL cannot clone a database that has connections, and Citus keeps a connection in each
+    // database.
     await onEach(
       adminUrls,
       `ALTER DATABASE ${template} WITH ALLOW_CONNECTIONS false IS_TEMPLATE true`,
@@ -65,7 +63,7 @@ async function spread(
   await distribute(url, { isPlan: false });
 }
 
-/** Returns the URL of another database of the same server. */
+/** Returns the URL of another database on the same server. */
 export function databaseUrl(adminUrl: string, database: string): string {
   const url = new URL(adminUrl);
   url.pathname = `/${database}`;

@@ -13,7 +13,8 @@ const columns: Columns<Item<'listFreezes'>> = {
 };
 
 /**
- * `carillon freeze`, `unfreeze` and `freezes`: hold the pushes of an app or of the whole service.
+ * `carillon freeze`, `unfreeze` and `freezes`: stop all pushes of an app or of the whole service
+ * for a while.
  */
 export const freezeCommands = [
   command(
@@ -69,7 +70,7 @@ const breakerColumns: Columns<Item<'listBreakers'>> = {
 const id = () => argument('<id>', 'as `breakers` shows it');
 const show = (breaker: Reply<'openBreaker'>) => listed([breaker], breakerColumns);
 
-/** `carillon breakers …`: lists and forces circuit breakers of gateways. */
+/** `carillon breakers …`: list and force the circuit breakers of gateways. */
 export const breakerCommands = [
   row('breakers', 'circuit breakers of gateways; while one is open, nothing is sent', {
     operation: 'listBreakers',

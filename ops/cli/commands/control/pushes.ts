@@ -5,7 +5,7 @@ import { row } from '../../row.ts';
 
 const id = () => argument('<objectId>', 'the push');
 
-/** `carillon pause|resume|pace|cancel|approve`: commands for unfinished pushes. */
+/** `carillon pause|resume|pace|cancel|approve`: control unfinished pushes. */
 export const controlCommands = [
   row('pause', 'pause a push', {
     example: 'pause Xk3vD9wq0TgTz1aB',

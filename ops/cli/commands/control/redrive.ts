@@ -18,7 +18,7 @@ import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
 import { expiry } from '../send/push.ts';
 
-/** Pushes that one command redrives. */
+/** Limit on the pushes that one command redrives. */
 const maxPushes = 200;
 
 const options = {
@@ -48,7 +48,7 @@ const options = {
 };
 type Options = Values<typeof options>;
 
-/** `carillon redrive`: sends finished pushes again to those that they did not reach. */
+/** `carillon redrive`: sends finished pushes again to recipients that they did not reach. */
 export const redriveCommand = command(
   'redrive',
   'send a finished push again to those who failed, expired or were capped, each at most once',
@@ -67,13 +67,13 @@ interface Redriving {
 }
 
 async function redrive(values: Options): Promise<Report> {
-  const { id, app: asked, all, dryRun, expire, idempotencyKey, ...members } = values;
+  const { id, app: requestedAppId, all, dryRun, expire, idempotencyKey, ...members } = values;
   if ((id === undefined) === (all === undefined))
     throw new UsageError(say('say which push: an objectId, or --all'));
   const service = await connect();
   const redriving: Redriving = {
     service,
-    appId: await chooseAppId(service, asked),
+    appId: await chooseAppId(service, requestedAppId),
     body: { ...members, ...expire },
     headers: idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey },
   };
@@ -131,12 +131,12 @@ function describeForecast(reply: Reply<'explainRedrive'>, isUnsureIncluded: bool
   return { document: reply, text };
 }
 
-/** What became of one push: its redrive, the dry run of it, or the refusal. */
+/** Result for one push: its redrive, its dry run, or the refusal. */
 type Result = { push: string; reply: unknown } | { push: string; refused: string };
 
 /**
- * Redrives every undelivered push, one after the other; a push that is refused does not stop the
- * others.
+ * Redrives all undelivered pushes one after the other. If a push is refused, continues with the
+ * next push.
  */
 async function redriveAll(
   redriving: Redriving,

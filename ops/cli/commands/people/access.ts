@@ -32,7 +32,7 @@ const holder: Columns<Holder> = {
   apps: ({ apps }) => apps?.join(' ') ?? say('all'),
 };
 
-/** `carillon token …`, `session …` and `login-link`: who may use the admin API. */
+/** `carillon token …`, `session …` and `login-link`: access to the admin API. */
 export const accessCommands = [
   group('token', 'tokens of people and machines for the admin API'),
   row('token create', 'create a token; it is shown once', {
@@ -42,7 +42,7 @@ export const accessCommands = [
       name: argument('<name>'),
       role: required(choice('--role <role>', 'what it may do', operatorRoles)),
       apps: list('--app <appId...>', 'only for these applications'),
-      // The clock of the service decides.
+      // The service checks the time against its own clock.
       expiresAt: timeAhead('--expires <time>', 'end, such as 2027-01-31T12:00Z or +30d'),
     },
     show: ({ id, name, token }) =>
@@ -90,7 +90,7 @@ const filters = {
 };
 type Filters = Values<typeof filters>;
 
-/** `carillon audit`: what callers of the admin API changed. */
+/** `carillon audit`: changes made through the admin API. */
 export const auditCommand = command(
   'audit',
   'list what was changed by the admin API, newest first',
@@ -117,10 +117,10 @@ async function showPage(query: Filters): Promise<Report> {
   return { document: reply, text: listed(reply.results, columns, { next: reply.next }) };
 }
 
-/** Entries of a page of an export, the most that the list gives. */
+/** Number of entries per page of an export. This is the maximum of the list. */
 const exportPage = 200;
 
-/** Writes all entries to standard output, however many, as fast as its reader takes them. */
+/** Writes all entries to standard output. Waits if the reader is slower. */
 async function writeLines(query: Filters): Promise<undefined> {
   const service = await connect();
   for (let { cursor } = query; ; ) {

@@ -41,7 +41,7 @@ const listOptions = {
 };
 type ListOptions = Values<typeof listOptions>;
 
-/** `carillon user …`: reads, changes and deletes users of an app. */
+/** `carillon user …`: read, change and delete users of an app. */
 export const userCommands = [
   group('user', 'users of an application'),
   command('user list', 'users, the newest first', {
@@ -113,14 +113,14 @@ function describe({ user, ...account }: Reply<'getAppUser'>): string {
   return table(words('member', 'value'), rows);
 }
 
-/** Users of one page of the admin API. */
+/** Number of users per page of the admin API. */
 const pageSize = 200;
 
-/** Lists the newest users, page by page until there are as many as asked for. */
-async function listUsers({ app: asked, q, where, limit }: ListOptions): Promise<Report> {
+/** Lists the newest users. Reads pages until the requested number is reached. */
+async function listUsers({ app: requestedAppId, q, where, limit }: ListOptions): Promise<Report> {
   const condition = where === undefined ? undefined : JSON.stringify(where);
   const service = await connect();
-  const path = { appId: await chooseAppId(service, asked) };
+  const path = { appId: await chooseAppId(service, requestedAppId) };
   const results: User[] = [];
   for (let cursor: string | undefined, isLast = false; !isLast && results.length < limit; ) {
     const query = {
@@ -150,7 +150,7 @@ const deletionOptions = {
   yes: flag('--yes', 'do not ask'),
 };
 
-/** `carillon device …`: changes and deletes devices of an application. */
+/** `carillon device …`: change and delete devices of an application. */
 export const deviceCommands = [
   group('device', 'change and delete devices; `devices` lists them'),
   row(
@@ -182,11 +182,11 @@ export const deviceCommands = [
 ];
 
 async function removeAll(
-  { app: asked, where, expected, yes }: Values<typeof deletionOptions>,
+  { app: requestedAppId, where, expected, yes }: Values<typeof deletionOptions>,
   { isJson }: { isJson: boolean },
 ): Promise<Report> {
   const service = await connect();
-  const appId = await chooseAppId(service, asked);
+  const appId = await chooseAppId(service, requestedAppId);
   const matching = expected ?? (await count(service, appId, where));
   if (!yes && !isJson) await confirm(say('Delete {n} devices for good?', { n: matching }));
   const body = { where, expected: matching };
@@ -195,8 +195,8 @@ async function removeAll(
 }
 
 /**
- * Counts the devices that meet a condition. Throws `CommandFailure` if there are more than the
- * service counts.
+ * Counts the devices that match a condition. Throws `CommandFailure` if the number exceeds the
+ * counting limit of the service.
  */
 async function count(service: ServiceClient, appId: string, where: object): Promise<number> {
   const query = { where: JSON.stringify(where), count: '1', limit: 1 } as const;

@@ -29,7 +29,9 @@ import {
   withWarnings,
 } from './result.ts';
 
-/** Options of the content and the audience of a push, by the members of its body. */
+/**
+ * Options for the content and audience of a push. Their names are the members of the request body.
+ */
 export const contentOptions = () => ({
   alert: text('--alert <text>', 'text of the notification'),
   title: text('--title <text>', 'title of the notification'),
@@ -53,8 +55,8 @@ export const contentOptions = () => ({
 export type Content = Values<ReturnType<typeof contentOptions>>;
 
 /**
- * Returns the members of a body (protocol/push.md#push-call). Throws `UsageError` without any
- * content.
+ * Returns the members of a push body (protocol/push.md#push-call). Throws `UsageError` if there is
+ * no content.
  */
 export function contentOf({ alert, title, data: given, ...members }: Content) {
   const data = {
@@ -67,13 +69,13 @@ export function contentOf({ alert, title, data: given, ...members }: Content) {
   return { data, ...members };
 }
 
-/** Members of a body that limit the lifetime of a push. */
+/** Members of a push body that limit its lifetime. */
 interface Expiry {
   expiration_interval?: number;
   expiration_time?: string;
 }
 
-/** The option of the lifetime of a push: seconds, or a time. */
+/** Option for the lifetime of a push: a number of seconds, or a time. */
 export const expiry = (): Source<Expiry> =>
   parsed(
     '--expire <seconds or time>',
@@ -86,7 +88,7 @@ const expiryOf = (name: string, value: string): Expiry =>
     ? { expiration_interval: wholeNumber(name, value, 1) }
     : { expiration_time: futureTime(name, value, systemClock.now()) };
 
-/** What `{{name}}` stands for, by the name. */
+/** Field and default for each `{{name}}` in the text. */
 type Variables = Record<string, { field: string; default: string }>;
 
 const bodyOptions = {
@@ -143,10 +145,10 @@ async function push(
   values: BodyValues & SendingValues,
   { isJson }: { isJson: boolean },
 ): Promise<Report> {
-  const { app: asked, reqId, dryRun, explained, undo, wait, ...bodyValues } = values;
+  const { app: requestedAppId, reqId, dryRun, explained, undo, wait, ...bodyValues } = values;
   const body = bodyOf(bodyValues);
   const service = await connect();
-  const appId = await chooseAppId(service, asked);
+  const appId = await chooseAppId(service, requestedAppId);
   if (dryRun)
     return describeExplanation(await service.call('explainPush', { path: { appId }, body }));
   const sent = await send(service, { appId, body, options: { reqId, explained, undo } });
@@ -167,12 +169,12 @@ interface Sending {
 }
 
 /**
- * Sends with the admin token, as the console does: a token of the role sender is enough. Throws
+ * Sends with the admin token, like the console. A token with the role sender is sufficient. Throws
  * `CommandFailure`.
  */
 async function send(service: ServiceClient, { appId, body, options }: Sending) {
   const { explained, undo: undoSeconds, reqId } = options;
-  // The digest is of the body, which a dry run and a push share: the id of the request is a header.
+  // The request id is a header, because a dry run and the push must have the same body digest.
   const headers: Record<string, string> = {
     ...(reqId === undefined ? {} : { 'Idempotency-Key': reqId }),
     ...(explained === undefined ? {} : { 'X-Carillon-Explained': explained }),
@@ -217,7 +219,7 @@ async function follow(service: ServiceClient, { path, isJson }: Watched): Promis
   return { document: record, text: describeResult(record), isBad: record.status !== 'done' };
 }
 
-/** Creates the body of `POST …/push`. Throws `UsageError` for invalid options. */
+/** Builds the body of `POST …/push`. Throws `UsageError` for invalid options. */
 function bodyOf(values: BodyValues): Unchecked {
   const { languages, variables, expire, at, local, timeZone, transactional, ...rest } = values;
   const { device_cap, quiet_hours, ...content } = rest;
@@ -230,7 +232,7 @@ function bodyOf(values: BodyValues): Unchecked {
   });
 }
 
-/** The option of the variables of a push; a default may be empty. */
+/** Option for the variables of a push. A default may be empty. */
 function variables(): Source<Variables> {
   const option = new Option(
     '--variable <name=field:default...>',
@@ -247,7 +249,7 @@ function variables(): Source<Variables> {
   return { declared: option.argParser(add) };
 }
 
-/** Returns the members of a body for `--at`, `--local` and `--time-zone`. Throws `UsageError`. */
+/** Returns the body members for `--at`, `--local` and `--time-zone`. Throws `UsageError`. */
 function timeOf({ at, local, timeZone }: Pick<BodyValues, 'at' | 'local' | 'timeZone'>) {
   if (local) {
     if (at === undefined) throw new UsageError(say('--local goes with --at'));
@@ -258,8 +260,8 @@ function timeOf({ at, local, timeZone }: Pick<BodyValues, 'at' | 'local' | 'time
 }
 
 /**
- * `carillon audience`, `fields` and `channels`: which devices a push would go to, and what they
- * have.
+ * `carillon audience`, `fields` and `channels`: the devices that a push would reach, and their
+ * fields and channels.
  */
 export const audienceCommands = [
   row('audience', 'count the devices that a push would go to, by connector', {

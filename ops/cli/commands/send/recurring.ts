@@ -20,7 +20,7 @@ import { type Content, contentOf, contentOptions } from './push.ts';
 
 const number = () => argument('<id>', 'number of the recurring push');
 
-/** An option with a time in the future; null for `none`. */
+/** Option with a time in the future. The value is null for `none`. */
 const end = (flags: string, about: English) =>
   parsed(flags, about, (name, value) =>
     value === 'none' ? null : futureTime(name, value, systemClock.now()),
@@ -64,12 +64,12 @@ const changeOptions = {
   app: app(),
 };
 
-/** `carillon recurring …`: definitions of recurring pushes, and their next times. */
+/** `carillon recurring …`: definitions of recurring pushes, and their next runs. */
 export const recurringCommands = [
   group('recurring', 'pushes that are made at the times of a cron expression'),
   command('recurring list', 'list the recurring pushes, the newest first', {
     takes: { app: app() },
-    run: ({ app: asked }) => listRecurring(asked),
+    run: ({ app: requestedAppId }) => listRecurring(requestedAppId),
   }),
   row('recurring show', 'show one', {
     example: 'recurring show 7',
@@ -143,17 +143,26 @@ function describeTimes(
   return rows.length > 0 ? table([timeZone, 'UTC'], rows) : say('No time is left.');
 }
 
-async function listRecurring(asked: string | undefined): Promise<Report> {
+async function listRecurring(requestedAppId: string | undefined): Promise<Report> {
   const service = await connect();
-  const path = { appId: await chooseAppId(service, asked) };
+  const path = { appId: await chooseAppId(service, requestedAppId) };
   const { results } = await service.call('listRecurringPushes', { path, query: { limit: 200 } });
   return { document: { results }, text: listed(results, columns, { none: 'No push recurs.' }) };
 }
 
 async function create(values: Values<typeof createOptions>): Promise<Report> {
-  const { app: asked, name, expression, timeZone, startsAt, endsAt, disabled, ...body } = values;
+  const {
+    app: requestedAppId,
+    name,
+    expression,
+    timeZone,
+    startsAt,
+    endsAt,
+    disabled,
+    ...body
+  } = values;
   const service = await connect();
-  const path = { appId: await chooseAppId(service, asked) };
+  const path = { appId: await chooseAppId(service, requestedAppId) };
   const definition = { expression, timeZone, startsAt, endsAt, isEnabled: !disabled };
   const reply = await service.call('createRecurringPush', {
     path,
@@ -163,12 +172,21 @@ async function create(values: Values<typeof createOptions>): Promise<Report> {
 }
 
 async function change(values: Values<typeof changeOptions>): Promise<Report> {
-  const { app: asked, id, name, expression, timeZone, startsAt, endsAt, ...content } = values;
+  const {
+    app: requestedAppId,
+    id,
+    name,
+    expression,
+    timeZone,
+    startsAt,
+    endsAt,
+    ...content
+  } = values;
   const body = { name, expression, timeZone, startsAt, endsAt, ...bodyIfAny(content) };
   if (Object.values(body).every((value) => value === undefined))
     throw new UsageError(say('say what to change'));
   const service = await connect();
-  const path = { id, appId: await chooseAppId(service, asked) };
+  const path = { id, appId: await chooseAppId(service, requestedAppId) };
   const reply = await service.call('changeRecurringPush', { path, body: asUnchecked(body) });
   return { document: reply, text: describeChange(reply) };
 }

@@ -14,11 +14,11 @@ import {
 import { ProgressBar, type Report } from '../../report.ts';
 import { table } from '../../table.ts';
 
-/** Push record with every member that this command shows. */
+/** Push record that contains every member that this command shows. */
 type PushRecord = Reply<'getAppPush'> &
   Required<Pick<Reply<'getAppPush'>, 'quietWaits' | 'languages' | 'variables'>>;
 
-/** Fills in what a record leaves out if there is none of it. */
+/** Adds the members that a record omits when they are empty. */
 export const recordOf = (record: Reply<'getAppPush'>): PushRecord => ({
   ...record,
   quietWaits: record.quietWaits ?? 0,
@@ -38,14 +38,14 @@ export function withWarnings(report: Report, warnings: string[] = []): Report {
 }
 
 /**
- * Checks whether recipients without an outcome remain. Any other status than `done` is then an
- * error text.
+ * True if recipients without an outcome remain. A status other than `in-queue`, `scheduled` and
+ * `done` is an error text.
  */
 export const isOpen = ({ status }: PushRecord): boolean =>
   status === 'in-queue' || status === 'scheduled';
 
-/** Returns the number of recipients with an outcome. */
-const settledOf = ({ outcomes }: PushRecord): number =>
+/** Returns the number of recipients that have an outcome. */
+const endedOf = ({ outcomes }: PushRecord): number =>
   Object.values(outcomes).reduce((sum, count) => sum + count, 0);
 
 const outcomeNames: Readonly<Record<string, English>> = {
@@ -57,18 +57,18 @@ const outcomeNames: Readonly<Record<string, English>> = {
   dropped: 'dropped',
 };
 
-/** Describes the recipients of one language. */
+/** Describes the recipients of a language. */
 function describeLanguage(one: PushRecord['languages'][number]): string {
   if (one.language === null) return `data  ${one.devices} ${say('(no translation fits)')}`;
   const close = one.fallback > 0 ? ` ${say('({n} of a close locale)', { n: one.fallback })}` : '';
   return `${one.language}  ${one.devices}${close}`;
 }
 
-/** Describes what one variable stands for. */
+/** Describes how many recipients get the field's value and how many get the default. */
 const describeVariable = ({ name, devices, fallback }: PushRecord['variables'][number]): string =>
   `${name}  ${say('{field} of the field, {fallback} of the default', { field: devices - fallback, fallback })}`;
 
-/** Describes the successes by connector, then the outcomes of all recipients. */
+/** Describes the successes per connector, then the outcomes of all recipients. */
 export function describeResult(record: PushRecord): string {
   const byField = new Map(connectorIds.map((connector) => [successField(connector), connector]));
   const rows = [...byField].flatMap(([field, connector]) => {
@@ -96,13 +96,13 @@ export function describeResult(record: PushRecord): string {
   ].join('\n');
 }
 
-/** The reply without the members that are not shown. */
+/** Reply without the members that are not shown. */
 type Explanation = Omit<
   Reply<'explainPush'>,
   'forecast' | 'limits' | 'pace' | 'warning' | 'warnings'
 >;
 
-/** Describes what a push would do. The document is the unchanged reply. */
+/** Describes what a push would do. The report's document is the unchanged reply. */
 export function describeExplanation(reply: Explanation): Report {
   const {
     starts = [],
@@ -161,17 +161,17 @@ const describeStart = ({
 }: NonNullable<Reply<'explainPush'>['starts']>[number]): string =>
   `${at}  ${devices}${isLate ? ` ${say('(too late)')}` : ''}`;
 
-/** Polling interval: short at first, because most pushes are quick; then twice a second. */
+/** Poll interval. It is short at first, because most pushes are quick, and grows to 500 ms. */
 const firstPauseMs = 50;
 const longestPauseMs = 500;
 
-/** Interval of lines when standard error is not a terminal. */
+/** Interval between lines if standard error is not a terminal. */
 const lineEveryMs = 3000;
 
 interface WatchOptions {
   /**
-   * Whether to show a bar on standard error, or a line every few seconds when that is not a
-   * terminal.
+   * True to show progress on standard error: a bar in a terminal, otherwise a line every few
+   * seconds.
    */
   isShown: boolean;
   clock: Clock;
@@ -197,7 +197,9 @@ export async function watchPush(
   }
 }
 
-/** Progress of a push in lines: one every few seconds, and one at once when there is a new hint. */
+/**
+ * Shows the progress of a push in lines: one every few seconds, and one immediately for a new hint.
+ */
 class ProgressLines {
   readonly #clock: Clock;
   #lastAtMs: number;
@@ -216,7 +218,7 @@ class ProgressLines {
     this.#lastAtMs = nowMs;
     this.#lastHint = hint;
     const progress = say('{settled} of {devices} done', {
-      settled: settledOf(record),
+      settled: endedOf(record),
       devices: record.devices,
     });
     process.stderr.write(`${[progress, ...(hint === '' ? [] : [hint])].join('; ')}\n`);
@@ -224,13 +226,13 @@ class ProgressLines {
 }
 
 /**
- * Returns the hint on an open push: a gateway that does not answer, and why; or that only quiet
- * hours delay it.
+ * Returns the hint for an open push: the error of a gateway that does not respond, or that only
+ * quiet hours delay the push.
  */
 function hintOf(record: PushRecord): string {
   const { devices, errors, quietWaits } = record;
   if (errors !== '') return errors;
-  const open = devices - settledOf(record);
+  const open = devices - endedOf(record);
   return quietWaits > 0 && open > 0 && open <= quietWaits
     ? say('{n} wait for the end of quiet hours, which the push does without this command too', {
         n: open,
@@ -239,8 +241,8 @@ function hintOf(record: PushRecord): string {
 }
 
 /**
- * Progress of a push as a bar, which begins with the first known recipients; the total grows during
- * planning.
+ * Shows the progress of a push as a bar. The bar appears with the first planned recipients. Its
+ * total grows during planning.
  */
 class PushBar {
   readonly #clock: Clock;
@@ -256,7 +258,7 @@ class PushBar {
   show(record: PushRecord): void {
     const { devices } = record;
     if (devices === 0) return;
-    const settled = settledOf(record);
+    const settled = endedOf(record);
     const elapsedMs = Math.max(this.#clock.monotonicMs() - this.#startedAtMs, 1);
     const perSecond = Math.round((settled * 1000) / elapsedMs);
     const hint = hintOf(record);

@@ -18,9 +18,7 @@ const saved = (_reply: object, given: Given) => say('{name} is saved.', { name: 
 const deleted = (_reply: object, given: Given) => say('{name} is deleted.', { name: given.name });
 const content = () => members('<content>', 'a JSON object, or the file of one');
 
-/**
- * `carillon template …`, `saved-audience …` and `test-device …`: items that help to write a push.
- */
+/** `carillon template …`, `saved-audience …` and `test-device …`: saved parts of pushes. */
 export const savedCommands: AddCommand[] = [
   group('template', 'push-templates of an application'),
   row('template list', 'list them by name', { operation: 'listPushTemplates', columns, none }),
@@ -86,7 +84,7 @@ export const savedCommands: AddCommand[] = [
 
 const number = () => argument('<id>', 'number of the push in the list');
 
-/** `carillon scheduled …`: pushes that wait for their time. */
+/** `carillon scheduled …`: pushes that wait for their scheduled time. */
 export const scheduledCommands = [
   group('scheduled', 'scheduled pushes, with their senders'),
   row('scheduled list', 'list the scheduled pushes, the next one first', {

@@ -12,7 +12,7 @@ import { pendingChanges } from '../../../../shared/queue/migrate.ts';
 import { type English, say, translated, words } from '../../language.ts';
 import { CommandFailure, type Report } from '../../report.ts';
 
-/** What nobody can take back. */
+/** Warnings before a change that cannot be undone. */
 const warnings: readonly English[] = [
   'There is no way back but a dump and a restore: Citus does not undo it for tables with identity columns.',
   'The number of shards (citus.shard_count) is final for the same reason.',
@@ -20,9 +20,10 @@ const warnings: readonly English[] = [
 ];
 
 /**
- * Spreads the tables of a database by `app_id`; what is spread already stays. With `isPlan` it
- * changes nothing, and returns the statements. Throws `CommandFailure` without Citus, without
- * servers for the shards, and before the migrations have run.
+ * Distributes the tables of a database by `app_id` over the servers of a Citus cluster. Skips
+ * tables that are already distributed. With `isPlan`, changes nothing and returns the statements.
+ * Throws `CommandFailure` if Citus is missing, if there are no servers for the shards, or if the
+ * migrations have not run.
  */
 export async function distribute(
   databaseUrl: string,
@@ -66,7 +67,7 @@ export async function distribute(
   }
 }
 
-/** Returns the entry of the audit. */
+/** Returns the audit entry. */
 const distributed = (statements: number) => ({
   ...{ command: 'migrate', appId: null, action: 'service.distribute', target: 'service' },
   after: { statements },

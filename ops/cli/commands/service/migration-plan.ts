@@ -7,9 +7,9 @@ import { pendingQueues } from '../../../../shared/queue/migrate.ts';
 import { type English, say, translated } from '../../language.ts';
 import type { Report } from '../../report.ts';
 
-const shownLetters = 90;
+const maxLetters = 90;
 
-/** Returns what `carillon migrate` would run, and what it costs. */
+/** Returns the migrations that `carillon migrate` would run, and their effects. */
 export async function reportPlan(databaseUrl: string): Promise<Report> {
   const migrations = await planMigrations(databaseUrl);
   const queues = await pendingQueues(databaseUrl);
@@ -29,7 +29,7 @@ function describe({ name, isConcurrent, statements }: PlannedMigration): string[
 }
 
 const shorten = (text: string) =>
-  text.length > shownLetters ? `${text.slice(0, shownLetters)}…` : text;
+  text.length > maxLetters ? `${text.slice(0, maxLetters)}…` : text;
 
 const works = {
   catalogue: 'changes the catalogue only, in milliseconds',
@@ -38,7 +38,7 @@ const works = {
   rewrite: 'writes the whole table again, with its indexes',
 } as const satisfies Readonly<Record<PlannedStatement['cost'], English>>;
 
-/** What callers notice of a lock while it is held. */
+/** Effect of a lock on callers while it is held. */
 const effects: Readonly<Record<PlannedStatement['lock'], English>> = {
   none: 'nobody waits',
   'ROW EXCLUSIVE': 'nobody waits, apart from writers of the same rows',

@@ -8,7 +8,7 @@ import type {
   buildConsoleInBackground as BuildInBackground,
   buildConsoleSomewhere as BuildSomewhere,
 } from '../../../console/build.ts';
-import { readRunInfo } from '../../../local/run-info.ts';
+import { readRunInfo } from '../../../local/data-files.ts';
 import { flag, optional, rest } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
 import { recognised, say } from '../../language.ts';
@@ -17,8 +17,8 @@ import { type AddCommand, CommandFailure, type Report } from '../../report.ts';
 const benchPath = '../../../bench/main.ts';
 
 /**
- * Commands that start processes. Each loads its modules when it runs, so that other commands start
- * fast.
+ * Commands that start processes. Each command loads its modules when it runs, so that other
+ * commands start fast.
  */
 export const processCommands = [
   command('up', 'start the whole service on this machine (what `npm start` runs)', {
@@ -60,18 +60,18 @@ export const processCommands = [
 ];
 
 /**
- * `bench`. The package and the image contain no benchmarks: there the help does not list the
- * command, and its answer says where they are.
+ * `bench`. The package and the image contain no benchmarks. There the help does not list the
+ * command, and the command says where to find them.
  */
 function bench(): AddCommand {
-  const isInstalled = !existsSync(moduleUrl(benchPath, import.meta.url));
+  const isExcluded = !existsSync(moduleUrl(benchPath, import.meta.url));
   return command('bench', 'run a benchmark; without a name, list them', {
     example: 'bench size',
-    isHidden: isInstalled,
+    isHidden: isExcluded,
     takes: { name: optional('[name]'), args: rest('[args...]') },
-    setUp: (added) => void added.allowUnknownOption().helpOption(!isInstalled),
+    setUp: (added) => void added.allowUnknownOption().helpOption(!isExcluded),
     run: ({ name, args }, { isJson }) =>
-      isInstalled ? refuseBench() : runBench(name, args, isJson),
+      isExcluded ? refuseBench() : runBench(name, args, isJson),
   });
 }
 
@@ -115,8 +115,8 @@ async function runBench(
 }
 
 /**
- * Runs or plans the migrations. Needs only the database: DATABASE_URL, or the embedded one while it
- * runs.
+ * Runs or plans the migrations. Needs only the database: DATABASE_URL, or the embedded database
+ * while it runs.
  */
 async function runMigrations(options: { plan?: boolean; distribute?: boolean }): Promise<Report> {
   const config = readLocalConfig();
@@ -144,7 +144,7 @@ async function runMigrations(options: { plan?: boolean; distribute?: boolean }):
   };
 }
 
-/** Starts an api or a dispatcher in this process, so that the command line shows its name. */
+/** Starts an api or a dispatcher in this process. */
 async function startProcess(name: 'api' | 'dispatcher', isJson: boolean): Promise<undefined> {
   if (name === 'api') await startConsoleBuild();
   if (isJson) await (await import('../../json-process.ts')).startJsonProcess(name);
@@ -154,7 +154,10 @@ async function startProcess(name: 'api' | 'dispatcher', isJson: boolean): Promis
       : import('../../../../dispatcher/main.ts'));
 }
 
-/** Starts a build of the console beside the api: its page answers 503 until the files are there. */
+/**
+ * Starts a build of the console in parallel with the api. The console's page returns 503 until the
+ * build is finished.
+ */
 async function startConsoleBuild(): Promise<void> {
   const { buildConsoleInBackground } = await load('../../../console/build.ts', consoleModule);
   const log = (line: string) => void process.stderr.write(`carillon: ${line}\n`);

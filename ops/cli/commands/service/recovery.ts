@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { readLocalConfig } from '../../../../shared/config/config.ts';
 import type { HeldWork } from '../../../../shared/db/tables/restorations.ts';
 import { moduleUrl } from '../../../../shared/process/module-url.ts';
+import { readRunInfo } from '../../../local/data-files.ts';
 import type { backUp as BackUp } from '../../../local/recovery/backup.ts';
 import type {
   holdRestored as HoldRestored,
   restore as Restore,
 } from '../../../local/recovery/restore.ts';
-import { readRunInfo } from '../../../local/run-info.ts';
 import { argument, flag, optional, timeBefore } from '../../arguments.ts';
 import { command } from '../../command.ts';
 import { say } from '../../language.ts';

@@ -12,7 +12,7 @@ const pollMs = 1000;
 
 type State = Reply<'getSecretRotation'>;
 
-/** `carillon secret …`: the keys that encrypt at rest. */
+/** `carillon secret …`: the keys that encrypt data at rest. */
 export const secretCommands = [
   group('secret', 'keys of CARILLON_SECRET, which encrypt at rest'),
   command(
@@ -42,7 +42,7 @@ async function rotate({ dryRun, wait }: { dryRun?: true; wait?: true }): Promise
   return { ...reportOf(done), isBad: done.left !== 0 };
 }
 
-/** Polls until the rotation is done, and shows its progress on standard error. */
+/** Polls until the rotation is done. Shows its progress on standard error. */
 async function untilDone(call: Call): Promise<State> {
   let shown = '';
   for (;;) {
@@ -66,7 +66,10 @@ function describe(state: State): string {
   return [countsOf(state), ...sentencesOf(state)].join('\n');
 }
 
-/** Returns the numbers of values, one line for each column and one column for each key. */
+/**
+ * Returns a table of the numbers of values, with one line per column of the database and one column
+ * per key.
+ */
 function countsOf({ keys, other }: State): string {
   const groups = [...keys.map(({ values }) => values ?? {}), other ?? {}];
   const columns = [...new Set(groups.flatMap((values) => Object.keys(values)))].toSorted();

@@ -5,7 +5,10 @@ import { gatewayName, say, words } from '../../language.ts';
 import { row } from '../../row.ts';
 import { table } from '../../table.ts';
 
-/** `carillon meta`, `processes`, `queues` and `jobs`: what runs, and what does not move. */
+/**
+ * `carillon meta`, `processes`, `queues` and `jobs`: running processes, and jobs that make no
+ * progress.
+ */
 export const stateCommands = [
   row('meta', 'describe the service: version, connectors with their credentials, options', {
     operation: 'getMeta',
@@ -73,7 +76,7 @@ export const doctorCommand = command(
   {
     takes: {},
     run: async () => {
-      // Loaded here, because other commands need neither database nor gateways.
+      // Loaded here, because other commands do not need the database or the gateways.
       const { runChecks } = await import('../../doctor/run-checks.ts');
       return runChecks();
     },

@@ -104,7 +104,7 @@ async function create(values: Values<typeof createOptions>): Promise<Report> {
   return { document, text: describe(document) };
 }
 
-/** App of a list; the sizes are only in the pages. */
+/** App in a list. Its sizes are present only in a paged list. */
 interface Listed extends Partial<Omit<AppSummary, 'appId' | 'name'>> {
   appId: string;
   name: string;
@@ -142,7 +142,7 @@ async function set({ appId, pairs }: Values<typeof setOptions>): Promise<Report>
   return { document, text: describe(document) };
 }
 
-/** Deletes an app. With `--json` there is no question. */
+/** Deletes an app. With `--json`, it does not ask for confirmation. */
 async function remove(appId: string, isConfirmed: boolean): Promise<Report> {
   if (!isConfirmed)
     await confirm(
@@ -152,7 +152,7 @@ async function remove(appId: string, isConfirmed: boolean): Promise<Report> {
   return { document, text: say('App {appId} is deleted.', { appId }) };
 }
 
-/** Describes an app: keys first, which only owners get, then every option. */
+/** Describes an app: first its keys, which only owners receive, then all options. */
 function describe(app: Reply<'getApp'>): string {
   const rows = [
     [say('app id'), app.appId],

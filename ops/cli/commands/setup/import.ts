@@ -10,8 +10,8 @@ const dryRun = () =>
   flag('--dry-run', 'write nothing: check everything, and report what would be imported');
 
 /**
- * `carillon import`, `move-in` and `move-in-state`: the export of the public service, and a whole
- * app with its id and keys.
+ * `carillon import`, `move-in` and `move-in-state`: import an export of the public service, or a
+ * whole app with its id and keys.
  */
 export const importCommands = [
   command(
@@ -35,7 +35,7 @@ export const importCommands = [
         ),
       },
       run: async ({ dir, ...options }, context) => {
-        // Loaded here, because other commands need neither database nor accounts.
+        // Loaded here, because other commands do not need the database or the accounts.
         const { moveIn } = await import('../../../move-in/move-in.ts');
         return moveIn(dir, options, context);
       },
@@ -65,7 +65,7 @@ export const importCommands = [
         refused: text('--refused <file>', 'write every refusal to this file, as JSON lines'),
       },
       run: async ({ paths, ...options }, context) => {
-        // Loaded here, because other commands need neither database nor accounts.
+        // Loaded here, because other commands do not need the database or the accounts.
         const { runImport } = await import('../../../import/run.ts');
         return runImport(paths, options, context);
       },

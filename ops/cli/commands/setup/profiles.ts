@@ -24,20 +24,20 @@ import { type Given, row } from '../../row.ts';
 import { connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
 
-/** The argument with the connector, by its id or its display name. */
+/** Argument for a connector, by its id or display name. */
 const gateway = () => parsedArgument('<connector>', 'id or name of the gateway', connectorOf);
 
-/** The option with the name of a profile. */
+/** Option for the name of a profile. */
 const profileName = () => withDefault(text('--name <name>', 'name of the profile'), '_default');
 
-/** The arguments that name a profile. */
+/** Arguments that identify a profile. */
 const profilePath = () => ({
   appId: argument('<appId>'),
   connector: gateway(),
   name: profileName(),
 });
 
-/** Options of a command that takes files with credentials. */
+/** Options of a command that reads credentials from files. */
 const credentialOptions = () => ({
   name: profileName(),
   team: text('--team <id>', 'Apple: Team ID of a .p8 key'),
@@ -64,7 +64,7 @@ async function readCredentials(
   files: string[],
   options: CredentialOptions,
 ): Promise<Unchecked> {
-  // Loads all connectors, which takes longer than the rest of a command.
+  // Loaded here, because it loads all connectors, which takes longer than the rest of the command.
   const { credentialsFrom } = await import('../../credentials/credentials.ts');
   return asUnchecked(await credentialsFrom(connector, files, options));
 }
@@ -85,7 +85,7 @@ const stageOptions = {
   hold: flag('--hold', 'only stage and check: no push tries it until it is promoted'),
 };
 
-/** `carillon profile stage|promote|rollback|status`: rotation of credentials by a canary. */
+/** `carillon profile stage|promote|rollback|status`: rotate credentials with a canary. */
 const rotationCommands = [
   command(
     'profile stage',
@@ -155,9 +155,9 @@ const putOptions = {
   ...credentialOptions(),
 };
 
-/** `carillon profile …`: credentials of push gateways, which can be written but not read. */
+/** `carillon profile …`: credentials of push gateways. They can be written but not read. */
 export const profileCommands = [
-  // `profile help` explains credentials; the list of commands stays under --help.
+  // `profile help` explains credentials. The list of subcommands is still available with --help.
   ({ program }: Shell) =>
     void program
       .command('profile')
@@ -250,8 +250,8 @@ async function store({
 }
 
 /**
- * Returns what certificate was chosen and the problems of a stored profile; nothing where they
- * cannot be read, since it is stored anyway.
+ * Returns the chosen certificate and the problems of a stored profile. Returns nothing if they
+ * cannot be read, because the profile is stored anyway.
  */
 async function remarksOn({ call }: ServiceClient, path: ProfilePath): Promise<string[]> {
   try {

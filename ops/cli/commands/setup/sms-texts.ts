@@ -8,7 +8,7 @@ const confirm = (given: Readonly<Record<string, string>>) =>
   say('Delete {name}?', { name: given.name });
 const show = () => say('It is deleted.');
 
-/** `carillon sms-template …` and `sms-signature …`: texts of SMS messages and their approval. */
+/** `carillon sms-template …` and `sms-signature …`: SMS texts and their approval. */
 export const smsTextCommands = [
   group('sms-template', 'SMS templates of an application'),
   row('sms-template list', 'list the SMS templates', {

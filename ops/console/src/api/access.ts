@@ -24,7 +24,7 @@ export function useSessions(cursor: string | undefined) {
 /** Members of a new token. */
 export type TokenDraft = Input<'createConsoleToken'>['body'];
 
-/** Creates a token. Its secret is in this result only, so that no cache keeps it. */
+/** Creates a token. Its secret is only in the mutation's result, so no query cache contains it. */
 export function useCreateToken() {
   const client = useQueryClient();
   return useMutation({
@@ -34,7 +34,7 @@ export function useCreateToken() {
   });
 }
 
-/** Deletes a token, or ends a session. Deleting a token ends its sessions. */
+/** Deletes a token or ends a session. Deleting a token also ends its sessions. */
 export function useRemove(noun: 'tokens' | 'sessions') {
   const client = useQueryClient();
   return useMutation({
@@ -48,8 +48,8 @@ export function useRemove(noun: 'tokens' | 'sessions') {
 }
 
 /**
- * Creates a link that logs in once as the holder of a token. A session cannot create one, so the
- * token itself calls.
+ * Creates a single-use login link for the holder of a token. Calls with the token itself, because a
+ * session may not create login links.
  */
 export function useLoginLink() {
   return useMutation({
@@ -58,7 +58,7 @@ export function useLoginLink() {
   });
 }
 
-/** Page of the audit, newest first. */
+/** Call that lists a page of the audit log, newest first. */
 export const auditPage = (filters: AuditFilters, limit = 50): CallInput<'listAudit'> => ({
   query: { limit, ...filters },
 });
@@ -71,6 +71,6 @@ export function useAudit(filters: AuditFilters) {
   });
 }
 
-/** Reads all entries of the audit that the filters match, up to 10,000, newest first. */
+/** Reads all audit entries that match the filters, up to 10,000, newest first. */
 export const readAudit = (filters: AuditFilters): Promise<AuditEntry[]> =>
   readPages((cursor) => call('listAudit', auditPage({ ...filters, cursor }, exportPage)));

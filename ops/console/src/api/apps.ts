@@ -11,18 +11,20 @@ import type { AppFilters } from '../search.ts';
 import { call } from './client.ts';
 import { useLive } from './live.ts';
 
-/** Most rows of an exported list. */
+/** Maximum number of rows of an exported list. */
 export const maxExported = 10_000;
-/** Rows of a page of an export, the most that a list gives. */
+/** Page size of an export. It is the maximum of the API. */
 export const exportPage = 200;
 
 interface Page {
   results: unknown[];
-  /** Cursor of the next page; null after the last one. */
+  /** Cursor of the next page. Null on the last page. */
   next: string | null;
 }
 
-/** Returns a reply as a page, where the operation answers without pages too. */
+/**
+ * Narrows a reply to a page. Needed because some operations can also return a list without pages.
+ */
 export function asPage<R extends { results: unknown[] }>(reply: R): Extract<R, Page> {
   if (isPage(reply)) return reply;
   throw new Error('the reply is no page');
@@ -31,7 +33,7 @@ export function asPage<R extends { results: unknown[] }>(reply: R): Extract<R, P
 const isPage = <R extends { results: unknown[] }>(reply: R): reply is Extract<R, Page> =>
   'next' in reply;
 
-/** Reads the pages of a list one after the other, up to 10,000 rows. */
+/** Reads all pages of a list one after the other, up to 10,000 rows. */
 export async function readPages<T>(
   read: (cursor: string | undefined) => Promise<{ results: T[]; next: string | null }>,
 ): Promise<T[]> {
@@ -45,19 +47,17 @@ export async function readPages<T>(
   return rows;
 }
 
-/** Apps whose names one call returns. */
+/** Maximum number of app names per call. */
 const maxIds = 50;
-/** Apps that a menu shows before a search. */
+/** Number of apps that a menu shows without a search. */
 const menuSize = 50;
 const staleMs = 30_000;
-/** Interval of calls for what the server does not push. */
+/** Poll interval for data that the event stream does not contain. */
 const refreshMs = 10_000;
-/**
- * How often the page of a move asks, while it is shown: devices come in the hours after the switch.
- */
+/** Poll interval of the move-in page. Devices arrive over several hours after the switch. */
 const moveInRefreshMs = 30_000;
 
-/** Page of the apps that the person may see, by name. */
+/** Call that lists the apps which the person may see, by name. */
 export const appsPage = (filters: AppFilters): CallInput<'listApps'> => ({
   query: { view: 'list', sort: 'name', limit: 200, ...filters },
 });
@@ -76,8 +76,8 @@ export function useAppList(filters: AppFilters) {
 }
 
 /**
- * The first apps of a menu, by name: those that a text finds; `hasMore` tells that a search is
- * needed for the others.
+ * First apps for a menu, by name, that match the search text. `hasMore` is true if there are
+ * further apps.
  */
 export function useAppMenu(q = '') {
   const query = { view: 'names', limit: menuSize, q: q.trim() || undefined } as const;
@@ -91,8 +91,8 @@ export function useAppMenu(q = '') {
 }
 
 /**
- * Returns a function that gives the name of one of these apps; the id of an app that is not known,
- * or not yet.
+ * Returns a function from app id to name. It returns the id itself if the name is unknown or not
+ * yet loaded.
  */
 export function useAppNames(
   appIds: readonly (string | null | undefined)[],
@@ -115,12 +115,12 @@ export function useAppNames(
   return (appId) => names.get(appId) ?? appId;
 }
 
-/** Returns the name of an app; its id until the name is known. */
+/** Returns the name of an app, or its id until the name is loaded. */
 export function useAppName(appId: string | undefined): string {
   return useAppNames([appId])(appId ?? '');
 }
 
-/** Creates an app, and returns its id. The reply has keys, which the page does not keep. */
+/** Creates an app and returns its id. Discards the keys in the reply. */
 export function useAppCreation() {
   const client = useQueryClient();
   return useMutation({
@@ -133,15 +133,15 @@ export function useAppCreation() {
 }
 
 /**
- * State of an app, live while the page is visible; it asks from time to time where the stream is
- * lost.
+ * State of an app. It is updated live while the page is visible. If the event stream is lost, it is
+ * polled.
  */
 export function useOverview(appId: string) {
   const client = useQueryClient();
   const handlers = useMemo(
     () => ({
       overview: (data: unknown) => {
-        // The reply to a call that began before the event is older than the event.
+        // Cancels running calls, because their replies would be older than the event.
         void client.cancelQueries({ queryKey: ['overview', appId] });
         client.setQueryData(['overview', appId], data);
       },
@@ -152,17 +152,18 @@ export function useOverview(appId: string) {
   const overview = useQuery({
     queryKey: ['overview', appId],
     queryFn: ({ signal }) => call('getOverview', { query: { app: appId }, signal }),
-    refetchInterval: live.isOpen || live.isHeld ? false : refreshMs,
+    refetchInterval: live.isOpen || live.isPaused ? false : refreshMs,
   });
   const { refetch } = overview;
-  // What changed between the first call and the opening of the stream has no event.
+  // Loads the state again when the stream opens. Changes between the first call and this time cause
+  // no event.
   useEffect(() => {
     if (live.isOpen) void refetch();
   }, [live.isOpen, refetch]);
   return { ...overview, live };
 }
 
-/** App with its options, without its keys. */
+/** App with its options but without its keys. */
 export function useApp(appId: string) {
   return useQuery({
     queryKey: ['app', appId],
@@ -189,7 +190,7 @@ export function useAppChange(appId: string) {
 
 export type KeyName = Input<'getKey'>['path']['key'];
 
-/** One key of an app, for owners; it is loaded only if the page shows it. */
+/** One key of an app, for owners. It is loaded only if the page shows it. */
 export function useAppKey(appId: string, key: KeyName, isNeeded: boolean) {
   return useQuery({
     queryKey: ['app', appId, key],
@@ -200,8 +201,8 @@ export function useAppKey(appId: string, key: KeyName, isNeeded: boolean) {
 }
 
 /**
- * Replaces a key of an app; the old one stays valid for some seconds. Takes about a second: every
- * process has to know it.
+ * Replaces a key of an app. The old key stays valid for the given time. This takes about a second,
+ * because every process must learn the new key.
  */
 export function useKeyRotation(appId: string) {
   const client = useQueryClient();
@@ -212,7 +213,7 @@ export function useKeyRotation(appId: string) {
   });
 }
 
-/** How far the move of an app into this service is. */
+/** Progress of moving an app to this service. */
 export function useMoveIn(appId: string) {
   return useQuery({
     queryKey: ['move-in', appId],
@@ -221,19 +222,19 @@ export function useMoveIn(appId: string) {
   });
 }
 
-/** Days of a report, both included, as `YYYY-MM-DD` in UTC. */
+/** Days of a report, as `YYYY-MM-DD` in UTC. Both days are included. */
 export interface Days {
   from: string;
   to: string;
 }
 
-/** Use of an app on some days. */
+/** Call that reads the usage of an app by day. */
 export const usageOf = (appId: string, days: Days): CallInput<'getUsage'> => ({
   path: { appId },
   query: { ...days },
 });
 
-/** Use of an app by day, oldest first. */
+/** Usage of an app by day, oldest first. */
 export function useUsage(appId: string, days: Days) {
   return useQuery({
     queryKey: ['usage', appId, days],
@@ -245,7 +246,7 @@ export function useUsage(appId: string, days: Days) {
   });
 }
 
-/** Use of the gateways of an app on a day in China. */
+/** Usage of an app's gateway quotas on a day in China's time zone. */
 export function useQuotas(appId: string, day: string | undefined) {
   return useQuery({
     queryKey: ['quotas', appId, day],
@@ -254,32 +255,32 @@ export function useQuotas(appId: string, day: string | undefined) {
   });
 }
 
-/** Time after the last key until the server is asked. */
-const restMs = 200;
-/** Shorter texts would find a part of every name. */
+/** Delay after the last keystroke before the search starts. */
+const searchDelayMs = 200;
+/** Shorter texts would match too many names. */
 const minSearchLength = 2;
 
-/** Things of the service that have a text as id, token, name, address or number. */
+/** Search results: objects whose id, token, name, address or number matches the text. */
 export function useSearchHits(text: string) {
   const wanted = text.trim();
-  const q = useSettled(wanted);
+  const q = useDebounced(wanted);
   const { data, error, isFetching } = useQuery({
     queryKey: ['search', q],
     queryFn: ({ signal }) => call('search', { query: { q }, signal }),
     enabled: q.length >= minSearchLength,
     placeholderData: keepPreviousData,
   });
-  // A short text keeps the results of the one before.
+  // Hides the results of the previous text.
   if (wanted.length < minSearchLength) return { hits: [], error: null, isBusy: false };
   return { hits: data?.results ?? [], error, isBusy: isFetching || q !== wanted };
 }
 
-/** Returns a value once it has stood still. */
-function useSettled(value: string): string {
-  const [settled, setSettled] = useState(value);
+/** Returns a value after it has stayed unchanged for a moment. */
+function useDebounced(value: string): string {
+  const [debounced, setDebounced] = useState(value);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), restMs);
+    const timer = setTimeout(() => setDebounced(value), searchDelayMs);
     return () => clearTimeout(timer);
   }, [value]);
-  return settled;
+  return debounced;
 }

@@ -15,11 +15,11 @@ export class ApiError extends Error {
   readonly status: number;
   readonly code: number;
   readonly requestId: string | null;
-  /** Name of the refusal in the table of errors; null if the server gave none. */
+  /** Name of the refusal in the error table. Null if the server sent none. */
   readonly kind: string | null;
-  /** Code and values of a text that is not the text of its kind; null if the server gave none. */
+  /** Code and values of a more specific text than that of `kind`. Null if the server sent none. */
   readonly detail: ReplyText | null;
-  /** Whole JSON of the refusal; some name more than code and text. */
+  /** Whole JSON of the refusal. Some refusals contain more than code and text. */
   readonly reply: unknown;
 
   constructor(message: string, details: RefusalDetails) {
@@ -47,14 +47,14 @@ const listeners = new Set<Listener>();
 
 /**
  * Calls `listener` when a call is refused because the session has ended. Returns a function that
- * removes it.
+ * removes the listener.
  */
 export function onSessionEnd(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** Calls an operation of the admin API in the session of this browser. Throws `ApiError`. */
+/** Calls an operation of the admin API with the session of this browser. Throws `ApiError`. */
 export const call: Call = async (operation, ...input) => {
   try {
     return await callInSession(operation, ...input);
@@ -69,7 +69,7 @@ export const call: Call = async (operation, ...input) => {
   }
 };
 
-/** As `call`, with a token in place of the session, which stays as it is. */
+/** Like `call`, but with a token instead of the session. The session does not change. */
 export const callWithToken = (token: string): Call =>
   createCall((request) => send(request, { credentials: 'omit', Authorization: `Bearer ${token}` }));
 
@@ -89,8 +89,8 @@ interface Identity {
 }
 
 /**
- * Sends a request. Every changing one is JSON, also without a body: the server refuses others from
- * a cookie.
+ * Sends a request. Every request that changes something is JSON, even without a body, because the
+ * server refuses other content types with a cookie session.
  */
 async function send(
   request: AdminRequest,
@@ -103,7 +103,8 @@ async function send(
     response = await fetch(`${adminBase}${path}`, {
       method,
       credentials,
-      // The page has the other language, and shows the text of the server beside it.
+      // Requests English texts. The page has its own Chinese texts and shows the server's text next
+      // to them.
       headers: {
         ...(isChange ? { 'Content-Type': 'application/json' } : {}),
         'Accept-Language': 'en',

@@ -9,25 +9,25 @@ import type {
 } from '../../../client/operations.ts';
 import { call } from './client.ts';
 
-/** Dry run of one body. */
+/** Dry run of a push body. */
 export interface DryRun {
-  /** Body that was explained, as text. */
+  /** Body as JSON text. */
   text: string;
   forecast: PushForecast;
   tookMs: number;
   /**
-   * This one and the one before took long: one alone may be the first of a service that has just
-   * started.
+   * True if this dry run and the previous one were slow. A single slow dry run may be the first
+   * after a start of the service.
    */
   isExpensive: boolean;
 }
 
-/** A dry run that takes longer reads many devices. */
+/** A dry run that takes longer than this reads many devices. */
 const expensiveMs = 1000;
 
 /**
- * Explains what a body would do; sends nothing. Without a text nothing is asked. The last dry run
- * stays until the next one.
+ * Dry run of a body. Sends nothing. Without a text, makes no call. The last dry run stays until the
+ * next one.
  */
 export function useDryRun(appId: string, text: string | undefined) {
   const last = useRef<DryRun>(undefined);
@@ -52,8 +52,9 @@ export function useDryRun(appId: string, text: string | undefined) {
 }
 
 /**
- * Counts the devices of a target (members of a push's body as text), in all and without each
- * clause. A newer text aborts the count of the last one, whose figures stay until then.
+ * Counts the devices of a target (members of a push body as JSON text), in total and without each
+ * clause. A newer text aborts the running count. The previous numbers stay until the new count is
+ * done.
  */
 export function useAudience(appId: string, text: string | undefined) {
   return useQuery({
@@ -70,16 +71,18 @@ export function useAudience(appId: string, text: string | undefined) {
 export interface SendOptions {
   text: string;
   /**
-   * Digest of the dry run of this text: the server refuses when the audience has moved since.
-   * Without it there is no such check.
+   * Digest of the dry run of this text. The server refuses the push if the audience has changed
+   * since. Without a digest, the server does not check this.
    */
   digest?: string;
-  /** The same for every attempt of one send: it sends once. */
+  /**
+   * Idempotency key. It stays the same for all attempts of a push, so that the push is sent once.
+   */
   requestId: string;
   undoSeconds?: number;
 }
 
-/** Sends a push. Throws `ApiError`; 409 where the audience moved. */
+/** Sends a push. Throws `ApiError`, with status 409 if the audience has changed. */
 export function sendPush(appId: string, { text, digest, requestId, undoSeconds }: SendOptions) {
   return call('sendAppPush', {
     path: { appId },
@@ -94,13 +97,13 @@ export function sendPush(appId: string, { text, digest, requestId, undoSeconds }
 
 const requestIdLength = 16;
 
-/** Returns a random id of a request: letters and digits. */
+/** Returns a random request id of letters and digits. */
 export function newRequestId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(requestIdLength));
   return Array.from(bytes, (byte) => (byte % 36).toString(36)).join('');
 }
 
-/** Items that people save for an app. */
+/** Saved items of an app, by kind. */
 interface Kinds {
   'push-templates': PushTemplate;
   audiences: SavedAudience;
@@ -135,13 +138,13 @@ export function useSaved<K extends SavedKind>(appId: string, kind: K) {
   });
 }
 
-/** Content of an item as JSON text, under its name. */
+/** New item: its name, and its content as JSON text. */
 export interface NewItem {
   name: string;
   text: string;
 }
 
-/** Functions that create, replace and delete items; each loads the list again. */
+/** Functions that create, replace and delete saved items. Each reloads the list. */
 export function useSavedActions(appId: string, kind: SavedKind) {
   const client = useQueryClient();
   const { put, remove } = operations[kind];

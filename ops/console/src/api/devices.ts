@@ -5,7 +5,7 @@ import { call } from './client.ts';
 
 const suggestionsStaleMs = 60_000;
 
-/** Page of the devices of an app, newest first. */
+/** Call that lists a page of an app's devices, newest first. */
 export const devicesPage = (
   appId: string,
   filters: DeviceFilters,
@@ -37,7 +37,7 @@ export function useDevicePushes(appId: string, id: string) {
   });
 }
 
-/** Members of the newest installations of an app, with their most frequent values. */
+/** Fields of the newest installations of an app, with their most frequent values. */
 export function useFields(appId: string) {
   return useQuery({
     queryKey: ['fields', appId],
@@ -47,7 +47,7 @@ export function useFields(appId: string) {
   });
 }
 
-/** Channels of the newest installations of an app, the most frequent first. */
+/** Channels of the newest installations of an app, most frequent first. */
 export function useChannels(appId: string) {
   return useQuery({
     queryKey: ['channels', appId],
@@ -57,7 +57,10 @@ export function useChannels(appId: string) {
   });
 }
 
-/** Counts the devices that meet a condition, up to as many as one deletion may have. */
+/**
+ * Counts the devices that match a condition. Stops at the maximum number that one deletion may
+ * affect.
+ */
 export function useDeviceCount(appId: string, where: string | undefined, isEnabled: boolean) {
   return useQuery({
     queryKey: ['device-count', appId, where],
@@ -71,7 +74,7 @@ export function useDeviceCount(appId: string, where: string | undefined, isEnabl
   });
 }
 
-/** Forgets what is known of devices, after a change. */
+/** Returns a function that invalidates all cached device data. */
 function useForgetDevices() {
   const client = useQueryClient();
   const keys = ['devices', 'device', 'device-pushes', 'device-count'];
@@ -81,11 +84,11 @@ function useForgetDevices() {
     });
 }
 
-/** Deletes the devices that meet a condition, if there are as many as expected. */
+/** Deletes the devices that match a condition if their number is as expected. */
 export function useDeviceDeletion(appId: string) {
   const onSettled = useForgetDevices();
   return useMutation({
-    // The condition as text: a number in it keeps its digits in every browser.
+    // Sends the condition as text, because JSON.parse could change the digits of a number.
     mutationFn: ({ where, expected }: { where: string; expected: number }) =>
       call('deleteMatchingInstallations', {
         path: { appId },
@@ -95,7 +98,7 @@ export function useDeviceDeletion(appId: string) {
   });
 }
 
-/** Changes members of a device, or deletes it. */
+/** Changes members of a device or deletes the device. */
 export function useDeviceChange(appId: string, id: string) {
   const onSuccess = useForgetDevices();
   const path = { appId, id };
@@ -111,7 +114,7 @@ export function useDeviceChange(appId: string, id: string) {
   return { update, remove };
 }
 
-/** Sends a message to one device, whatever its condition. Returns the push. */
+/** Sends a message to one device. Returns the push. */
 export function useTestPush(appId: string) {
   return useMutation({
     mutationFn: ({ deviceId, text }: { deviceId: string; text: string }) =>

@@ -1,31 +1,31 @@
 import { useEffect, useState } from 'react';
 import { adminBase, requestOf } from '../../../client/client.ts';
 
-/** Handlers of the events of a stream, by name; each gets the JSON of the event. */
+/** Event handlers by event name. Each receives the parsed JSON of the event. */
 export type LiveHandlers = Record<string, (data: unknown) => void>;
 
 export interface Live {
-  /** Whether the stream is open; without it the page asks from time to time. */
+  /** True if the stream is open. Otherwise, the page polls. */
   isOpen: boolean;
-  isHeld: boolean;
-  setHeld(isHeld: boolean): void;
+  isPaused: boolean;
+  setPaused(isPaused: boolean): void;
 }
 
 /**
- * Time until the page opens a stream again that the server has refused or ended; the browser itself
- * only repeats lost ones.
+ * Delay before the page reopens a stream that the server refused or ended. The browser itself
+ * reconnects only lost streams.
  */
 const reopenMs = 5000;
 
 /**
- * Listens to topics of the service while the page is visible and not held. A stream that is lost,
- * refused or ended is opened again.
+ * Listens to topics of the service while the page is visible and live updates are not paused.
+ * Reopens a stream that is lost, refused or ended.
  */
 export function useLive(topics: string, handlers: LiveHandlers): Live {
   const [isOpen, setOpen] = useState(false);
-  const [isHeld, setHeld] = useState(false);
+  const [isPaused, setPaused] = useState(false);
   const isVisible = useVisibility();
-  const isOn = isVisible && !isHeld && topics !== '';
+  const isOn = isVisible && !isPaused && topics !== '';
   useEffect(() => {
     if (!isOn) return;
     const close = openStream(topics, handlers, setOpen);
@@ -34,7 +34,7 @@ export function useLive(topics: string, handlers: LiveHandlers): Live {
       setOpen(false);
     };
   }, [topics, isOn, handlers]);
-  return { isOpen, isHeld, setHeld };
+  return { isOpen, isPaused, setPaused };
 }
 
 function openStream(
@@ -68,7 +68,7 @@ function openStream(
   };
 }
 
-/** Tells whether the tab is visible: a hidden one asks for nothing. */
+/** True if the tab is visible. A hidden tab makes no calls. */
 function useVisibility(): boolean {
   const [isVisible, setVisible] = useState(() => document.visibilityState === 'visible');
   useEffect(() => {

@@ -6,7 +6,7 @@ import { call } from './client.ts';
 
 const refreshMs = 10_000;
 
-/** Page of the mails and SMS of an app, newest first. */
+/** Call that lists a page of an app's mails and SMS messages, newest first. */
 const outboxPage = (appId: string, filters: OutboxFilters): CallInput<'listOutbox'> => {
   const { kind, to, state, cursor } = filters;
   return { path: { appId }, query: { limit: 50, kind, to, state, cursor } };
@@ -22,7 +22,7 @@ export function useOutbox(appId: string, filters: OutboxFilters) {
   });
 }
 
-/** Sends a message again that failed or found no provider. */
+/** Sends a message again that failed or had no provider. */
 export function useMessageRetry(appId: string) {
   const client = useQueryClient();
   return useMutation({
@@ -31,17 +31,20 @@ export function useMessageRetry(appId: string) {
   });
 }
 
-/** Messages of one call of the outbox; a dry run names so many at least where there are more. */
-export function useMessageForecast(appId: string, isAsked: boolean) {
+/**
+ * Dry run of sending the failed messages again. If there are more messages than one call can
+ * process, the number is a minimum.
+ */
+export function useMessageForecast(appId: string, isRequested: boolean) {
   return useQuery({
     queryKey: ['message-redrive', appId],
     queryFn: ({ signal }) => call('explainMessageRedrive', { path: { appId }, body: {}, signal }),
-    enabled: isAsked,
+    enabled: isRequested,
     staleTime: 0,
   });
 }
 
-/** Sends the failed messages of an app again, call by call. */
+/** Sends the failed messages of an app again. Repeats the call until none is left. */
 export function useMessageRedrive(appId: string) {
   const client = useQueryClient();
   return useMutation({
@@ -53,7 +56,7 @@ export function useMessageRedrive(appId: string) {
   });
 }
 
-/** Balance and budgets of the SMS of an app, and the countries to which nothing is sent. */
+/** SMS balance and budgets of an app, and the blocked countries. */
 export function useSmsState(appId: string) {
   return useQuery({
     queryKey: ['sms-state', appId],
@@ -76,17 +79,17 @@ export function useSmsSignatures(appId: string) {
   });
 }
 
-/** Kind of text that an operator reviews before it is used. */
+/** Kind of SMS text that an operator must approve before it is used. */
 export type SmsTextKind = 'sms-templates' | 'sms-signatures';
 
 type NewTemplate = Input<'putSmsTemplate'>['body'];
 
-/** Writes, approves or deletes a template or signature, then loads the list again. */
+/** Writes, approves or deletes a template or signature. Then reloads the list. */
 export function useSmsTextChange(appId: string, kind: SmsTextKind) {
   const client = useQueryClient();
   const isTemplate = kind === 'sms-templates';
   const onSuccess = () => void client.invalidateQueries({ queryKey: [kind, appId] });
-  /** Without a `template` the text is a signature, which is its name. */
+  /** Writes a template. Without `template`, writes a signature, whose text is its name. */
   const put = useMutation({
     mutationFn: async ({ name, template }: { name: string; template?: NewTemplate }) => {
       const path = { appId, name };

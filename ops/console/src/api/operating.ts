@@ -2,9 +2,9 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { call } from './client.ts';
 
 const refreshMs = 10_000;
-/** What a person watches while the page is open. */
+/** Poll interval for data that a person watches. */
 const watchedMs = 5000;
-/** A rotation of the secret that runs. */
+/** Poll interval while a rotation of the secret runs. */
 const runningMs = 1000;
 
 export function useBreakers() {
@@ -23,7 +23,7 @@ const breakerOperations = {
 
 export type BreakerAct = keyof typeof breakerOperations;
 
-/** Forces a breaker open or closed, or ends that; then loads the list again. */
+/** Forces a breaker open or closed, or ends the forced state. Then reloads the list. */
 export function useBreakerAct(id: string) {
   const client = useQueryClient();
   return useMutation({
@@ -40,7 +40,7 @@ export function useQueues() {
   });
 }
 
-/** Jobs of a queue that are not done, the oldest first. */
+/** Unfinished jobs of a queue, oldest first. */
 export function useJobs(queue: string) {
   return useQuery({
     queryKey: ['jobs', queue],
@@ -49,7 +49,7 @@ export function useJobs(queue: string) {
   });
 }
 
-/** Processes that run, renewed every 5 s. */
+/** Running processes. The list is polled every 5 s. */
 export function useProcesses() {
   return useQuery({
     queryKey: ['processes'],
@@ -58,7 +58,9 @@ export function useProcesses() {
   });
 }
 
-/** Checks of the service. They read much, so they run when the page opens and on request only. */
+/**
+ * Checks of the service. They are expensive, so they run only when the page opens and on request.
+ */
 export function useDoctor() {
   return useQuery({
     queryKey: ['doctor'],
@@ -68,7 +70,7 @@ export function useDoctor() {
   });
 }
 
-/** Freeze of the service and those of the person's apps. */
+/** Freezes of the service and of the person's apps. */
 export function useFreezes() {
   return useQuery({
     queryKey: ['freezes'],
@@ -77,7 +79,7 @@ export function useFreezes() {
   });
 }
 
-/** Freezes an app, or the service (null), with a reason. */
+/** Freezes an app or, for null, the whole service. Needs a reason. */
 export function useFreeze(appId: string | null) {
   const client = useQueryClient();
   return useMutation({
@@ -89,7 +91,7 @@ export function useFreeze(appId: string | null) {
   });
 }
 
-/** Ends the freeze of an app, or of the service (null). */
+/** Ends the freeze of an app or, for null, of the whole service. */
 export function useRelease(appId: string | null) {
   const client = useQueryClient();
   return useMutation({
@@ -99,7 +101,7 @@ export function useRelease(appId: string | null) {
   });
 }
 
-/** Keys of CARILLON_SECRET with the last rotation; asks each second while it runs. */
+/** Keys of CARILLON_SECRET and the last rotation. Polled every second while a rotation runs. */
 export function useSecret() {
   return useQuery({
     queryKey: ['secret'],
@@ -110,13 +112,14 @@ export function useSecret() {
 }
 
 /**
- * Counts all values by key now. The replies of `useSecret` have the counts of the last rotation.
+ * Counts all values by key. The replies of `useSecret` contain only the counts of the last
+ * rotation.
  */
 export function useSecretCount() {
   return useMutation({ mutationFn: () => call('getSecretRotation', { query: { count: '1' } }) });
 }
 
-/** Requests a rotation to the first key. */
+/** Starts a rotation to the first key. */
 export function useSecretRotation() {
   const client = useQueryClient();
   return useMutation({

@@ -4,8 +4,8 @@ import type { Meta } from '../../../client/operations.ts';
 import { call } from './client.ts';
 
 /**
- * Description of the service, which does not change while it runs: connectors, options, keys of a
- * message.
+ * Description of the service: connectors, options, and keys of a message. It does not change while
+ * the service runs.
  */
 export function useMeta() {
   return useQuery({
@@ -15,12 +15,12 @@ export function useMeta() {
   });
 }
 
-/** Connector of the service with the JSON Schema of its credentials. */
+/** Connector with the JSON Schema of its credentials. */
 export type DescribedConnector = Meta['connectors'][number];
 
 const detailStaleMs = 60_000;
 
-/** Parameters of the path of a profile. */
+/** Path parameters of a profile. */
 export interface ProfileId {
   appId: string;
   connector: string;
@@ -36,7 +36,7 @@ export function useProfiles(appId: string) {
   });
 }
 
-/** Members of a profile that are no secrets, and how it fares. For operators. */
+/** Non-secret members and the state of a profile. For operators. */
 export function useProfile(id: ProfileId, isEnabled: boolean) {
   return useQuery({
     queryKey: ['profile', ...keyOf(id)],
@@ -46,7 +46,7 @@ export function useProfile(id: ProfileId, isEnabled: boolean) {
   });
 }
 
-/** The same of all profiles of an app. */
+/** Non-secret members and the states of all profiles of an app. */
 export function useProfileDetails(appId: string, isEnabled: boolean) {
   return useQuery({
     queryKey: ['profile', appId, 'all'],
@@ -63,12 +63,12 @@ export function useProfileDetails(appId: string, isEnabled: boolean) {
   });
 }
 
-/** Asks the gateway whether it takes the credentials; sends nothing. */
+/** Checks whether the gateway accepts the credentials. Sends no message. */
 export function useProfileCheck(id: ProfileId) {
   return useMutation({ mutationFn: () => call('checkProfile', { path: { ...id } }) });
 }
 
-/** Stores or deletes a profile, then loads what shows it again. */
+/** Stores or deletes a profile. Then reloads the data that shows it. */
 export function useProfileChange(id: ProfileId) {
   const onSuccess = useForget(['profiles', 'profile', 'overview', 'breakers']);
   const put = useMutation({
@@ -83,7 +83,7 @@ export function useProfileChange(id: ProfileId) {
   return { put, remove };
 }
 
-/** Returns a function that loads queries of these nouns again. */
+/** Returns a function that invalidates all queries whose key starts with one of these nouns. */
 function useForget(nouns: readonly string[]) {
   const client = useQueryClient();
   return () =>
@@ -94,7 +94,7 @@ function useForget(nouns: readonly string[]) {
 
 const rotationRefreshMs = 5000;
 
-/** Last rotation of the credentials, again every few seconds while a canary goes on. */
+/** Last rotation of the credentials. Polled while a canary runs. */
 export function useRotation(id: ProfileId) {
   return useQuery({
     queryKey: ['profile-rotation', ...keyOf(id)],
@@ -103,7 +103,7 @@ export function useRotation(id: ProfileId) {
   });
 }
 
-/** Stages, promotes or rolls back a candidate, then loads what shows the profile again. */
+/** Stages, promotes or rolls back a candidate. Then reloads the data that shows the profile. */
 export function useRotationChange(id: ProfileId) {
   const onSuccess = useForget(['profiles', 'profile', 'profile-rotation']);
   const stage = useMutation({
@@ -119,7 +119,7 @@ export function useRotationChange(id: ProfileId) {
   return { stage, act };
 }
 
-/** Refused calls of gateways, newest first. */
+/** Receipts from gateways that were refused, newest first. */
 export function useFailedReceipts(appId: string) {
   return useQuery({
     queryKey: ['failed-receipts', appId],
@@ -128,7 +128,7 @@ export function useFailedReceipts(appId: string) {
   });
 }
 
-/** Processes refused calls again, call by call; returns the numbers. */
+/** Processes refused receipts again. Repeats the call until none is left. Returns the counts. */
 export function useReceiptRedrive(appId: string) {
   const client = useQueryClient();
   return useMutation({

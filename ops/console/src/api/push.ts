@@ -9,13 +9,14 @@ import { useLive } from './live.ts';
 
 const pollMs = 5000;
 /**
- * After a cancellation the recipients that have not left are counted as dropped, in some seconds.
+ * Poll interval after a cancellation. The remaining recipients are counted as dropped within some
+ * seconds.
  */
 const settlingPollMs = 1000;
 const maxSettlingMs = 3_600_000;
 const openStates: readonly PushDetail['state'][] = ['scheduled', 'queued', 'sending', 'paused'];
 
-/** Tells whether a push can still change. */
+/** True if a push can still change. */
 export const isOpenPush = ({ state }: Pick<PushDetail, 'state'>): boolean =>
   openStates.includes(state);
 
@@ -27,7 +28,7 @@ const isOpenStatus = (progress: unknown): boolean =>
   'status' in progress &&
   openStatuses.includes(progress.status);
 
-/** Tells whether a cancelled push still counts its recipients. */
+/** True if a cancelled push is still counting its recipients. */
 function isSettling(
   { state, finishedAt, updatedAt }: PushDetail,
   progress?: PushProgress,
@@ -38,20 +39,20 @@ function isSettling(
   return ended < progress.devices && sinceMs < maxSettlingMs;
 }
 
-/** Messages of the device channel that are sent and that no device has acknowledged yet. */
+/** Messages on the device channel that are sent but not yet acknowledged. */
 export const waitingOf = ({
   connectors,
   acked,
 }: Pick<PushProgress, 'connectors' | 'acked'>): number =>
   Math.max(0, (connectors.channel?.sent ?? 0) - acked);
 
-/** Tells whether devices of the device channel may still acknowledge a push that ended lately. */
+/** True if devices may still acknowledge a push that ended recently. */
 function isAwaited({ finishedAt }: PushDetail, progress?: PushProgress): boolean {
   if (finishedAt === null || !progress) return false;
   return waitingOf(progress) > 0 && Date.now() - Date.parse(finishedAt) < maxSettlingMs;
 }
 
-/** Record and progress of a push, live while it is open. */
+/** Record and progress of a push. They are updated live while the push is open. */
 export function usePush(appId: string, pushId: string) {
   const client = useQueryClient();
   const record = useQuery({
@@ -63,7 +64,8 @@ export function usePush(appId: string, pushId: string) {
     () => ({
       progress: (data: unknown) => {
         client.setQueryData(['progress', appId, pushId], data);
-        // A push that ends before the stream begins has no event of another state.
+        // If the push ends before the stream starts, no state event follows. So the record is
+        // loaded again.
         if (!isOpenStatus(data))
           void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
       },
@@ -80,29 +82,30 @@ export function usePush(appId: string, pushId: string) {
     queryKey: ['progress', appId, pushId],
     queryFn: ({ signal }) => call('getPushProgress', { path: { appId, id: pushId }, signal }),
     refetchInterval: ({ state }) => {
-      if (live.isHeld) return false;
+      if (live.isPaused) return false;
       if (record.data && isSettling(record.data, state.data)) return settlingPollMs;
       if (record.data && isAwaited(record.data, state.data)) return pollMs;
       return isOpen && !live.isOpen ? pollMs : false;
     },
   });
   useReload(progress.data?.status, () => void record.refetch());
-  // Who waits for quiet hours, and the next start, are known with the recipients: a record that was
-  // read before lacks them.
+  // The recipients in quiet hours and the next start are known only after planning. A record from
+  // before planning is loaded again.
   useRefetch(progress.data?.planned === true && record.data?.isPlanned === false, record.refetch);
-  // The push ended between the two replies: neither an event nor a poll follows.
+  // The push ended between the two replies. Neither an event nor a poll follows, so the progress is
+  // loaded again.
   useRefetch(record.data !== undefined && !isOpen && isOpenStatus(progress.data), progress.refetch);
   return { record, progress, live };
 }
 
-/** Loads a reply again once it is behind another one. */
+/** Reloads a reply if it is older than another reply. */
 function useRefetch(isBehind: boolean, refetch: () => unknown): void {
   useEffect(() => {
     if (isBehind) void refetch();
   }, [isBehind, refetch]);
 }
 
-/** Loads the record when a call or an event finds another state than the one before. */
+/** Reloads the record if a call or an event reports a new state. */
 function useReload(state: string | undefined, reload: () => void): void {
   const last = useRef(state);
   useEffect(() => {
@@ -113,7 +116,7 @@ function useReload(state: string | undefined, reload: () => void): void {
 
 const timelineRefreshMs = 2000;
 
-/** Recipients that ended in each step of a push, by connector. */
+/** Finished recipients of a push per time step, by connector. */
 export function useTimeline(appId: string, push: PushDetail) {
   return useQuery({
     queryKey: ['timeline', appId, push.objectId],
@@ -123,10 +126,10 @@ export function useTimeline(appId: string, push: PushDetail) {
   });
 }
 
-/** Parameters of the path of the explanation of a device. */
+/** Path parameters for the explanation of a device. */
 export type ExplainedDevice = Input<'explainDevice'>['path'];
 
-/** Why a device did or did not get a push. */
+/** Explanation why a device did or did not get a push. */
 export function useDeviceExplanation(path: ExplainedDevice) {
   return useQuery({
     queryKey: ['why', path],
@@ -134,7 +137,10 @@ export function useDeviceExplanation(path: ExplainedDevice) {
   });
 }
 
-/** Deletes the devices whose tokens a push found invalid and kept, then loads it again. */
+/**
+ * Deletes the devices whose tokens the gateway reported as invalid but which were kept. Then
+ * reloads the push.
+ */
 export function useInvalidDeletion(appId: string, pushId: string) {
   const client = useQueryClient();
   return useMutation({
@@ -152,7 +158,7 @@ const controls = {
 
 export type PushControl = keyof typeof controls;
 
-/** Pauses, resumes, cancels or approves a push, then loads it again. */
+/** Pauses, resumes, cancels or approves a push. Then reloads the push. */
 export function usePushControl(appId: string, pushId: string) {
   const client = useQueryClient();
   return useMutation({
@@ -166,7 +172,7 @@ export function usePushControl(appId: string, pushId: string) {
   });
 }
 
-/** Changes the recipients per second of a push that is not done, null for no limit. */
+/** Changes the recipients per second of an unfinished push. Null removes the limit. */
 export function usePace(appId: string, pushId: string, onSuccess: () => void) {
   const client = useQueryClient();
   return useMutation({
@@ -183,11 +189,11 @@ interface PushId {
 }
 
 interface OfPush extends PushId {
-  /** Whether further failures may come. */
+  /** True if more failures may follow. */
   isOpen: boolean;
 }
 
-/** Failures of a push by cause, the most frequent first. */
+/** Failures of a push by cause, most frequent first. */
 export function useFailureGroups({ appId, pushId, isOpen }: OfPush) {
   return useQuery({
     queryKey: ['failure-groups', appId, pushId],
@@ -196,7 +202,7 @@ export function useFailureGroups({ appId, pushId, isOpen }: OfPush) {
   });
 }
 
-/** Page of the devices that a push did not reach. */
+/** Call that lists a page of the devices that a push did not reach. */
 const failuresPage = (
   { appId, pushId }: PushId,
   filters: FailureFilters,
@@ -206,13 +212,13 @@ const failuresPage = (
   return { path: { appId, id: pushId }, query: { connector, outcome, reason, cursor, limit } };
 };
 
-/** Reads the failures that the filters match, up to 10,000. */
+/** Reads the failures that match the filters, up to 10,000. */
 export const readFailures = (push: PushId, filters: FailureFilters): Promise<PushFailure[]> =>
   readPages((cursor) =>
     call('listPushFailures', failuresPage(push, { ...filters, cursor }, exportPage)),
   );
 
-/** Devices that a push did not reach, of one cause. */
+/** Devices that a push did not reach for one cause. */
 export function useFailures(push: OfPush, filters: FailureFilters) {
   const page = failuresPage(push, filters, 50);
   return useQuery({
@@ -223,7 +229,7 @@ export function useFailures(push: OfPush, filters: FailureFilters) {
   });
 }
 
-/** Message ids that gateways gave for a push, oldest first. */
+/** Message ids that gateways returned for a push, oldest first. */
 export function useGatewayMessages({ appId, pushId }: PushId, cursor: string | undefined) {
   return useQuery({
     queryKey: ['gateway-messages', appId, pushId, cursor],
@@ -238,22 +244,26 @@ export function useGatewayMessages({ appId, pushId }: PushId, cursor: string | u
 }
 
 /**
- * Members of the body of a redrive that the page sets; none selects all recipients that can be sent
- * to again.
+ * Filters for the recipients of a redrive. Without filters, all recipients that can be retried are
+ * selected.
  */
 export type RedriveSelection = Pick<
   NonNullable<Input<'explainRedrive'>['body']>,
   'connector' | 'reason' | 'outcomes' | 'includeUnsure'
 >;
 
-/** Dry run of a redrive; only while `isAsked`. */
-export function useRedriveForecast(push: PushId, selection: RedriveSelection, isAsked: boolean) {
+/** Dry run of a redrive. Runs only if `isAsked` is true. */
+export function useRedriveForecast(
+  push: PushId,
+  selection: RedriveSelection,
+  isRequested: boolean,
+) {
   const { appId, pushId } = push;
   return useQuery({
     queryKey: ['redrive', appId, pushId, selection],
     queryFn: ({ signal }) =>
       call('explainRedrive', { path: { appId, id: pushId }, body: selection, signal }),
-    enabled: isAsked,
+    enabled: isRequested,
     placeholderData: keepPreviousData,
     staleTime: 0,
   });

@@ -6,7 +6,7 @@ import { call } from './client.ts';
 
 const refreshMs = 10_000;
 
-/** Page of the pushes of an app, newest first. */
+/** Call that lists a page of an app's pushes, newest first. */
 export const pushesPage = (
   appId: string,
   { q, recurring, ...filters }: PushFilters,
@@ -29,7 +29,7 @@ export function usePushes(appId: string, filters: PushFilters) {
   });
 }
 
-/** Page of the pushes that did not reach everybody. */
+/** Call that lists a page of the pushes that did not reach all recipients. */
 export const undeliveredPage = (
   appId: string,
   filters: UndeliveredSearch,
@@ -38,7 +38,7 @@ export const undeliveredPage = (
   query: { limit: 50, ...filters },
 });
 
-/** Finished pushes with recipients that failed, expired or were capped, newest first. */
+/** Finished pushes with failed, expired or capped recipients, newest first. */
 export function useUndelivered(appId: string, filters: UndeliveredSearch) {
   return useQuery({
     queryKey: ['undelivered', appId, filters],
@@ -48,7 +48,7 @@ export function useUndelivered(appId: string, filters: UndeliveredSearch) {
   });
 }
 
-/** Page of the pushes that wait for their time, the next one first. */
+/** Call that lists a page of the scheduled pushes, next one first. */
 export const scheduledPage = (
   appId: string,
   cursor: string | undefined,
@@ -64,7 +64,7 @@ export function useScheduled(appId: string, cursor: string | undefined) {
   });
 }
 
-/** Functions that move and cancel pushes that wait for their time; each loads the list again. */
+/** Functions that reschedule and cancel scheduled pushes. Each reloads the list. */
 export function useScheduledActions(appId: string) {
   const client = useQueryClient();
   const onSettled = () => client.invalidateQueries({ queryKey: ['scheduled', appId] });
@@ -80,7 +80,7 @@ export function useScheduledActions(appId: string) {
   return { move, cancel };
 }
 
-/** The recurring pushes of an app, which are 100 at most. */
+/** Call that lists the recurring pushes of an app. There are at most 100. */
 export const recurringPage = (appId: string): CallInput<'listRecurringPushes'> => ({
   path: { appId },
   query: { limit: 200 },
@@ -94,25 +94,25 @@ export function useRecurring(appId: string) {
   });
 }
 
-/** Times of a recurring push, as a person writes them; limits in ISO 8601. */
-export type AskedTimes = Input<'previewRecurringPush'>['body'];
+/** Schedule of a recurring push, as a person writes it. The limits are in ISO 8601. */
+export type ScheduleInput = Input<'previewRecurringPush'>['body'];
 
-/** Next times of an expression; asks while `asked` is there. */
-export function useNextTimes(appId: string, asked: AskedTimes | undefined) {
+/** Next runs of a cron expression. Without `schedule`, makes no call. */
+export function useNextTimes(appId: string, schedule: ScheduleInput | undefined) {
   return useQuery({
-    queryKey: ['recurring-times', appId, asked],
+    queryKey: ['recurring-times', appId, schedule],
     queryFn: ({ signal }) =>
       call('previewRecurringPush', {
         path: { appId },
-        body: asked ?? { expression: '', timeZone: '' },
+        body: schedule ?? { expression: '', timeZone: '' },
         signal,
       }),
-    enabled: asked !== undefined,
+    enabled: schedule !== undefined,
     retry: false,
   });
 }
 
-/** Functions that change recurring pushes; each loads the list again. */
+/** Functions that change recurring pushes. Each reloads the list. */
 export function useRecurringActions(appId: string) {
   const client = useQueryClient();
   const onSettled = () => client.invalidateQueries({ queryKey: ['recurring', appId] });
@@ -130,7 +130,7 @@ export function useRecurringActions(appId: string) {
     mutationFn: (id: number) => call('deleteRecurringPush', { path: pathOf(id) }),
     onSettled,
   });
-  /** Takes the definition as JSON text: numbers of its body stay as they were typed. */
+  /** Takes the definition as JSON text, so that numbers keep their digits. */
   const save = useMutation({
     mutationFn: ({ id, text }: { id: number | undefined; text: string }) => {
       const body = new JsonText(text);

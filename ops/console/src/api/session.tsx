@@ -4,14 +4,14 @@ import type { Input } from '../../../client/client.ts';
 import type { CurrentOperator } from '../../../client/operations.ts';
 import { ApiError, call, onSessionEnd } from './client.ts';
 
-/** Roles, each with the permissions of those before it. */
+/** Roles in ascending order. Each role includes the permissions of the previous roles. */
 export const roles = ['viewer', 'sender', 'operator', 'owner'] as const;
 export type Role = (typeof roles)[number];
 
 const key = ['session'];
 const SessionContext = createContext<CurrentOperator | undefined>(undefined);
 
-/** Loads the session of this browser; `null` without one. */
+/** Loads the session of this browser. The data is null if there is no session. */
 export function useSessionState() {
   const client = useQueryClient();
   useEffect(() => onSessionEnd(() => client.setQueryData(key, null)), [client]);
@@ -39,41 +39,41 @@ export function SessionProvider({
   return <SessionContext value={value}>{children}</SessionContext>;
 }
 
-/** Returns the person whose session it is. */
+/** Returns the person who is logged in. */
 export function useOperator(): CurrentOperator {
   const operator = useContext(SessionContext);
   if (!operator) throw new Error('there is no session');
   return operator;
 }
 
-/** Tells whether a role includes the permissions of another one. */
+/** True if a role includes the permissions of another role. */
 export const includesRole = (role: Role, needed: Role): boolean =>
   roles.indexOf(role) >= roles.indexOf(needed);
 
-/** Tells whether the person may do what needs a role; the server decides again. */
+/** True if the person has the permissions of a role. The server checks again. */
 export function useMay(needed: Role): boolean {
   return includesRole(useOperator().role, needed);
 }
 
-/** Tells whether the person may see what concerns the whole service: an operator of all apps. */
+/** True if the person may see data of the whole service: an operator of all apps. */
 export function useIsOfService(): boolean {
   const { apps } = useOperator();
   return useMay('operator') && apps === null;
 }
 
 /**
- * What starts a session: a token, or the code of a link, which may replace the session of another
- * person.
+ * Input that starts a session: a token, or the code of a login link. A link may replace another
+ * person's session.
  */
 export type Credential = Input<'startConsoleSession'>['body'];
 
-/** Returns functions that start and end the session. */
+/** Returns functions that log in and log out. */
 export function useSessionActions() {
   const client = useQueryClient();
   return {
     login: async (credential: Credential) => {
       const operator = await call('startConsoleSession', { body: credential });
-      // Data of another person must not stay.
+      // Removes cached data of the previous person.
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== key[0] });
       client.setQueryData(key, operator);
     },

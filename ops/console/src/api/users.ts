@@ -3,7 +3,7 @@ import { asUnchecked, type CallInput } from '../../../client/client.ts';
 import type { UserFilters } from '../search.ts';
 import { call } from './client.ts';
 
-/** Page of the users of an app, newest first. */
+/** Call that lists a page of an app's users, newest first. */
 export const usersPage = (appId: string, filters: UserFilters): CallInput<'listAppUsers'> => ({
   path: { appId },
   query: { limit: 50, ...filters },
@@ -24,10 +24,10 @@ export function useUser(appId: string, id: string) {
   });
 }
 
-/** What an operator may do to a user without writing members. */
+/** Operator action on a user other than editing members. */
 export type UserAct = 'logout' | 'unlock' | 'send-reset' | 'verify-email' | 'verify-phone';
 
-/** Acts on a user, then loads what shows it again. */
+/** Runs an action on a user. Then reloads the data that shows the user. */
 export function useUserChange(appId: string, id: string) {
   const client = useQueryClient();
   const path = { appId, id };

@@ -9,8 +9,8 @@ import {
 } from './json-text.ts';
 
 /**
- * Fields of the form over the body of a push. A field reads and writes one member; no other member
- * changes, known to the form or not.
+ * Form field for one member of a push body. Reading and writing a field leaves all other members
+ * unchanged, even those that the form does not know.
  */
 export interface Field {
   path: readonly string[];
@@ -18,13 +18,14 @@ export interface Field {
 }
 
 /**
- * How a member is written as a text: `kept` a text that may be empty, `count` whole numbers, `list`
- * names with commas, `moment` a local time.
+ * Text form of a member: `kept` is a text that may be empty, `count` a whole number, `list` names
+ * separated by commas, `moment` a local time.
  */
 type FieldKind = 'text' | 'kept' | 'count' | 'flag' | 'list' | 'moment' | 'badge';
 
 /**
- * Returns the text of a member: empty without one, undefined where the form cannot show the value.
+ * Returns the text of a member. Returns an empty text if the member is missing, and undefined if
+ * the form cannot show the value.
  */
 export function readField(body: JsonRecord, { path, kind }: Field): string | undefined {
   const value = valueAt(body, path);
@@ -32,14 +33,14 @@ export function readField(body: JsonRecord, { path, kind }: Field): string | und
   return readers[kind](value);
 }
 
-/** Returns the body with a member as a text says; an empty text removes it. */
+/** Returns the body with a changed member. An empty text removes the member. */
 export function writeField(body: JsonRecord, { path, kind }: Field, text: string): JsonRecord {
   return withValueAt(body, path, text === '' && kind !== 'kept' ? undefined : writers[kind](text));
 }
 
 /**
- * Tells whether a path leads through objects only: through a text, such as an `alert`, no member
- * can be set.
+ * True if all parents in a path are objects or missing. A member cannot be set inside a text, such
+ * as an `alert` text.
  */
 function isReachable(body: JsonRecord, path: readonly string[]): boolean {
   return path.slice(0, -1).every((_, at) => {
@@ -106,7 +107,7 @@ const writers: Readonly<Record<FieldKind, (text: string) => JsonValue | undefine
   },
 };
 
-/** Returns a time in the zone of this machine, as `<input type="datetime-local">` has it. */
+/** Formats a time for `<input type="datetime-local">`, in the zone of this machine. */
 export function localMoment(time: Date): string {
   const two = (value: number) => String(value).padStart(2, '0');
   const day = `${String(time.getFullYear()).padStart(4, '0')}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
@@ -115,13 +116,13 @@ export function localMoment(time: Date): string {
 
 const field = (kind: FieldKind, ...path: string[]): Field => ({ kind, path });
 
-/** Fields of the message that all devices share. */
+/** Fields of the message for all devices. */
 export const messageFields = {
   title: field('text', 'data', 'title'),
   alert: field('text', 'data', 'alert'),
 } as const;
 
-/** Further fields of the message, each for the gateways that know it. */
+/** Additional fields of the message. Each applies to the gateways that support it. */
 export const detailFields = {
   badge: field('badge', 'data', 'badge'),
   sound: field('text', 'data', 'sound'),
@@ -150,23 +151,23 @@ export const settingFields = {
   notificationId: field('text', 'notification_id'),
 } as const;
 
-/** Returns the title and the text for one kind of device, by the key of `data`. */
+/** Returns the title and text fields for one kind of device. `key` is its member of `data`. */
 export const overrideFields = (key: string): { title: Field; alert: Field } => ({
   title: field('text', 'data', key, 'title'),
   alert: field('text', 'data', key, 'alert'),
 });
 
-/** Returns the title and the text of a translation. */
+/** Returns the title and text fields of a translation. */
 export const translationFields = (language: string): { title: Field; alert: Field } => ({
   title: field('text', 'languages', language, 'title'),
   alert: field('text', 'languages', language, 'alert'),
 });
 
-/** Returns the languages that a body has a translation for. */
+/** Returns the languages for which a body has a translation. */
 export const languagesOf = ({ languages }: JsonRecord): string[] =>
   isRecord(languages) ? Object.keys(languages) : [];
 
-/** Returns the body with a translation, which has no texts yet, or without it. */
+/** Returns the body with an added, empty translation or, if `isKept` is false, without it. */
 export function withLanguage(body: JsonRecord, language: string, isKept: boolean): JsonRecord {
   const changed = withValueAt(body, ['languages', language], isKept ? {} : undefined);
   return languagesOf(changed).length === 0
@@ -174,17 +175,20 @@ export function withLanguage(body: JsonRecord, language: string, isKept: boolean
     : changed;
 }
 
-/** Returns the field and the default of a variable. */
+/** Returns the fields for a variable's installation field and default. */
 export const variableFields = (name: string): { field: Field; default: Field } => ({
   field: field('kept', 'variables', name, 'field'),
   default: field('kept', 'variables', name, 'default'),
 });
 
-/** Returns the variables that the texts of a body may hold. */
+/** Returns the names of the variables that are declared in a body. */
 export const variablesOf = ({ variables }: JsonRecord): string[] =>
   isRecord(variables) ? Object.keys(variables) : [];
 
-/** Returns the body with a variable, of the field with its name, or without it. */
+/**
+ * Returns the body with an added variable or, if `isKept` is false, without it. By default, a
+ * variable uses the installation field of the same name.
+ */
 export function withVariable(body: JsonRecord, name: string, isKept: boolean): JsonRecord {
   const added = { field: name, default: '' };
   const changed = withValueAt(body, ['variables', name], isKept ? added : undefined);
@@ -193,7 +197,7 @@ export function withVariable(body: JsonRecord, name: string, isKept: boolean): J
     : changed;
 }
 
-/** Ways to name the devices of a push. */
+/** How a push names its devices. */
 export type TargetKind = 'where' | 'devices' | 'cql';
 
 const membersOfTarget: Readonly<Record<TargetKind, readonly string[]>> = {
@@ -203,17 +207,17 @@ const membersOfTarget: Readonly<Record<TargetKind, readonly string[]>> = {
 };
 
 /**
- * Members that a push to listed devices does not have. Kept, they would be ignored: a push for
- * tomorrow would go at once.
+ * Members that a push to listed devices cannot have. If they stayed in the body, they would be
+ * ignored, and a push for tomorrow would be sent at once.
  */
 const membersOfQuery = ['push_time', 'push_time_local', 'default_time_zone', 'flow_control'];
 
-/** Tells whether each device gets the push at `push_time` of its own zone. */
+/** True if each device gets the push at `push_time` in its own time zone. */
 export const isLocalTime = (body: JsonRecord): boolean => body.push_time_local === true;
 
 /**
- * Returns the body with a time of sending, null for none: at the device's own time, or at one
- * moment everywhere.
+ * Returns the body with a sending time. Null removes the time. With `isLocal`, the time is the
+ * local time of each device; otherwise it is the same moment for all devices.
  */
 export function withPushTime(body: JsonRecord, time: Date | null, isLocal: boolean): JsonRecord {
   const { push_time: _, push_time_local: __, default_time_zone: zone, ...rest } = body;
@@ -228,35 +232,35 @@ export function targetKindOf(body: JsonRecord): TargetKind {
   return Object.hasOwn(body, 'cql') ? 'cql' : 'where';
 }
 
-/** Returns the body with another kind of target, without what the others name. */
+/** Returns the body with another kind of target, without the members of the other kinds. */
 export function withTargetKind(body: JsonRecord, kind: TargetKind): JsonRecord {
   if (targetKindOf(body) === kind) return body;
   const others = Object.entries(membersOfTarget).flatMap(([name, members]) =>
     name === kind ? [] : members,
   );
-  const gone = new Set([...others, ...(kind === 'devices' ? membersOfQuery : [])]);
-  const kept = Object.fromEntries(Object.entries(body).filter(([name]) => !gone.has(name)));
-  const begun: Record<TargetKind, JsonRecord> = {
+  const removed = new Set([...others, ...(kind === 'devices' ? membersOfQuery : [])]);
+  const kept = Object.fromEntries(Object.entries(body).filter(([name]) => !removed.has(name)));
+  const initial: Record<TargetKind, JsonRecord> = {
     where: { where: {} },
     devices: { device_type: 'ios', device_ids: [] },
     cql: { cql: 'select * from _Installation' },
   };
-  return { ...begun[kind], ...kept };
+  return { ...initial[kind], ...kept };
 }
 
-/** Body of a push made from another push. */
+/** Push body that was copied from another push. */
 interface CopiedBody {
   body: JsonRecord;
-  /** False where the record has not all devices of a list, or shows their tokens shortened. */
-  isWhole: boolean;
+  /** False if the record does not contain all listed devices or shows shortened tokens. */
+  isComplete: boolean;
 }
 
-/** Returns a reply of the API as JSON of a draft. */
+/** Converts a reply of the API to the JSON of a draft. */
 export const toJson = (value: unknown): JsonValue => parseJsonText(JSON.stringify(value ?? null));
 
 /**
- * Returns the body that sends what the record of a push (its `request`) says. Times and ids are not
- * copied.
+ * Returns a body that repeats a push. `request` is the request in the push record. Times and ids
+ * are not copied.
  */
 export function bodyOfRequest(request: JsonRecord): CopiedBody {
   const {
@@ -281,19 +285,19 @@ export function bodyOfRequest(request: JsonRecord): CopiedBody {
     ['flow_control', flowControl],
     ['_notificationChannel', inData === notificationChannel ? undefined : notificationChannel],
   ];
-  const { isWhole, ...chosen } = targetOf(target);
-  return { body: { ...chosen.members, ...present(members) }, isWhole };
+  const { isComplete, ...chosen } = targetOf(target);
+  return { body: { ...chosen.members, ...present(members) }, isComplete };
 }
 
-function targetOf(target: JsonValue | undefined): { members: JsonRecord; isWhole: boolean } {
-  if (!isRecord(target)) return { members: { where: {} }, isWhole: false };
+function targetOf(target: JsonValue | undefined): { members: JsonRecord; isComplete: boolean } {
+  if (!isRecord(target)) return { members: { where: {} }, isComplete: false };
   if (target.kind !== 'devices')
     return {
       members: present([
         ['where', target.where ?? {}],
         ['channels', target.channels],
       ]),
-      isWhole: true,
+      isComplete: true,
     };
   const ids = Array.isArray(target.deviceIds) ? target.deviceIds : [];
   const isShort = ids.some((id) => typeof id === 'string' && id.includes('…'));
@@ -303,7 +307,7 @@ function targetOf(target: JsonValue | undefined): { members: JsonRecord; isWhole
     ['vendor', target.vendor],
     ['device_profile', target.deviceProfile],
   ];
-  return { members: present(members), isWhole: !isShort && target.listed === ids.length };
+  return { members: present(members), isComplete: !isShort && target.listed === ids.length };
 }
 
 const present = (members: [string, JsonValue | undefined][]): JsonRecord =>
@@ -312,3 +316,26 @@ const present = (members: [string, JsonValue | undefined][]): JsonRecord =>
       (member): member is [string, JsonValue] => member[1] !== undefined && member[1] !== null,
     ),
   );
+
+/** Refusal codes that concern one member but do not name it. */
+const memberOfCode: Readonly<Record<number, string>> = {
+  112: 'channels',
+  152: 'push_time',
+  102: 'where',
+};
+
+/**
+ * Returns the member of the body that a refusal is about, as a dotted path such as `data.alert`.
+ * Returns undefined if the refusal concerns no single member.
+ */
+export function memberOfRefusal({
+  code,
+  message,
+}: {
+  code: number;
+  message: string;
+}): string | undefined {
+  const named =
+    /^([A-Za-z_][\w.-]*): /.exec(message)?.[1] ?? /^([A-Za-z_]\w*) is required/.exec(message)?.[1];
+  return named ?? memberOfCode[code];
+}

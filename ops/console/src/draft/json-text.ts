@@ -1,6 +1,6 @@
 /**
- * JSON whose numbers keep every digit: ids above 2^53 and `1.50` come out as they went in. A number
- * that JavaScript would write in another way stays a text.
+ * JSON number that keeps its original text. Used if JavaScript would write the number differently,
+ * such as ids above 2^53 and `1.50`.
  */
 export class ExactNumber {
   readonly text: string;
@@ -13,14 +13,14 @@ export class ExactNumber {
 export type JsonValue = null | boolean | number | string | ExactNumber | JsonValue[] | JsonRecord;
 export type JsonRecord = { readonly [name: string]: JsonValue };
 
-/** Tells whether a value is a JSON object: not null, not an array, not a number. */
+/** True if a value is a JSON object, so not null, an array or a number. */
 export const isRecord = (value: JsonValue | undefined): value is JsonRecord =>
   typeof value === 'object' &&
   value !== null &&
   !Array.isArray(value) &&
   !(value instanceof ExactNumber);
 
-/** Place at which a text is no JSON. Line and column begin at 1, `at` at 0. */
+/** Error at a position in JSON text. Line and column start at 1, `at` at 0. */
 export class JsonTextError extends Error {
   readonly reason: JsonFault;
   readonly at: number;
@@ -37,10 +37,10 @@ export class JsonTextError extends Error {
   }
 }
 
-/** What is wrong at the place; each has a text of its own. */
+/** Kind of error. Each has its own message. */
 export type JsonFault = 'value' | 'comma' | 'colon' | 'name' | 'twice' | 'string' | 'end' | 'depth';
 
-/** Nesting that the service takes as well. */
+/** Limit on nesting. The service has the same limit. */
 const maxDepth = 100;
 const blanks = /[\t\n\r ]*/y;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
@@ -49,8 +49,8 @@ const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
 const word = /true|false|null/y;
 
 /**
- * Parses JSON text. Throws `JsonTextError`, also for a member that occurs twice: one of the two
- * would be lost.
+ * Parses JSON text. Throws `JsonTextError`, also for a duplicate member, because one of the two
+ * values would be lost.
  */
 export function parseJsonText(text: string): JsonValue {
   const reader = new Reader(text);
@@ -108,7 +108,7 @@ class Reader {
     return values;
   }
 
-  /** Reads what stands between two brackets, separated by commas. */
+  /** Reads comma-separated items up to the closing bracket. */
   #items(close: string, item: () => void): void {
     this.#at += 1;
     this.#match(blanks);
@@ -146,8 +146,11 @@ class Reader {
   }
 }
 
-/** Returns where a member of this path is named in JSON text; undefined where it is not. */
-export function memberPlace(text: string, path = ''): { line: number; at: number } | undefined {
+/**
+ * Returns the position of a member's name in JSON text, by its path. Returns undefined if it is not
+ * found.
+ */
+export function memberPosition(text: string, path = ''): { line: number; at: number } | undefined {
   let at = -1;
   for (const name of path.split('.')) {
     const quoted = JSON.stringify(name);
@@ -158,7 +161,7 @@ export function memberPlace(text: string, path = ''): { line: number; at: number
   return { line: text.slice(0, at).split('\n').length, at };
 }
 
-/** Writes JSON text; `indent` spaces per level, none: in one line. */
+/** Formats JSON text. `indent` is the number of spaces per level; 0 writes a single line. */
 export function printJson(value: JsonValue, indent = 0, level = 0): string {
   if (value instanceof ExactNumber) return value.text;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -175,13 +178,13 @@ export function printJson(value: JsonValue, indent = 0, level = 0): string {
   return `${open}${gap}${items.join(`,${gap}`)}\n${' '.repeat(indent * level)}${close}`;
 }
 
-/** Tells whether two values are the same JSON; the order of members does not count. */
+/** True if two values are the same JSON. The order of members does not matter. */
 export function isSameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return canonicalText(a) === canonicalText(b);
 }
 
-/** Writes JSON in one line, with the members of every object in one order. */
+/** Formats JSON in one line, with the members of every object sorted. */
 export const canonicalText = (value: JsonValue): string => printJson(sorted(value));
 
 function sorted(value: JsonValue): JsonValue {
@@ -191,7 +194,7 @@ function sorted(value: JsonValue): JsonValue {
   return Object.fromEntries(names.map((name) => [name, sorted(value[name] ?? null)]));
 }
 
-/** Returns the value at a path; undefined if the path does not exist. */
+/** Returns the value at a path, or undefined if the path does not exist. */
 export function valueAt(
   value: JsonValue | undefined,
   path: readonly string[],
@@ -203,9 +206,8 @@ export function valueAt(
 }
 
 /**
- * Returns the record with another value at a path, and all others as they were. Undefined removes
- * the member, and then the objects on the path that have no member left; at a path through
- * something that is no object, nothing is changed.
+ * Returns a copy of the record with a changed value at a path. Undefined removes the member and all
+ * parents that become empty. If a parent is not an object, the record stays unchanged.
  */
 export function withValueAt(
   record: JsonRecord,

@@ -1,20 +1,20 @@
 import { isRecord, type JsonRecord, type JsonValue, valueAt } from './json-text.ts';
 
-/** What a device shows of a message, read from the request that its gateway would get. */
-export interface ShownMessage {
+/** Visible parts of a message on a device, extracted from the request to its gateway. */
+export interface VisibleMessage {
   title: string;
   text: string;
   subtitle: string;
-  /** Address of a picture. */
+  /** URL of an image. */
   image: string;
-  /** Number on the icon; null: the message sets none. */
+  /** Number on the app icon. Null if the message sets none. */
   badge: number | null;
-  /** Nothing is shown: the app gets the message. */
+  /** True if nothing is shown and only the app receives the message. */
   isSilent: boolean;
 }
 
-/** Places of the texts in the requests of a gateway, the first that has a text counts. */
-interface Places {
+/** Paths of the texts in a gateway's request. The first path with a text counts. */
+interface TextPaths {
   title: string[];
   text: string[];
   subtitle?: string[];
@@ -22,14 +22,14 @@ interface Places {
   badge?: string[];
 }
 
-const fcm: Places = {
+const fcm: TextPaths = {
   title: ['message.android.notification.title', 'message.notification.title'],
   text: ['message.android.notification.body', 'message.notification.body'],
   image: ['message.android.notification.image', 'message.notification.image'],
   badge: ['message.android.notification.notification_count'],
 };
 
-const places: Readonly<Record<string, Places>> = {
+const textPaths: Readonly<Record<string, TextPaths>> = {
   apns: {
     title: ['aps.alert.title'],
     text: ['aps.alert.body', 'aps.alert'],
@@ -70,10 +70,11 @@ const places: Readonly<Record<string, Places>> = {
 };
 
 /**
- * Returns what a device shows of a payload; undefined for a connector that this page does not know.
+ * Returns the visible parts of a payload. Returns undefined for a connector that the console does
+ * not know.
  */
-export function shownMessage(connector: string, payload: JsonValue): ShownMessage | undefined {
-  const place = places[connector];
+export function visibleMessage(connector: string, payload: JsonValue): VisibleMessage | undefined {
+  const place = textPaths[connector];
   if (place === undefined || !isRecord(payload)) return undefined;
   const text = (paths: string[] = []) =>
     paths.map((path) => valueIn(payload, path)).find((found) => typeof found === 'string') ?? '';
@@ -90,7 +91,7 @@ export function shownMessage(connector: string, payload: JsonValue): ShownMessag
   };
 }
 
-/** Finds a value by a path with dots. Form fields of a gateway have dots in their names. */
+/** Finds a value by a dotted path. The names of a gateway's form fields may contain dots. */
 function valueIn(payload: JsonRecord, path: string): JsonValue | undefined {
   return Object.hasOwn(payload, path) ? payload[path] : valueAt(payload, path.split('.'));
 }

@@ -9,19 +9,21 @@ import {
   writeCondition,
 } from './where.ts';
 
-/** Kinds of values that a row compares with. */
+/** Types of values that a row can compare with. */
 export const valueKinds = ['text', 'number', 'flag', 'date'] as const;
 export type ValueKind = (typeof valueKinds)[number];
 
-/** Row of the condition builder as it is typed; it may be incomplete. */
+/** Row of the condition builder. It may be incomplete while a person edits it. */
 export interface Row {
   id: number;
   member: string;
   comparison: Comparison;
   kind: ValueKind;
-  /** Value as text; the values of a list have commas between them. */
+  /** Value as text. List values are separated by commas. */
   text: string;
-  /** Value that a text cannot say, such as a list of values of several kinds. It stays as it is. */
+  /**
+   * Value that has no text form, such as a list with values of several types. It stays unchanged.
+   */
   fixed?: JsonValue;
 }
 
@@ -67,22 +69,19 @@ function textOf(value: JsonValue): string {
   return String(value);
 }
 
-/** Returns the condition of the rows that are complete. */
+/** Returns the condition of all complete rows. */
 export function conditionOf({ all, any }: Rows): Condition {
   const groups = any.map((rows) => rows.flatMap(clausesOf));
   return { all: all.flatMap(clausesOf), any: groups.filter((clauses) => clauses.length > 0) };
 }
 
-/** Returns the part of the condition that a row is; undefined while it is incomplete. */
+/** Returns the condition of a row, or undefined if the row is incomplete. */
 export function partOf(row: Row): JsonRecord | undefined {
   const all = clausesOf(row);
   return all.length === 0 ? undefined : writeCondition({ all, any: [] });
 }
 
-/**
- * Tells whether a row misses something: without it the push would go to more devices than the rows
- * show.
- */
+/** True if a row is incomplete. Such a push would go to more devices than the rows show. */
 export const hasIncomplete = ({ all, any }: Rows): boolean =>
   [...all, ...any.flat()].some((row) => clausesOf(row).length === 0) ||
   any.some((rows) => rows.length === 0);
@@ -95,7 +94,7 @@ function clausesOf(row: Row): Clause[] {
     : [{ member, comparison: row.comparison, value }];
 }
 
-/** Returns the value of a row; undefined while it is incomplete. */
+/** Returns the value of a row, or undefined if the row is incomplete. */
 function typedValue({ comparison, kind, text }: Row): JsonValue | undefined {
   if (comparison === 'exists') return text !== 'false';
   if (comparison === 'matches') return text === '' ? undefined : text;
@@ -123,7 +122,7 @@ function scalarOf(kind: ValueKind, text: string): JsonValue | undefined {
   return Number.isNaN(time.getTime()) ? undefined : { __type: 'Date', iso: time.toISOString() };
 }
 
-/** Kinds of the members that every installation has. */
+/** Types of the members that every installation has. */
 const knownKinds: Readonly<Record<string, ValueKind>> = {
   badge: 'number',
   valid: 'flag',
@@ -133,7 +132,7 @@ const knownKinds: Readonly<Record<string, ValueKind>> = {
 
 export const kindOfMember = (member: string): ValueKind | undefined => knownKinds[member];
 
-/** Members that every installation has, for suggestions. */
+/** Members that every installation has. Used for suggestions. */
 export const knownMembers = [
   'deviceType',
   'channels',

@@ -1,26 +1,26 @@
 import { isRecord, type JsonRecord, type JsonValue } from './json-text.ts';
-import type { ShownMessage } from './previews.ts';
+import type { VisibleMessage } from './previews.ts';
 
-/** Variable of a draft: its field, and the text of a device without the field. */
+/** Variable of a draft: its field, and the default for devices without the field. */
 interface Variable {
   name: string;
   field: string;
   fallback: string;
 }
 
-/** Name of a variable between two pairs of braces. */
+/** Variable name in double braces. */
 const placeholder = /\{\{([^{}]*)\}\}/g;
 
 /**
- * Returns a message with values of devices in place of defaults. The dry run writes the defaults
- * into the texts; the texts of the draft tell where they stand. `sampleOf` gives a frequent value
- * of a field. A variable without a sample and without a default shows its name.
+ * Returns a message with sample values instead of defaults. The dry run fills in the defaults; the
+ * texts of the draft show where the variables are. `sampleOf` returns a frequent value of a field.
+ * A variable without a sample and default is shown by its name.
  */
 export function withSamples(
-  message: ShownMessage,
+  message: VisibleMessage,
   body: JsonRecord,
   sampleOf: (field: string) => string | undefined,
-): ShownMessage {
+): VisibleMessage {
   const variables = variablesIn(body);
   if (variables.length === 0) return message;
   const defaults = new Map(variables.map(({ name, fallback }) => [name, fallback]));
@@ -33,8 +33,10 @@ export function withSamples(
   const templates = textsIn([body.data ?? null, body.languages ?? null]).filter((text) =>
     text.includes('{{'),
   );
-  const byShown = new Map(templates.map((text) => [filled(text, defaults), filled(text, samples)]));
-  const show = (text: string) => byShown.get(text) ?? text;
+  const bySentText = new Map(
+    templates.map((text) => [filled(text, defaults), filled(text, samples)]),
+  );
+  const show = (text: string) => bySentText.get(text) ?? text;
   const [title, text] = [show(message.title), show(message.text)];
   return {
     ...message,

@@ -7,9 +7,9 @@ import {
   parseJsonText,
 } from './json-text.ts';
 
-/** Rows of the condition builder over `where`, the condition of a push on installations. */
+/** Converts between `where` conditions and rows of the condition builder. */
 
-/** Comparison of a row: the name of the page, and the operator of a condition; `is` has none. */
+/** Comparisons of a row and the operators in a condition. `is` has no operator. */
 const operators = {
   is: undefined,
   isNot: '$ne',
@@ -29,23 +29,23 @@ export const comparisons = Object.keys(operators).filter(
   (name): name is Comparison => name in operators,
 );
 
-/** One row: a member of an installation, how it is compared, and with what. */
+/** Row: a member of an installation, a comparison and a value. */
 export interface Clause {
   member: string;
   comparison: Comparison;
   value: JsonValue;
 }
 
-/** Rows that all hold, and groups of rows of which one holds. */
+/** Rows that must all match, and groups of which at least one must match. */
 export interface Condition {
   all: Clause[];
-  /** `$or`: each group is a list of rows that all hold. */
+  /** The `$or` groups. All rows of a group must match. */
   any: Clause[][];
 }
 
 /**
- * Returns the rows of a condition; undefined where rows cannot say the same: such a condition stays
- * JSON.
+ * Returns the rows of a condition. Returns undefined if rows cannot express the condition; it is
+ * then edited as JSON.
  */
 export function readCondition(where: JsonValue | undefined): Condition | undefined {
   if (where === undefined || where === null) return { all: [], any: [] };
@@ -58,7 +58,7 @@ export function readCondition(where: JsonValue | undefined): Condition | undefin
   return isSameJson(writeCondition(condition), where) ? condition : undefined;
 }
 
-/** Returns the rows of conditions that all hold. */
+/** Returns the rows of conditions that must all match. */
 function rowsOf(where: JsonValue | undefined): Clause[] | undefined {
   if (!isRecord(where)) return undefined;
   const { $and: more, ...members } = where;
@@ -101,7 +101,7 @@ function operatorClauses(member: string, wanted: JsonRecord): Clause[] | undefin
 
 const listing: ReadonlySet<Comparison> = new Set(['anyOf', 'noneOf', 'allOf']);
 
-/** Tells whether a comparison takes a list. */
+/** True if a comparison needs a list. */
 export const takesList = (comparison: Comparison): boolean => listing.has(comparison);
 
 function fits(comparison: Comparison, value: JsonValue): boolean {
@@ -110,7 +110,7 @@ function fits(comparison: Comparison, value: JsonValue): boolean {
   return comparison === 'matches' ? typeof value === 'string' : isSimple(value);
 }
 
-/** Tells whether a row can show a value: a text, a number, true, false, or a date. */
+/** True if a row can show a value: a text, a number, a boolean or a date. */
 function isSimple(value: JsonValue): boolean {
   if (value === null || Array.isArray(value)) return false;
   return isRecord(value) ? isDate(value) : true;
@@ -123,8 +123,8 @@ export const isDate = (value: JsonValue): value is JsonRecord =>
   Object.keys(value).length === 2;
 
 /**
- * Returns the condition of rows. Rows of one member share its object; a row for which that has no
- * place (twice the same comparison) goes to `$and`.
+ * Returns the condition of rows. Rows about the same member share an object. A second row with the
+ * same member and comparison goes into `$and`.
  */
 export function writeCondition({ all, any }: Condition): JsonRecord {
   const { where, rest } = merged(all);
@@ -154,7 +154,7 @@ function merged(clauses: readonly Clause[]): { where: JsonRecord; rest: Clause[]
   return { where: Object.fromEntries(members), rest };
 }
 
-/** Members of a body that name the devices of a push. */
+/** Members of a body that select the devices of a push. */
 const targetMembers = [
   'where',
   'cql',
@@ -165,7 +165,10 @@ const targetMembers = [
   'device_profile',
 ];
 
-/** Returns the part of a body whose devices `POST …/audience` counts, also without each clause. */
+/**
+ * Returns the body for `POST …/audience`. It counts the devices of the target, in total and without
+ * each clause.
+ */
 export function targetOf(body: JsonRecord): JsonRecord {
   const members = Object.entries(body).filter(([name]) => targetMembers.includes(name));
   return { ...Object.fromEntries(members), clauses: true };
@@ -177,7 +180,7 @@ interface CountedClause {
   without: number | null;
 }
 
-/** Returns the number of devices without a part of the condition, by the part as canonical text. */
+/** Returns the number of devices without a clause. The keys are the clauses as canonical text. */
 export function withoutClauses(clauses: readonly CountedClause[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { kind, text, without } of clauses)

@@ -3,12 +3,12 @@ import { Copy } from './controls/copy.tsx';
 import noticeStyles from './notice.module.css';
 import panelStyles from './panel.module.css';
 
-/** What all pages of a frame are about, such as the name of an app; undefined without one. */
+/** Subject of all pages in a frame, such as the name of an app. Undefined if there is none. */
 export const TitleScope = createContext<string | undefined>(undefined);
 
 /**
- * Names the tab: the page, what it is about, and the product, so that tabs and entries of the
- * history differ.
+ * Sets the tab title to the page, its subject and the product, so that tabs and history entries can
+ * be distinguished.
  */
 export function useTitle(page: string): void {
   const scope = useContext(TitleScope);
@@ -19,7 +19,7 @@ export function useTitle(page: string): void {
   }, [page, scope]);
 }
 
-/** Box with a heading and, at its right, actions or a note. */
+/** Box with a heading. Actions or a note are on the right. */
 export function Panel({
   title,
   side,
@@ -41,15 +41,15 @@ export function Panel({
 }
 
 interface PageHeaderProps {
-  /** Text of the heading, which the tab has too. */
+  /** Text of the heading and of the tab title. */
   title: string;
-  /** Whether the title is a name that people gave: it is not translated. */
+  /** True if the title is a name that a person chose. It is not translated. */
   isName?: boolean;
   side?: ReactNode;
   children?: ReactNode;
 }
 
-/** Heading of a page with what belongs to it: its state and its actions. It names the tab. */
+/** Heading of a page with its state and actions. Also sets the tab title. */
 export function PageHeader({ title, isName = false, side, children }: PageHeaderProps) {
   useTitle(title);
   return (
@@ -65,7 +65,7 @@ export function PageHeader({ title, isName = false, side, children }: PageHeader
   );
 }
 
-/** Names and values, one below the other. */
+/** List of names and values. */
 export function Facts({ rows }: { rows: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
     <dl className={panelStyles.facts}>
@@ -79,7 +79,7 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
   );
 }
 
-/** Box with a value as JSON, which a button copies. */
+/** Box that shows a value as JSON, with a copy button. */
 export function JsonPanel({
   title,
   value,
@@ -108,10 +108,10 @@ export function JsonPanel({
   );
 }
 
-/** Sentence about the whole page, with a button if something can be done about it. */
-export function Notice({ look, children }: { look: 'plain' | 'warn'; children: ReactNode }) {
+/** Message about the whole page, with a button if an action is possible. */
+export function Notice({ variant, children }: { variant: 'plain' | 'warn'; children: ReactNode }) {
   return (
-    <p className={noticeStyles[look]} role="status">
+    <p className={noticeStyles[variant]} role="status">
       {children}
     </p>
   );

@@ -1,8 +1,7 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '../api/client.ts';
-import { withBrands } from '../text/connectors.ts';
-import { useRefusalText } from '../text/refusals.ts';
+import { useRefusalText, withBrands } from '../text/explanation.ts';
 import { Button } from './controls/button.tsx';
 import { Marked } from './data/values.tsx';
 import styles from './states.module.css';
@@ -10,8 +9,8 @@ import styles from './states.module.css';
 const showAfterMs = 150;
 
 /**
- * Placeholder of rows that are on their way. Shows after a moment, so that fast replies do not
- * flash.
+ * Placeholder for rows that are loading. It appears after a moment, so that fast replies do not
+ * flicker.
  */
 export function Loading({ rows = 4 }: { rows?: number }) {
   const { t } = useTranslation();
@@ -30,10 +29,7 @@ export function Loading({ rows = 4 }: { rows?: number }) {
   );
 }
 
-/**
- * Failure of a call: the sentence of the API, its code and the id of the request, and a way to try
- * again.
- */
+/** Failed call: the message of the API, its code, the request id, and a retry button. */
 export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
   const { t } = useTranslation();
   const refusal = error instanceof ApiError ? error : undefined;
@@ -51,10 +47,7 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
-/**
- * What the server refused, in the language of the page; on a Chinese page with the server's own
- * text.
- */
+/** Refusal by the server in the page's language. A Chinese page also shows the server's text. */
 function RefusalText({ refusal }: { refusal: ApiError | undefined }) {
   const { t } = useTranslation();
   const { text, original } = useRefusalText(refusal);
@@ -74,7 +67,7 @@ function RefusalText({ refusal }: { refusal: ApiError | undefined }) {
   );
 }
 
-/** Place of a list without entries: why it is empty and what to do next. */
+/** Empty list: the reason, and what to do next. */
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className={styles.empty}>

@@ -9,13 +9,14 @@ import { LanguageChoice } from './shell/navigation.tsx';
 
 interface LoginLinkProps {
   code: string;
-  /** Shows the page of the address, or the login with the failure of the link. */
+  /** Shows the page of the URL, or the login if the link failed. */
   done: (failure?: unknown) => void;
 }
 
 /**
- * Redeems the code of a login link. In the session of another person it asks first: anybody can
- * send such a link, and its reader would go on under another name.
+ * Redeems the code of a login link. If another person is logged in, asks for confirmation.
+ * Otherwise, a person who opens a link from someone else would continue under another name without
+ * noticing.
  */
 export function LoginLink({ code, done }: LoginLinkProps) {
   const { t } = useTranslation();
@@ -47,7 +48,7 @@ export function LoginLink({ code, done }: LoginLinkProps) {
       <div className={styles.form}>
         <h1>{t('login.otherTitle')}</h1>
         <p>{t('login.otherText', { current: shown(current, t), asked: shown(asked, t) })}</p>
-        <Button look="primary" onClick={() => done()}>
+        <Button variant="primary" onClick={() => done()}>
           {t('login.stay', { name: current.name })}
         </Button>
         <Button isBusy={isBusy} onClick={() => void redeem({ code, replace: true })}>
@@ -62,7 +63,7 @@ export function LoginLink({ code, done }: LoginLinkProps) {
 const shown = ({ name, role }: OtherPerson['current'], t: (key: string) => string): string =>
   `${name} (${t(`role.${role}`)})`;
 
-/** Returns the people of a refused link; undefined for another failure. */
+/** Returns the two people of a refused link, or undefined for another failure. */
 function otherPersonIn(failure: unknown): OtherPerson | undefined {
   if (!(failure instanceof ApiError) || failure.status !== 409) return undefined;
   return failure.reply as OtherPerson;

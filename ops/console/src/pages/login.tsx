@@ -11,8 +11,8 @@ import { LanguageChoice } from './shell/navigation.tsx';
 const codePrefix = '#code=';
 
 /**
- * Returns the code of a login link and removes it from the address; it is in the fragment so that
- * no server logs it.
+ * Returns the code of a login link and removes it from the URL. The code is in the fragment, so
+ * that no server logs it.
  */
 export function takeLoginCode(): string | undefined {
   const { hash, pathname, search } = window.location;
@@ -21,7 +21,7 @@ export function takeLoginCode(): string | undefined {
   return decodeURIComponent(hash.slice(codePrefix.length));
 }
 
-/** Asks for a token. `failure` is why a login link did not log in. */
+/** Login form for a token. `failure` is the reason why a login link failed. */
 export function Login({ failure }: { failure: unknown }) {
   const { t } = useTranslation();
   const { login } = useSessionActions();
@@ -57,7 +57,7 @@ export function Login({ failure }: { failure: unknown }) {
           value={token}
           onChange={(event) => setToken(event.target.value)}
         />
-        <Button look="primary" type="submit" isBusy={isBusy}>
+        <Button variant="primary" type="submit" isBusy={isBusy}>
           {t('login.submit')}
         </Button>
         <LanguageChoice />

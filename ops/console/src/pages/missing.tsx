@@ -5,7 +5,7 @@ import { Button } from '../kit/controls/button.tsx';
 import { PageHeader } from '../kit/panel.tsx';
 import { Empty } from '../kit/states.tsx';
 
-/** Page of an address without a page. */
+/** Page for an unknown URL. */
 export function Missing() {
   const { t } = useTranslation();
   return (
@@ -19,13 +19,12 @@ export function Missing() {
 }
 
 /**
- * Failure to load the code of a page: the server has another version by now, or cannot be reached.
+ * Thrown if the code of a page cannot be loaded: the server has a newer version or is unreachable.
  */
 class PageLoadError extends Error {}
 
 /**
- * Loads the code of a page. Throws `PageLoadError`, which the router shows in the frame of the
- * pages.
+ * Loads the code of a page. Throws `PageLoadError`, which the router shows inside the page frame.
  */
 export async function loadPage<T>(load: () => Promise<T>): Promise<T> {
   try {
@@ -35,14 +34,15 @@ export async function loadPage<T>(load: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Says why a page does not show, and loads it again once the server answers. */
+/** Reason why a page cannot be shown. Its button reloads the page when the server is reachable. */
 export function PageFailure({ error }: { error: unknown }) {
   const { t } = useTranslation();
   const [isOffline, setOffline] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const reload = async () => {
     setBusy(true);
-    // A reload without the server would leave the page of the browser in place of this one.
+    // Checks the server first. A reload without the server would replace this page with the
+    // browser's error page.
     const isReached = await fetch('/console/build.json', { cache: 'no-store' }).then(
       () => true,
       () => false,
@@ -56,7 +56,7 @@ export function PageFailure({ error }: { error: unknown }) {
       <PageHeader title={t('failure.title')} />
       <Empty title={t(error instanceof PageLoadError ? 'failure.load' : 'failure.broken')}>
         {isOffline && <p role="alert">{t('state.unreachable')}</p>}
-        <Button look="primary" isBusy={isBusy} onClick={() => void reload()}>
+        <Button variant="primary" isBusy={isBusy} onClick={() => void reload()}>
           {t('failure.reload')}
         </Button>
       </Empty>

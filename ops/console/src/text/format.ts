@@ -1,10 +1,10 @@
 import { currentLocale } from './texts.ts';
 
-/** Returns a number with separators of thousands. */
+/** Formats a number with thousands separators. */
 export const formatCount = (value: number): string =>
   new Intl.NumberFormat(currentLocale()).format(value);
 
-/** Returns a share as a percentage; `–` of nothing. */
+/** Formats a share as a percentage. Returns `–` if `whole` is 0. */
 export function formatShare(part: number, whole: number): string {
   if (whole === 0) return '–';
   const percent = new Intl.NumberFormat(currentLocale(), {
@@ -14,7 +14,7 @@ export function formatShare(part: number, whole: number): string {
   return percent.format(part / whole);
 }
 
-/** Returns a time in the zone of the reader: with the date, unless it is today. */
+/** Formats a time in the reader's zone. Includes the date unless it is today. */
 export function formatTime(iso: string): string {
   const time = new Date(iso);
   const isToday = time.toDateString() === new Date().toDateString();
@@ -30,8 +30,8 @@ export function formatTime(iso: string): string {
 }
 
 /**
- * Returns a time without a zone, such as `2026-12-01T20:00:00.000`, as the clock of a device shows
- * it.
+ * Formats a time without a zone, such as `2026-12-01T20:00:00.000`. It is the local time of a
+ * device.
  */
 export function formatWall(time: string): string {
   const options: Intl.DateTimeFormatOptions = {
@@ -42,10 +42,10 @@ export function formatWall(time: string): string {
   return new Intl.DateTimeFormat(currentLocale(), options).format(new Date(`${time}Z`));
 }
 
-/** Returns the same time in UTC, for the title of an element. */
+/** Formats a time in UTC, for tooltips. */
 export const formatUtc = (iso: string): string => `${iso.replace('T', ' ').replace('Z', '')} UTC`;
 
-/** Returns a duration in the largest fitting unit. */
+/** Formats a duration in the largest fitting unit. */
 export function formatDuration(ms: number): string {
   const units: [limit: number, unit: string, size: number][] = [
     [1000, 'millisecond', 1],
@@ -64,6 +64,6 @@ export function formatDuration(ms: number): string {
   }).format(ms / size);
 }
 
-/** Returns an amount of money in a currency. */
+/** Formats an amount of money. */
 export const formatMoney = (amount: number, currency: 'CNY' | 'USD'): string =>
   new Intl.NumberFormat(currentLocale(), { style: 'currency', currency }).format(amount);

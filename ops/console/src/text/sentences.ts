@@ -2,7 +2,7 @@ type Params = Record<string, unknown>;
 
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
-/** Returns a sentence of the server with the times among its values as `format` writes them. */
+/** Returns a sentence of the server in which `format` formats the times. */
 export function withTimes(
   sentence: string,
   params: Params,
@@ -11,7 +11,7 @@ export function withTimes(
   return timesIn(params).reduce((text, time) => text.replaceAll(time, format(time)), sentence);
 }
 
-/** Times in UTC among values; a value may be a sentence with values of its own. */
+/** Returns the UTC times among the values. A value may be a sentence with its own values. */
 function timesIn(params: Params): string[] {
   return Object.values(params).flatMap((value) => {
     if (typeof value === 'string') return isoTime.test(value) ? [value] : [];
@@ -23,12 +23,11 @@ function timesIn(params: Params): string[] {
 const isParams = (value: unknown): value is Params => typeof value === 'object' && value !== null;
 
 /**
- * A connector where a sentence names it; not a member of a message, such as `data: vendor_a.title`.
+ * Matches a connector id in a sentence. Does not match a member of a message, such as `data:
+ * vendor_a.title`.
  */
 const namedConnector = /(?<![\w.`"'/]|data: )vendor_[a-g](?![\w:`"'/]|\.\w)/g;
 
-/**
- * Returns a sentence of the server with names of connectors, such as brands, in place of their ids.
- */
+/** Replaces connector ids in a sentence of the server with names, such as brands. */
 export const withNames = (sentence: string, nameOf: (connector: string) => string): string =>
   sentence.replaceAll(namedConnector, nameOf);

@@ -14,7 +14,7 @@ function preferredLanguage(): Language {
   return navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
 }
 
-/** Chooses the reader's language. */
+/** Loads the texts and selects the reader's language. */
 export async function startTexts(): Promise<void> {
   await i18next.use(initReactI18next).init({
     fallbackLng: false,
@@ -22,11 +22,12 @@ export async function startTexts(): Promise<void> {
     interpolation: { escapeValue: false },
     returnNull: false,
   });
-  // Without its texts the page is in English, which it has with its code.
+  // If the Chinese texts cannot be loaded, the page stays in English. The English texts are part of
+  // its code.
   await show(preferredLanguage()).catch(() => show('en'));
 }
 
-/** Shows the pages in a language. Chinese is a file of its own (about 38 kB compressed). */
+/** Switches the language. Loads the Chinese texts from a separate file. */
 async function show(language: Language): Promise<void> {
   if (language === 'zh' && !i18next.hasResourceBundle('zh', 'translation'))
     i18next.addResourceBundle('zh', 'translation', await loadChinese());
@@ -34,11 +35,11 @@ async function show(language: Language): Promise<void> {
   document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
 }
 
-/** Changes the language of all pages, now and for later visits. */
+/** Changes the language for this and later visits. */
 export async function chooseLanguage(language: Language): Promise<void> {
   localStorage.setItem(storageKey, language);
   await show(language);
 }
 
-/** Returns the locale of numbers and times. */
+/** Returns the locale for numbers and times. */
 export const currentLocale = (): string => (i18next.language === 'zh' ? 'zh-CN' : 'en-GB');

@@ -1,4 +1,4 @@
-/** The base: two apis, two dispatchers, one migration, and what they need around them. */
+/** The base: two apis, two dispatchers, one migration, and the objects that they need. */
 import type { IDeployment } from 'kubernetes-models/apps/v1';
 import type { IJob } from 'kubernetes-models/batch/v1';
 import type { IIngress, INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
@@ -31,12 +31,12 @@ const api: IDeployment = {
           ports: [{ name: 'http', containerPort: ports.api }],
           env: [{ name: 'PORT', value: String(ports.api) }],
           resources: { requests: { cpu: '500m', memory: '256Mi' }, limits: { memory: '768Mi' } },
-          // The proxy learns of the end of a pod later than the pod: calls still arrive for some
+          // The proxy learns later than the pod that the pod ends. Calls still arrive for some
           // seconds.
           lifecycle: { preStop: { sleep: { seconds: 5 } } },
           ...probesOf('http'),
         }),
-        // 5 s before SIGTERM, 10 s at most after it, and a margin.
+        // 5 s before SIGTERM, up to 10 s after it, and a margin.
         { terminationGracePeriodSeconds: 30, topologySpreadConstraints: spreadOf('api') },
       ),
     },
@@ -67,8 +67,8 @@ const dispatcher: IDeployment = {
 };
 
 /**
- * Both kinds of process wait for it, so its order does not matter. Delete it before each upgrade: a
- * job cannot be changed.
+ * Both kinds of process wait for the migration, so the order of creation does not matter. Delete
+ * the job before each upgrade, because a job cannot be changed.
  */
 const migrate: IJob = {
   apiVersion: 'batch/v1',
@@ -103,12 +103,10 @@ const service: IService = {
   spec: { selector: labelsOf('api'), ports: [{ name: 'http', port: 80, targetPort: 'http' }] },
 };
 
-/**
- * Paths that clients, devices, gateways and people call. Those of the operator are not among them.
- */
+/** Paths for clients, devices, gateways and users. Operator paths are not included. */
 export const publicPaths = ['/1.1', '/v1/route', '/2/route', '/callbacks', '/openapi.json'];
 
-/** Returns an ingress that leads to paths of the api. */
+/** Returns an ingress for paths of the api. */
 const ingressOf = (
   name: string,
   paths: readonly string[],
@@ -119,12 +117,14 @@ const ingressOf = (
   metadata: {
     name,
     labels: labelsOf('api'),
-    // Devices keep a WebSocket and are silent for minutes; the console keeps a stream of events.
+    // Devices keep a WebSocket open and may be silent for minutes. The console keeps an event
+    // stream open.
     annotations: {
       'nginx.ingress.kubernetes.io/proxy-read-timeout': '3600',
       'nginx.ingress.kubernetes.io/proxy-send-timeout': '3600',
       'nginx.ingress.kubernetes.io/proxy-body-size': '20m',
-      // Its log has whole request lines, and a query may have a password or a session token.
+      // The access log would contain whole request lines. A query string may contain a password or
+      // a session token.
       'nginx.ingress.kubernetes.io/enable-access-log': 'false',
       ...annotations,
     },
@@ -147,8 +147,9 @@ const ingressOf = (
 });
 
 /**
- * Ingress of the console and the admin API, for the overlay `console`: callers of private networks
- * only. The annotation is that of ingress-nginx; other controllers have one of their own.
+ * Ingress of the console and the admin API for the overlay `console`. It admits only callers from
+ * private networks. The annotation works for ingress-nginx only; other controllers have their own
+ * annotation.
  */
 export const consoleIngress = ingressOf('carillon-console', ['/console'], {
   'nginx.ingress.kubernetes.io/whitelist-source-range': '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16',
@@ -164,9 +165,9 @@ const budgetOf = (part: Part): IPodDisruptionBudget => ({
 const tcp = (...list: number[]) => list.map((port) => ({ port, protocol: 'TCP' as const }));
 
 /**
- * Every address but those of cloud metadata services, which hand out the credentials of the machine
- * (shared/config/private-hosts.ts). Gateways have no fixed addresses. Pods are named beside, since
- * some network plugins do not count them as addresses.
+ * All addresses except those of cloud metadata services, which return the credentials of the
+ * machine (shared/config/private-hosts.ts). Gateways have no fixed addresses. Pods are listed
+ * separately, because some network plugins do not treat pods as addresses.
  */
 const anywhere = [
   {
@@ -180,8 +181,8 @@ const anywhere = [
 ];
 
 /**
- * Returns a policy: calls to one port only, and connections to the name service, PostgreSQL and
- * `more` ports.
+ * Returns a network policy. It allows incoming calls to one port. It allows outgoing connections to
+ * DNS, PostgreSQL and the ports in `more`.
  */
 const policyOf = (part: Part, served: number[], more: number[]): INetworkPolicy => ({
   apiVersion: 'networking.k8s.io/v1',
@@ -209,7 +210,7 @@ export const base = {
   'network-policy.yaml': [
     // Hosts of cloud functions and hooks, and identity providers.
     policyOf('api', [ports.api], [80, 443]),
-    // Gateways: 443 and APNs also 2197; mail by SMTP.
+    // Gateways use 443, and APNs also 2197. The mail ports are for SMTP.
     policyOf('dispatcher', [ports.metrics], [443, 2197, 25, 465, 587]),
     policyOf('migrate', [], []),
   ],

@@ -1,10 +1,10 @@
-/** Names, ports and parts that several manifests share. */
+/** Names, ports and parts that several manifests use. */
 import type { IContainer, IPodSpec, IProbe } from 'kubernetes-models/v1';
 
 export const image = 'carillon';
-/** Secret with DATABASE_URL, CARILLON_SECRET and CARILLON_ADMIN_TOKEN. */
+/** Name of the secret with DATABASE_URL, CARILLON_SECRET and CARILLON_ADMIN_TOKEN. */
 export const secretName = 'carillon';
-/** Variables that are no secret. */
+/** Name of the config map with the other variables. */
 export const configName = 'carillon';
 export const ports = { api: 8080, metrics: 9464 } as const;
 
@@ -18,7 +18,7 @@ export const labelsOf = (part: Part): Record<string, string> => ({
 });
 
 /**
- * Returns the settings of a container of any part: no rights, a root file system that is read only.
+ * Returns the settings of a container: without privileges and with a read-only root file system.
  */
 export function containerOf(part: Part, more: Partial<IContainer>): IContainer {
   return {
@@ -36,7 +36,7 @@ export function containerOf(part: Part, more: Partial<IContainer>): IContainer {
   };
 }
 
-/** Returns a pod of one container. */
+/** Returns a pod with one container. */
 export function podOf(container: IContainer, more: Partial<IPodSpec> = {}): IPodSpec {
   return {
     automountServiceAccountToken: false,
@@ -54,7 +54,7 @@ export function podOf(container: IContainer, more: Partial<IPodSpec> = {}): IPod
 }
 
 /**
- * Returns the probes of a process that serves its health at a port
+ * Returns the probes of a process whose health endpoints are on a port
  * (docs/reference/protocol/operation.md, section Health).
  */
 export function probesOf(port: string): {
@@ -64,7 +64,7 @@ export function probesOf(port: string): {
 } {
   const get = (path: string) => ({ httpGet: { path, port } });
   return {
-    // A process that waits for a migration is alive and not ready.
+    // While a process waits for a migration, it is alive but not ready.
     startupProbe: { ...get('/healthz'), periodSeconds: 1, failureThreshold: 60 },
     livenessProbe: {
       ...get('/healthz'),
@@ -76,7 +76,7 @@ export function probesOf(port: string): {
   };
 }
 
-/** Returns the spread of the pods of a part over zones and nodes. */
+/** Returns the constraints that spread the pods of a part over zones and nodes. */
 export const spreadOf = (part: Part): NonNullable<IPodSpec['topologySpreadConstraints']> =>
   ['topology.kubernetes.io/zone', 'kubernetes.io/hostname'].map((topologyKey) => ({
     maxSkew: 1,

@@ -1,4 +1,4 @@
-/** The overlays: sizes, a database, scaling and monitoring by operators of the cluster. */
+/** Overlays: sizes, a database, scaling, and monitoring with operators of the cluster. */
 import type { ICluster } from '@kubernetes-models/cloudnative-pg/postgresql.cnpg.io/v1';
 import type { IScaledObject } from '@kubernetes-models/keda/keda.sh/v1alpha1';
 import type { IPodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
@@ -6,7 +6,7 @@ import type { IDeployment } from 'kubernetes-models/apps/v1';
 import { consoleIngress } from './base.ts';
 import { labelsOf, nameOf, type Part } from './names.ts';
 
-/** Object with a part of the members of `T`, as a strategic merge patch names them. */
+/** Object with some of the members of `T`, as used in a strategic merge patch. */
 type Patch<T> = T extends readonly (infer Item)[]
   ? Patch<Item>[]
   : T extends object
@@ -15,7 +15,7 @@ type Patch<T> = T extends readonly (infer Item)[]
 
 type DeploymentPatch = Patch<IDeployment> & Pick<IDeployment, 'apiVersion' | 'kind'>;
 
-/** Returns a patch of the only container of a part. */
+/** Returns a patch of a part's only container. */
 function containerPatch(
   part: Part,
   container: Patch<
@@ -42,7 +42,7 @@ const cluster: ICluster = {
     storage: { size: '100Gi' },
     bootstrap: { initdb: { database: 'carillon', owner: 'carillon' } },
     postgresql: {
-      // The overlay `large` with all dispatchers of `keda` opens up to 644.
+      // The overlay `large` with all dispatchers of `keda` opens up to 644 connections.
       parameters: {
         max_connections: '700',
         wal_compression: 'on',
@@ -54,7 +54,7 @@ const cluster: ICluster = {
   },
 };
 
-/** CloudNativePG writes the address with user and password into this secret. */
+/** Address with user and password. CloudNativePG writes it into this secret. */
 const ownDatabase = {
   name: 'DATABASE_URL',
   valueFrom: { secretKeyRef: { name: 'carillon-db-app', key: 'uri' } },
@@ -75,7 +75,8 @@ const scaledDispatcher: IScaledObject = {
         type: 'prometheus',
         metadata: {
           serverAddress: 'http://prometheus-operated.monitoring:9090',
-          // Time waited, not depth: jobs of slow gateways wait without a need for more dispatchers.
+          // Scales by waiting time, not by queue length. Jobs of slow gateways wait even if there
+          // are enough dispatchers.
           query: 'max(carillon_queue_oldest_seconds)',
           threshold: '10',
         },

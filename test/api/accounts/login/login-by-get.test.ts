@@ -15,7 +15,7 @@ import {
   type TestUser,
 } from '../../../support/users.ts';
 
-/** Login with the members in the query (protocol/users.md#login-by-get). */
+/** Tests the login with its members in the query (protocol/users.md#login-by-get). */
 const api = useTestApi();
 const password = 'pass+word & 密码=1';
 const email = 'get@example.com';
@@ -32,7 +32,7 @@ const queryOf = (members: Record<string, string>) => String(new URLSearchParams(
 const get = (query: string, method = 'GET') => api.request(method, `/1.1/login?${query}`, { app });
 
 describe('GET /1.1/login', () => {
-  test('answers as POST does, by each name', async () => {
+  test('answers like POST, for each kind of user name', async () => {
     const names = { username: user.body.username, email, mobilePhoneNumber };
     for (const [name, value] of Object.entries(names)) {
       const members = { [name]: value, password };
@@ -44,7 +44,7 @@ describe('GET /1.1/login', () => {
     }
   });
 
-  test('logs in by a code', async () => {
+  test('logs in with a code', async () => {
     await changeUser(api.db, app, { mobilePhoneVerified: true }, user.id);
     await api.request('POST', '/1.1/requestLoginSmsCode', { app, body: { mobilePhoneNumber } });
     const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(mobilePhoneNumber)}`;
@@ -65,7 +65,7 @@ describe('GET /1.1/login', () => {
     ['username=a&password=x&password=y', 218],
     ['username[$ne]=a&password=x', 200],
     ['mobilePhoneNumber=1&password=x', 127],
-  ])('refuses as POST does: %s is %i', async (query, code) => {
+  ])('refuses like POST: %s is %i', async (query, code) => {
     expect(refusalOf(await get(query))).toEqual(refused(code));
   });
 
@@ -76,7 +76,7 @@ describe('GET /1.1/login', () => {
     expect(refusalOf(await get(wrong))).toEqual(refused(219));
   });
 
-  test('needs keys, works in a batch, and is no HEAD', async () => {
+  test('needs keys, works in a batch, and is refused for HEAD', async () => {
     const query = queryOf({ username: user.body.username, password });
     expect((await api.request('GET', `/1.1/login?${query}`)).status).toBe(401);
     const requests = [{ method: 'GET', path: `/1.1/login?${query}` }];
@@ -104,7 +104,7 @@ describe('the log of the service', () => {
   });
   afterAll(() => close());
 
-  test('has no query, whatever the answer is', async () => {
+  test('contains no query, whatever the reply is', async () => {
     const secret = 'SecretOfTheQuery';
     const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey };
     const { username } = user.body;

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 const login = (body: unknown) => api.request('POST', '/1.1/login', { app, body });
 
-describe('the lock', () => {
+describe('the login lock', () => {
   const wrong = (username: string) => login({ username, password: 'wrong' });
   const right = (username: string) => login({ username, password: 'a password' });
   const codes = async (count: number, attempt: () => Promise<{ body: { code?: number } }>) => {
@@ -25,7 +25,7 @@ describe('the lock', () => {
   const six = [210, 210, 210, 210, 210, 210];
   const sixUnknown = six.map(() => 211);
 
-  test('begins with the seventh failure, for users and for unknown names', async () => {
+  test('starts with the seventh failure, for users and for unknown names', async () => {
     const user = await signUp(api, app);
     const names: [string, number[]][] = [
       [user.body.username, six],
@@ -38,14 +38,14 @@ describe('the lock', () => {
     }
   });
 
-  test('does not begin after six, however many correct logins lie between', async () => {
+  test('does not start after six failures, however many correct logins are in between', async () => {
     const { username } = (await signUp(api, app)).body;
     expect(await codes(6, () => wrong(username))).toEqual(six);
     expect((await right(username)).status).toBe(200);
     expect(await codes(1, () => wrong(username))).toEqual([219]);
   });
 
-  test('ends 15 minutes after the last failure; refused calls do not prolong it', async () => {
+  test('ends 15 minutes after the last failure; refused calls do not extend it', async () => {
     const { username } = (await signUp(api, app)).body;
     await codes(7, () => wrong(username));
     ahead += 14;
@@ -56,18 +56,18 @@ describe('the lock', () => {
     expect(await codes(6, () => wrong(username))).toEqual(six);
   });
 
-  test('counts the failures of 15 minutes, whenever they began', async () => {
+  test('counts the failures of any 15 minutes', async () => {
     const { username } = (await signUp(api, app)).body;
     expect(await codes(4, () => wrong(username))).toEqual(six.slice(2));
     ahead += 10;
     expect(await codes(2, () => wrong(username))).toEqual([210, 210]);
     ahead += 6;
-    // The first four have expired by now.
+    // The first four failures have expired now.
     expect(await codes(4, () => wrong(username))).toEqual(six.slice(2));
     expect(await codes(1, () => wrong(username))).toEqual([219]);
   });
 
-  test('is one for all spellings of a number, per app', async () => {
+  test('counts all spellings of a number together, per app', async () => {
     const phone = newPhone();
     await signUp(api, app, { mobilePhoneNumber: phone });
     const spellings = [phone, phone.slice(3), `+86 ${phone.slice(3)}`];
@@ -90,7 +90,7 @@ describe('the lock', () => {
     expect(after.body.code).toBe(219);
   });
 
-  test('applies to the master key too, and only time lifts it', async () => {
+  test('applies to the master key too, and ends only after its time', async () => {
     const user = await signUp(api, app);
     const { username } = user.body;
     await codes(7, () => wrong(username));
@@ -106,13 +106,13 @@ describe('the lock', () => {
     expect((await asMaster('POST', 'login', enter)).status).toBe(200);
   });
 
-  test('does not begin with concurrent correct logins', async () => {
+  test('does not start with concurrent correct logins', async () => {
     const { username } = (await signUp(api, app)).body;
     const replies = await Promise.all(Array.from({ length: 20 }, () => right(username)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  test('counts the failures of one user together, by any identifier, and each unknown identifier by itself', async () => {
+  test('counts all identifiers of a user together, and each unknown identifier separately', async () => {
     const [email, phone] = [`${newName()}@example.com`, newPhone()];
     const user = await signUp(api, app, { email, mobilePhoneNumber: phone });
     const claims = [{ username: user.body.username }, { email }, { mobilePhoneNumber: phone }];

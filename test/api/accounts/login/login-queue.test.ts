@@ -30,7 +30,7 @@ describe('a flood of logins', () => {
   beforeAll(async () => {
     app = await api.createApp();
   });
-  test('is answered completely, without 429 or 5xx', async () => {
+  test('gets a reply to every call, without 429 or 5xx', async () => {
     const replies = await Promise.all(
       Array.from({ length: 60 }, () =>
         api.request('POST', '/1.1/login', { app, body: { username: newName(), password: 'p' } }),
@@ -39,7 +39,7 @@ describe('a flood of logins', () => {
     expect(new Set(replies.map(({ body }) => body.code))).toEqual(new Set([211]));
   });
 
-  test('leaves no rows once its failures have expired', async () => {
+  test('leaves no rows after its failures have expired', async () => {
     const rule = { maxFailures: 6, windowMs: 15 * 60_000 };
     const at = (minutes: number) => new Date(Date.UTC(2030, 0, 1) + minutes * 60_000);
     const identifier = Buffer.alloc(32, 7);
@@ -47,7 +47,7 @@ describe('a flood of logins', () => {
       await countLoginFailure(api.db, app.appId, { identifier, now: at(i), rule });
     expect(await isLoginLocked(api.db, app.appId, { identifier, now: at(20.9) })).toBe(true);
     expect(await isLoginLocked(api.db, app.appId, { identifier, now: at(21.1) })).toBe(false);
-    // The failures of the flood have expired by then.
+    // The failures of the flood have expired then.
     await deleteOldLoginLocks(api.db, at(0), 1000);
     expect(await deleteOldLoginLocks(api.db, at(6), 1000)).toBe(0);
     expect(await deleteOldLoginLocks(api.db, at(6.1), 1000)).toBe(1);

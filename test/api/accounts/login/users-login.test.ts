@@ -55,12 +55,12 @@ describe('POST /1.1/login refuses', () => {
     expect(refusalOf(await login(body))).toEqual(refused(code));
   });
 
-  test('an unknown user with the text of the public service', async () => {
+  test('an unknown user with the error text of the public service', async () => {
     const { body } = await login({ username: newName(), password: 'a password' });
     expect(body).toEqual({ code: 211, error: 'Could not find user.' });
   });
 
-  test('a wrong, differently cased or over-long password as an unknown user where users are concealed', async () => {
+  test('a wrong, differently cased or too long password like an unknown user if users are concealed', async () => {
     const discreet = await api.createApp({ concealUsers: true });
     const enter = (body: object) => api.request('POST', '/1.1/login', { app: discreet, body });
     const user = await signUp(api, discreet);
@@ -84,7 +84,7 @@ describe('POST /1.1/login refuses', () => {
     ).toEqual(refused(211));
   });
 
-  test('an unverified address where the app forbids it, immediately and only with the right password', async () => {
+  test('an unverified address if the app requires it, immediately and only with the right password', async () => {
     const strict = await api.createApp({ emailVerification: true });
     const user = await signUp(api, strict, { email: 'a@b.cn' });
     const enter = (password: string) =>
@@ -131,7 +131,7 @@ describe('POST /1.1/login', () => {
     expect(status).toBe(200);
   });
 
-  test('a token is the same under several keys, and replaced once its key is removed', async () => {
+  test('a token stays valid under several keys, and is replaced after its key is removed', async () => {
     const user = await signUp(api, app);
     const credentials = { username: user.body.username, password: 'a password' };
     const old = testConfig(api.databaseUrl).secrets[0]?.toString('base64') ?? '';
@@ -151,7 +151,7 @@ describe('POST /1.1/login', () => {
     };
     expect(await asks(`${fresh},${old}`)).toEqual([user.token, user.token]);
     expect(await asks(`${old},${fresh}`)).toEqual([user.token, user.token]);
-    // Its key was removed: the token is valid until the next login, which replaces it.
+    // The key was removed. The token stays valid until the next login replaces it.
     const sessions = new Sessions({ db: api.db, vault: new Vault([randomBytes(32)]) });
     expect((await user.me()).objectId).toBe(user.id);
     const readToken = async () => {
@@ -198,7 +198,7 @@ describe('a session', () => {
     ['DELETE', `/1.1/classes/_User/${id}`, {}],
   ];
 
-  test('that is missing, invalid or replaced is 403 where a user is required, on every process at once', async () => {
+  test('that is missing, invalid or replaced is 403 on every process if a user is required', async () => {
     const second = await startTestApi({ databaseUrl: api.databaseUrl });
     const user = await signUp(api, app);
     const other = await signUp(api, app);
@@ -305,12 +305,12 @@ describe('a session', () => {
     expect(reply.status).toBe(400);
   });
 
-  test('GET /users/me shows what login shows', async () => {
+  test('GET /users/me returns the same as the login', async () => {
     const user = await signUp(api, app);
     expect(await user.me()).toEqual(user.body);
   });
 
-  test('is replaced by refreshSessionToken, also by the master key', async () => {
+  test('is replaced by refreshSessionToken, also with the master key', async () => {
     const user = await signUp(api, app);
     const { status, body } = await user.request(
       'PUT',
@@ -371,7 +371,7 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
     );
   });
 
-  test('changes password and token; without the option the token stays, at once', async () => {
+  test('changes password and token; with the option, the token stays', async () => {
     const own = await api.createApp();
     const user = await signUp(api, own);
     const first = await change(user, { old_password: 'a password', new_password: 'second' });
@@ -395,7 +395,7 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
     expect([(await enter('second')).status, (await enter('third')).status]).toEqual([400, 200]);
   });
 
-  test('of two concurrent calls one succeeds', async () => {
+  test('succeeds for one of two concurrent calls', async () => {
     const user = await signUp(api, app);
     const replies = await Promise.all(
       ['b', 'c'].map((password) =>
@@ -414,7 +414,7 @@ describe('an imported hash', () => {
   };
   const stored = async (id: string) => (await readUser(api.db, app, id)).passwordHash;
 
-  /** Hashes as the documentation of the public service specifies. */
+  /** Hashes a password as the documentation of the public service specifies. */
   function ofPublicService(password: string, salt: string): string {
     let digest = createHash('sha512')
       .update(salt + password)

@@ -18,7 +18,7 @@ import {
 } from '../../../support/users.ts';
 
 /**
- * Options of numbers, and the hook that runs when a number is proven
+ * Tests the options of phone numbers and the hook that runs when a number is verified
  * (protocol/users.md#phone-verification).
  */
 const api = useTestApi();
@@ -39,7 +39,7 @@ describe('phoneVerification', () => {
   const appWith = (more: AppOptionsPatch = {}) =>
     api.createApp({ phoneVerification: true, ...more });
 
-  test('sends a code at a sign-up with a number, which verifies it', async () => {
+  test('sends a code at a sign-up with a number, which verifies the number', async () => {
     const app = await appWith();
     const mobilePhoneNumber = newPhone();
     const user = await signUp(api, app, { mobilePhoneNumber });
@@ -68,7 +68,7 @@ describe('phoneVerification', () => {
     expect(await messages(app, second)).toHaveLength(1);
   });
 
-  test('is off by default, and sends nothing for a number that is proven or missing', async () => {
+  test('is off by default, and sends nothing if a number is verified or missing', async () => {
     const off = await api.createApp();
     const phone = newPhone();
     await signUp(api, off, { mobilePhoneNumber: phone });
@@ -83,7 +83,7 @@ describe('phoneVerification', () => {
     expect(await messages(app, phone)).toHaveLength(1);
   });
 
-  test('never refuses a sign-up: beyond a limit, or where a captcha is needed, no code is sent', async () => {
+  test('never refuses a sign-up: above a limit, or if a captcha is needed, no code is sent', async () => {
     for (const more of [
       { smsPerAddressPerHour: 0 },
       { captchaForSms: true },
@@ -118,7 +118,7 @@ describe('forbidUnverifiedPhoneLogin', () => {
     for (const login of logins) expect((await login()).status).toBe(200);
   });
 
-  test('lets users without a number in, and a login by code proves the number', async () => {
+  test('allows users without a number, and a login by code verifies the number', async () => {
     const app = await api.createApp({ forbidUnverifiedPhoneLogin: true });
     const { body } = await signUp(api, app, { password: 'secret' });
     expect((await post(app, 'login', { username: body.username, password: 'secret' })).status).toBe(
@@ -136,7 +136,7 @@ describe('forbidUnverifiedPhoneLogin', () => {
 });
 
 describe('smsCountries', () => {
-  test('allows messages to these countries only, for every kind of message', async () => {
+  test('allows only messages to these countries, for every kind of message', async () => {
     const app = await api.createApp({ smsCountries: ['CN', 'CA'] });
     const [home, canada, america, hongKong] = [
       newPhone(),
@@ -207,7 +207,7 @@ describe('the hook onVerified', () => {
     return runs(user)[0];
   };
 
-  test('runs when a number is proven by a change', async () => {
+  test('runs when a change verifies a number', async () => {
     const user = await signUp(api, app);
     const mobilePhoneNumber = newPhone();
     await post(app, 'requestChangePhoneNumber', { mobilePhoneNumber }, user.token);
@@ -222,7 +222,7 @@ describe('the hook onVerified', () => {
     });
   });
 
-  test('runs when a number is proven by a login, once, and when a reset proves a contact', async () => {
+  test('runs once when a login verifies a number, and when a reset verifies a contact', async () => {
     const mobilePhoneNumber = newPhone();
     const user = await signUp(api, app, { mobilePhoneNumber });
     await api.services.apps.change(app.appId, { options: { trustUnverifiedNumbers: true } });

@@ -37,7 +37,7 @@ describe('verification of a number', () => {
     expect((await other.user.me()).mobilePhoneVerified).toBe(true);
   });
 
-  test('of a verified number is asked for as often as one likes, right after a code of another kind too', async () => {
+  test('of a verified number can be requested again at once, even after a code of another kind', async () => {
     const mobilePhoneNumber = numberOf(await newUser());
     for (let i = 0; i < 3; i += 1)
       expect(await post('requestMobilePhoneVerify', { mobilePhoneNumber })).toMatchObject({
@@ -113,12 +113,12 @@ describe('change of number', () => {
       code,
     });
     expect(stolen.body.code).toBe(603);
-    // Without a session, the account is the one that requested the code.
+    // Without a session, the code belongs to the account that requested it.
     expect((await post('changePhoneNumber', { mobilePhoneNumber, code })).body).toEqual({});
     expect((await user.me()).mobilePhoneNumber).toBe(mobilePhoneNumber);
   });
 
-  test('takes the number from users who claimed it and did not prove it', async () => {
+  test('takes the number away from users who claimed but did not verify it', async () => {
     for (const trustUnverifiedNumbers of [false, true]) {
       await phones.api.services.apps.change(phones.app.appId, {
         options: { trustUnverifiedNumbers },
@@ -133,7 +133,7 @@ describe('change of number', () => {
       const body = { mobilePhoneNumber, code: await codeTo(mobilePhoneNumber) };
       expect((await user.request('POST', '/1.1/changePhoneNumber', body)).status).toBe(200);
       expect(await user.me()).toMatchObject({ mobilePhoneNumber, mobilePhoneVerified: true });
-      // The other account stays, without the number.
+      // The other account stays, but without the number.
       const left = await claimer.me();
       expect(left).toMatchObject({ nick: 'x', mobilePhoneVerified: false });
       expect(left).not.toHaveProperty('mobilePhoneNumber');
@@ -145,7 +145,7 @@ describe('change of number', () => {
     });
   });
 
-  test('refuses a number that another user proved with 214', async () => {
+  test('refuses with 214 a number that another user has verified', async () => {
     const [user, owner] = [await newUser(), await newUser()];
     clock.moveMs(minute);
     const mobilePhoneNumber = numberOf(owner);
@@ -173,7 +173,7 @@ describe('reset of the password by code', () => {
     expect(refusalOf(await reset('123456', body))).toEqual(refused(code));
   });
 
-  test('takes POST beside PUT', async () => {
+  test('accepts POST in addition to PUT', async () => {
     const mobilePhoneNumber = numberOf(await newUser(newPhone(), { password: 'old password' }));
     const code = await ask('requestPasswordResetBySmsCode', { mobilePhoneNumber });
     const body = { mobilePhoneNumber, password: 'by post' };
@@ -185,7 +185,7 @@ describe('reset of the password by code', () => {
     expect((await post('login', body)).status).toBe(200);
   });
 
-  test('sets the password and ends the session at once, on every process', async () => {
+  test('sets the password and ends the session immediately on every process', async () => {
     const user = await newUser(newPhone(), { password: 'old password' });
     const mobilePhoneNumber = numberOf(user);
     const code = await ask('requestPasswordResetBySmsCode', { mobilePhoneNumber });
@@ -261,7 +261,7 @@ describe('a code without its number, as the JavaScript SDK sends it', () => {
     return codeTo(mobilePhoneNumber);
   }
 
-  test('is valid from the address that requested it, once', async () => {
+  test('is valid once, from the address that requested it', async () => {
     const [one, two] = [await newUser(), await newUser()];
     const [ofOne, ofTwo] = [await codeOf(one, '192.0.2.1'), await codeOf(two, '192.0.2.1')];
     expect((await reset(ofOne, proxied, '192.0.2.2')).body.code).toBe(603);
@@ -272,7 +272,7 @@ describe('a code without its number, as the JavaScript SDK sends it', () => {
     expect((await reset(ofTwo, proxied, '192.0.2.1')).body).toEqual({});
   });
 
-  test('allows ten tries of an address in ten minutes, whether codes were requested or not', async () => {
+  test('allows ten tries per address in ten minutes, whether codes were requested or not', async () => {
     const user = await newUser();
     const code = await codeOf(user, '192.0.2.3');
     for (const address of ['192.0.2.3', '192.0.2.4']) {
@@ -282,7 +282,8 @@ describe('a code without its number, as the JavaScript SDK sends it', () => {
       expect(replies.map(refusalOf)).toEqual(Array(10).fill(refused(603)));
     }
     expect((await reset(code, proxied, '192.0.2.3')).body.code).toBe(603);
-    // With its number the code is still valid: the tries of the address did not count against it.
+    // With its number the code is still valid, because the tries of the address did not count
+    // against it.
     const body = { password: 'new', mobilePhoneNumber: numberOf(user) };
     const named = await phones.api.request('PUT', `/1.1/resetPasswordBySmsCode/${code}`, {
       app: phones.app,

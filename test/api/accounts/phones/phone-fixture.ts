@@ -7,7 +7,7 @@ import { newPhone, TestUser } from '../../../support/users.ts';
 
 export const minute = 60_000;
 
-/** Returns a wrong code of the right form. */
+/** Returns a wrong code of the right format. */
 export const another = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, '0');
 
 export const numberOf = (user: TestUser) => String(user.body.mobilePhoneNumber);
@@ -15,9 +15,7 @@ export const numberOf = (user: TestUser) => String(user.body.mobilePhoneNumber);
 export const successes = (replies: TestResponse[]) =>
   replies.filter(({ status }) => status < 300).length;
 
-/**
- * Starts two processes of the api on one database, with a movable clock, for the tests of a file.
- */
+/** Starts two api processes on one database with a movable clock, for the tests of a file. */
 export function usePhones() {
   let database: TestDatabase;
   let api: TestApi;
@@ -40,7 +38,7 @@ export function usePhones() {
   const post = (path: string, body: object, of = app) =>
     api.request('POST', `/1.1/${path}`, { app: of, body });
 
-  /** Returns the messages to a number or an e-mail address, the newest first. */
+  /** Returns the messages to a phone number or email address, newest first. */
   async function messages(to: string, of = app) {
     const path = `/console/api/apps/${of.appId}/outbox?to=${encodeURIComponent(to)}`;
     return (await api.request('GET', path, { admin: true })).body.results;
@@ -48,7 +46,7 @@ export function usePhones() {
 
   const codeTo = async (to: string): Promise<string> => (await messages(to))[0].code;
 
-  /** Requests a code, a minute after the previous one. */
+  /** Requests a code one minute after the previous request. */
   async function ask(path: string, body: { mobilePhoneNumber: string } & object): Promise<string> {
     clock.moveMs(minute);
     const reply = await post(path, body);
@@ -64,7 +62,7 @@ export function usePhones() {
     return new TestUser(api, app, reply.body);
   }
 
-  /** Makes fifty concurrent calls, over both processes. */
+  /** Makes fifty concurrent calls, distributed over both processes. */
   const fifty = (call: (api: TestApi) => Promise<TestResponse>) =>
     Promise.all(Array.from({ length: 50 }, (_, i) => call(i % 2 ? api : secondApi)));
 

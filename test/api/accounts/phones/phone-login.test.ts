@@ -20,7 +20,7 @@ describe('POST /1.1/usersByMobilePhone', () => {
     expect(refusalOf(await post('usersByMobilePhone', body))).toEqual(refused(code));
   });
 
-  test('signs up: the number is verified, and the default name', async () => {
+  test('signs up with a verified number and the default name', async () => {
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
     const reply = await post('usersByMobilePhone', {
@@ -44,13 +44,13 @@ describe('POST /1.1/usersByMobilePhone', () => {
     expect(reply.headers.get('location')).toBe(
       `http://carillon.test/1.1/users/${reply.body.objectId}`,
     );
-    // An account without a password cannot log in with one.
+    // An account without a password cannot log in with a password.
     expect((await post('login', { mobilePhoneNumber, password: 'a password' })).body.code).toBe(
       210,
     );
   });
 
-  test('accepts name and password, and refuses a taken name without spending the code', async () => {
+  test('accepts name and password, and refuses a taken name without using up the code', async () => {
     const taken = await signUp(phones.api, phones.app);
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
@@ -62,7 +62,7 @@ describe('POST /1.1/usersByMobilePhone', () => {
     expect((await post('login', { username, password: 'secret' })).status).toBe(200);
   });
 
-  test('logs a known user in, ignoring the password', async () => {
+  test('logs a known user in and ignores the password', async () => {
     const user = await newUser();
     const mobilePhoneNumber = numberOf(user);
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
@@ -110,7 +110,7 @@ describe('POST /1.1/usersByMobilePhone', () => {
   });
 });
 
-test('wrong codes lock usersByMobilePhone together with the login', async () => {
+test('wrong codes lock usersByMobilePhone and login together', async () => {
   const mobilePhoneNumber = numberOf(await newUser(newPhone(), { password: 'a password' }));
   const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
   const codes: number[] = [];
@@ -163,7 +163,7 @@ describe('login with a code', () => {
     expect(replies.every(({ body }) => [undefined, 603, 219].includes(body.code))).toBe(true);
   });
 
-  test('locks after more than six wrong codes, known or not, and then refuses the right one', async () => {
+  test('locks after more than six wrong codes, even for unknown users, and refuses the right code', async () => {
     const known = numberOf(await newUser());
     const unknown = newPhone();
     const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber: known });
@@ -197,7 +197,7 @@ describe('request for a code of an account', () => {
   });
 
   test.each(paths)(
-    '%s refuses an unknown number, and counts nothing against its limits',
+    '%s refuses an unknown number, which does not count towards the limits',
     async (path) => {
       const mobilePhoneNumber = newPhone();
       for (let i = 0; i < 2; i += 1)
@@ -208,7 +208,7 @@ describe('request for a code of an account', () => {
   );
 
   test.each(paths)(
-    '%s returns the same replies and limits for an unknown number, and sends nothing, where users are concealed',
+    '%s answers alike for an unknown number, and sends nothing, if users are concealed',
     async (path) => {
       const discreet = await phones.api.createApp({ concealUsers: true });
       const known = newPhone();
@@ -241,7 +241,7 @@ describe('request for a code of an account', () => {
     ['requestPasswordResetBySmsCode', false],
     ['requestMobilePhoneVerify', true],
   ])(
-    '%s sends nothing to a number whose flag does not allow it, and is refused',
+    '%s is refused for a number whose flag does not allow it, and sends nothing',
     async (path, isVerified) => {
       const mobilePhoneNumber = newPhone();
       if (isVerified) await newUser(mobilePhoneNumber);
@@ -261,7 +261,7 @@ describe('request for a code of an account', () => {
     },
   );
 
-  test('costs the same, known or not, where users are concealed: an empty balance reveals nothing', async () => {
+  test('with concealed users does not reveal by an empty balance whether a number is known', async () => {
     const poor = await phones.api.createApp({ smsBalance: 0, concealUsers: true });
     const known = '+14155552671';
     await signUp(phones.api, poor, { mobilePhoneNumber: known });
@@ -279,7 +279,7 @@ describe('request for a code of an account', () => {
     expect(body.options.smsBalance).toBe(10);
   });
 
-  test('requires a captcha where the app does, known or not', async () => {
+  test('requires a captcha if the app does, for known and unknown numbers', async () => {
     const guarded = await phones.api.createApp({ captchaForSms: true });
     const known = newPhone();
     await signUp(phones.api, guarded, { mobilePhoneNumber: known });

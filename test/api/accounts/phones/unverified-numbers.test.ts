@@ -9,7 +9,8 @@ describe('a number that was never verified', () => {
   const github = () => ({ github: { uid: newUid(), access_token: 't' } });
 
   /**
-   * Creates an account with another person's number, and every access that its creator may have.
+   * Creates an account with another person's number and every kind of access that its creator may
+   * have.
    */
   async function hijacked(of = phones.app) {
     const [mobilePhoneNumber, email, authData] = [newPhone(), `${newName()}@example.com`, github()];
@@ -42,16 +43,16 @@ describe('a number that was never verified', () => {
       );
     const entered = await post('users', { authData });
     expect([entered.status, entered.body.objectId === creator.id]).toEqual([201, false]);
-    // A reset link must not go to the address of the creator.
+    // A reset link must not be sent to the address of the creator.
     const before = (await messages(email)).length;
     expect((await post('requestPasswordReset', { email })).body.code).toBe(205);
     expect(await messages(email)).toHaveLength(before);
   }
 
-  test('revokes earlier access when its holder logs in by code: session, password, accounts, address', async () => {
+  test('revokes session, password, accounts and address when its holder logs in by code', async () => {
     const account = await hijacked();
     const { creator, mobilePhoneNumber } = account;
-    // A code that could change the number later.
+    // This code could change the number later.
     const own = newPhone();
     clock.moveMs(minute);
     await creator.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber: own });
@@ -72,7 +73,7 @@ describe('a number that was never verified', () => {
     expect((await post('changePhoneNumber', change)).body.code).toBe(603);
     const holder = new TestUser(phones.api, phones.app, reply.body);
     expect((await holder.put({ password: 'of the holder' })).status).toBe(200);
-    // The number is verified now: a further login revokes nothing.
+    // The number is verified now, so another login revokes nothing.
     const again = await codeFor('requestSmsCode', mobilePhoneNumber);
     const next = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode: again });
     expect(next.body.sessionToken).toBe(holder.token);
@@ -84,7 +85,7 @@ describe('a number that was never verified', () => {
   test.each([
     ['no user', false],
     ['another user', true],
-  ])('revokes it too when the code comes with the session of %s', async (_who, hasSession) => {
+  ])('revokes access too if the code comes with the session of %s', async (_who, hasSession) => {
     const account = await hijacked();
     const { creator, mobilePhoneNumber } = account;
     const code = await codeFor('requestMobilePhoneVerify', mobilePhoneNumber);
@@ -98,7 +99,7 @@ describe('a number that was never verified', () => {
     expect((await other.put({ a: 1 })).status).toBe(200);
   });
 
-  test('revokes nothing when the code comes with the session of the account', async () => {
+  test('revokes nothing if the code comes with the session of the account', async () => {
     for (const path of ['verifyMobilePhone', 'usersByMobilePhone']) {
       const { creator, mobilePhoneNumber, email } = await hijacked();
       const isVerification = path === 'verifyMobilePhone';
@@ -114,7 +115,7 @@ describe('a number that was never verified', () => {
     }
   });
 
-  test('revokes nothing where the app trusts such numbers', async () => {
+  test('revokes nothing if the app trusts such numbers', async () => {
     const trusting = await phones.api.createApp({ trustUnverifiedNumbers: true });
     const { creator, mobilePhoneNumber, email } = await hijacked(trusting);
     const smsCode = await codeFor('requestSmsCode', mobilePhoneNumber, trusting);
@@ -128,7 +129,7 @@ describe('a number that was never verified', () => {
     expect(login.status).toBe(200);
   });
 
-  test('refuses a call of the old session that waits while it ends', async () => {
+  test('refuses a waiting call of the old session', async () => {
     const { creator, mobilePhoneNumber } = await hijacked();
     const smsCode = await codeFor('requestSmsCode', mobilePhoneNumber);
     const authData = github();

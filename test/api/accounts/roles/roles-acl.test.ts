@@ -29,7 +29,7 @@ let app: App;
 let insider: TestUser;
 let outsider: TestUser;
 let role: TestRole;
-/** A user that only members of the role may read. */
+/** User that only members of the role may read. */
 let hidden: TestUser;
 const api = useTestApi();
 beforeAll(async () => {
@@ -47,7 +47,7 @@ const aclOf = ({ name }: { name: string }, ...permissions: string[]) => ({
   [`role:${name}`]: Object.fromEntries(permissions.map((permission) => [permission, true])),
 });
 
-/** A user that only members of a role may access, not even itself. */
+/** Creates a user that only members of a role may access. The user cannot access itself. */
 async function hiddenBy(of: { name: string }, ...permissions: string[]): Promise<TestUser> {
   const user = await signUp(api, app);
   const body = { ACL: aclOf(of, ...permissions) };
@@ -59,14 +59,14 @@ async function hiddenBy(of: { name: string }, ...permissions: string[]): Promise
 const statusesOf = (path: string, callers: TestUser[] = [insider, outsider]) =>
   Promise.all(callers.map(async (caller) => (await caller.request('GET', path)).status));
 
-describe('an entry for a role counts', () => {
+describe('an ACL entry for a role applies', () => {
   test('when a user is read by its id', async () => {
     expect(await statusesOf(`/1.1/users/${hidden.id}`)).toEqual([200, 403]);
     expect(await statusesOf(`/1.1/classes/_User/${hidden.id}`)).toEqual([200, 403]);
     expect((await api.request('GET', `/1.1/users/${hidden.id}`, { app })).status).toBe(403);
   });
 
-  test('in lists, their counts, and sub-queries', async () => {
+  test('in lists, counts and sub-queries', async () => {
     const where = { objectId: hidden.id };
     const device = await api.request('POST', '/1.1/installations', {
       app,
@@ -96,7 +96,7 @@ describe('an entry for a role counts', () => {
     expect(idsIn(await outsider.request('GET', `/1.1/cloudQuery?cql=${cql}`))).toEqual([]);
   });
 
-  test('for what pointers include', async () => {
+  test('to objects that pointers include', async () => {
     const boss = pointerTo('_User', hidden.id);
     const user = await signUp(api, app, { boss });
     const path = `/1.1/users/${user.id}?include=boss`;
@@ -106,7 +106,7 @@ describe('an entry for a role counts', () => {
     expect((await outsider.request('GET', path)).body.boss).toEqual(boss);
   });
 
-  test('inside batches', async () => {
+  test('in batches', async () => {
     const body = { requests: [{ method: 'GET', path: `/1.1/users/${hidden.id}` }] };
     expect((await insider.request('POST', '/1.1/batch', body)).body[0].success.objectId).toBe(
       hidden.id,
@@ -127,7 +127,7 @@ describe('an entry for a role counts', () => {
     expect((await writer.request('DELETE', `/1.1/users/${writer.id}`)).status).toBe(200);
   });
 
-  test('for roles themselves: reading, changing, adding members and deleting', async () => {
+  test('to roles themselves: reading, changing, adding members and deleting', async () => {
     const guarded = await createRole(api, app, { ACL: aclOf(role, 'read', 'write') });
     const path = `/1.1/roles/${guarded.id}`;
     const body = { users: adding('_User', outsider.id) };
@@ -146,21 +146,21 @@ describe('an entry for a role counts', () => {
     expect((await insider.request('DELETE', path)).status).toBe(200);
   });
 
-  test('with blanks and dashes in the name', async () => {
+  test('with spaces and dashes in the name', async () => {
     const name = `team-7 of ${newRoleName()}`;
     await createRole(api, app, { name, users: [insider.id] });
     const user = await hiddenBy({ name }, 'read');
     expect(await statusesOf(`/1.1/users/${user.id}`)).toEqual([200, 403]);
   });
 
-  test('not for names that no role can have', async () => {
+  test('not to names that no role can have', async () => {
     for (const name of ['role:', 'role:a/b', `role:${'x'.repeat(129)}`, 'role:*', 'roles:a', 'a b'])
       expect(refusalOf(await insider.put({ ACL: { [name]: { read: true } } }))).toEqual(
         refused(123),
       );
   });
 
-  test('not for roles of another app, nor for a user named like a role', async () => {
+  test('not to roles of another app or to a user named like a role', async () => {
     const elsewhere = await api.createApp();
     const outsider = await signUp(api, elsewhere);
     await createRole(api, elsewhere, { name: role.name, users: [outsider.id] });
@@ -173,7 +173,7 @@ describe('an entry for a role counts', () => {
 });
 
 describe('roles within roles', () => {
-  test('add the roles above them for their members, not those below', async () => {
+  test('give their members the roles above them, not those below', async () => {
     const [top, low] = [await signUp(api, app), await signUp(api, app)];
     const child = await createRole(api, app, { users: [low.id] });
     const parent = await createRole(api, app, { users: [top.id], roles: [child.id] });
@@ -184,7 +184,7 @@ describe('roles within roles', () => {
     expect(await statusesOf(`/1.1/users/${ofParent.id}`, [top, low])).toEqual([200, 403]);
   });
 
-  test('may contain each other: a cycle ends', async () => {
+  test('may contain each other in a cycle', async () => {
     const member = await signUp(api, app);
     const a = await createRole(api, app, { users: [member.id] });
     const b = await createRole(api, app, { roles: [a.id] });
@@ -196,7 +196,7 @@ describe('roles within roles', () => {
     }
   });
 
-  test('count up to ten levels', async () => {
+  test('are followed for up to ten levels', async () => {
     const member = await signUp(api, app);
     const chain = [await createRole(api, app, { users: [member.id] })];
     for (let depth = 1; depth <= maxRoleDepth + 1; depth += 1)
@@ -208,7 +208,7 @@ describe('roles within roles', () => {
     expect(await statusesOf(`/1.1/users/${unseen.id}`, [member])).toEqual([403]);
   });
 
-  test('count up to a thousand, direct ones first, also where all contain all', async () => {
+  test('are followed for up to a thousand roles, direct ones first, even if all contain all', async () => {
     const crowded = await api.createApp();
     const member = await signUp(api, crowded);
     const own = await createRole(api, crowded, { name: 'zzz', users: [member.id] });
@@ -229,7 +229,7 @@ describe('roles within roles', () => {
 });
 
 describe('the role cache of a process', () => {
-  /** Waits until another process, with an older cache, answers with this status. */
+  /** Waits until another process, whose cache is older, answers with this status. */
   const untilOther = (caller: TestUser, status: number) =>
     vi.waitFor(
       async () => {
@@ -242,7 +242,7 @@ describe('the role cache of a process', () => {
       { timeout: 20_000, interval: 50 },
     );
 
-  test('follows changes of other processes, and its own at once', async () => {
+  test('follows changes of other processes, and its own changes immediately', async () => {
     const user = await signUp(api, app);
     await untilOther(user, 403);
     await changeRole(api, app, role, { users: adding('_User', user.id) });
@@ -253,7 +253,7 @@ describe('the role cache of a process', () => {
     await untilOther(user, 403);
   });
 
-  test('is half a second old at most, by its own clock', async () => {
+  test('is at most half a second old, by its own clock', async () => {
     let nowMs = 0;
     const directory = new RoleCache(api.db, { now: () => Date.now(), monotonicMs: () => nowMs });
     const young = await api.createApp();
@@ -272,7 +272,7 @@ describe('the role cache of a process', () => {
     expect(await known()).toEqual([first.name, second.name]);
   });
 
-  test('is limited in users', async () => {
+  test('has a limited number of users', async () => {
     const directory = new RoleCache(api.db, systemClock, 3);
     for (let id = 1; id <= 10; id += 1) {
       await directory.rolesOf(app.appId, id);

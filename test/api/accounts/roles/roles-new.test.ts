@@ -75,20 +75,20 @@ describe('a new role is refused', () => {
     expect(left.body.results).toEqual([]);
   });
 
-  test('when it is not a dictionary, or 2 MB', async () => {
+  test('if it is not a dictionary, or has 2 MB', async () => {
     expect(refusalOf(await post('[]'))).toEqual(refused(107));
     const body = { name: newRoleName(), ACL: readOnly, text: 'x'.repeat(2 * 1024 * 1024) };
     expect(refusalOf(await post(body))).toEqual(refused(116));
   });
 
-  test('with the text of the public service, when it has no ACL', async () => {
+  test('with the error text of the public service if it has no ACL', async () => {
     expect((await post({ name: newRoleName() })).body).toEqual({
       code: 1,
       error: 'Role ACL is required.',
     });
   });
 
-  test('when its name is taken, also by a concurrent call', async () => {
+  test('if its name is taken, even by a concurrent call', async () => {
     const name = newRoleName();
     const replies = await Promise.all([1, 2, 3].map(() => post({ name, ACL: readOnly })));
     expect(replies.map(({ status }) => status).sort()).toEqual([201, 400, 400]);
@@ -107,7 +107,7 @@ describe('a new role is refused', () => {
     expect(refusalOf(await make({ master: true }))).toEqual(refused(154));
   });
 
-  test('by an app key where the app requires its master key', async () => {
+  test('with an app key if the app requires the master key', async () => {
     const closed = await api.createApp({ allowRoleCreate: false });
     const body = { name: newRoleName(), ACL: readOnly };
     expect(refusalOf(await post(body, { app: closed }))).toEqual(refused(403, 403));

@@ -10,7 +10,10 @@ let closed: App;
 let tom: TestUser;
 let ann: TestUser;
 let eve: TestUser;
-/** Roles with Tom and Ann; with Ann and `both`; without members, for the master key only. */
+/**
+ * Roles with the members Tom and Ann, with Ann and `both`, and without members (readable with the
+ * master key only).
+ */
 let both: TestRole;
 let parent: TestRole;
 let secret: TestRole;
@@ -34,7 +37,7 @@ const user = ({ id }: TestUser) => pointerTo('_User', id);
 const sorted = (...found: { id: string }[]) => found.map(({ id }) => id).sort();
 
 describe('roles by their members', () => {
-  test("are found by the query of the SDKs for a user's roles", async () => {
+  test("are found by the query that SDKs use for a user's roles", async () => {
     expect(await find({ users: user(tom) })).toEqual(sorted(both));
     expect(await find({ users: user(ann) })).toEqual(sorted(both, parent));
     expect(await find({ users: user(eve) })).toEqual([]);
@@ -42,7 +45,7 @@ describe('roles by their members', () => {
     expect(await find({ roles: pointerTo('_Role', both.id) })).toEqual(sorted(parent));
   });
 
-  test('are found by every operator that a relation has', async () => {
+  test('are found with every operator of relations', async () => {
     const all = sorted(both, parent);
     expect(await find({ users: { $in: [user(tom), user(eve), 'x'] } })).toEqual(sorted(both));
     expect(await find({ users: { $nin: [user(tom)] } })).toEqual(sorted(parent));
@@ -77,7 +80,7 @@ describe('roles by their members', () => {
     expect(await find({ users: { $regex: 'x' } })).toEqual([]);
   });
 
-  test('cannot be ordered by them, nor compared with them', async () => {
+  test('cannot be ordered or compared by their members', async () => {
     for (const query of ['order=users', 'order=-roles'])
       expect(refusalOf(await get(`/1.1/roles?${query}`))).toEqual(refused(102));
     expect(refusalOf(await get(withWhere('/1.1/roles', { 'users.x': 1 })))).toEqual(refused(105));
@@ -110,7 +113,7 @@ describe('members of a role', () => {
     expect(counted.body).toEqual({ results: [], count: 2 });
   });
 
-  test('are empty where the caller may not read the role', async () => {
+  test('are empty if the caller may not read the role', async () => {
     const path = withWhere('/1.1/users', related(secret, 'users'));
     expect(idsIn(await get(path))).toEqual([]);
     expect(idsIn(await eve.request('GET', path))).toEqual([]);
@@ -130,14 +133,14 @@ describe('members of a role', () => {
     expect((await get(path, { app: closed, master: true })).body).toEqual({ results: [] });
   });
 
-  test('are found by clients that do not know their class', async () => {
+  test("are found by clients that do not know the members' class", async () => {
     const redirect = (role: TestRole, key: string) =>
       get(withWhere('/1.1/classes/_Role', related(role, key), { redirectClassNameForKey: key }));
     const users = await redirect(both, 'users');
     expect([users.body.className, idsIn(users)]).toEqual(['_User', sorted(tom, ann)]);
     const roles = await redirect(parent, 'roles');
     expect([roles.body.className, idsIn(roles)]).toEqual(['_Role', sorted(both)]);
-    // A new role does not tell its SDK the class: the condition alone leads there too.
+    // The SDK learns no class from a new role, so the condition alone must be enough.
     const byCondition = await get(withWhere('/1.1/classes/_Role', related(both, 'users')));
     expect([byCondition.status, byCondition.body]).toEqual([users.status, users.body]);
     const some = { ...related(both, 'users'), city: 'Rome' };
@@ -159,7 +162,7 @@ describe('members of a role', () => {
       );
   });
 
-  test('are found within other conditions, by $select too, and by those of a push', async () => {
+  test('are found within other conditions, by $select, and by the conditions of a push', async () => {
     const device = { deviceType: 'ios', deviceToken: `token-of-${tom.id}`, owner: user(tom) };
     await api.request('POST', '/1.1/installations', { app, body: device });
     const where = { owner: { $inQuery: { className: '_User', where: related(both, 'users') } } };
@@ -198,7 +201,7 @@ describe('roles in other calls', () => {
     expect(withAcl.body.results[0].ACL).toEqual({ '*': { read: true } });
   });
 
-  test('are included by pointers where their ACL allows it', async () => {
+  test('are included by pointers if their ACL allows it', async () => {
     const team = { open: pointerTo('_Role', both.id), secret: pointerTo('_Role', secret.id) };
     const member = await signUp(api, app, { team });
     const path = `/1.1/users/${member.id}?include=team.open,team.secret`;
@@ -216,7 +219,7 @@ describe('roles in other calls', () => {
     expect(role.body.owner).toMatchObject({ username: tom.body.username });
   });
 
-  test('are selected by CQL, and so are their members', async () => {
+  test('can be selected by CQL, and so can their members', async () => {
     const query = (cql: string) => get(`/1.1/cloudQuery?cql=${encodeURIComponent(cql)}`);
     const roles = await query(`select * from _Role where users = pointer('_User', '${tom.id}')`);
     expect([roles.body.className, idsIn(roles)]).toEqual(['_Role', sorted(both)]);
@@ -226,7 +229,7 @@ describe('roles in other calls', () => {
     expect(idsIn(members)).toEqual(sorted(tom, ann));
   });
 
-  test('are scanned with the master key', async () => {
+  test('can be scanned with the master key', async () => {
     const page = await get('/1.1/scan/classes/_Role?limit=1', { master: true });
     expect(page.body.results).toHaveLength(1);
     expect(page.body.results[0]).toMatchObject({ users: { __type: 'Relation' } });
@@ -234,7 +237,7 @@ describe('roles in other calls', () => {
     expect(refusalOf(await get('/1.1/scan/classes/_Role'))).toEqual(refused(1));
   });
 
-  test('are saved inside batches', async () => {
+  test('can be saved in batches', async () => {
     const body = { name: 'of_a_batch', ACL: { '*': { read: true, write: true } } };
     const saved = await api.request('POST', '/1.1/batch', {
       app,

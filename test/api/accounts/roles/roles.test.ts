@@ -31,7 +31,7 @@ const users = (count: number) =>
   adding('_User', ...Array.from({ length: count }, (_, i) => `u${i}`));
 
 describe('a role', () => {
-  test('is created, and read in full, under both paths', async () => {
+  test('is created, and is returned in full under both paths', async () => {
     for (const path of ['/1.1/roles', '/1.1/classes/_Role']) {
       const name = newRoleName();
       const created = await api.request('POST', path, {
@@ -85,7 +85,7 @@ describe('a role', () => {
       expect((await post({ name, ACL: readOnly })).status).toBe(201);
   });
 
-  test('of the master key without an ACL is readable by all and writable by no client', async () => {
+  test('created with the master key and without an ACL is readable by all, writable by no client', async () => {
     const created = await post({ name: newRoleName() }, { master: true });
     expect(created.status).toBe(201);
     const { objectId } = created.body;
@@ -95,7 +95,7 @@ describe('a role', () => {
     );
   });
 
-  test('that is unknown reads as an empty dictionary; changing it is code 1, deleting it does nothing', async () => {
+  test('that does not exist reads as an empty dictionary, changes with code 1, and deletes silently', async () => {
     for (const id of ['unknown', '$', 'x'.repeat(65)]) {
       expect((await get(encodeURIComponent(id))).body).toEqual({});
       expect(refusalOf(await put(encodeURIComponent(id), { a: 1 }))).toEqual(refused(1));
@@ -104,7 +104,7 @@ describe('a role', () => {
     }
   });
 
-  test('of another app is unknown', async () => {
+  test('of another app does not exist', async () => {
     const { id } = await createRole(api, app);
     const other = await api.createApp();
     expect(
@@ -160,7 +160,7 @@ describe('a change of a role', () => {
     expect((await put(id, repeated, '', { master: true })).status).toBe(200);
   });
 
-  test('does all or nothing', async () => {
+  test('is applied completely or not at all', async () => {
     const { id } = await createRole(api, app);
     const body = { level: 1, users: adding('_User', user.id), roles: users(1001) };
     expect((await put(id, body, '', { master: true })).status).toBe(400);
@@ -170,7 +170,7 @@ describe('a change of a role', () => {
     expect(found.body.results).toEqual([]);
   });
 
-  test('leaves out members that do not exist, such as a deleted user, on creation too', async () => {
+  test('ignores members that do not exist, such as a deleted user, also in a creation', async () => {
     const gone = await signUp(api, app);
     await gone.request('DELETE', `/1.1/users/${gone.id}`);
     const objects = [pointerTo('_User', user.id), pointerTo('_User', gone.id)];
@@ -192,7 +192,7 @@ describe('a change of a role', () => {
       }
   });
 
-  test('fails when its condition is not met', async () => {
+  test('fails if its condition is not met', async () => {
     const { id } = await createRole(api, app, { level: 1, ACL: everybody, users: [user.id] });
     const where = (condition: object) => `?where=${encodeURIComponent(JSON.stringify(condition))}`;
     expect(refusalOf(await put(id, { a: 1 }, where({ level: 2 })))).toEqual(refused(305));
@@ -206,7 +206,7 @@ describe('a change of a role', () => {
     expect((await remove({ level: 1 })).status).toBe(200);
   });
 
-  test('adds and removes members, also in one Batch, in its order', async () => {
+  test('adds and removes members, also in one Batch, in order', async () => {
     const [a, b] = [await signUp(api, app), await signUp(api, app)];
     const { id } = await createRole(api, app, { users: [a.id] });
     const has = async ({ id: userId }: TestUser) => {
@@ -268,7 +268,7 @@ describe('a deletion', () => {
     for (const { id } of [a, b]) expect((await get(id)).body).toEqual({});
   });
 
-  test('of roles and of their members, concurrent with changes, does not fail', async () => {
+  test('of roles and members does not fail during concurrent changes', async () => {
     const members = await Promise.all(Array.from({ length: 6 }, () => signUp(api, app)));
     const ids = members.map(({ id }) => id);
     for (let round = 0; round < 3; round += 1) {

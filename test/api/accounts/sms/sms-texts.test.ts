@@ -14,7 +14,7 @@ const approve = (app: App, name: string) =>
 
 let next = 0;
 const numberOf = (n: number) => `+86139${String(n * 10_007).padStart(8, '0')}`;
-/** Returns a new number for each message, to stay below the limits. */
+/** Uses a new number for each message to stay below the limits. Returns the reply. */
 async function send(app: App, body: object) {
   next += 1;
   const to = numberOf(next);
@@ -79,7 +79,7 @@ describe('templates of messages', () => {
     expect((await template(app, 'a', 'x{{code}}')).body.code).toBe(160);
   });
 
-  test('are usable once approved: 604 for an unknown one, 605 before', async () => {
+  test('are usable after approval: 604 for an unknown template, 605 before approval', async () => {
     const app = await api.createApp();
     expect((await send(app, { template: 'a' })).code).toBe(604);
     const created = await template(app, 'a', 'Your code: {{code}}');
@@ -98,7 +98,7 @@ describe('templates of messages', () => {
     expect(message.text).toBe(`【Test app】Your code: ${message.code}`);
   });
 
-  test('stay in use while a change waits for its review', async () => {
+  test('stay in use while a change waits for approval', async () => {
     const app = await api.createApp();
     await template(app, 'a', 'old {{code}}');
     await approve(app, 'a');
@@ -159,7 +159,7 @@ describe('templates of messages', () => {
     });
   });
 
-  test('show submitted values only, for any variable names', async () => {
+  test('reveal only submitted values, for any variable names', async () => {
     const app = await api.createApp();
     for (const name of ['toString', '__proto__', 'hasOwnProperty']) {
       await template(app, name, `{{code}} {{${name}}}`);
@@ -168,7 +168,7 @@ describe('templates of messages', () => {
     }
   });
 
-  test('create notifications: without a code, with limits of their own', async () => {
+  test('create notifications without a code and with their own limits', async () => {
     const app = await api.createApp();
     await template(app, 'n', 'Order {{order}} left.', 'notification');
     await approve(app, 'n');
@@ -186,7 +186,7 @@ describe('signatures of messages', () => {
     expect(body.results).toMatchObject([{ name: 'Test app', status: 'approved' }]);
   });
 
-  test('are usable once approved: 600 before', async () => {
+  test('are usable after approval: 600 before', async () => {
     const app = await api.createApp();
     const path = pathOf(app, 'signatures', `/${encodeURIComponent('商店')}`);
     expect((await admin('PUT', path, {})).body).toMatchObject({ name: '商店', status: 'pending' });
@@ -197,7 +197,7 @@ describe('signatures of messages', () => {
     expect((await send(app, {})).message.text).toMatch(/^【Test app】/);
   });
 
-  test('of an app whose name no path can hold has a name that one can hold', async () => {
+  test("of an app have a valid default even if the app's name cannot be in a path", async () => {
     for (const [name, sign] of [
       ['iOS/Android', 'iOS／Android'],
       ['..', '．．'],

@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 const phone = '+8613800138000';
-/** Returns a number for the n-th person, in a block of its own. */
+/** Returns a number for the n-th person. Each number is in a separate block. */
 const numberOf = (n: number) => `+86138${String(n * 10_007).padStart(8, '0')}`;
 
 const request = (app: App, body: object = {}, more: object = {}) =>
@@ -115,7 +115,7 @@ describe('POST /1.1/requestSmsCode', () => {
     expect([reply.status, reply.body.code]).toEqual([400, 111]);
   });
 
-  test('answers 119 at once when the service is disabled, as the verification does', async () => {
+  test('returns 119 immediately if the service is disabled, and so does the verification', async () => {
     const app = await api.createApp({ generalSms: false });
     const reply = await request(app);
     expect([reply.status, reply.body.code]).toEqual([400, 119]);
@@ -144,7 +144,7 @@ describe('POST /1.1/requestSmsCode', () => {
     expect(message.text).toMatch(/^【Test app】Test app：您的验证码是 \d{6}，10 分钟内有效/);
   });
 
-  test('shows name, operation and validity, abroad in English', async () => {
+  test('contains name, operation and validity, in English for foreign numbers', async () => {
     const app = await api.createApp();
     await accepted(app, { name: 'Shop', op: '付款', ttl: 5 });
     expect((await outbox(app))[0].text).toMatch(
@@ -158,7 +158,7 @@ describe('POST /1.1/requestSmsCode', () => {
     );
   });
 
-  test('writes name and operation in plain characters, and accepts numbers and full stops', async () => {
+  test('accepts numbers and full stops in name and operation, and normalizes characters', async () => {
     const app = await api.createApp();
     await accepted(app, { name: 'Ｓｈｏｐ', op: '付款３．５元。请勿转告' });
     expect((await outbox(app))[0].text).toContain('您正在Shop进行付款3.5元。请勿转告，');
@@ -178,7 +178,7 @@ describe('POST /1.1/requestSmsCode', () => {
     expect((await verify(app, message.code)).status).toBe(200);
   });
 
-  test('finds messages in the outbox by any spelling of the number', async () => {
+  test('are found in the outbox by any spelling of the number', async () => {
     const app = await api.createApp();
     await accepted(app);
     expect(await outbox(app, '13800138000')).toHaveLength(1);
@@ -204,10 +204,10 @@ describe('POST /1.1/verifySmsCode/:code', () => {
     expect((await verify(app, code)).body).toEqual({ code: 603, error: 'Invalid SMS code.' });
   });
 
-  test("answers 603 for wrong, malformed, expired, used and other apps' codes", async () => {
+  test("returns 603 for wrong, malformed, expired, used and other apps' codes", async () => {
     const app = await api.createApp();
     const other = await api.createApp();
-    // Digits as a text are the same: a sample of the public service has them.
+    // Digits in a text are accepted too, because a sample of the public service sends them so.
     await accepted(app, { ttl: '1' });
     await accepted(other, { mobilePhoneNumber: numberOf(1) });
     const code = await codeFor(app);
@@ -273,7 +273,7 @@ describe('POST /1.1/verifySmsCode/:code', () => {
 });
 
 describe('the limits of a number', () => {
-  test('are one message in 10 seconds (code 1) and one a minute (601)', async () => {
+  test('allow one message in 10 seconds (code 1) and one per minute (601)', async () => {
     const app = await api.createApp();
     await accepted(app);
     const soon = await request(app);
@@ -287,7 +287,7 @@ describe('the limits of a number', () => {
     expect(await outbox(app)).toHaveLength(2);
   });
 
-  test('are ten codes in 24 hours, sliding', async () => {
+  test('allow ten codes in any 24 hours', async () => {
     const app = await api.createApp();
     for (let i = 0; i < 10; i += 1) {
       await accepted(app);
@@ -310,7 +310,7 @@ describe('the limits of a number', () => {
     expect((await outbox(app))[0].text).toMatch(/^【Second】/);
   });
 
-  test('are 30 seconds, three an hour and five a day for calls', async () => {
+  test('for voice calls allow one in 30 seconds, three per hour and five per day', async () => {
     const app = await api.createApp();
     const voice = { smsType: 'voice' };
     await accepted(app, voice);
@@ -347,7 +347,10 @@ describe('the limits of a number', () => {
 });
 
 describe('the spending limits', () => {
-  /** Twenty at a time: of a hundred, the last would wait too long for a connection and get 503. */
+  /**
+   * Makes twenty calls at a time. With a hundred at once, the last calls would wait too long for a
+   * connection and get 503.
+   */
   const many = async (app: App, from: number, to: number, more: object = {}) => {
     const replies: TestResponse[] = [];
     for (let next = from; next < to; next += 20) {
@@ -365,7 +368,7 @@ describe('the spending limits', () => {
   };
   const appWith = (options: AppOptionsPatch) => api.createApp(options);
 
-  test('per address: the next number is refused with 154, except with the master key', async () => {
+  test('per address refuse the next number with 154, except with the master key', async () => {
     const app = await appWith({ smsPerAddressPerHour: 5 });
     expect(codes(await many(app, 0, 20))).toEqual({ 200: 5, 154: 15 });
     expect(codes(await many(app, 20, 22, { master: true }))).toEqual({ 200: 2 });
@@ -373,7 +376,7 @@ describe('the spending limits', () => {
     expect(codes(await many(app, 30, 31))).toEqual({ 200: 1 });
   });
 
-  test('per address: X-Forwarded-For of a caller is ignored', async () => {
+  test("per address ignore a caller's X-Forwarded-For", async () => {
     const app = await appWith({ smsPerAddressPerHour: 1 });
     const from = (n: number, list: string, of: TestApi = api) =>
       of.request('POST', '/1.1/requestSmsCode', {
@@ -383,7 +386,7 @@ describe('the spending limits', () => {
       });
     expect((await from(0, '192.0.2.1')).status).toBe(200);
     expect((await from(1, '192.0.2.2')).body.code).toBe(154);
-    // Behind one proxy the last address is the client's; an IPv6 host has a whole network.
+    // With one proxy, the last address is the client's. An IPv6 host owns a whole network.
     const env = { TRUSTED_PROXIES: '1' };
     const behind = await startTestApi({ databaseUrl: api.databaseUrl, clock, env });
     try {
@@ -405,12 +408,12 @@ describe('the spending limits', () => {
     expect(codes(await many(app, 0, 1))).toEqual({ 200: 1 });
   });
 
-  test('none at all', async () => {
+  test('of zero allow no message', async () => {
     expect(codes(await many(await appWith({ smsPerAppPerDay: 0 }), 0, 2))).toEqual({ 154: 2 });
     expect(codes(await many(await appWith({ smsPerAddressPerHour: 0 }), 0, 2))).toEqual({ 154: 2 });
   });
 
-  test('of the balance: a hundred domestic messages are free, then 160', async () => {
+  test('by balance allow a hundred free domestic messages, then return 160', async () => {
     const app = await appWith({ smsBalance: 0 });
     expect(codes(await many(app, 0, 110))).toEqual({ 200: 100, 160: 10 });
     expect((await request(app, { mobilePhoneNumber: '+14155552671' })).body).toEqual({
@@ -419,7 +422,7 @@ describe('the spending limits', () => {
     });
   });
 
-  test('of the balance: messages are charged, never below zero', async () => {
+  test('by balance charge messages, and never go below zero', async () => {
     const app = await appWith({ smsBalance: 1.2 });
     const abroad = Array.from({ length: 5 }, (_, i) =>
       request(app, { mobilePhoneNumber: `+1415555267${i}` }),
@@ -432,7 +435,7 @@ describe('the spending limits', () => {
     expect((await request(app, { mobilePhoneNumber: '+14155552679' })).status).toBe(200);
   });
 
-  test('against pumping: where few codes are used, sending is suspended, and the metrics show it', async () => {
+  test('against pumping suspend sending if few codes are used, and the metrics show it', async () => {
     const app = await appWith({});
     expect(codes(await many(app, 0, 100))).toEqual({ 200: 100 });
     clock.moveMs(11 * minute);
@@ -445,7 +448,7 @@ describe('the spending limits', () => {
     );
     const trips = String((await api.request('GET', '/metrics')).body);
     expect(trips).toContain(`carillon_sms_breaker_trips_total{app="${app.appId}",prefix="+86"} 1`);
-    // Another country, another app.
+    // Another country and another app are not affected.
     expect((await request(app, { mobilePhoneNumber: '+14155552671' })).status).toBe(200);
     expect((await request(await appWith({}))).status).toBe(200);
     clock.moveMs(hour);
@@ -466,7 +469,7 @@ describe('the spending limits', () => {
     expect((await request(app, { mobilePhoneNumber: numberOf(200) })).status).toBe(200);
   });
 
-  test('name no number, address or code in the metrics', async () => {
+  test('put no number, address or code into the metrics', async () => {
     const app = await appWith({});
     await accepted(app, { mobilePhoneNumber: numberOf(77) });
     await request(app, { mobilePhoneNumber: numberOf(77) });

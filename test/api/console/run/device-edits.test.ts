@@ -43,7 +43,7 @@ describe('an operator', () => {
         ).toBe(404);
   });
 
-  test('deletes all that match, in steps, and only the expected number', async () => {
+  test('deletes all matching installations in steps, only if their number is as expected', async () => {
     await service.addIosInstallations(app, 1005, { city: 'Linz' });
     await service.addIosInstallations(app, 2, { city: 'Bonn' });
     const before = await count();
@@ -64,7 +64,7 @@ describe('an operator', () => {
     ]);
   });
 
-  test('gets refusals for a bad condition or number', async () => {
+  test('is refused for a bad condition or number', async () => {
     for (const [where, expected] of [
       [{ $x: 1 }, 1],
       [{}, -1],

@@ -8,7 +8,7 @@ import { callerOf } from '../callers.ts';
 
 const service = useTestService();
 
-/** Registers a dispatcher that reports this, until the end of the test. */
+/** Registers a dispatcher with this report until the end of the test. */
 async function register(report: Partial<ProcessReport>): Promise<void> {
   const whole = { nowMs: Date.now(), maxFiles: 65_536, duties: { cleaner: 5 }, ...report };
   const facts = () => ({ threads: 1, connections: 1, report: whole });
@@ -26,7 +26,7 @@ const upkeepProblems = async (limits: Parameters<typeof checkUpkeep>[1] = {}) =>
     status === 'ok' ? [] : code,
   );
 
-test('a clock that differs and a low limit of open files are named with their process', async () => {
+test('a wrong clock and a low limit of open files are reported with their process', async () => {
   await register({ nowMs: Date.now() + 90_000, maxFiles: 1024 });
   expect(await processProblems()).toMatchObject([
     { code: 'processClock', kind: 'dispatcher', pid: process.pid },
@@ -34,14 +34,14 @@ test('a clock that differs and a low limit of open files are named with their pr
   ]);
 });
 
-test('a row that was written late is no wrong clock', async () => {
+test('a row that was written late does not count as a wrong clock', async () => {
   await register({ nowMs: Date.now() - 8000 });
   expect(await processProblems()).toEqual([]);
   await register({ nowMs: Date.now() - 90_000 });
   expect(await processProblems()).toMatchObject([{ code: 'processClock' }]);
 });
 
-test('a duty stands when no dispatcher succeeds in it', async () => {
+test('a background job is stuck if it succeeds on no dispatcher', async () => {
   await register({ duties: { cleaner: 7200, scheduler: 120 } });
   expect(await processProblems()).toMatchObject([
     { status: 'warn', code: 'dutyStands', duty: 'cleaner', minutes: 120 },
@@ -51,7 +51,7 @@ test('a duty stands when no dispatcher succeeds in it', async () => {
   expect(await processProblems()).toEqual([]);
 });
 
-test('a table without autovacuum and one full of dead rows are named', async () => {
+test('a table without autovacuum and a table full of dead rows are reported', async () => {
   expect(await upkeepProblems()).toEqual([]);
   await service.db.query('ALTER TABLE login_lock SET (autovacuum_enabled = false)');
   await service.db.query(
@@ -59,7 +59,7 @@ test('a table without autovacuum and one full of dead rows are named', async () 
   );
   await service.db.query('ALTER TABLE full_of_dead SET (autovacuum_enabled = false)');
   await service.db.query('UPDATE full_of_dead SET i = i + 1');
-  // The connections of the pool tell their statistics when they are idle.
+  // The connections of the pool publish their statistics when they are idle.
   await expect
     .poll(() => upkeepProblems({ deadRows: 1000 }))
     .toEqual(['deadRows', 'autovacuumOffFor']);
@@ -76,7 +76,7 @@ test('a table without autovacuum and one full of dead rows are named', async () 
   expect(writeFinding(shown, 'en').detail).toContain('login_lock');
 });
 
-test('an old transaction and transaction ids that run out are reported', async () => {
+test('an old transaction and exhausted transaction ids are reported', async () => {
   await service.db.withConnection(async (connection) => {
     await connection.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
     await connection.query('SELECT count(*) FROM app');

@@ -21,7 +21,7 @@ const rotate = (appId: string, key: string, body?: object) =>
   });
 
 describe('a key of an app', () => {
-  test('is read alone, by owners; the options are read and changed without any key', async () => {
+  test('can be read alone by owners; options are read and changed without any key', async () => {
     const app = await api.createApp();
     const path = `/apps/${app.appId}`;
     const owner = await callerOf(api, 'owner');
@@ -41,11 +41,11 @@ describe('a key of an app', () => {
     expect((await owner('GET', `${path}?view=all`)).body.error).toContain('view');
   });
 
-  test('is replaced: every process accepts the new one at once, and the old one until its time', async () => {
+  test('is replaced: every process accepts the new key at once, and the old key until its time', async () => {
     const app = await api.createApp();
     const listWith = (at: Pick<TestApi, 'request'>, masterKey: string) =>
       at.request('GET', '/1.1/installations', { app: { ...app, masterKey }, master: true });
-    // Both processes remember the app.
+    // Both processes have cached the app.
     for (const at of [api, other]) expect((await listWith(at, app.masterKey)).status).toBe(200);
     const { body } = await rotate(app.appId, 'masterKey', { graceSeconds: 60 });
     expect(body).toEqual({
@@ -56,7 +56,7 @@ describe('a key of an app', () => {
     for (const at of [api, other])
       for (const key of [body.value, app.masterKey])
         expect((await listWith(at, key)).status).toBe(200);
-    // A change of the options keeps the old key.
+    // A change of the options keeps the old key valid.
     const change = { admin: true, body: { options: { generalSms: false } } } as const;
     await api.request('PATCH', `/console/api/apps/${app.appId}`, change);
     expect((await listWith(api, app.masterKey)).status).toBe(200);
@@ -67,7 +67,7 @@ describe('a key of an app', () => {
     }
   });
 
-  test('ends at once without a grace time', async () => {
+  test('ends immediately without a grace time', async () => {
     const app = await api.createApp();
     const read = (appKey: string) =>
       other.request('POST', '/1.1/installations', {
@@ -81,7 +81,7 @@ describe('a key of an app', () => {
     expect((await read(body.value)).status).toBe(200);
   });
 
-  test('is for owners, and refuses another key, app or time', async () => {
+  test('is for owners; unknown keys, apps and times are refused', async () => {
     const app = await api.createApp();
     expect((await rotate(app.appId, 'otherKey')).status).toBe(404);
     expect((await rotate('nowhere', 'appKey')).status).toBe(404);

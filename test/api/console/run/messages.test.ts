@@ -37,7 +37,7 @@ const set = (id: string, state: string, more = '') =>
 const retry = (id: string) => operator('POST', `${base()}/outbox/${id}/retry`);
 
 describe('the outbox', () => {
-  test('has pages with the state of each message; texts for owners only', async () => {
+  test('has pages with the state of each message; only owners see the texts', async () => {
     expect((await list(owner)).results).toHaveLength(4);
     expect((await list(owner)).next).toBeUndefined();
     const first = await list(operator, '?limit=3');
@@ -83,7 +83,7 @@ describe('the outbox', () => {
   });
 });
 
-test('failed messages are sent again together; codes that have expired stay', async () => {
+test('sends failed messages again together, except expired codes', async () => {
   const other = await api.createApp();
   const to = `/apps/${other.appId}/outbox`;
   await api.request('POST', '/1.1/users', {

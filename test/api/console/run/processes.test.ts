@@ -19,7 +19,7 @@ const findings = async (subject: string) =>
   );
 
 describe('the register of processes', () => {
-  test('has each running process, and none that stopped or has not been seen for long', async () => {
+  test('contains each running process, but none that stopped or was not seen for long', async () => {
     expect(await processes()).toMatchObject([
       {
         kind: 'api',
@@ -52,7 +52,7 @@ describe('the register of processes', () => {
     expect(await processes()).toHaveLength(1);
   });
 
-  test('gets a row of a dispatcher that starts', async () => {
+  test('gets a row for a dispatcher that starts', async () => {
     const dispatcher = await service.dispatch();
     expect(await processes()).toMatchObject([{ kind: 'api' }, { kind: 'dispatcher' }]);
     await dispatcher.stack.close();
@@ -60,7 +60,7 @@ describe('the register of processes', () => {
   });
 });
 
-test('the doctor looks at credentials, gateways and platforms', async () => {
+test('doctor checks credentials, gateways and platforms', async () => {
   const { body } = await operator('GET', '/doctor');
   const subjects = body.results.map(({ subject }: { subject: string }) => subject);
   expect(subjects).toEqual(
@@ -71,7 +71,7 @@ test('the doctor looks at credentials, gateways and platforms', async () => {
     expect((await sender('GET', path)).status).toBe(403);
 });
 
-test('the jobs of a queue are listed, the oldest first', async () => {
+test('the jobs of a queue are listed, oldest first', async () => {
   const app = await service.api.createApp();
   const body = { data: { alert: 'x' } };
   for (let i = 0; i < 3; i++)

@@ -12,9 +12,9 @@ import { type ConsoleCall, callerOf } from '../callers.ts';
 const service = useTestService();
 let app: App;
 let operator: ConsoleCall;
-/** Only owners set the address of a gateway. */
+/** Caller with the role owner. Only owners may set the address of a gateway. */
 let owner: ConsoleCall;
-/** Gateway that accepts connections and never answers. */
+/** Gateway that accepts connections but never answers. */
 let silent: Server;
 let silentUrl: string;
 const sockets = new Set<Socket>();
@@ -50,7 +50,7 @@ describe('a push profile', () => {
       kind: 'token',
       members: { auth: 'token', topics: ['com.example.app'] },
       secrets: { privateKey: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) } },
-      // The end of the sandbox's certificate in ca.
+      // Expiry of the sandbox's certificate in `ca`.
       notAfter: expect.stringMatching(/^\d{4}-/),
       devices: 3,
       findings: [],
@@ -71,7 +71,7 @@ describe('a push profile', () => {
     expect(list.results).toEqual([one.body, shown.body]);
   });
 
-  test('whose certificate ends within 30 days is in the overview', async () => {
+  test('with a certificate that ends within 30 days is in the overview', async () => {
     const own = await service.api.createApp();
     const ends = systemClock.now() + 10 * dayMs;
     for (const [name, endMs] of [
@@ -89,7 +89,7 @@ describe('a push profile', () => {
     expect(Math.abs(Date.parse(notAfter) - ends)).toBeLessThan(1000);
   });
 
-  test('is 404 for an unknown profile, and for operators only', async () => {
+  test('returns 404 if it does not exist, and is for operators only', async () => {
     for (const rest of ['apns/none', 'nix/_default', 'channel/_default', 'apns/%00'])
       expect((await operator('GET', path(rest))).status, rest).toBe(404);
     expect((await operator('POST', path('apns/none/check'))).status).toBe(404);
@@ -102,13 +102,13 @@ describe('a push profile', () => {
 });
 
 describe('the check of a profile', () => {
-  test('says that the gateway can be reached, and sends nothing', async () => {
+  test('reports that the gateway is reachable, and sends nothing', async () => {
     const { body } = await operator('POST', path('apns/_default/check'));
     expect(body).toMatchObject({ ok: true, gave: 'connection', reason: null, remedy: null });
     expect(service.apns.requests).toEqual([]);
   });
 
-  test('says why a gateway could not be asked', async () => {
+  test('reports why a gateway could not be reached', async () => {
     await owner('PUT', path('vendor_d/closed'), oppo('http://127.0.0.1:1'));
     const { body } = await operator('POST', path('vendor_d/closed/check'));
     expect(body).toMatchObject({ ok: false, gave: null, reason: 'ECONNREFUSED' });
@@ -116,7 +116,7 @@ describe('the check of a profile', () => {
     expect(body.remedy).toEqual({ code: 'unreachable' });
   });
 
-  test('ends in time when the gateway never answers; further callers share it, others are limited', async () => {
+  test('ends in time if the gateway never answers; other callers share it or are limited', async () => {
     const profile = {
       connector: 'vendor_d',
       name: '_default',
@@ -125,7 +125,7 @@ describe('the check of a profile', () => {
       updatedAt: new Date(),
       rotation: null,
     };
-    // Opened without a database, all checks begin in one tick of the event loop.
+    // Needs no database, so that all checks start in one tick of the event loop.
     const open = async () => ({ id: 'vendor_d', profile }) as const;
     const checks = new ProfileCheckService({ clock: systemClock }, { open }, 300);
     const id = { appId: app.appId, connector: 'vendor_d', name: 'p0' };

@@ -5,7 +5,7 @@ import { movableClock } from '../../../support/gateways/apns.ts';
 import { useTestService } from '../../../support/service.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';
 
-/** Noon in China of the real day: the database's own times are at most half a day away. */
+/** Noon in China on the current day. The database's own times are at most half a day away. */
 const noonMs = Math.floor((systemClock.now() + 8 * hourMs) / dayMs) * dayMs + 4 * hourMs;
 const service = useTestService({ clock: movableClock(noonMs) });
 let app: App;
@@ -30,7 +30,7 @@ async function schedule(city: string, inHours: number): Promise<void> {
 }
 
 describe('the quotas of an app', () => {
-  test('show what was used in China, and closed classes', async () => {
+  test("show the usage in China's day, and closed classes", async () => {
     await service.db.query(
       `INSERT INTO gateway_day (app_id, connector, profile, class, day, requests, recipients, closed_reason) VALUES
          ($1, 'vendor_b', '_default', '', '2027-01-31', 4, 3500, NULL),
@@ -47,7 +47,7 @@ describe('the quotas of an app', () => {
     ]);
   });
 
-  test('forecast the devices of pushes that are scheduled until midnight in China', async () => {
+  test('include the devices of pushes that are scheduled until midnight in China', async () => {
     expect((await quotas()).results[0].forecast).toBe(0);
     await schedule('Graz', 13);
     await schedule('Wien', 11);
@@ -57,7 +57,7 @@ describe('the quotas of an app', () => {
     expect(after.scheduled).toEqual({ pushes: 1, counted: 1 });
   });
 
-  test('are 404 for an unknown app, and 400 for another text than a day', async () => {
+  test('return 404 for an unknown app, and 400 for an invalid day', async () => {
     expect((await viewer('GET', '/apps/nowhere/quotas')).status).toBe(404);
     expect((await viewer('GET', `/apps/${app.appId}/quotas?day=today`)).status).toBe(400);
   });

@@ -13,7 +13,7 @@ const base = '/console/api';
 let movedMs = 0;
 const clock = { ...systemClock, now: () => systemClock.now() + movedMs };
 const api = useTestApi({ clock });
-/** Two more processes of the api. */
+/** Two additional api processes. */
 let others: TestApi[];
 let own: App;
 let other: App;
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(others.map((one) => one.close())));
 
-/** Asks every process with a token; returns the states. */
+/** Calls every process with a token. Returns the statuses. */
 const statesOf = (token: string, path = '/session') =>
   Promise.all(
     [api, ...others].map(async (process) => {
@@ -34,7 +34,7 @@ const statesOf = (token: string, path = '/session') =>
     }),
   );
 
-test('every route refuses a token for other apps, before it looks anything up', async () => {
+test('every route refuses a token for other apps before it reads anything', async () => {
   const routes = (await loadRoutes()).filter(({ auth }) => auth === 'admin');
   const call = await callerOf(api, 'owner', { apps: [own.appId] });
   for (const { method, operation, paths, isFiltered } of routes) {
@@ -53,7 +53,7 @@ test('every route refuses a token for other apps, before it looks anything up', 
   }
 });
 
-test('lists that a token for some apps may read have nothing of another app', async () => {
+test('lists for a token of some apps contain nothing of other apps', async () => {
   const routes = (await loadRoutes()).filter(
     ({ auth, method, paths, isFiltered }) =>
       auth === 'admin' && method === 'GET' && isFiltered && !paths[0]?.includes(':'),
@@ -77,7 +77,7 @@ test('lists that a token for some apps may read have nothing of another app', as
   );
 });
 
-test('a deleted token is refused by every process from its deletion on', async () => {
+test('every process refuses a token after its deletion', async () => {
   const { id, token } = await createToken(api, 'viewer');
   expect(await statesOf(token)).toEqual([200, 200, 200]);
   expect(
@@ -86,7 +86,7 @@ test('a deleted token is refused by every process from its deletion on', async (
   expect(await statesOf(token)).toEqual([401, 401, 401]);
 });
 
-test('an expired token is refused by every process from its end on', async () => {
+test('every process refuses a token after its expiry', async () => {
   const expiresAt = new Date(clock.now() + hourMs).toISOString();
   const { token } = await createToken(api, 'viewer', { expiresAt });
   expect(await statesOf(token)).toEqual([200, 200, 200]);
@@ -94,7 +94,7 @@ test('an expired token is refused by every process from its end on', async () =>
   expect(await statesOf(token)).toEqual([401, 401, 401]);
 });
 
-test('a metric counts tokens that are valid, end within 30 days, and have ended', async () => {
+test('a metric counts tokens that are valid, end within 30 days, or have ended', async () => {
   await api.db.query('DELETE FROM console_token');
   await api.db.query(
     `INSERT INTO console_token (digest, name, role, created_by, created_at, expires_at)
@@ -109,7 +109,7 @@ test('a metric counts tokens that are valid, end within 30 days, and have ended'
     expect(body).toContain(`carillon_console_tokens{state="${state}"} ${n}`);
 });
 
-test('the list of tokens has the last use of each, also by another process', async () => {
+test('the list of tokens has the last use of each token, also on another process', async () => {
   const { id, token } = await createToken(api, 'viewer');
   const usedAt = async () => {
     const { results } = (await api.request('GET', `${base}/tokens`, { admin: true })).body;

@@ -103,7 +103,7 @@ describe('an operator', () => {
     expect((await login()).status).toBe(200);
   });
 
-  test('logs a user out at once', async () => {
+  test('logs a user out immediately', async () => {
     const me = () =>
       api.request('GET', '/1.1/users/me', { app, headers: { 'X-LC-Session': user.sessionToken } });
     expect((await me()).status).toBe(200);

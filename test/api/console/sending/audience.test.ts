@@ -90,7 +90,7 @@ describe('the audience', () => {
 });
 
 describe('a count that takes too long', () => {
-  test('says "at least", counts of one app take turns, and too many are refused', async () => {
+  test('returns "at least"; counts of one app run in turn, and too many are refused', async () => {
     const blocker = new Database({ url: service.databaseUrl, applicationName: 'blocker' });
     await blocker.transaction(async (tx) => {
       await tx.query('LOCK TABLE installation IN ACCESS EXCLUSIVE MODE');
@@ -98,7 +98,7 @@ describe('a count that takes too long', () => {
         Array.from({ length: 8 }, () => viewer('POST', path(), { body: {} })),
       );
       const statuses = replies.map(({ status }) => status).toSorted();
-      // One runs and five wait; some of these run out of their time to wait.
+      // One count runs and five wait. Some of the waiting counts time out.
       expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(2);
       const [counted] = replies.filter(({ status }) => status === 200);
       expect(counted?.body).toMatchObject({
@@ -111,7 +111,7 @@ describe('a count that takes too long', () => {
     await blocker.close();
   });
 
-  test('ends when its caller is gone', async () => {
+  test('ends if its caller disconnects', async () => {
     const gone = new AbortController();
     const db = new Database({ url: service.databaseUrl, applicationName: 'abandoned' });
     const backends = async () =>

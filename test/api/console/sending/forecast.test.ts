@@ -17,7 +17,7 @@ async function explain(app: App, body: object) {
   return reply.body;
 }
 
-test('a dry run has its sentences by code, from which clients write them in English and Chinese', async () => {
+test('a dry run has its sentences by code, from which clients write English and Chinese', async () => {
   const app = await service.api.createApp({ dailyRecipientCap: 2 });
   await service.addApnsProfile(app);
   await service.addIosInstallations(app, 3);
@@ -45,7 +45,7 @@ test('a dry run has its sentences by code, from which clients write them in Engl
   );
 });
 
-test('the forecast adds the use of the day, scheduled pushes and the draft', async () => {
+test('the forecast adds the usage of the day, scheduled pushes and the draft', async () => {
   const app = await service.api.createApp({ dailyRecipientCap: 10 });
   await service.addApnsProfile(app);
   await service.addIosInstallations(app, 4);
@@ -73,7 +73,8 @@ test('the forecast adds the use of the day, scheduled pushes and the draft', asy
       ],
     },
   });
-  // All pushes here have one time, so that they fall on one day whenever the test runs.
+  // All pushes of this test have the same time, so that they are on the same day whenever the test
+  // runs.
   const push_time = new Date(systemClock.now() + 5 * minuteMs).toISOString();
   const schedule = () =>
     service.api.request('POST', '/1.1/push', { app, master: true, body: { data, push_time } });

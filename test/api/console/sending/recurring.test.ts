@@ -34,7 +34,7 @@ async function create(more: object = {}) {
 }
 
 describe('a recurring push', () => {
-  test('is created with its next time, read, and listed in pages', async () => {
+  test('is created with its next run, read, and listed in pages', async () => {
     const made = await create();
     expect(made).toMatchObject({
       ...{
@@ -86,7 +86,7 @@ describe('a recurring push', () => {
     expect((await sender('POST', path(), { body: definition(more) })).body.code).toBe(code);
   });
 
-  test('has a name of its own in its app, and at most 99 others', async () => {
+  test('has a unique name in its app, and at most 99 others', async () => {
     const other = await api.createApp();
     const body = definition();
     expect((await sender('POST', path('', other), { body })).status).toBe(201);
@@ -102,7 +102,7 @@ describe('a recurring push', () => {
     expect((await sender('POST', '/apps/nowhere/recurring-pushes', { body })).status).toBe(404);
   });
 
-  test('keeps its next time when its name changes, and has another one with another expression', async () => {
+  test('keeps its next run if its name changes, and gets another with another expression', async () => {
     const { id, nextAt } = await create();
     const change = async (body: object) => (await sender('PATCH', path(`/${id}`), { body })).body;
     expect(await change({ name: 'renamed' })).toMatchObject({ name: 'renamed', nextAt });
@@ -116,7 +116,7 @@ describe('a recurring push', () => {
     expect((await change({ name: (await create()).name })).code).toBe(137);
   });
 
-  test('is changed by the token that created it, and by operators', async () => {
+  test('can be changed by the token that created it, and by operators', async () => {
     const { id } = await create();
     const other = await callerOf(api, 'sender');
     const body = { isEnabled: false };
@@ -131,7 +131,7 @@ describe('a recurring push', () => {
     expect((await operator('PATCH', path('/x'), { body })).body.code).toBe(101);
   });
 
-  test('makes a push now, once for one request, which the list of pushes finds', async () => {
+  test('runs now by a call, once per request, and its pushes can be listed', async () => {
     const { id, name } = await create({ isEnabled: false });
     const headers = { 'Idempotency-Key': `now${id}` };
     const first = await sender('POST', path(`/${id}/start`), { headers });
@@ -155,7 +155,7 @@ describe('a recurring push', () => {
     expect((await viewer('GET', none)).body.results).toEqual([]);
   });
 
-  test('has its next times shown before it is stored', async () => {
+  test('shows its next runs before it is stored', async () => {
     const ask = (more: object) => viewer('POST', path('/preview'), { body: { ...more } });
     const limits = { startsAt: '2097-03-30T00:00:00Z', endsAt: '2097-04-02T00:00:00Z' };
     const asked = { expression: '30 2 * * *', timeZone: 'Europe/Paris' };
@@ -174,7 +174,7 @@ describe('a recurring push', () => {
   });
 });
 
-test('a preview of rare times is short, and other calls run while it is made', async () => {
+test('a preview of rare times is fast, and other calls run meanwhile', async () => {
   let ticks = 0;
   let isDone = false;
   const count = () => {
@@ -204,7 +204,7 @@ test('a preview of rare times is short, and other calls run while it is made', a
   ]);
 });
 
-test('a preview counts as twenty calls of its token, so that searches cannot keep a process busy', async () => {
+test('a preview counts as twenty calls of its token, so searches cannot block a process', async () => {
   const call = await callerOf(api, 'viewer');
   const body = { expression: '0 9 * * *', timeZone: 'UTC', count: 1 };
   const most = callLimits.calls / 20;

@@ -18,7 +18,7 @@ beforeAll(async () => {
 const resend = (id: string, outcomes: string[]) =>
   sender('POST', `/apps/${app.appId}/notifications/${id}/resend`, { body: { outcomes } });
 
-/** Sends a push of the app, and closes it with failures: by device, outcome, status and reason. */
+/** Sends a push of the app and ends it with failures (device, outcome, status, reason). */
 async function closedPush(failures: [string, string, number, string][]): Promise<string> {
   const body = { data: { alert: 'Again' }, expiration_interval: 600 };
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
@@ -37,7 +37,7 @@ async function closedPush(failures: [string, string, number, string][]): Promise
   return reply.body.objectId;
 }
 
-test('a push is sent again, once, to those who certainly did not get it', async () => {
+test('a push is sent again, once, to recipients who certainly did not get it', async () => {
   const tokens = await service.addIosInstallations(app, 7);
   const [failed = '', expired = '', dead = '', silent = '', spent = '', repeated = ''] = tokens;
   const id = await closedPush([
@@ -77,7 +77,7 @@ test('a push is sent again, once, to those who certainly did not get it', async 
   expect((await resend(id, ['failed'])).body).toMatchObject({ code: 409 });
 });
 
-test('rows of this version and of the one before have one cause, which its text selects', async () => {
+test('rows of this and the previous version have one cause, which its text selects', async () => {
   const [one = '', other = '', more = ''] = await service.addIosInstallations(app, 3);
   const stored = reason('retriesExhausted', { why: withStatus(503, httpReason(503)) });
   const text = 'retries exhausted: 503 http_503';
@@ -113,7 +113,7 @@ test('rows of this version and of the one before have one cause, which its text 
   expect(again.body).toMatchObject({ devices: 1, failures: { selected: 3, unsure: 2 } });
 });
 
-test('a push with open or without such recipients is not sent again; with many it is', async () => {
+test('a push that is open or has no such recipients is not sent again', async () => {
   const reply = await service.api.request('POST', '/1.1/push', {
     app,
     master: true,

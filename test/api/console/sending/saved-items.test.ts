@@ -24,7 +24,7 @@ describe.each([
   ['audiences', { where: { channels: { $in: ['news'] } } }],
   ['audiences', { where: [{ city: 'Rome' }, { level: { $gt: 5 } }] }],
 ])('%s', (kind, content) => {
-  test('are put, replaced, listed by name and deleted', async () => {
+  test('are saved, replaced, listed by name and deleted', async () => {
     const name = encodeURIComponent('Sale 50% 促销 ');
     const item = {
       name: 'Sale 50% 促销',
@@ -65,7 +65,7 @@ test('a test device is stored by its objectId', async () => {
   });
 });
 
-test('roles below operator see tokens in a condition shortened', async () => {
+test('roles below operator see shortened tokens in a condition', async () => {
   await put('audiences/one', { where: { deviceToken: token } });
   expect((await viewer('GET', path('audiences/one'))).body.where.deviceToken).toMatch(/…$/);
   expect((await sender('GET', path('audiences/one'))).body.where.deviceToken).toMatch(/…$/);
@@ -97,7 +97,7 @@ test.each([
   expect(await put(rest, body)).toMatchObject({ status, body: { code } });
 });
 
-test('an app has at most so many of a kind, and its own ones only', async () => {
+test('an app has a limited number per kind, and sees only its own', async () => {
   const other = await service.api.createApp();
   const fill = (kind: string, n: number) =>
     service.db.query(

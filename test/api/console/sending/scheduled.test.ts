@@ -28,7 +28,7 @@ const entryOf = async (objectId: string) =>
   (await list()).results.find((entry: { objectId: string }) => entry.objectId === objectId);
 
 describe('scheduled pushes', () => {
-  test('are listed in pages, the next one first', async () => {
+  test('are listed in pages, next one first', async () => {
     const ids = [await schedule(30), await schedule(10), await schedule(20)];
     const order = [ids[1], ids[2], ids[0]];
     const first = await list('?limit=2');
@@ -50,7 +50,7 @@ describe('scheduled pushes', () => {
     expect((await sender('DELETE', path('/x'))).status).toBe(400);
   });
 
-  test('move with the default expiry, and keep one of their own', async () => {
+  test('move with the default expiry, and keep their own expiry', async () => {
     const lifeOf = (one: Record<string, string>) =>
       Date.parse(one.expiresAt ?? '') - Date.parse(one['push-time'] ?? '');
     const { id } = await entryOf(await schedule(5));
@@ -80,7 +80,7 @@ describe('scheduled pushes', () => {
     expect((await sender('PATCH', path(`/${id}`), { body })).body.code).toBe(code);
   });
 
-  test('are moved and cancelled by their sender, and by operators', async () => {
+  test('can be moved and cancelled by their sender, and by operators', async () => {
     const { id } = await entryOf(await schedule(5));
     const other = await callerOf(api, 'sender');
     const body = { push_time: inHours(6) };

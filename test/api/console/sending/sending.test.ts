@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 
 describe('a push by a sender', () => {
-  test('goes to a condition or to listed devices, and shows who sent it', async () => {
+  test('goes to a condition or to listed devices, and shows its sender', async () => {
     const tokens = await service.addIosInstallations(app, 2);
     const first = await send({ data, where: {}, chanels: 'x' });
     expect(first).toMatchObject({
@@ -52,7 +52,7 @@ describe('a push by a sender', () => {
     expect(sources.map(({ createdBy }: { createdBy: string }) => createdBy)).toEqual(['Li', 'Li']);
   });
 
-  test('is refused as a push of the app is', async () => {
+  test('is refused for the same reasons as a push of the app', async () => {
     for (const [body, status, code] of [
       [{}, 400, 1],
       [{ data, where: { $x: 1 } }, 400, 102],
@@ -64,7 +64,7 @@ describe('a push by a sender', () => {
     expect((await send({ data }, {}, '?undoSeconds=61')).status).toBe(400);
   });
 
-  test('is sent once with one Idempotency-Key, whatever happened to the audience', async () => {
+  test('is sent once for one Idempotency-Key, even if the audience changed', async () => {
     const { digest } = await explain({ data });
     const headers = { 'Idempotency-Key': 'once1', 'X-Carillon-Explained': digest };
     const first = await send({ data }, headers);
@@ -76,7 +76,7 @@ describe('a push by a sender', () => {
     expect((await send({ data }, { 'Idempotency-Key': 'no-key!' })).status).toBe(400);
   });
 
-  test('counts for the rate of the app', async () => {
+  test('counts towards the rate of the app', async () => {
     const slow = await service.api.createApp({ pushCallsPerMinute: 1 });
     const call = () => sender('POST', `/apps/${slow.appId}/push`, { body: { data } });
     expect((await call()).status).toBe(201);
@@ -85,7 +85,7 @@ describe('a push by a sender', () => {
 });
 
 describe('the digest of a dry run', () => {
-  test('sends to an audience that moved by 5 % at most, and else answers with the new number', async () => {
+  test('allows an audience that changed by at most 5 %, and otherwise returns the new number', async () => {
     const where = { group: 'a' };
     const body = { data, where };
     await service.addIosInstallations(app, 20, where);
@@ -100,7 +100,7 @@ describe('the digest of a dry run', () => {
     expect(again.status).toBe(201);
   });
 
-  test('is for one body and app, and cannot be made up', async () => {
+  test('is valid for one body and app, and cannot be forged', async () => {
     const { digest } = await explain({ data });
     const [number, mark] = digest.split('.');
     for (const [body, text] of [
@@ -117,12 +117,12 @@ describe('the digest of a dry run', () => {
 });
 
 describe('a push that can be undone', () => {
-  test('waits for its seconds, and does not exist for the app once it is cancelled', async () => {
+  test('waits for its seconds; after a cancellation it does not exist for the app', async () => {
     const { body } = await send({ data }, {}, '?undoSeconds=10');
     expect(body.status).toBe('scheduled');
     const record = await recordOf(body.objectId);
     const waitMs = Date.parse(record['push-time']) - Date.parse(record.createdAt);
-    // By two clocks of one machine.
+    // The two times come from two clocks of one machine.
     expect(waitMs).toBeGreaterThanOrEqual(10_000 - 100);
     expect(Date.parse(record.expiresAt) - Date.parse(record['push-time'])).toBe(7 * 86_400_000);
     const path = `${base()}/notifications/${body.objectId}/cancel`;
@@ -138,7 +138,7 @@ describe('a push that can be undone', () => {
     expect((await sender('POST', path)).status).toBe(409);
   });
 
-  test('starts by itself at its time', async () => {
+  test('starts automatically at its time', async () => {
     const own = await service.api.createApp();
     await service.addApnsProfile(own);
     await service.addIosInstallations(own, 1);
@@ -153,7 +153,7 @@ describe('a push that can be undone', () => {
 });
 
 describe('control by a sender', () => {
-  test('is for the pushes of its own token', async () => {
+  test('works for the pushes of its own token', async () => {
     const own = (await send({ data }, {}, '?undoSeconds=60')).body.objectId;
     const other = await callerOf(service.api, 'sender', { name: 'Li' });
     const cancel = (call: ConsoleCall, id: string) =>

@@ -52,7 +52,7 @@ test('members are suggested with their types and most frequent values, without t
   expect((await ask('fields?prefix=ci')).body.results).toMatchObject([{ name: 'city' }]);
 });
 
-test('channels are suggested, the most frequent first', async () => {
+test('channels are suggested, most frequent first', async () => {
   expect((await ask('channels?prefix=n')).body.results).toEqual([
     { value: 'news', share: 1 },
     { value: 'night', share: 0.25 },

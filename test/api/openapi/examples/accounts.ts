@@ -3,14 +3,14 @@ import type { TestService } from '../../../support/service.ts';
 import { changeMessages } from '../../../support/tables.ts';
 import type { ExampleRecorder } from './recorder.ts';
 
-/** Examples of users, codes, roles, installations, functions and batches. */
+/** Records examples of users, codes, roles, installations, functions and batches. */
 
 const password = 'correct horse battery';
 const anna = { username: 'anna', password, email: 'anna@example.com', city: 'Hangzhou' };
 let lastPhone = 13_800_138_000;
 const newPhone = () => String(++lastPhone);
 
-/** Users and their sessions. */
+/** Records users and their sessions. */
 export async function recordUsers(calls: ExampleRecorder): Promise<void> {
   const { objectId } = await calls.send('signUp', { body: anna });
   const path = { objectId };
@@ -55,7 +55,7 @@ async function recordRoles(calls: ExampleRecorder, user: string): Promise<void> 
   await calls.send('deleteRole', { master: true, path: { objectId } });
 }
 
-/** Users as operators see them. */
+/** Records users from the operators' perspective. */
 export async function recordUserSupport(calls: ExampleRecorder): Promise<void> {
   const email = 'chen@example.com';
   const { objectId } = await calls.send('signUp', { body: { username: 'chen', password, email } });
@@ -69,7 +69,7 @@ export async function recordUserSupport(calls: ExampleRecorder): Promise<void> {
   await calls.send('deleteAppUser', { path });
 }
 
-/** Codes by SMS and captchas. */
+/** Records SMS codes. */
 export async function recordCodes(calls: ExampleRecorder): Promise<void> {
   const codeTo = async (to: string): Promise<string> =>
     (await calls.send('listOutbox', { query: { kind: 'sms', to: `+86${to}` } })).results[0].code;
@@ -128,7 +128,7 @@ async function recordCodesOfAccounts(
   }
 }
 
-/** Captchas, and messages that are sent again. */
+/** Records captchas and repeated messages. */
 export async function recordCaptchas(calls: ExampleRecorder, service: TestService): Promise<void> {
   const { app } = calls;
   calls.app = await service.api.createApp({ captchaForSms: true });
@@ -148,7 +148,7 @@ export async function recordCaptchas(calls: ExampleRecorder, service: TestServic
   await calls.send('redriveMessages', { body: { kind: 'mail', state: 'failed' } });
 }
 
-/** Installations of clients and as operators see them. */
+/** Records installations, from the perspective of clients and operators. */
 export async function recordInstallations(calls: ExampleRecorder): Promise<void> {
   const device = {
     deviceType: 'ios',
@@ -188,7 +188,7 @@ export async function recordInstallations(calls: ExampleRecorder): Promise<void>
   await calls.send('deleteMatchingInstallations', { body: { where: { beta: true }, expected: 1 } });
 }
 
-/** Batches, and functions of a host. */
+/** Records batches, and functions of a host. */
 export async function recordBatches(calls: ExampleRecorder): Promise<void> {
   const post = (path: string, body: object) => ({ method: 'POST', path, body });
   const watch = { deviceType: 'watchos', deviceToken: 'e5'.repeat(32) };

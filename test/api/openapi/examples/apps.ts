@@ -4,11 +4,11 @@ import { testConfig } from '../../../support/api.ts';
 import type { TestService } from '../../../support/service.ts';
 import type { ExampleRecorder } from './recorder.ts';
 
-/** Examples of the admin API that configure the service and its apps. */
+/** Records examples of the admin API that configure the service and its apps. */
 
 const expiresAt = '2099-12-31T16:00:00.000Z';
 
-/** Operators, their tokens and sessions. */
+/** Records operators, their tokens and sessions. */
 export async function recordOperators(calls: ExampleRecorder): Promise<void> {
   const newToken = { name: 'Li Na', role: 'operator', apps: [calls.app.appId], expiresAt };
   const { id, token } = await calls.send('createConsoleToken', { body: newToken });
@@ -23,7 +23,7 @@ export async function recordOperators(calls: ExampleRecorder): Promise<void> {
   await calls.send('deleteConsoleToken', { path: { id } });
 }
 
-/** Another app, from its creation to its deletion. */
+/** Records another app, from its creation to its deletion. */
 export async function recordApps(calls: ExampleRecorder): Promise<void> {
   const options = { generalSms: true, pushCallsPerMinute: 600, quietHours: '22:00-08:00' };
   const body = { name: 'Weather', edition: 'home', plan: 'commercial', options };
@@ -43,7 +43,7 @@ export async function recordApps(calls: ExampleRecorder): Promise<void> {
   await calls.send('deleteApp', { path, body: { appId } });
 }
 
-/** Credentials of gateways, and their rotation. */
+/** Records credentials of gateways and their rotation. */
 export async function recordProfiles(calls: ExampleRecorder, authEndpoint: string): Promise<void> {
   const body = { appKey: '3f8c1d5a7b', masterSecret: 'example-of-a-master-secret', authEndpoint };
   const path = { connector: 'vendor_d', name: '_default' };
@@ -59,7 +59,7 @@ export async function recordProfiles(calls: ExampleRecorder, authEndpoint: strin
   await calls.send('deleteProfile', { path });
 }
 
-/** Receipts of gateways. */
+/** Records receipts of gateways. */
 export async function recordReceipts(calls: ExampleRecorder, service: TestService): Promise<void> {
   const owner = { connector: 'vendor_d', appId: calls.app.appId } as const;
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
@@ -81,7 +81,7 @@ export async function recordReceipts(calls: ExampleRecorder, service: TestServic
   await calls.send('redriveReceipts', { body });
 }
 
-/** Texts and saved items of an app. */
+/** Records texts and saved items of an app. */
 export async function recordSavedItems(calls: ExampleRecorder): Promise<void> {
   const sms = { type: 'notification', text: 'Your parcel arrives today at {{time}}.' };
   await recordItem(calls, 'SmsTemplate', { name: 'parcel', body: sms });
@@ -111,7 +111,7 @@ async function recordItem(
   await calls.send(`delete${kind}`, { path });
 }
 
-/** State of the processes, while a dispatcher runs. */
+/** Records the state of the processes while a dispatcher runs. */
 export async function recordProcesses(calls: ExampleRecorder): Promise<void> {
   for (const operation of [
     'getHealth',
@@ -124,7 +124,7 @@ export async function recordProcesses(calls: ExampleRecorder): Promise<void> {
     await calls.send(operation);
 }
 
-/** State of the service and of an app. */
+/** Records the state of the service and of an app. */
 export async function recordService(calls: ExampleRecorder): Promise<void> {
   const { appId } = calls.app;
   for (const operation of ['getSocketRoute', 'getHosts'])

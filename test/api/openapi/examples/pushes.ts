@@ -1,7 +1,7 @@
 import type { TestService } from '../../../support/service.ts';
 import type { ExampleRecorder } from './recorder.ts';
 
-/** Examples of pushes, from the dry run to what became of them. */
+/** Records examples of pushes, from the dry run to the results. */
 
 const news = {
   alert: { title: 'Breaking news', body: 'The bridge is open again.' },
@@ -9,10 +9,10 @@ const news = {
 };
 const ofNews = { data: news, channels: ['news'], expiration_interval: 86_400 };
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
-/** Tokens of iPhones. */
+/** Device tokens of iPhones. */
 export const tokens = ['a1', 'b2', 'c3'].map((pair) => pair.repeat(32));
 
-/** Pushes that a dispatcher sends; of three devices one gets them. */
+/** Records pushes that a dispatcher sends. One of three devices receives them. */
 export async function recordSentPushes(
   calls: ExampleRecorder,
   service: TestService,
@@ -51,7 +51,7 @@ export async function recordSentPushes(
   await calls.send('listBreakers');
 }
 
-/** What is done with a push that failed in part. */
+/** Records the actions on a push that failed in part. */
 export async function recordRepeatedPushes(calls: ExampleRecorder): Promise<void> {
   const { results } = await calls.send('listAppPushes', { query: { limit: 20, status: 'done' } });
   const path = { id: results[0].objectId };
@@ -65,7 +65,7 @@ export async function recordRepeatedPushes(calls: ExampleRecorder): Promise<void
   await calls.send('deleteInvalidDevices', { path });
 }
 
-/** Pushes that no dispatcher has sent yet. */
+/** Records pushes that no dispatcher has sent yet. */
 export async function recordWaitingPushes(calls: ExampleRecorder): Promise<void> {
   await calls.send('countAudience', {
     body: { where: { deviceType: 'ios', channels: 'vip' }, sample: 2 },
@@ -93,7 +93,7 @@ export async function recordWaitingPushes(calls: ExampleRecorder): Promise<void>
   await calls.send('deletePush', { path: { id: single.objectId } });
 }
 
-/** Pushes for a time. */
+/** Records scheduled pushes. */
 export async function recordScheduledPushes(calls: ExampleRecorder): Promise<void> {
   for (const days of [1, 2])
     await calls.send('sendPush', { body: { ...ofNews, push_time: inDays(days) } });

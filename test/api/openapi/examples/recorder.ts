@@ -6,26 +6,26 @@ import type { TestApi } from '../../../support/api.ts';
 
 /** Request of an example. */
 export interface ExampleRequest {
-  /** Parameters of the path; `appId` is that of the app by default. */
+  /** Path parameters. By default, `appId` is the id of the recorder's app. */
   path?: Record<string, string>;
   query?: Record<string, string | number>;
-  /** JSON that is sent unchanged. */
+  /** Body, sent unchanged as JSON. */
   body?: unknown;
   /** Session token of a user. */
   session?: string;
-  /** Sends the master key to a call that may have the app key. */
+  /** True to send the master key to a call that also accepts the app key. */
   master?: boolean;
-  /** Headers in place of the operator's token or the keys of the app. */
+  /** Headers that replace the operator's token or the keys of the app. */
   headers?: Record<string, string>;
 }
 
-/** Sends requests by the names of their operations, and records the first success of each. */
+/** Sends requests by operation name, and records the first success of each operation. */
 export class ExampleRecorder {
   readonly #api: TestApi;
   readonly #routes: ReadonlyMap<string, Route>;
-  /** Examples by operation, with the values of this run. */
+  /** Recorded examples by operation, with the values of this run. */
   readonly examples: Examples = {};
-  /** App of the calls. */
+  /** App that the calls use. */
   app: App;
 
   constructor(api: TestApi, routes: readonly Route[], app: App) {

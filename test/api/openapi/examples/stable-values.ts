@@ -3,20 +3,23 @@ import type { Examples } from '../../../../api/openapi/operation.ts';
 import { isJsonObject, type Json } from '../../../../shared/domain/json.ts';
 
 /**
- * Replaces the values of examples that differ from run to run: keys, ids, times, addresses and
- * numbers that depend on the speed of the machine. The replacements keep the form of the values,
- * and the same value has the same replacement everywhere. No secret of a run gets into the file.
+ * Replaces the values of examples that differ between runs: keys, ids, times, addresses and numbers
+ * that depend on the speed of the machine. A replacement has the same form as the value, and equal
+ * values have the same replacement. So no secret of a run gets into the file.
  */
 export interface Run {
-  /** When the run started. */
+  /** Start of the run. */
   startedAtMs: number;
-  /** Replacements of texts, such as addresses of servers. */
+  /** Replacements of texts, such as the addresses of servers. */
   texts: Readonly<Record<string, string>>;
 }
 
 const base = Date.parse('2027-03-01T08:00:00.000Z');
 const stepMs = 300_000;
-/** Validity of the certificates of the sandbox; fixed times of examples are later. */
+/**
+ * Maximum age of a time that is shifted: the validity of the sandbox's certificates. Fixed times of
+ * examples are later.
+ */
 const mostMs = 20 * 366 * 86_400_000;
 
 /** Members whose long values are random. */
@@ -26,7 +29,7 @@ const long = /^(carillon_|\d+\.)?[\w-]{16,}$/;
 const hex = /^([0-9a-f]{8}|[0-9a-f]{24}|[0-9a-f]{64})$/;
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Alphabets by the form of a value, and by its member where the form does not tell. */
+/** Alphabet of a value, by its form and, if the form is ambiguous, by its member. */
 const alphabets: [names: RegExp, form: RegExp, alphabet: string][] = [
   [/^(id|sha256|objectId|installation)$/, hex, '0123456789abcdef'],
   [/^id$/, uuid, '0123456789abcdef'],
@@ -38,7 +41,9 @@ const alphabets: [names: RegExp, form: RegExp, alphabet: string][] = [
   [randomNames, long, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'],
 ];
 
-/** Members that depend on the machine, its speed, or when counts are written. */
+/**
+ * Values for members that depend on the machine, its speed, or the time when counts are written.
+ */
 const unstable: Readonly<Record<string, Json>> = {
   ...{
     tookMs: 8,
@@ -52,13 +57,13 @@ const unstable: Readonly<Record<string, Json>> = {
   ...{ calls: 42, 'fees.calls': 0, peakCallsPerMinute: 12 },
   ...{ 'results.used': 5, 'results.requests': 5 },
   plan: ['Index Scan using installation_pkey on installation (rows=1 cost=2.3)'],
-  // The sandbox made its certificates before the run.
+  // The sandbox created its certificates before the run.
   notAfter: '2037-02-26T08:00:00.000Z',
   cursor: 'eyJpZCI6MTIzNDV9',
   address: '203.0.113.10',
 };
 
-/** Replaces the unstable values of all examples, and shortens long lists of replies. */
+/** Replaces the unstable values of all examples and shortens long lists in replies. */
 export function stableExamples(examples: Examples, run: Run): Examples {
   const texts = new Map(Object.entries(run.texts));
   const shortened = Object.fromEntries(
@@ -72,7 +77,7 @@ export function stableExamples(examples: Examples, run: Run): Examples {
     const found = alphabets.find(([names, form]) => names.test(name) && form.test(value));
     if (found) texts.set(value, randomText(value, path.join('.'), found[2]));
   });
-  // The longest first: one text may contain another.
+  // Longest texts first, because one text may contain another.
   const replacements = [...texts].sort(([a], [b]) => b.length - a.length);
   return replaceIn(shortened, ['', ''], ([parent, name], value) => {
     const fixed = unstable[`${parent}.${name}`] ?? unstable[name];
@@ -119,7 +124,7 @@ function replaceIn(
   );
 }
 
-/** Returns a text of the same form, which depends on the place where the value appears first. */
+/** Returns a text of the same form, derived from the place where the value first appears. */
 function randomText(value: string, place: string, alphabet: string): string {
   const [prefix = ''] = /^(carillon_|\d+\.)/.exec(value) ?? [];
   const bytes = Buffer.concat(
@@ -134,9 +139,7 @@ function randomText(value: string, place: string, alphabet: string): string {
 const isNear = (atMs: number, { startedAtMs }: Run): boolean =>
   Math.abs(atMs - startedAtMs) < mostMs;
 
-/**
- * Moves a time of the run to the base, and rounds it: the steps of a run take less than a minute.
- */
+/** Moves a time of the run to the base time and rounds it. A run takes less than a minute. */
 const shift = (atMs: number, { startedAtMs }: Run): number =>
   base + Math.round((atMs - startedAtMs) / stepMs) * stepMs;
 

@@ -2,17 +2,22 @@ import type { ButtonHTMLAttributes } from 'react';
 import styles from './button.module.css';
 
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  /** `primary` is the one action of a page, `danger` an action that cannot be undone. */
-  look?: 'primary' | 'plain' | 'danger' | 'quiet';
+  /** `primary` is the main action of a page. `danger` is an action that cannot be undone. */
+  variant?: 'primary' | 'plain' | 'danger' | 'quiet';
   isBusy?: boolean;
 }
 
-/** Classes of a link that looks like a button. */
-export const buttonLook = (look: NonNullable<ButtonProps['look']>): string =>
-  `${styles.button} ${styles[look]}`;
+/** Class names of a link that looks like a button. */
+export const buttonClass = (variant: NonNullable<ButtonProps['variant']>): string =>
+  `${styles.button} ${styles[variant]}`;
 
-/** Button. While it is busy it keeps its size and takes no clicks. */
-export function Button({ look = 'plain', isBusy = false, type = 'button', ...rest }: ButtonProps) {
+/** Button. A busy button keeps its size and ignores clicks. */
+export function Button({
+  variant = 'plain',
+  isBusy = false,
+  type = 'button',
+  ...rest
+}: ButtonProps) {
   const onClick = isBusy ? undefined : rest.onClick;
   return (
     <button
@@ -20,7 +25,7 @@ export function Button({ look = 'plain', isBusy = false, type = 'button', ...res
       type={type}
       onClick={onClick}
       aria-busy={isBusy || undefined}
-      className={`${styles.button} ${styles[look]} ${rest.className ?? ''}`}
+      className={`${styles.button} ${styles[variant]} ${rest.className ?? ''}`}
     />
   );
 }

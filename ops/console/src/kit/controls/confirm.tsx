@@ -9,31 +9,31 @@ import { TextField } from './field.tsx';
 interface ConfirmProps {
   /** Text of the button that opens the dialog. */
   trigger: string;
-  /** Its name for screen readers, where several of a page have the same text. */
+  /** Name for screen readers. Needed if several buttons of a page have the same text. */
   label?: string | undefined;
   title: string;
   children: ReactNode;
-  /** Text of the button that acts. */
+  /** Text of the button that confirms. */
   action: string;
-  /** Number to type before the button acts; for acts on many devices. */
+  /** Number that must be typed to enable the confirm button, for actions on many devices. */
   typed?: string | undefined;
   onConfirm: () => void;
   disabled?: boolean;
-  /** Whether the button that acts is out of use, as while its text is being found out. */
+  /** True to disable the confirm button, for example while its text is loading. */
   isBlocked?: boolean;
-  /** Whether the page begins with the dialog open, as a link to the act does. */
+  /** True if the dialog is open when the page opens, for example by a link to the action. */
   isOpenAtFirst?: boolean;
-  /** Told when the dialog opens and closes. */
+  /** Called when the dialog opens or closes. */
   onOpen?: (isOpen: boolean) => void;
-  /** `primary` for the act that the page is for; `danger` by default. */
-  look?: 'danger' | 'primary';
-  /** Look of the button that opens the dialog; as `look` by default. */
-  triggerLook?: 'danger' | 'primary' | 'plain';
+  /** `primary` for the main action of a page. The default is `danger`. */
+  variant?: 'danger' | 'primary';
+  /** Variant of the button that opens the dialog. The default is `variant`. */
+  triggerVariant?: 'danger' | 'primary' | 'plain';
 }
 
 /**
- * Button of an act that cannot be undone: it asks first. What was typed is forgotten when the
- * dialog closes.
+ * Button for an action that cannot be undone. It opens a dialog for confirmation. The dialog
+ * forgets typed text when it closes.
  */
 export function Confirm(props: ConfirmProps) {
   const {
@@ -45,9 +45,9 @@ export function Confirm(props: ConfirmProps) {
     typed,
     onConfirm,
     disabled,
-    look = 'danger',
+    variant = 'danger',
   } = props;
-  const { isBlocked = false, isOpenAtFirst = false, onOpen, triggerLook = look } = props;
+  const { isBlocked = false, isOpenAtFirst = false, onOpen, triggerVariant = variant } = props;
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(isOpenAtFirst);
   const [entered, setEntered] = useState('');
@@ -64,7 +64,7 @@ export function Confirm(props: ConfirmProps) {
   return (
     <AlertDialog.Root open={isOpen} onOpenChange={open}>
       <AlertDialog.Trigger
-        className={`${button.button} ${button[triggerLook]}`}
+        className={`${button.button} ${button[triggerVariant]}`}
         disabled={disabled}
         aria-label={label}
       >
@@ -87,7 +87,7 @@ export function Confirm(props: ConfirmProps) {
             <AlertDialog.Close className={`${button.button} ${button.plain}`}>
               {t('action.back')}
             </AlertDialog.Close>
-            <Button look={look} disabled={!isReady} onClick={confirm}>
+            <Button variant={variant} disabled={!isReady} onClick={confirm}>
               {action}
             </Button>
           </div>

@@ -4,19 +4,19 @@ import { type AdminRequest, adminBase } from '../../../../client/client.ts';
 import { Button } from './button.tsx';
 import styles from './copy.module.css';
 
-const shownMs = 2000;
+const confirmationMs = 2000;
 
-/** Button that copies a text and says so. */
+/** Button that copies a text and confirms this. */
 export function Copy({ text, label }: { text: string; label?: string }) {
   const { t } = useTranslation();
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);
     setCopied(true);
-    setTimeout(() => setCopied(false), shownMs);
+    setTimeout(() => setCopied(false), confirmationMs);
   };
   return (
-    <Button look="quiet" onClick={copy}>
+    <Button variant="quiet" onClick={copy}>
       <span aria-live="polite">{isCopied ? t('action.copied') : (label ?? t('action.copy'))}</span>
     </Button>
   );
@@ -36,7 +36,7 @@ export function Snippet({ label, text }: { label: string; text: string }) {
   );
 }
 
-/** The same as the page shows, as a call and as a command. */
+/** CLI command and curl call that do the same as the page. */
 export function Commands({ request, command }: { request: AdminRequest; command?: string }) {
   const { t } = useTranslation();
   const url = `${window.location.origin}${adminBase}${request.path}`;

@@ -4,11 +4,11 @@ import { Button } from './button.tsx';
 
 interface DownloadProps {
   label: string;
-  /** What the file holds, where the label does not say it. */
+  /** Description of the file, if the label does not describe it. */
   hint?: string;
   name: string;
   type?: string;
-  /** Returns the content; called when the button is used. */
+  /** Returns the content. Called when the button is clicked. */
   load: () => string | Promise<string>;
 }
 

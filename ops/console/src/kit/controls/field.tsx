@@ -8,14 +8,14 @@ import {
 import { Marked } from '../data/values.tsx';
 import styles from './field.module.css';
 
-/** What a person reads about a field. */
+/** Texts of a field. */
 export interface Labelled {
   label: string;
   /** Sentence below the field. */
   hint?: string | undefined;
-  /** Why the value is refused. */
+  /** Reason why the value is invalid. */
   error?: string | undefined;
-  /** Hides the label from the eye where the place says it, as in a row of filters. */
+  /** True to hide the label visually, as in a row of filters. Screen readers still read it. */
   isCompact?: boolean | undefined;
 }
 
@@ -25,7 +25,7 @@ interface Control {
   'aria-describedby': string | undefined;
 }
 
-/** Label, reason of a refusal and hint around a field. */
+/** Label, error and hint of a field. */
 export function Labels({
   label,
   hint,
@@ -56,7 +56,7 @@ export function Labels({
   );
 }
 
-/** Input of one line with its label. */
+/** Single-line input with its label. */
 export function TextField({
   label,
   hint,
@@ -71,7 +71,7 @@ export function TextField({
   );
 }
 
-/** Choice of one of a few values, with its label. */
+/** Select box with its label. */
 export function Choice({
   label,
   hint,
@@ -91,7 +91,7 @@ export function Choice({
   );
 }
 
-/** Input of several lines with its label; `isCode` shows it in the font of code. */
+/** Multi-line input with its label. `isCode` uses a monospace font. */
 export function TextArea({
   label,
   hint,
@@ -115,7 +115,7 @@ export function TextArea({
   );
 }
 
-/** Box to tick, with its label at the right. */
+/** Checkbox with its label on the right. */
 export function Checkbox({
   label,
   hint,

@@ -1,22 +1,22 @@
 import { type DragEvent, useId, useState } from 'react';
-import { buttonLook } from './button.tsx';
+import { buttonClass } from './button.tsx';
 import styles from './field.module.css';
 
-/** Longest file that is read; a key, a certificate and a service account have less than 10 kB. */
+/** Size limit of a file. Keys, certificates and service accounts have less than 10 kB. */
 const maxBytes = 1_000_000;
 
 interface FileDropProps {
   /** What to drop here. */
   label: string;
-  /** Text of the button that opens the dialog of files. */
+  /** Text of the button that opens the file dialog. */
   choose: string;
-  /** Endings that the dialog of files shows, such as `.p8,.json`. */
+  /** File extensions in the file dialog, such as `.p8,.json`. */
   accept: string;
-  /** Called with a file of at most 1 MB; a longer one is ignored. */
+  /** Called with a file of at most 1 MB. Larger files are ignored. */
   read: (file: { name: string; text: string }) => void;
 }
 
-/** Place for a file: to drop it on, or to choose it. It is read in the browser. */
+/** Area where a file can be dropped or chosen. The browser reads the file. */
 export function FileDrop({ label, choose, accept, read }: FileDropProps) {
   const id = useId();
   const [isOver, setOver] = useState(false);
@@ -50,7 +50,7 @@ export function FileDrop({ label, choose, accept, read }: FileDropProps) {
         onChange={(event) => void take(event.target.files)}
       />
       {/* The browser's own button would have the language of the browser. */}
-      <label htmlFor={id} className={buttonLook('plain')}>
+      <label htmlFor={id} className={buttonClass('plain')}>
         {choose}
       </label>
     </div>

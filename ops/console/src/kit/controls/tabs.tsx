@@ -10,7 +10,7 @@ interface Tab<T extends string> {
   content: ReactNode;
 }
 
-/** Tabs. The page keeps the chosen one in its address. */
+/** Tabs. The page stores the selected tab in its URL. */
 export function Tabs<T extends string>({
   label,
   tabs,
@@ -41,14 +41,14 @@ export function Tabs<T extends string>({
 }
 
 interface PagerProps {
-  /** Cursor of the next page; null after the last one. */
+  /** Cursor of the next page. Null on the last page. */
   next: string | null;
-  /** Cursor of this page; absent on the first one. */
+  /** Cursor of this page. Undefined on the first page. */
   cursor: string | undefined;
   open: (cursor: string | undefined) => void;
 }
 
-/** Way to the next page of a list and back to the first; absent where one page has all. */
+/** Buttons for the next and the first page of a list. Hidden if there is only one page. */
 export function Pager({ next, cursor, open }: PagerProps) {
   const { t } = useTranslation();
   if (next === null && cursor === undefined) return null;

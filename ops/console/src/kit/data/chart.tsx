@@ -6,16 +6,16 @@ import styles from './chart.module.css';
 
 export interface Series {
   label: string;
-  /** Name of a colour of `tokens.css`, with its dashes. */
+  /** CSS variable of `tokens.css`, including the leading dashes. */
   color: string;
   values: (number | null)[];
 }
 
 const height = 180;
-/** Distances of the ticks of the time axis, in seconds. */
+/** Possible distances between ticks of the time axis, in seconds. */
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400];
 
-/** Chart of numbers over time. Screen readers get `summary`, since a canvas has no text. */
+/** Line chart over time. Screen readers read `summary`, because a canvas has no text. */
 export function Chart({
   times,
   series,
@@ -68,7 +68,7 @@ function optionsOf(element: HTMLElement, series: Series[]): uPlot.Options {
     axes: [
       {
         ...axis,
-        // Whole seconds: several ticks of one second would have the same text.
+        // Uses whole seconds, because several ticks within a second would have the same text.
         incrs: steps,
         space: 90,
         values: (_, ticks) =>
@@ -89,7 +89,7 @@ function optionsOf(element: HTMLElement, series: Series[]): uPlot.Options {
   };
 }
 
-/** Returns the colour that `light-dark()` means here; a canvas does not know the function. */
+/** Returns the colour that `light-dark()` resolves to. A canvas does not support this function. */
 function resolved(element: HTMLElement, value: string): string {
   const probe = document.createElement('span');
   probe.style.color = value;

@@ -1,26 +1,23 @@
-/** Returns rows as CSV (RFC 4180); the first row has the headings. */
+/** Formats rows as CSV (RFC 4180). The first row contains the headings. */
 export const toCsv = (rows: readonly (readonly string[])[]): string =>
   rows.map((row) => `${row.map(cellOf).join(',')}\r\n`).join('');
 
 /**
- * Beginning of a formula. Blanks and unseen characters may come before its sign, which may be
+ * Start of a formula. Spaces and invisible characters may precede the sign. The sign may be
  * full-width.
  */
 const formula = String.raw`[\s\p{Cf}]*[=+\-@＝＋－＠]`;
-/**
- * Beginning of a cell that a spreadsheet could read as a formula, or split where another character
- * separates cells.
- */
+/** Start of a cell that a spreadsheet may interpret as a formula or as a cell separator. */
 const begin = new RegExp(`^(?:${formula}|[;；\\t\\r\\n])`, 'u');
 /**
- * Formula after a character that separates cells in some spreadsheets, such as `;` in many
- * countries.
+ * Formula after a character that some spreadsheets use as a cell separator. In many countries this
+ * is `;`.
  */
 const later = new RegExp(`[;；\\t\\r\\n](?=${formula})`, 'gu');
 
 /**
- * Quotes a cell. A spreadsheet would run a text that begins like a formula, so such a text gets an
- * apostrophe.
+ * Quotes a cell. A text that looks like a formula gets an apostrophe, so that a spreadsheet does
+ * not run it.
  */
 function cellOf(text: string): string {
   const marked = text.replaceAll(later, "$&'");

@@ -2,13 +2,13 @@ import type { TFunction } from 'i18next';
 import styles from './selection.module.css';
 import type { Column } from './table.tsx';
 
-/** Rows that a person has ticked, by their keys. */
+/** Rows that a person has selected, by their keys. */
 export interface Selection {
   selected: ReadonlySet<string>;
   select: (selected: ReadonlySet<string>) => void;
 }
 
-/** Returns the column of the boxes to tick; each box has a name that `label` makes of the row. */
+/** Returns the column of checkboxes. `label` returns the name of a row's checkbox. */
 export function selectionColumn<T extends { objectId: string }>(
   { selected, select }: Selection,
   label: (row: T) => string,

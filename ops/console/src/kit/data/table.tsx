@@ -4,17 +4,16 @@ import styles from './table.module.css';
 export interface Column<T> {
   key: string;
   title: string;
-  /** Numbers stand at the right. */
+  /** True to align right, for numbers. */
   isNumber?: boolean;
-  /** Takes the room that is left. */
+  /** True to use the remaining width. */
   isWide?: boolean;
   cell(row: T): ReactNode;
 }
 
 /**
- * Table of rows. On a phone each row is a card with the title of the column before each value, so
- * that nothing, such as a button, is outside of the screen. On other narrow screens the table
- * scrolls sideways in its own box.
+ * Table. On a phone each row is a card that shows the column titles next to the values, so that
+ * nothing is off the screen. On other narrow screens the table scrolls horizontally.
  */
 export function Table<T>({
   label,

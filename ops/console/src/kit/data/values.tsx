@@ -2,17 +2,16 @@ import type { ReactNode } from 'react';
 import { writeMeaning } from '../../../../../shared/domain/admin/reasons/meaning.ts';
 import type { Language } from '../../../../../shared/domain/texts/catalogue.ts';
 import type { Meaning } from '../../../../client/operations.ts';
-import { withBrands } from '../../text/connectors.ts';
-import { useLanguage } from '../../text/explanation.ts';
+import { useLanguage, withBrands } from '../../text/explanation.ts';
 import { formatTime, formatUtc } from '../../text/format.ts';
 import badgeStyles from './badge.module.css';
 import barStyles from './bar.module.css';
 import reasonStyles from './reason.module.css';
 
-/** Meaning of a colour; the text says the same. */
+/** Colour of a state. The text has the same meaning. */
 export type Tone = 'good' | 'warn' | 'bad' | 'accent' | 'idle';
 
-/** Short state in a coloured pill. */
+/** Coloured label for a short state. */
 export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
   return <span className={`${badgeStyles.badge} ${badgeStyles[tone]}`}>{children}</span>;
 }
@@ -24,7 +23,7 @@ interface Segment {
 }
 
 /**
- * Bar of parts of a whole, as a progress bar: the value is the share of all parts that are not
+ * Stacked bar, announced as a progress bar. Its value is the share of all segments that are not
  * `idle`.
  */
 export function Bar({
@@ -63,8 +62,8 @@ export function Bar({
 }
 
 /**
- * Positions in percent. A part that is not empty is at least half a percent wide, so that one
- * failure of a million shows.
+ * Returns the positions in percent. A non-empty segment is at least half a percent wide, so that
+ * one failure in a million is visible.
  */
 function offsets(segments: Segment[], total: number) {
   let x = 0;
@@ -78,12 +77,9 @@ function offsets(segments: Segment[], total: number) {
     });
 }
 
-/**
- * Text in which names between backticks are code, as the texts of the server and of the page have
- * them.
- */
+/** Text that shows names between backticks as code. */
 export function Marked({ text }: { text: string }) {
-  // Every second part stood between backticks.
+  // Every second part was between backticks.
   return text.split('`').map((part, at) =>
     at % 2 === 0 ? (
       part
@@ -96,7 +92,7 @@ export function Marked({ text }: { text: string }) {
   );
 }
 
-/** Time in the zone of the reader, with UTC in the title. */
+/** Time in the reader's time zone. The tooltip shows UTC. */
 export function Time({ at }: { at: string | null | undefined }) {
   if (!at) return <>–</>;
   return (
@@ -109,14 +105,14 @@ export function Time({ at }: { at: string | null | undefined }) {
 interface ReasonProps {
   reason: string;
   meaning: Meaning | null | undefined;
-  /** Status of the gateway before the reason; 0 without one. */
+  /** Status of the gateway, shown before the reason. 0 if there is none. */
   status?: number | string | null;
 }
 
 /**
- * Reason of a gateway, a connection or the service: what it means in the language of the page, and
- * the reason itself, to copy. An English reason that is a sentence already needs no meaning on an
- * English page.
+ * Reason from a gateway, a connection or the service. Shows its meaning in the page's language and
+ * the original text to copy. On an English page, a reason that is already an English sentence is
+ * shown without a meaning.
  */
 export function Reason({ reason, meaning, status = 0 }: ReasonProps) {
   const language = useLanguage();
@@ -138,7 +134,8 @@ function textOf(
 ): string | undefined {
   if (!meaning || meaning.code === 'other') return undefined;
   if (language === 'zh' || !reason.includes(' ')) return `${writeMeaning(meaning, language)} `;
-  // The reason itself stays to be searched for; a person reads brands.
+  // Shows brands instead of connector ids. The original text is still shown, because people search
+  // for it.
   const readable = withBrands(reason);
   return readable === reason ? undefined : `${readable} `;
 }

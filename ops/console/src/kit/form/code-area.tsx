@@ -4,7 +4,7 @@ import { Button } from '../controls/button.tsx';
 import { type Labelled, Labels } from '../controls/field.tsx';
 import styles from './code-area.module.css';
 
-/** Place in a text that has a fault; the line begins at 1, `at` at 0. */
+/** Position of an error in a text. The line starts at 1, `at` at 0. */
 export interface Fault {
   line: number;
   at: number;
@@ -14,13 +14,13 @@ interface CodeAreaProps
   extends Labelled,
     Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, 'value'> {
   value: string;
-  /** Marks a line, and offers to go there. */
+  /** Error to mark. The user can jump to its line. */
   fault: Fault | undefined;
 }
 
 /**
- * Input of code with the numbers of its lines. Tab goes to the next element, as everywhere on a
- * page: a person without a mouse could not leave it otherwise.
+ * Code input with line numbers. Tab moves to the next element as usual, because otherwise a person
+ * without a mouse could not leave the input.
  */
 export function CodeArea({ label, hint, error, fault, value, ...rest }: CodeAreaProps) {
   const { t } = useTranslation();
@@ -33,7 +33,7 @@ export function CodeArea({ label, hint, error, fault, value, ...rest }: CodeArea
     area.current?.focus();
     area.current?.setSelectionRange(at, at);
   };
-  // A change of the text may move what is shown without an event.
+  // A changed text may scroll the input without an event.
   useLayoutEffect(follow);
   return (
     <>

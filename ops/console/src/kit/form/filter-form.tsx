@@ -4,7 +4,7 @@ import { Button } from '../controls/button.tsx';
 import { Choice, TextField } from '../controls/field.tsx';
 import styles from './filter-form.module.css';
 
-/** Row of filters above a list. Its texts apply with Enter, its choices at once. */
+/** Row of filters above a list. Text filters apply on Enter, select boxes immediately. */
 export function FilterForm({ apply, children }: { apply: () => void; children: ReactNode }) {
   const { t } = useTranslation();
   return (
@@ -24,13 +24,13 @@ export function FilterForm({ apply, children }: { apply: () => void; children: R
 }
 
 interface FilterTextProps {
-  /** What the search finds. */
+  /** Description of what the search finds. */
   label: string;
   value: string;
   change: (value: string) => void;
 }
 
-/** Search by a text. */
+/** Search field. */
 export function FilterText({ label, value, change }: FilterTextProps) {
   return (
     <TextField
@@ -45,7 +45,7 @@ export function FilterText({ label, value, change }: FilterTextProps) {
 }
 
 /**
- * Begin or end of the time of the rows; its label stands beside it. `value` is as of a field
+ * Start or end of a time range, with the label at its side. `value` has the format of
  * `datetime-local`.
  */
 export function FilterTime({ label, value, change }: FilterTextProps) {
@@ -59,15 +59,15 @@ export function FilterTime({ label, value, change }: FilterTextProps) {
 
 interface FilterChoiceProps<T extends string> {
   label: string;
-  /** Text of the option that leaves everything in the list. */
+  /** Text of the option that shows all rows. */
   any: string;
   value: T | undefined;
-  /** Values with their texts. */
+  /** Values and their texts. */
   options: (readonly [value: T, text: string])[];
   change: (value: T | undefined) => void;
 }
 
-/** Choice of one value that the rows of the list have, or of all. */
+/** Select box that filters the rows by one value. */
 export function FilterChoice<T extends string>(props: FilterChoiceProps<T>) {
   const { label, any, value, options, change } = props;
   const choose = (chosen: string) => change(options.find(([option]) => option === chosen)?.[0]);

@@ -13,11 +13,11 @@ import { changesOf, editableOf } from './values.ts';
 interface MembersProps {
   /** Document as it is stored. */
   document: Record<string, unknown>;
-  /** Writes the members that differ. */
+  /** Writes the changed members. */
   update: UseMutationResult<unknown, unknown, object>;
 }
 
-/** Members of a document as JSON, which may be edited. */
+/** Members of a document as JSON, optionally editable. */
 export function Members({ document, update, mayChange }: MembersProps & { mayChange: boolean }) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
@@ -32,7 +32,7 @@ export function Members({ document, update, mayChange }: MembersProps & { mayCha
   );
 }
 
-/** Form of the members; only those that differ are written. */
+/** Form for the members. Only changed members are written. */
 function EditMembers({ document, update, close }: MembersProps & { close: () => void }) {
   const { t } = useTranslation();
   const { mutate, isPending, error } = update;
@@ -55,7 +55,7 @@ function EditMembers({ document, update, close }: MembersProps & { close: () => 
         {error !== null && <Failure error={error} />}
         <div className={styles.buttons}>
           <Button
-            look="primary"
+            variant="primary"
             isBusy={isPending}
             disabled={!changes || Object.keys(changes).length === 0}
             onClick={() => changes && mutate(changes, { onSuccess: close })}

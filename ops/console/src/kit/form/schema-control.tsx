@@ -9,11 +9,11 @@ interface SchemaControlProps {
   label: string;
   hint?: string | undefined;
   error?: string | undefined;
-  /** Leaves the label to screen readers. */
+  /** True to show the label only to screen readers. */
   isCompact?: boolean;
 }
 
-/** Control of a member of an object, by its JSON Schema. */
+/** Input for a member of an object, chosen by its JSON Schema. */
 export function SchemaControl({ field, text, change, ...labels }: SchemaControlProps) {
   const { t } = useTranslation();
   const common = { ...labels, required: field.isRequired };

@@ -1,4 +1,4 @@
-/** Kind of the control that a member of a JSON Schema gets. */
+/** Kind of input for a member of a JSON Schema. */
 export type FieldKind =
   | 'text'
   | 'secret'
@@ -9,7 +9,7 @@ export type FieldKind =
   | 'list'
   | 'json';
 
-/** Member of an object, as a form shows it. */
+/** Member of an object in a form. */
 export interface SchemaField {
   name: string;
   kind: FieldKind;
@@ -17,11 +17,11 @@ export interface SchemaField {
   choices: string[];
   minimum: number | undefined;
   maximum: number | undefined;
-  /** Whether the member takes null, which an empty field stands for. */
+  /** True if the member may be null. An empty input means null. */
   isNullable: boolean;
 }
 
-/** One shape of an object: the members that have one value only in it, and the others. */
+/** Variant of an object: members with a fixed value, and the other members. */
 export interface SchemaShape {
   constants: Record<string, string>;
   fields: SchemaField[];
@@ -29,13 +29,13 @@ export interface SchemaShape {
 
 type JsonObject = Record<string, unknown>;
 
-/** Tells whether a value is a JSON object. */
+/** True if a value is a JSON object. */
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * Returns the shapes that a JSON Schema of an object has: one, or one per entry of `oneOf`. A
- * choice of one value that is not required is a choice (`transport`), not a constant of the shape.
+ * Returns the variants of a JSON Schema: one, or one per entry of `oneOf`. An optional member with
+ * a single possible value, such as `transport`, is a choice and not a constant.
  */
 export function shapesOf(schema: unknown): SchemaShape[] {
   if (!isObject(schema)) return [];
@@ -75,7 +75,8 @@ function choicesOf(schema: JsonObject): string[] {
 }
 
 /**
- * Names of members whose text has lines, such as PEM, and of those that the screen must not show.
+ * Names of members with a multi-line text, such as PEM, and of members that the screen must not
+ * show.
  */
 const lineNames = /^(privateKey|certificate|ca)$/;
 const secretNames = /secret|^(callbackKey|receiptToken)$/i;

@@ -1,13 +1,13 @@
 import { parseExactly } from '../../../../../shared/domain/exact-numbers.ts';
 import type { SchemaField } from './schema.ts';
 
-/** Texts of the controls of a form by the name of the member. */
+/** Input texts of a form by member name. */
 export type Draft = Record<string, string>;
 
-/** Why a text is not a value: a key of the texts. */
+/** Reason why a text is invalid: a key of the texts. */
 export type Fault = 'required' | 'number' | 'json';
 
-/** Returns a value as the text of its control. */
+/** Returns the input text of a value. */
 export function textOf({ kind }: SchemaField, value: unknown): string {
   if (value === undefined || value === null) return '';
   if (kind === 'list' && Array.isArray(value)) return value.join('\n');
@@ -15,7 +15,7 @@ export function textOf({ kind }: SchemaField, value: unknown): string {
   return String(value);
 }
 
-/** Returns the value that the text of a control means; undefined where the member is left out. */
+/** Returns the value of an input text, or undefined if the member is left out. */
 function memberOf(field: SchemaField, text: string): { value: unknown } | { fault: Fault } {
   const trimmed = text.trim();
   if (trimmed === '') {
@@ -43,7 +43,7 @@ function jsonOf(text: string): { value: unknown } | { fault: Fault } {
   }
 }
 
-/** Returns the object that a form means, or the faults by member. */
+/** Returns the object of a form, or the errors by member. */
 export function objectOf(
   fields: readonly SchemaField[],
   draft: Draft,
@@ -60,7 +60,7 @@ export function objectOf(
 
 type Members = Record<string, unknown>;
 
-/** Members that the server writes. */
+/** Members that only the server writes. */
 const readOnly = new Set(['objectId', 'createdAt', 'updatedAt', 'installationId', 'sessionToken']);
 
 /** Returns the members of a document that a person may change. */
@@ -68,8 +68,8 @@ export const editableOf = (document: Members): Members =>
   Object.fromEntries(Object.entries(document).filter(([name]) => !readOnly.has(name)));
 
 /**
- * Returns the body that makes one state of a document the other: changed members, and a deletion of
- * those that are gone.
+ * Returns the body that changes a document from one state to another: changed members, and
+ * deletions of removed members.
  */
 export function changesOf(before: Members, after: Members): Members {
   const changed = Object.entries(after).filter(
@@ -80,11 +80,11 @@ export function changesOf(before: Members, after: Members): Members {
   return Object.fromEntries([...changed, ...gone.map((name) => [name, { __op: 'Delete' }])]);
 }
 
-/** Returns the time of a field `datetime-local`, in ISO 8601; undefined for an empty field. */
+/** Converts the value of a `datetime-local` input to ISO 8601. Returns undefined if it is empty. */
 export const isoTime = (local: string): string | undefined =>
   local === '' ? undefined : new Date(local).toISOString();
 
-/** Returns a time as such a field has it: in the zone of the reader, without a zone. */
+/** Converts a time to the value of a `datetime-local` input, in the reader's time zone. */
 export function localTime(iso: string | undefined): string {
   if (iso === undefined || Number.isNaN(Date.parse(iso))) return '';
   const time = new Date(iso);

@@ -1,25 +1,29 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import styles from 'ops/console/src/pages/access/access.module.css';
+import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { AuditEntry } from '../../../../client/operations.ts';
-import { auditPage, useAudit } from '../../api/access.ts';
-import { useAppNames } from '../../api/apps.ts';
+import { auditPage, readAudit, useAudit } from '../../api/access.ts';
+import { maxExported, useAppNames } from '../../api/apps.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
+import { Download } from '../../kit/controls/download.tsx';
+import { TextField } from '../../kit/controls/field.tsx';
 import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/values.tsx';
+import { isoTime, localTime } from '../../kit/form/values.ts';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import type { AuditFilters as Filters } from '../../search.ts';
-import styles from './access.module.css';
-import { AuditExport } from './audit-export.tsx';
-import { AuditFilters } from './audit-filters.tsx';
-import { changesOf } from './people.tsx';
+import type { AuditFilters, AuditFilters as Filters } from '../../search.ts';
+import { formatCount } from '../../text/format.ts';
+import { AppChoice } from './new-token.tsx';
+import { auditCsv, changesOf, toJsonLines } from './people.tsx';
 
 const route = getRouteApi('/audit');
 
-/** Who changed what by the admin API. Filters and page are in the address. */
+/** Audit log: changes made through the admin API. The URL contains the filters and the page. */
 export function Audit() {
   const { t } = useTranslation();
   const filters = route.useSearch();
@@ -29,7 +33,7 @@ export function Audit() {
   return (
     <>
       <PageHeader title={t('nav.audit')} side={<AuditExport filters={filters} />} />
-      <AuditFilters filters={filters} change={change} />
+      <AuditFilterForm filters={filters} change={change} />
       <Panel title={t('audit.list')}>
         <Entries filters={filters} change={change} />
       </Panel>
@@ -97,7 +101,7 @@ const noFilters = {
   to: undefined,
 };
 
-/** What was changed. A push has its page, with its text and the number of its devices. */
+/** Changed object. A push is a link to its page. */
 function Target({ entry: { action, appId, target } }: { entry: AuditEntry }) {
   const isPush = /^push\.(?!explain|read)/.test(action) && /^[A-Za-z0-9]{16}$/.test(target);
   if (!isPush || appId === null) return <code>{target}</code>;
@@ -120,7 +124,7 @@ function Who({ actor: { name, role, address } }: Pick<AuditEntry, 'actor'>) {
   );
 }
 
-/** Members that differ: the old value struck out, the new one after it. */
+/** Changed members: the old value struck through, followed by the new value. */
 function Changes({ entry }: { entry: AuditEntry }) {
   const { t } = useTranslation();
   const changes = changesOf(entry);
@@ -145,5 +149,85 @@ function Changes({ entry }: { entry: AuditEntry }) {
         </li>
       ))}
     </ul>
+  );
+}
+
+/** Buttons that save the matching audit entries as a file. */
+export function AuditExport({ filters }: { filters: AuditFilters }) {
+  const { t } = useTranslation();
+  const hint = t('action.exportHint', { most: formatCount(maxExported) });
+  return (
+    <>
+      <Download
+        label={t('audit.exportLines')}
+        hint={hint}
+        name="audit.jsonl"
+        type="application/x-ndjson"
+        load={async () => toJsonLines(await readAudit(filters))}
+      />
+      <Download
+        label={t('action.exportCsv')}
+        hint={hint}
+        name="audit.csv"
+        load={async () => auditCsv(await readAudit(filters))}
+      />
+    </>
+  );
+}
+
+const texts = ['actor', 'action', 'target'] as const;
+const times = ['from', 'to'] as const;
+
+interface FiltersProps {
+  filters: Filters;
+  change: (more: Filters) => void;
+}
+
+/** Filters of the audit log. The app filter applies immediately, the others on Enter. */
+export function AuditFilterForm({ filters, change }: FiltersProps) {
+  const { t } = useTranslation();
+  const [draft, setDraft] = useState({
+    actor: filters.actor ?? '',
+    action: filters.action ?? '',
+    target: filters.target ?? '',
+    from: localTime(filters.from),
+    to: localTime(filters.to),
+  });
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    const { from, to, ...others } = draft;
+    const given = Object.fromEntries(texts.map((name) => [name, others[name].trim() || undefined]));
+    change({ ...given, from: isoTime(from), to: isoTime(to) });
+  };
+  return (
+    <search>
+      <form className={styles.filters} onSubmit={onSubmit}>
+        <AppChoice
+          any={t('audit.anyApp')}
+          value={filters.app ?? ''}
+          change={(app) => change({ app: app || undefined })}
+        />
+        {texts.map((name) => (
+          <TextField
+            key={name}
+            type="search"
+            label={t(`audit.${name}`)}
+            placeholder={t(`audit.${name}Hint`)}
+            value={draft[name]}
+            onChange={(event) => setDraft({ ...draft, [name]: event.target.value })}
+          />
+        ))}
+        {times.map((name) => (
+          <TextField
+            key={name}
+            type="datetime-local"
+            label={t(`audit.${name}`)}
+            value={draft[name]}
+            onChange={(event) => setDraft({ ...draft, [name]: event.target.value })}
+          />
+        ))}
+        <Button type="submit">{t('action.search')}</Button>
+      </form>
+    </search>
   );
 }

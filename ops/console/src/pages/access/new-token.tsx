@@ -14,15 +14,15 @@ import { Failure } from '../../kit/states.tsx';
 import styles from './access.module.css';
 
 interface AppChoiceProps {
-  /** Text of the choice of no app. */
+  /** Text of the option for no app. */
   any: string;
-  /** Id of the chosen app; empty for none. */
+  /** Id of the selected app. Empty if none is selected. */
   value: string;
   change: (appId: string) => void;
 }
 
 /**
- * Choice of an app. Where a menu cannot show all apps, a field above it finds others by name or id.
+ * App selection. If there are too many apps for a menu, a search field finds apps by name or id.
  */
 export function AppChoice({ any, value, change }: AppChoiceProps) {
   const { t } = useTranslation();
@@ -64,7 +64,7 @@ export function AppChoice({ any, value, change }: AppChoiceProps) {
   );
 }
 
-/** Button that opens the form of a new token. The token is shown once, and gone with the dialog. */
+/** Button that opens the form for a new token. The token is shown once, until the dialog closes. */
 export function NewToken() {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
@@ -136,7 +136,7 @@ function TokenForm() {
         <Dialog.Close className={`${button.button} ${button.plain}`}>
           {t('action.back')}
         </Dialog.Close>
-        <Button look="primary" type="submit" isBusy={create.isPending}>
+        <Button variant="primary" type="submit" isBusy={create.isPending}>
           {t('people.createNow')}
         </Button>
       </div>
@@ -144,7 +144,7 @@ function TokenForm() {
   );
 }
 
-/** Shows the secret, and a link that logs its holder in once. */
+/** Shows the secret and a single-use login link for its holder. */
 function Created({ token: { token, name } }: { token: CreatedConsoleToken }) {
   const { t } = useTranslation();
   const link = useLoginLink();

@@ -16,7 +16,7 @@ import { NewToken } from './new-token.tsx';
 
 const route = getRouteApi('/people');
 
-/** Who may use the admin API: tokens of people and machines, and the sessions of browsers. */
+/** Access to the admin API: tokens of people and machines, and browser sessions. */
 export function People() {
   const { t } = useTranslation();
   return (
@@ -36,7 +36,7 @@ export function People() {
   );
 }
 
-/** Returns columns that tokens and sessions share. */
+/** Returns the columns that the tables of tokens and sessions have in common. */
 function useHolderColumns<T extends Pick<ConsoleToken, 'name' | 'role' | 'apps'>>(
   holders: readonly T[] = [],
 ): Column<T>[] {
@@ -179,7 +179,7 @@ function Sessions() {
   );
 }
 
-/** Returns browser and system of a `User-Agent`, shortened. */
+/** Returns the browser and operating system in a `User-Agent`, shortened. */
 function browserOf(agent: string): string {
   const browser =
     /(Edg|OPR|Firefox|Chrome|HeadlessChrome|Safari)\/[\d.]+/.exec(agent)?.[0] ?? agent.slice(0, 40);
@@ -187,7 +187,7 @@ function browserOf(agent: string): string {
   return system === undefined ? browser : `${browser} · ${system}`;
 }
 
-/** Member that a change has set, removed or replaced; absent values are undefined. */
+/** Changed member. `before` is undefined if it was added, `after` if it was removed. */
 export interface MemberChange {
   path: string;
   before: string | undefined;
@@ -196,7 +196,7 @@ export interface MemberChange {
 
 type Members = AuditEntry['before'];
 
-/** Returns the members that differ before and after a change, by their paths. */
+/** Returns the members that differ before and after a change, by path. */
 export function changesOf({ before, after }: Pick<AuditEntry, 'before' | 'after'>): MemberChange[] {
   const [old, now] = [leavesOf(before), leavesOf(after)];
   return [...new Set([...old.keys(), ...now.keys()])]
@@ -204,7 +204,7 @@ export function changesOf({ before, after }: Pick<AuditEntry, 'before' | 'after'
     .filter((change) => change.before !== change.after || change.before === '"•••"');
 }
 
-/** Returns the values of members without members of their own, as JSON. */
+/** Returns the leaf members as JSON, by path. */
 function leavesOf(members: Members | unknown, path = ''): Map<string, string> {
   if (members === null && path === '') return new Map();
   if (typeof members !== 'object' || members === null || Array.isArray(members))
@@ -232,7 +232,7 @@ const columns = [
   'requestId',
 ];
 
-/** Returns entries as CSV with a line of headings. */
+/** Formats entries as CSV with a heading line. */
 export function auditCsv(entries: readonly AuditEntry[]): string {
   const rows = entries.map(({ id, at, actor, action, appId, target, before, after, requestId }) => [
     ...[id, at, actor.name, actor.role, actor.address, action, appId ?? '', target],
@@ -242,6 +242,6 @@ export function auditCsv(entries: readonly AuditEntry[]): string {
   return toCsv([columns, ...rows]);
 }
 
-/** Returns entries as one JSON document a line. */
+/** Formats entries as JSON lines. */
 export const toJsonLines = (entries: readonly AuditEntry[]): string =>
   entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');

@@ -11,42 +11,42 @@ import { emptyBody, storeDraft } from './draft-state.ts';
 
 const route = getRouteApi('/apps/$appId/pushes/new');
 
-/** Body that the address asks for, and whether something of it could not be copied. */
-interface Begun {
+/** Initial body for the URL, and whether it could be copied completely. */
+interface InitialDraft {
   body: JsonRecord;
-  isWhole: boolean;
+  isComplete: boolean;
 }
 
 /**
- * Begins the draft that the address asks for: a copy of a push, a template, or a push to the
- * devices of a condition.
+ * Creates the draft that the URL requests: a copy of a push, a template, or a push to the devices
+ * of a condition.
  */
 export function Begin({ appId, children }: { appId: string; children: ReactNode }) {
   const { t } = useTranslation();
   const search = route.useSearch();
   const navigate = useNavigate();
-  const isAsked = [search.from, search.where, search.template].some((one) => one !== undefined);
+  const isRequested = [search.from, search.where, search.template].some((one) => one !== undefined);
   const { data, error, refetch } = useQuery({
     queryKey: ['begin', appId, search.from, search.where, search.template],
     queryFn: ({ signal }) => beginOf(appId, search, signal),
-    enabled: isAsked,
+    enabled: isRequested,
     staleTime: 0,
     gcTime: 0,
   });
   useEffect(() => {
-    if (!data || !isAsked) return;
+    if (!data || !isRequested) return;
     storeDraft(appId, data.body);
-    const part = data.isWhole ? undefined : true;
-    // In place of the address that asked, so that a reload keeps what was changed since.
+    const part = data.isComplete ? undefined : true;
+    // Replaces the URL, so that a reload keeps later changes of the draft.
     void navigate({
       to: '/apps/$appId/pushes/new',
       params: { appId },
       search: { view: search.view, part },
       replace: true,
     });
-  }, [data, isAsked, appId, navigate, search.view]);
-  if (error && isAsked) return <Failure error={error} retry={() => void refetch()} />;
-  if (isAsked) return <Loading rows={8} />;
+  }, [data, isRequested, appId, navigate, search.view]);
+  if (error && isRequested) return <Failure error={error} retry={() => void refetch()} />;
+  if (isRequested) return <Loading rows={8} />;
   return (
     <>
       {search.part && <p role="status">{t('compose.partOnly')}</p>}
@@ -59,7 +59,7 @@ async function beginOf(
   appId: string,
   { from, where, template }: ComposeSearch,
   signal: AbortSignal,
-): Promise<Begun> {
+): Promise<InitialDraft> {
   if (from !== undefined) {
     const push = await call('getAppPush', { path: { appId, id: from }, signal });
     const request = toJson(push.request);
@@ -68,14 +68,13 @@ async function beginOf(
   if (template !== undefined) {
     const { body } = await call('getPushTemplate', { path: { appId, name: template }, signal });
     const read = toJson(body);
-    return { body: isRecord(read) ? read : emptyBody, isWhole: true };
+    return { body: isRecord(read) ? read : emptyBody, isComplete: true };
   }
-  return { body: { ...emptyBody, where: conditionIn(where ?? '{}') }, isWhole: true };
+  return { body: { ...emptyBody, where: conditionIn(where ?? '{}') }, isComplete: true };
 }
 
 /**
- * Returns the condition of an address. One that is no JSON stays a text: the dry run then says what
- * is wrong with it.
+ * Returns the condition in a URL. Invalid JSON stays a text, so that the dry run reports the error.
  */
 function conditionIn(text: string) {
   try {

@@ -25,8 +25,8 @@ import { CurlView, JsonView, useFaultText } from './views/views.tsx';
 const route = getRouteApi('/apps/$appId/pushes/new');
 
 /**
- * Composes a push: form, JSON and curl are views of one body; nothing is sent without a dry run of
- * exactly it.
+ * Page for composing a push. Form, JSON and curl are views of the same body. Sending requires a dry
+ * run of exactly this body.
  */
 export function Compose() {
   const { t } = useTranslation();

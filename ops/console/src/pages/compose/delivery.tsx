@@ -12,13 +12,15 @@ import { formatUtc } from '../../text/format.ts';
 import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
 
-/** When a push is sent: at once, at once with a time to undo it, or at a time. */
+/**
+ * When a push is sent: immediately, after a delay in which it can be undone, or at a chosen time.
+ */
 export type Start = 'now' | 'undo' | 'later';
 
 const hourMs = 3_600_000;
 const starts: readonly Start[] = ['now', 'undo', 'later'];
 
-/** Returns when a body is sent; `isUndo` is the choice between the two ways to send at once. */
+/** Returns when a body is sent. `isUndo` selects the delay for undoing. */
 export function startOf(body: JsonRecord, isUndo: boolean): Start {
   if (Object.hasOwn(body, 'push_time')) return 'later';
   return isUndo && targetKindOf(body) !== 'devices' ? 'undo' : 'now';
@@ -29,7 +31,7 @@ interface DeliveryProps {
   setUndo: (isUndo: boolean) => void;
 }
 
-/** Time, lifetime, pace and environment. */
+/** Sending time, lifetime, pace and environment. */
 export function Delivery({ isUndo, setUndo }: DeliveryProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -114,7 +116,7 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
   );
 }
 
-/** Time in the zone of the reader with UTC beside it, or in that of each device. */
+/** Sending time: in the reader's zone with UTC, or in the zone of each device. */
 function Time() {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -153,7 +155,7 @@ function Time() {
   );
 }
 
-/** Seconds of the lifetimes to choose from; seven days is what counts without one. */
+/** Lifetimes to choose from, in seconds. The default is seven days. */
 const lives = [3600, 21_600, 86_400, 259_200] as const;
 
 function Life() {

@@ -12,8 +12,8 @@ import { Choice, TextArea, TextField } from '../../kit/controls/field.tsx';
 import type { Draft } from './draft-state.ts';
 
 /**
- * What the fields of the form need: the draft, and the refusal of the last dry run at the member
- * that it names.
+ * Context of the form's fields: the draft, and the refusal of the last dry run with the member that
+ * it names.
  */
 interface FormState {
   draft: Draft;
@@ -32,7 +32,7 @@ export function useForm(): FormState {
   return state;
 }
 
-/** Returns the message of the refusal about a member, or about one inside it. */
+/** Returns the refusal's message if it concerns this member or a member inside it. */
 export function useRefusalAt(path: readonly string[]): string | undefined {
   const { refusal } = useForm();
   if (refusal?.member === undefined) return undefined;
@@ -43,8 +43,8 @@ export function useRefusalAt(path: readonly string[]): string | undefined {
 }
 
 /**
- * Returns the text of a field and the function that changes it. What is typed stays as it is while
- * it means the member's value: a comma at the end of a list is not taken away.
+ * Returns the text of a field and a function that changes it. The typed text is kept while it means
+ * the same value, so a trailing comma in a list does not disappear.
  */
 function useFieldText(field: Field) {
   const { draft } = useForm();
@@ -56,7 +56,7 @@ function useFieldText(field: Field) {
     setTyped(text);
     draft.edit((body) => writeField(body, field, text));
   };
-  return { text: isKept ? typed : (read ?? ''), change, isShown: read !== undefined };
+  return { text: isKept ? typed : (read ?? ''), change, isDisplayable: read !== undefined };
 }
 
 interface DraftFieldProps extends InputHTMLAttributes<HTMLInputElement> {
@@ -64,16 +64,17 @@ interface DraftFieldProps extends InputHTMLAttributes<HTMLInputElement> {
   label: string;
   hint?: string | undefined;
   isCompact?: boolean;
-  /** A field of several lines. */
+  /** Number of lines, for a multi-line field. */
   rows?: number;
 }
 
 /**
- * Input of one member of the body. A value that the form cannot show stays, and the field says so.
+ * Input for one member of the body. If the form cannot show the value, it says so and leaves the
+ * value unchanged.
  */
 export function DraftField({ field, label, hint, rows, ...rest }: DraftFieldProps) {
   const { t } = useTranslation();
-  const { text, change, isShown } = useFieldText(field);
+  const { text, change, isDisplayable: isShown } = useFieldText(field);
   const error = useRefusalAt(field.path);
   const { draft } = useForm();
   const common = {
@@ -95,10 +96,10 @@ interface DraftChoiceProps {
   options: readonly (readonly [value: string, title: string])[];
 }
 
-/** Choice of the value of one member; another value that it has is one more option. */
+/** Select box for one member of the body. An unlisted value becomes an additional option. */
 export function DraftChoice({ field, label, hint, options }: DraftChoiceProps) {
   const { t } = useTranslation();
-  const { text, change, isShown } = useFieldText(field);
+  const { text, change, isDisplayable: isShown } = useFieldText(field);
   const error = useRefusalAt(field.path);
   const { draft } = useForm();
   const isOther = text !== '' && !options.some(([value]) => value === text);

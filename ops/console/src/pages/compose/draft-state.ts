@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import {
   isRecord,
   type JsonRecord,
@@ -7,18 +7,18 @@ import {
   printJson,
 } from '../../draft/json-text.ts';
 
-/** Draft of a push: one JSON text, which form, editor and curl show. */
+/** Draft of a push. Form, editor and curl view show the same JSON text. */
 export interface Draft {
   text: string;
-  /** The text as an object; of a text with a fault, the object before the fault. */
+  /** Body of the text. If the text has an error, the last valid body. */
   body: JsonRecord;
   fault: JsonTextError | 'noObject' | undefined;
-  /** The body in one line, as it is sent; undefined while the text has a fault. */
+  /** Body in one line, as it is sent. Undefined if the text has an error. */
   sent: string | undefined;
   setText(text: string): void;
-  /** Changes the body; does nothing while the text has a fault. */
+  /** Changes the body. Does nothing if the text has an error. */
   edit(change: (body: JsonRecord) => JsonRecord): void;
-  /** Forgets the draft, in this tab too. */
+  /** Deletes the draft, also from the session storage of this tab. */
   clear(): void;
 }
 
@@ -26,14 +26,14 @@ export const emptyBody: JsonRecord = { where: {}, data: {} };
 
 const storageKey = (appId: string) => `carillon-draft:${appId}`;
 
-/** Returns the draft that this tab keeps for an app; undefined without one. */
+/** Returns the draft of an app that is stored in this tab, or undefined. */
 export const storedDraft = (appId: string): string | undefined =>
   sessionStorage.getItem(storageKey(appId)) ?? undefined;
 
 export const storeDraft = (appId: string, body: JsonRecord): void =>
   sessionStorage.setItem(storageKey(appId), printJson(body, 2));
 
-/** Keeps a draft in this tab until it is sent or cleared. */
+/** Stores a draft in this tab until it is sent or cleared. */
 export function useDraft(appId: string): Draft {
   const [text, setShown] = useState(() => storedDraft(appId) ?? printJson(emptyBody, 2));
   const [valid, setValid] = useState<JsonRecord>(() => parsedBody(text).body ?? emptyBody);
@@ -60,7 +60,7 @@ export function useDraft(appId: string): Draft {
   };
 }
 
-/** Returns the body that a text is, or what is wrong with it. */
+/** Returns the body in a text, or the error in the text. */
 export function parsedBody(text: string): { body?: JsonRecord; fault?: Draft['fault'] } {
   try {
     const value = parseJsonText(text);
@@ -69,4 +69,14 @@ export function parsedBody(text: string): { body?: JsonRecord; fault?: Draft['fa
     if (error instanceof JsonTextError) return { fault: error };
     throw error;
   }
+}
+
+/** Returns a value after it has stayed unchanged for `delayMs`. Returns undefined before. */
+export function useDebounced<T>(value: T, delayMs: number): T | undefined {
+  const [rested, setRested] = useState<T>();
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(() => value), delayMs);
+    return () => clearTimeout(timer);
+  }, [value, delayMs]);
+  return rested;
 }

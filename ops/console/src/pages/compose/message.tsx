@@ -11,12 +11,12 @@ import { isRecord, type JsonRecord, valueAt } from '../../draft/json-text.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';
-import { vendorName } from '../../text/connectors.ts';
+import { vendorName } from '../../text/explanation.ts';
 import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
 import { Translations, Variables } from './translations.tsx';
 
-/** Keys of a message for one kind of device, with the name of the kind. */
+/** Members of `data` for one kind of device, with the name of the kind. */
 const kinds = [
   ['ios', 'iOS'],
   ['android', 'Android'],
@@ -29,10 +29,10 @@ const kinds = [
   ['fcm', 'FCM'],
 ] as const;
 
-/** FCM is the one kind that is no brand of devices. */
+/** Returns the displayed name of a kind. FCM is the only kind that is not a brand of devices. */
 const nameOf = (key: string, name: string) => (key === 'fcm' ? name : (vendorName(key) ?? name));
 
-/** What the device shows: title and text, and what single makers know beside them. */
+/** Message: title and text, and settings that only some vendors support. */
 export function Message() {
   const { t } = useTranslation();
   return (
@@ -67,7 +67,7 @@ export function Message() {
   );
 }
 
-/** Says how long a text is. Gateways count Unicode code points. */
+/** Returns a text with the length of a field. Gateways count Unicode code points. */
 function useCount(name: keyof typeof messageFields): string | undefined {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -123,7 +123,7 @@ function Details() {
   );
 }
 
-/** Title and text of single kinds of devices, which count over the common ones. */
+/** Titles and texts for single kinds of devices. They override the common texts. */
 function Overrides() {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -145,7 +145,7 @@ function Overrides() {
             label={t('compose.textFor', { name })}
             rows={2}
           />
-          <Button look="quiet" onClick={() => remove(key)}>
+          <Button variant="quiet" onClick={() => remove(key)}>
             {t('compose.removeTexts', { name })}
           </Button>
         </fieldset>

@@ -13,10 +13,10 @@ import { TextField } from '../../kit/controls/field.tsx';
 import styles from './compose.module.css';
 import { DraftField, useForm } from './draft-field.tsx';
 
-/** A tag as the service takes it, such as `zh-Hans`. */
+/** Language tag in the form that the service accepts, such as `zh-Hans`. */
 const tagPattern = /^[A-Za-z]{2,3}([_-][A-Za-z0-9]{2,8})*$/;
 
-/** Title and text in other languages; a device gets those that fit its locale. */
+/** Title and text in other languages. A device gets the translation for its locale. */
 export function Translations() {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -42,7 +42,7 @@ export function Translations() {
             rows={2}
           />
           <Button
-            look="quiet"
+            variant="quiet"
             onClick={() => draft.edit((body) => withLanguage(body, language, false))}
           >
             {t('compose.removeLanguage', { language })}
@@ -57,7 +57,7 @@ export function Translations() {
           disabled={draft.fault !== undefined}
           onChange={(event) => setTag(event.target.value.trim())}
         />
-        <Button look="quiet" disabled={!isFit || draft.fault !== undefined} onClick={add}>
+        <Button variant="quiet" disabled={!isFit || draft.fault !== undefined} onClick={add}>
           {t('compose.addLanguage')}
         </Button>
       </div>
@@ -65,10 +65,10 @@ export function Translations() {
   );
 }
 
-/** A name as the service takes it. */
+/** Variable name in the form that the service accepts. */
 const namePattern = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-/** Values of each device in the texts: a field of the installation, and a default. */
+/** Variables in the texts. Each has a field of the installation and a default. */
 export function Variables() {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -92,7 +92,10 @@ export function Variables() {
             field={variableFields(one).default}
             label={t('compose.variableDefault', { name: one })}
           />
-          <Button look="quiet" onClick={() => draft.edit((body) => withVariable(body, one, false))}>
+          <Button
+            variant="quiet"
+            onClick={() => draft.edit((body) => withVariable(body, one, false))}
+          >
             {t('compose.removeVariable', { name: one })}
           </Button>
         </fieldset>
@@ -105,7 +108,7 @@ export function Variables() {
           disabled={draft.fault !== undefined}
           onChange={(event) => setName(event.target.value.trim())}
         />
-        <Button look="quiet" disabled={!isFit || draft.fault !== undefined} onClick={add}>
+        <Button variant="quiet" disabled={!isFit || draft.fault !== undefined} onClick={add}>
           {t('compose.addVariable')}
         </Button>
       </div>

@@ -3,14 +3,14 @@ import { useTranslation } from 'react-i18next';
 import { ApiError } from '../../api/client.ts';
 import { useDeviceCount, useDeviceDeletion } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
-import { buttonLook } from '../../kit/controls/button.tsx';
+import { buttonClass } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Failure } from '../../kit/states.tsx';
 import type { DeviceFilters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './devices.module.css';
 
-/** Way to the page that composes a push to the devices of a condition. */
+/** Link to composing a push to the devices of a condition. */
 export function ComposeLink({
   appId,
   where,
@@ -24,7 +24,7 @@ export function ComposeLink({
   if (!maySend) return null;
   return (
     <Link
-      className={buttonLook('plain')}
+      className={buttonClass('plain')}
       to="/apps/$appId/pushes/new"
       params={{ appId }}
       search={{ where }}
@@ -34,7 +34,7 @@ export function ComposeLink({
   );
 }
 
-/** Devices from which on their number has to be typed. */
+/** Number of devices above which a deletion requires that the number is typed. */
 const typedFrom = 10_000;
 
 interface BulkProps {
@@ -44,7 +44,9 @@ interface BulkProps {
   clear: () => void;
 }
 
-/** Acts on the selected devices, or on all that match the condition, with their number. */
+/**
+ * Actions on the selected devices, or on all devices that match the condition. Shows their number.
+ */
 export function Bulk({ appId, filters, selected, clear }: BulkProps) {
   const { t } = useTranslation();
   const mayChange = useMay('operator');
@@ -88,7 +90,7 @@ export function Bulk({ appId, filters, selected, clear }: BulkProps) {
   );
 }
 
-/** Refusal of a deletion; 409 says that the audience has moved since it was counted. */
+/** Failed deletion. Status 409 means that the audience has changed since it was counted. */
 function DeletionFailure({ error }: { error: unknown }) {
   const { t } = useTranslation();
   const hasMoved = error instanceof ApiError && error.status === 409;

@@ -49,7 +49,7 @@ export function DeviceActions({ appId, deviceId }: OfDevice) {
   );
 }
 
-/** Message to one device, to see whether it arrives. */
+/** Form that sends a test message to one device. */
 export function TestPush({ appId, deviceId }: OfDevice) {
   const { t } = useTranslation();
   const navigate = useNavigate();

@@ -11,14 +11,13 @@ import { Badge, Reason, Time } from '../../kit/data/values.tsx';
 import { Members } from '../../kit/form/members.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/connectors.ts';
-import { useSentence } from '../../text/explanation.ts';
+import { connectorName, useSentence } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import { DeviceActions, TestPush } from './device-actions.tsx';
 
 const route = getRouteApi('/apps/$appId/devices/$deviceId');
 
-/** One device: how a push goes to it now, its last pushes, its members. */
+/** Page of a device: its current route, its last pushes and its members. */
 export function Device() {
   const { t } = useTranslation();
   const { appId, deviceId } = route.useParams();

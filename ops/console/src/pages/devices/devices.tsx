@@ -21,13 +21,13 @@ import { Bulk } from './bulk.tsx';
 interface IdFiltersProps {
   filters: DeviceFilters;
   change: (filters: DeviceFilters) => void;
-  /** What the search finds. */
+  /** Description of what the search finds. */
   label: string;
   /** Example of a condition. */
   example: string;
 }
 
-/** Search by an id, or by a condition as JSON; both apply with Enter. */
+/** Search by id or by a JSON condition. Both apply on Enter. */
 export function IdFilters({ filters, change, label, example }: IdFiltersProps) {
   const { t } = useTranslation();
   const [query, setQuery] = useState(filters.q ?? '');
@@ -66,7 +66,7 @@ function isJson(text: string): boolean {
 
 const route = getRouteApi('/apps/$appId/devices');
 
-/** Devices of an app, newest first, found by an id or a condition. */
+/** Devices of an app, newest first. They can be searched by id or condition. */
 export function Devices() {
   const { t } = useTranslation();
   const { appId } = route.useParams();

@@ -20,7 +20,7 @@ import styles from './new-app.module.css';
 
 const maxName = 100;
 
-/** Form that creates an app and leads to its first steps. */
+/** Form that creates an app and opens its overview. */
 function NewApp() {
   const { t } = useTranslation();
   const navigate = useNavigate();
@@ -54,17 +54,17 @@ function NewApp() {
 
 const route = getRouteApi('/');
 
-/** The server counts up to this number. */
+/** Maximum to which the server counts. */
 const maxCount = 10_000;
 const atLeast = (count: number) =>
   count < maxCount ? formatCount(count) : `≥ ${formatCount(count)}`;
 
-/** Apps that the person may see, by name. The search and the page are in the address. */
+/** Apps that the person may see, by name. The URL contains the search and the page. */
 export function Home() {
   const { t } = useTranslation();
   const { apps } = useOperator();
   const filters = route.useSearch();
-  // A token for some apps creates none.
+  // A token that is limited to some apps cannot create apps.
   const isOwner = useMay('owner');
   const mayCreate = isOwner && apps === null;
   const navigate = useNavigate();

@@ -15,8 +15,8 @@ const tones: Record<DoctorFinding['level'], Tone> = { ok: 'good', warn: 'warn', 
 const order: DoctorFinding['level'][] = ['fail', 'warn', 'ok'];
 
 /**
- * Checks of the service, the worst first, each with what to do. The English text stands beside a
- * Chinese one, to search for.
+ * Checks of the service, worst first, with recommended actions. A Chinese page also shows the
+ * English text, which can be searched for.
  */
 export function Doctor() {
   const { t } = useTranslation();
@@ -67,7 +67,7 @@ function Subject({ finding: { subject } }: { finding: DoctorFinding }) {
   return language === 'zh' ? subjectIn('zh', subject) : <span lang="en">{subject}</span>;
 }
 
-/** What was found and what to do, on a Chinese page with the English text below. */
+/** Finding and recommended action. A Chinese page shows the English text below. */
 function Sentence({ finding }: { finding: DoctorFinding }) {
   const language = useLanguage();
   const textIn = (one: Language) => {

@@ -12,7 +12,7 @@ import {
   useQueues,
 } from '../../api/operating.ts';
 import { useIsOfService, useMay } from '../../api/session.tsx';
-import { Button, buttonLook } from '../../kit/controls/button.tsx';
+import { Button, buttonClass } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
@@ -20,7 +20,7 @@ import { type Column, Table } from '../../kit/data/table.tsx';
 import { Badge, Reason, Time, type Tone } from '../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/connectors.ts';
+import { connectorName } from '../../text/explanation.ts';
 import { formatCount, formatDuration } from '../../text/format.ts';
 import { Doctor } from './doctor.tsx';
 import styles from './operating.module.css';
@@ -28,7 +28,7 @@ import { Jobs, Processes } from './processes.tsx';
 
 const tones: Record<Breaker['state'], Tone> = { closed: 'good', 'half-open': 'warn', open: 'bad' };
 
-/** State of a breaker as a coloured word, and whether a person forced it. */
+/** State of a breaker as a coloured label, and whether a person forced it. */
 export function BreakerBadge({
   breaker: { state, forced },
 }: {
@@ -46,8 +46,8 @@ export function BreakerBadge({
 const maxReason = 200;
 
 /**
- * Freezes an app, or the service (null); a freeze that exists is released in the notice above every
- * page.
+ * Form that freezes an app or, for null, the whole service. A notice above every page ends the
+ * freeze.
  */
 export function FreezePanel({ appId }: { appId: string | null }) {
   const { t } = useTranslation();
@@ -80,7 +80,7 @@ export function FreezePanel({ appId }: { appId: string | null }) {
 
 const route = getRouteApi('/operating');
 
-/** Breakers of the gateways, queues of jobs, and for operators of all apps processes and checks. */
+/** Breakers of the gateways and job queues. Operators of all apps also see processes and checks. */
 export function Operating() {
   const { t } = useTranslation();
   const { queue } = route.useSearch();
@@ -109,14 +109,14 @@ export function Operating() {
   );
 }
 
-/** Leads owners of all apps to the keys that encrypt at rest. */
+/** Link to the keys that encrypt data at rest, for owners of all apps. */
 function SecretLink() {
   const { t } = useTranslation();
   const isOfService = useIsOfService();
   const isOwner = useMay('owner');
   if (!isOfService || !isOwner) return null;
   return (
-    <Link to="/secret" className={buttonLook('plain')}>
+    <Link to="/secret" className={buttonClass('plain')}>
       {t('secret.title')}
     </Link>
   );
@@ -178,7 +178,7 @@ function Breakers() {
   );
 }
 
-/** Buttons that force a breaker, or let the gateway's health decide again. */
+/** Buttons that force a breaker or return it to automatic control. */
 function Force({ breaker }: { breaker: Breaker }) {
   const { t } = useTranslation();
   const force = useBreakerAct(breaker.id);

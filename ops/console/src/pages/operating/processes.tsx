@@ -8,7 +8,7 @@ import { Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
 
-/** Processes of the service that run. */
+/** Running processes of the service. */
 export function Processes() {
   const { t } = useTranslation();
   const { data, error, isPending, refetch } = useProcesses();
@@ -61,7 +61,7 @@ export function Processes() {
   );
 }
 
-/** Jobs of a queue that are not done: what waits, how often it was tried, and its push. */
+/** Unfinished jobs of a queue: what they wait for, the number of attempts, and the push. */
 export function Jobs({ queue }: { queue: string }) {
   const { t } = useTranslation();
   const { data, error, isPending, refetch } = useJobs(queue);
@@ -109,7 +109,7 @@ export function Jobs({ queue }: { queue: string }) {
   );
 }
 
-/** Push, batch or message of a job; a push has its page. */
+/** Push, batch or message of a job. A push is a link to its page. */
 function Subject({ job: { appId, pushId, batchId, messageId } }: { job: WaitingJob }) {
   const text = [pushId, batchId, messageId].filter((id) => id !== null).join(' ');
   if (appId === null || pushId === null) return <code>{text || '–'}</code>;

@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next';
 import type { Overview } from '../../../../client/operations.ts';
 import { useAppKey } from '../../api/apps.ts';
 import { useMay } from '../../api/session.tsx';
-import { buttonLook } from '../../kit/controls/button.tsx';
+import { buttonClass } from '../../kit/controls/button.tsx';
 import { Snippet } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/values.tsx';
 import { Panel } from '../../kit/panel.tsx';
@@ -16,14 +16,14 @@ const steps = [
   },
   {
     name: 'device',
-    // A device of the device channel, which needs no credentials.
+    // A device on the device channel, because it needs no credentials.
     command: (appId: string, appKey = '$APP_KEY') =>
       `curl ${window.location.origin}/1.1/installations -H 'X-LC-Id: ${appId}' -H "X-LC-Key: ${appKey}" \\\n  -H 'Content-Type: application/json' -d '{"deviceType":"android","installationId":"my-first-device"}'`,
   },
   { name: 'push', command: (appId: string) => `npx carillon push --app ${appId} --alert Hello` },
 ] as const;
 
-/** Pages on which a step is done. */
+/** Page for each step. */
 const pages: Partial<
   Record<string, { to: `/apps/$appId/${'profiles' | 'settings' | 'pushes/new'}`; title: string }>
 > = {
@@ -32,7 +32,7 @@ const pages: Partial<
   push: { to: '/apps/$appId/pushes/new', title: 'compose.heading' },
 };
 
-/** The three steps to the first push of a new app; done ones have a tick. */
+/** The three steps to the first push of a new app. Finished steps have a check mark. */
 export function FirstSteps({
   appId,
   setup,
@@ -41,7 +41,7 @@ export function FirstSteps({
   setup: NonNullable<Overview['setup']>;
 }) {
   const { t } = useTranslation();
-  // Nothing else of the keys is loaded: the call of a device needs the app key only.
+  // Loads only the app key, because a device needs no other key.
   const appKey = useAppKey(appId, 'appKey', useMay('owner') && !setup.hasDevice).data?.value;
   const done = { profile: setup.hasProfile, device: setup.hasDevice, push: setup.hasPush };
   const next = steps.find(({ name }) => !done[name])?.name;
@@ -66,7 +66,7 @@ export function FirstSteps({
                 <Link
                   to={pages[name].to}
                   params={{ appId }}
-                  className={buttonLook(name === next ? 'primary' : 'plain')}
+                  className={buttonClass(name === next ? 'primary' : 'plain')}
                 >
                   {t(pages[name].title)}
                 </Link>

@@ -4,12 +4,12 @@ import { requestOf } from '../../../../client/client.ts';
 import type { Overview as OverviewData } from '../../../../client/operations.ts';
 import { useAppName, useOverview } from '../../api/apps.ts';
 import { useMay } from '../../api/session.tsx';
-import { buttonLook } from '../../kit/controls/button.tsx';
+import { buttonClass } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge, Bar, Reason, Reasons, Time } from '../../kit/data/values.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/connectors.ts';
+import { connectorName } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import { LiveState } from '../push/push.tsx';
 import {
@@ -23,7 +23,7 @@ import {
 import { FirstSteps } from './first-steps.tsx';
 import styles from './overview.module.css';
 
-/** State of one app: what runs, what needs the operator, today's use. */
+/** State of an app: current pushes, problems that need attention, and today's usage. */
 export function Overview() {
   const { appId = '' } = useParams({ strict: false });
   const { t } = useTranslation();
@@ -39,7 +39,11 @@ export function Overview() {
           maySend &&
           data &&
           !isNewApp(data) && (
-            <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
+            <Link
+              to="/apps/$appId/pushes/new"
+              params={{ appId }}
+              className={buttonClass('primary')}
+            >
               {t('compose.heading')}
             </Link>
           )
@@ -63,8 +67,8 @@ export function Overview() {
 }
 
 /**
- * Whether steps to the first push are left; they lead to it themselves. Credentials are not among
- * the conditions: an app whose devices use the device channel only needs none.
+ * True if steps to the first push remain. Credentials are not required, because an app may use only
+ * the device channel.
  */
 const isNewApp = ({ setup }: OverviewData): boolean =>
   setup !== null && !(setup.hasDevice && setup.hasPush);
@@ -209,7 +213,7 @@ function Today({ overview: { today } }: { overview: OverviewData }) {
   );
 }
 
-const shownOutcomes = ['invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
+const visibleOutcomes = ['invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
 
 function LastDay({
   overview: { outcomes24h, unacknowledged24h: waiting, outcomesAreLeast },
@@ -227,7 +231,7 @@ function LastDay({
         rows={[
           [t('outcome.sent'), formatCount((outcomes24h.sent ?? 0) - waiting)],
           ...(waiting > 0 ? [[t('outcome.unacknowledged'), formatCount(waiting)] as const] : []),
-          ...shownOutcomes.map(
+          ...visibleOutcomes.map(
             (name) => [t(`outcome.${name}`), formatCount(outcomes24h[name] ?? 0)] as const,
           ),
         ]}

@@ -12,8 +12,8 @@ interface OfPush {
 }
 
 /**
- * Says who approved a push; of one that waits who sent it, to how many devices, and whose approval
- * it needs.
+ * Approval of a push. For a waiting push, shows its sender, the number of devices and who may
+ * approve it.
  */
 export function Approval({ appId, push }: OfPush) {
   const { t } = useTranslation();
@@ -34,7 +34,7 @@ export function Approval({ appId, push }: OfPush) {
   return (
     <>
       {first}
-      <Notice look="warn">
+      <Notice variant="warn">
         {t(missing === 2 ? 'push.needsTwo' : 'push.waitsForApproval', {
           above: formatCount(above ?? 0),
         })}
@@ -44,7 +44,7 @@ export function Approval({ appId, push }: OfPush) {
   );
 }
 
-/** What a second person decides on. */
+/** Information for the second person who approves the push. */
 function Request({ appId, push }: OfPush) {
   const { t } = useTranslation();
   const { approval, request } = push;
@@ -70,12 +70,12 @@ interface ApproveProps extends OfPush {
   approve: () => void;
 }
 
-/** Button that approves a push, after a question that names its sender and its devices. */
+/** Button that approves a push. The confirmation shows the sender and the number of devices. */
 export function Approve({ appId, push, isBusy, approve }: ApproveProps) {
   const { t } = useTranslation();
   return (
     <Confirm
-      look="primary"
+      variant="primary"
       trigger={t('push.approve')}
       title={t('push.approveTitle')}
       action={t('push.approveNow')}

@@ -11,7 +11,7 @@ import { JsonPanel, Panel } from '../../kit/panel.tsx';
 import { formatCount } from '../../text/format.ts';
 import styles from './push.module.css';
 
-/** Condition of a push, and the search for the story of one device. */
+/** Condition of a push, and a search for one device. */
 export function Audience({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   return (
@@ -22,7 +22,7 @@ export function Audience({ appId, push }: { appId: string; push: PushDetail }) {
   );
 }
 
-/** Field that opens the page that explains why a device did or did not get the push. */
+/** Field that opens the explanation why a device did or did not get the push. */
 export function FindDevice({ appId, pushId }: { appId: string; pushId: string }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
@@ -52,13 +52,13 @@ export function FindDevice({ appId, pushId }: { appId: string; pushId: string })
   );
 }
 
-/** Members of a target that the count of an audience takes. */
+/** Members of a target that the audience count accepts. */
 const members = ['where', 'channels', 'prod', 'topic'] as const;
 
 /**
- * Returns how many devices match the target of a push now, as text: `≥` stands before a count that
- * ended early. Undefined until the count is known, where the person may not count, and for a
- * redrive, whose recipients are those of another push.
+ * Returns the number of devices that currently match the target, as text. `≥` precedes a count that
+ * stopped early. Returns undefined until it is loaded, if the person may not count, and for a
+ * redrive, because a redrive has the recipients of another push.
  */
 export function useTargetCount(
   appId: string,
@@ -80,8 +80,8 @@ function targetText(request: JsonRecord): string | undefined {
   const { target, redrive } = request;
   if (redrive !== undefined || !isRecord(target) || target.kind !== 'query') return undefined;
   const { body } = bodyOfRequest(request);
-  const asked = members.flatMap((name) =>
+  const counted = members.flatMap((name) =>
     body[name] === undefined ? [] : [[name, body[name]] as const],
   );
-  return JSON.stringify(Object.fromEntries(asked));
+  return JSON.stringify(Object.fromEntries(counted));
 }

@@ -9,7 +9,7 @@ import { formatCount } from '../../text/format.ts';
 import { Languages, VariableCounts } from '../compose/before/dry-run.tsx';
 import { Sender, StartTime } from '../pushes/shown-push.tsx';
 
-/** Message of a push, as it was accepted. */
+/** Message of a push as it was accepted. */
 export function Content({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const pace =
@@ -58,7 +58,7 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
   );
 }
 
-/** Settings that the push has of its own; the options of the app count for the others. */
+/** Returns the settings of the push that override options of the app. */
 function settingsOf({ request, ...push }: PushDetail, t: TFunction): [string, ReactNode][] {
   const { local, quietHours, deviceCap, kind, topic, teamId, notificationChannel } = request;
   const zone = isRecord(local) ? local.zone : undefined;
@@ -81,7 +81,7 @@ function settingsOf({ request, ...push }: PushDetail, t: TFunction): [string, Re
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 
-/** Link to the recurring push that a push was made from. */
+/** Link to the recurring push that created this push. */
 function RecurringLink({ appId, id, name }: { appId: string; id: number; name: string }) {
   return (
     <Link

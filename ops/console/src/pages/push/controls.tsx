@@ -10,7 +10,7 @@ import { Failure } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
 import { Approve } from './approval.tsx';
 
-/** Button that changes the recipients per second of a push that is not done. */
+/** Button that changes the recipients per second of an unfinished push. */
 function Pace({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const { objectId, flowControl } = push;
@@ -27,8 +27,8 @@ function Pace({ appId, push }: { appId: string; push: PushDetail }) {
     <>
       {pace.error && <Failure error={pace.error} />}
       <Confirm
-        look="primary"
-        triggerLook="plain"
+        variant="primary"
+        triggerVariant="plain"
         trigger={t('push.changePace')}
         title={t('push.changePace')}
         action={t('push.changePaceNow')}
@@ -48,12 +48,13 @@ function Pace({ appId, push }: { appId: string; push: PushDetail }) {
   );
 }
 
-/** A push that begins within this time was sent with a time to undo it. */
+/** A push that starts within this time was sent with a delay for undoing it. */
 const undoMs = 60_000;
 const tickMs = 250;
 
 /**
- * Returns the time until a scheduled push begins, while that is less than a minute; else undefined.
+ * Returns the time until a scheduled push starts if it is less than a minute. Otherwise, returns
+ * undefined.
  */
 function useUndoMs(push: PushDetail): number | undefined {
   const isScheduled = push.state === 'scheduled';
@@ -68,19 +69,19 @@ function useUndoMs(push: PushDetail): number | undefined {
   return isSoon ? leftMs : undefined;
 }
 
-/** Button that takes a push back before it begins, with the seconds that are left. */
+/** Button that cancels a push before it starts. Shows the remaining seconds. */
 function Undo({ leftMs, isBusy, undo }: { leftMs: number; isBusy: boolean; undo: () => void }) {
   const { t } = useTranslation();
   return (
-    <Button look="primary" isBusy={isBusy} onClick={undo} aria-label={t('push.undo')}>
+    <Button variant="primary" isBusy={isBusy} onClick={undo} aria-label={t('push.undo')}>
       {t('push.undoIn', { seconds: Math.ceil(leftMs / 1000) })}
     </Button>
   );
 }
 
 /**
- * Buttons that stop a push: pause at once, cancel after a question, undo in the seconds before it
- * begins.
+ * Buttons that stop a push: pause immediately, cancel after a confirmation, or undo before it
+ * starts.
  */
 export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();

@@ -13,8 +13,7 @@ import { Marked, Reason, Time } from '../../kit/data/values.tsx';
 import { Notice, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { FailureFilters } from '../../search.ts';
-import { connectorName } from '../../text/connectors.ts';
-import { useRemedyText } from '../../text/explanation.ts';
+import { connectorName, useRemedyText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './push.module.css';
 
@@ -23,7 +22,7 @@ interface FailuresExportProps {
   filters: FailureFilters;
 }
 
-/** Button that saves the failures of a push as CSV, those of one cause or all. */
+/** Button that saves the failures of a push as CSV, for one cause or all causes. */
 function FailuresExport({ push, filters }: FailuresExportProps) {
   const { t } = useTranslation();
   return (
@@ -59,7 +58,7 @@ interface FailuresProps {
   isOpen: boolean;
 }
 
-/** Why a push did not reach devices: causes with remedies, and the devices of a cause. */
+/** Failures of a push: causes with remedies, and the devices of each cause. */
 export function Failures(push: FailuresProps) {
   const { t } = useTranslation();
   const { connector, outcome, reason, cursor } = route.useSearch();
@@ -227,8 +226,8 @@ function DeviceLink({
 }
 
 /**
- * Says that most tokens of a profile were called invalid and how many devices were kept; operators
- * delete them after a look.
+ * Warning that the gateway reported most tokens of a profile as invalid and that the devices were
+ * kept. Operators can delete these devices.
  */
 export function KeptTokens({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
@@ -236,7 +235,7 @@ export function KeptTokens({ appId, push }: { appId: string; push: PushDetail })
   const deletion = useInvalidDeletion(appId, push.objectId);
   if (deletion.data)
     return (
-      <Notice look="plain">
+      <Notice variant="plain">
         {t('keptTokens.deleted', { devices: formatCount(deletion.data.deleted) })}
       </Notice>
     );
@@ -244,7 +243,7 @@ export function KeptTokens({ appId, push }: { appId: string; push: PushDetail })
   return (
     <>
       {push.keptTokens.map(({ connector, profile, answers, invalid, kept, reason }) => (
-        <Notice key={`${connector} ${profile}`} look="warn">
+        <Notice key={`${connector} ${profile}`} variant="warn">
           {t('keptTokens.text', {
             gateway: connectorName(connector),
             profile,

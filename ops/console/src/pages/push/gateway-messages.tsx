@@ -7,7 +7,7 @@ import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/values.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/connectors.ts';
+import { connectorName } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
@@ -17,7 +17,7 @@ interface OfPush {
   pushId: string;
 }
 
-/** Ids that gateways gave to the messages of a push: their support asks for them. */
+/** Message ids from gateways. Their support teams need these ids. */
 export function GatewayMessages(push: OfPush) {
   const { t } = useTranslation();
   return (

@@ -3,15 +3,15 @@ import type { PushTimeline } from '../../../../client/operations.ts';
 /** Line of the chart. */
 interface Line {
   label: string;
-  /** Name of a colour of `tokens.css`, with its dashes. */
+  /** CSS variable of `tokens.css`, including the leading dashes. */
   color: string;
   values: number[];
 }
 
 /**
- * Returns the points of the chart as rates per second, over all connectors. A point before the
- * push, and one after it once it has ended, make a short push visible. While it runs, the last step
- * is not over: its count would look like a fall, so it is left out.
+ * Returns the chart points as rates per second over all connectors. Adds a point before the push
+ * and, if the push has ended, a point after it, so that a short push is visible. While the push
+ * runs, leaves out the last step, because its count is incomplete.
  */
 export function linesOf(
   { from, stepMs, connectors }: PushTimeline,
@@ -20,7 +20,7 @@ export function linesOf(
 ): { times: number[]; series: Line[] } {
   const lines = Object.values(connectors);
   const steps = Math.max(0, ...lines.map(({ sent }) => sent.length));
-  // The only step stays: a push that has just begun has no other.
+  // Keeps a single step, because a new push has no other step.
   const length = hasEnded ? steps : Math.max(Math.min(1, steps), steps - 1);
   if (length === 0) return { times: [], series: [] };
   const times = Array.from(

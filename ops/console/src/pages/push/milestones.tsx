@@ -18,8 +18,8 @@ interface OfPush {
 }
 
 /**
- * Who sent a push and when: its start if it is scheduled or at local time, its first request and
- * its end, with the time between them; who waited for quiet hours, and the next start.
+ * Sender and times of a push: scheduled or local start, first request, end, and the time between
+ * them. Also shows recipients in quiet hours and the next start.
  */
 export function Milestones({ appId, push }: OfPush) {
   const { t } = useTranslation();
@@ -65,7 +65,7 @@ export function Milestones({ appId, push }: OfPush) {
   );
 }
 
-/** When a push begins, how many devices match now, and their quiet hours. */
+/** Start of a push, the number of currently matching devices, and their quiet hours. */
 function Start({ appId, push }: OfPush) {
   const { t } = useTranslation();
   const isScheduled = push.state === 'scheduled';
@@ -94,7 +94,7 @@ function Start({ appId, push }: OfPush) {
   );
 }
 
-/** Sender of a push; owners of all apps get the way to its entries in the audit. */
+/** Sender of a push. For owners of all apps, it is a link to the sender's audit entries. */
 function By({ push }: { push: PushDetail }) {
   const { role, apps } = useOperator();
   if (role !== 'owner' || apps !== null || push.createdBy === null) return <Sender push={push} />;
@@ -105,7 +105,7 @@ function By({ push }: { push: PushDetail }) {
   );
 }
 
-/** Recipients that ended per second. */
+/** Chart of finished recipients per second. */
 export function Timeline({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const { data, error, isPending, refetch } = useTimeline(appId, push);

@@ -9,7 +9,7 @@ import { Badge } from '../../kit/data/values.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Empty, Loading } from '../../kit/states.tsx';
 import { connectorOf } from '../../search.ts';
-import { connectorName } from '../../text/connectors.ts';
+import { connectorName } from '../../text/explanation.ts';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
 import { loadPage } from '../missing.tsx';
 import { endedOf, OutcomeBar, type Totals, unacknowledgedOf } from '../pushes/shown-push.tsx';
@@ -26,7 +26,7 @@ interface ProgressProps {
   progress: PushProgress | undefined;
 }
 
-/** How far a push is: in total, over time and by connector. */
+/** Progress of a push: total, over time and by connector. */
 export function Progress({ appId, push, progress }: ProgressProps) {
   const { t } = useTranslation();
   const outcomes = progress?.outcomes ?? push.outcomes;
@@ -62,12 +62,11 @@ export function Progress({ appId, push, progress }: ProgressProps) {
   );
 }
 
-/** States that end a push: its rate is of the past. */
+/** Final states of a push. The rate of a finished push is not shown. */
 const finished: ReadonlySet<string> = new Set(['done', 'cancelled']);
 
 /**
- * Rate and time left. Neither shows while nothing is sent: the rate is an average, which would go
- * on to fall.
+ * Rate and remaining time. Hidden while nothing is sent, because the average rate would only fall.
  */
 function Rate({ progress }: { progress: PushProgress | undefined }) {
   const { t } = useTranslation();
@@ -127,7 +126,7 @@ interface ConnectorRow {
   id: string;
   totals: Totals;
   open: number;
-  /** Sent messages that wait in the inbox of a device. */
+  /** Sent messages that wait in a device's inbox. */
   unacknowledged: number;
 }
 
@@ -154,11 +153,11 @@ function ByConnector({ appId, push, progress }: ByConnectorProps) {
   if (rows.length === 0)
     return <Empty title={t(isUnsent ? 'push.nothingSent' : 'push.noConnectors')} />;
   const isWaiting = rows.some(({ unacknowledged }) => unacknowledged > 0);
-  const shownColumns = columns.filter(({ key }) => key !== 'unacknowledged' || isWaiting);
+  const visibleColumns = columns.filter(({ key }) => key !== 'unacknowledged' || isWaiting);
   return (
     <Table
       label={t('push.byConnector')}
-      columns={shownColumns}
+      columns={visibleColumns}
       rows={rows}
       keyOf={({ id }) => id}
     />
@@ -242,7 +241,8 @@ interface EndedLinkProps {
 }
 
 /**
- * Number of recipients with an outcome; of failures it leads to their devices, each with its cause.
+ * Number of recipients with an outcome. A number of failures is a link to the failed devices and
+ * causes.
  */
 function EndedLink({ appId, pushId, connector, outcome, count }: EndedLinkProps) {
   const isFailure = outcome === 'failed' || outcome === 'invalid_token';
@@ -258,7 +258,7 @@ function EndedLink({ appId, pushId, connector, outcome, count }: EndedLinkProps)
   );
 }
 
-/** Says that recipients wait for a gateway that gets nothing. */
+/** Notice that recipients wait for a paused gateway. */
 function Waiting({
   appId,
   connector,

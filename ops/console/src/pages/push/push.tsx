@@ -7,7 +7,7 @@ import { ApiError } from '../../api/client.ts';
 import type { Live } from '../../api/live.ts';
 import { isOpenPush, usePush } from '../../api/push.ts';
 import { useMay } from '../../api/session.tsx';
-import { Button, buttonLook } from '../../kit/controls/button.tsx';
+import { Button, buttonClass } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Tabs } from '../../kit/controls/tabs.tsx';
 import { PageHeader } from '../../kit/panel.tsx';
@@ -25,30 +25,30 @@ import { Progress } from './progress.tsx';
 import { Redrive, Redrives } from './redrive.tsx';
 
 /**
- * Tells whether the page is live, and holds it: figures that stand still can be read. The key `.`
- * does the same.
+ * Shows whether the page is live, and pauses live updates so that the numbers can be read. The key
+ * `.` does the same.
  */
 export function LiveState({ live, updatedAtMs }: { live: Live; updatedAtMs: number }) {
   const { t } = useTranslation();
-  const { isOpen, isHeld, setHeld } = live;
+  const { isOpen, isPaused, setPaused } = live;
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (event.key === '.' && event.target === document.body) setHeld(!isHeld);
+      if (event.key === '.' && event.target === document.body) setPaused(!isPaused);
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [isHeld, setHeld]);
+  }, [isPaused, setPaused]);
   const at = updatedAtMs === 0 ? '–' : formatTime(new Date(updatedAtMs).toISOString());
-  const text = isHeld
+  const text = isPaused
     ? t('live.held', { at })
     : isOpen
       ? t('live.open')
       : t('live.polling', { at });
   return (
     <Button
-      look="quiet"
-      aria-pressed={isHeld}
-      onClick={() => setHeld(!isHeld)}
+      variant="quiet"
+      aria-pressed={isPaused}
+      onClick={() => setPaused(!isPaused)}
       title={t('live.hint')}
     >
       {text}
@@ -58,7 +58,7 @@ export function LiveState({ live, updatedAtMs }: { live: Live; updatedAtMs: numb
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
 
-/** One push: its progress while it runs, its report afterwards. */
+/** Page of a push: its progress while it runs, then its report. */
 export function Push() {
   const { t } = useTranslation();
   const { appId, pushId } = route.useParams();
@@ -94,13 +94,13 @@ export function Push() {
                 to="/apps/$appId/pushes/new"
                 params={{ appId }}
                 search={{ from: push.objectId }}
-                className={buttonLook('plain')}
+                className={buttonClass('plain')}
               >
                 {t('push.copy')}
               </Link>
             )}
             <Link
-              className={buttonLook('plain')}
+              className={buttonClass('plain')}
               to="/apps/$appId/pushes/compare"
               params={{ appId }}
               search={{ b: pushId }}

@@ -12,34 +12,33 @@ import { useMay } from '../../api/session.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Checkbox, Choice } from '../../kit/controls/field.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/connectors.ts';
-import { useForecastText } from '../../text/explanation.ts';
+import { connectorName, useForecastText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './push.module.css';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
 
-/** Recipients from which on their number has to be typed. */
+/** Number of recipients above which a redrive requires that the number is typed. */
 const typedFrom = 10_000;
 
 type Cause = RedriveForecast['causes'][number];
 
 /**
  * Sends a finished push again to recipients that it did not reach, after a dry run. Renders nothing
- * without such a recipient, or if all of them were sent to again.
+ * if there are no such recipients or all of them were sent to again.
  */
 export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const maySend = useMay('sender');
   const isBegun = route.useSearch().redrive === true && maySend;
-  const [isAsked, setAsked] = useState(isBegun);
+  const [isRequested, setRequested] = useState(isBegun);
   const [cause, setCause] = useState<Cause>();
   const [isUnsureIncluded, includeUnsure] = useState(false);
   const selection = selectionOf(cause, isUnsureIncluded);
   const ofPush = { appId, pushId: push.objectId };
-  const all = useRedriveForecast(ofPush, {}, isAsked);
-  const { data, error, isPlaceholderData } = useRedriveForecast(ofPush, selection, isAsked);
+  const all = useRedriveForecast(ofPush, {}, isRequested);
+  const { data, error, isPlaceholderData } = useRedriveForecast(ofPush, selection, isRequested);
   const redrive = useRedrive(ofPush, (pushId) =>
     navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId } }),
   );
@@ -58,7 +57,7 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
         disabled={redrive.isPending}
         isBlocked={devices === 0 || isPlaceholderData}
         isOpenAtFirst={isBegun}
-        onOpen={setAsked}
+        onOpen={setRequested}
         onConfirm={() => redrive.mutate(selection)}
       >
         <p>{t('redrive.text')}</p>
@@ -118,7 +117,7 @@ function CauseChoice({ causes, chosen, choose }: CauseChoiceProps) {
 
 const leftOut = ['redriven', 'unsure', 'gone', 'notKept'] as const;
 
-/** Recipients of a redrive, those that it leaves out, and its limits. */
+/** Recipients of a redrive, excluded recipients, and limits. */
 function Forecast({
   forecast: { devices, failures, texts },
   isUnsureIncluded,
@@ -152,8 +151,8 @@ function Forecast({
 }
 
 /**
- * Names the push that a redrive belongs to, and the redrives of a push. Renders nothing for a push
- * without either.
+ * Links to the original push of a redrive and to the redrives of a push. Renders nothing if there
+ * are none.
  */
 export function Redrives({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();

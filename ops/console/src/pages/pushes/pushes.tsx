@@ -5,7 +5,7 @@ import { requestOf } from '../../../../client/client.ts';
 import type { ListedPush } from '../../../../client/operations.ts';
 import { pushesPage, usePushes } from '../../api/pushes.ts';
 import { useMay } from '../../api/session.tsx';
-import { Button, buttonLook } from '../../kit/controls/button.tsx';
+import { Button, buttonClass } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Selection, selectionColumn } from '../../kit/data/selection.tsx';
@@ -41,7 +41,8 @@ export function Filters({
   const { t } = useTranslation();
   const { q = '', from, to } = filters;
   const [draft, setDraft] = useState({ q, from: localTime(from), to: localTime(to) });
-  // The fields follow the address: by "Clear the filters" and by the way back.
+  // Updates the inputs if the URL changes, for example by "Clear the filters" or the browser's back
+  // button.
   useEffect(() => setDraft({ q, from: localTime(from), to: localTime(to) }), [q, from, to]);
   const apply = () =>
     change({ q: draft.q.trim() || undefined, from: isoTime(draft.from), to: isoTime(draft.to) });
@@ -85,7 +86,7 @@ export function Filters({
 
 const route = getRouteApi('/apps/$appId/pushes');
 
-/** Pushes of an app, newest first. Filters and page are in the address. */
+/** Pushes of an app, newest first. The URL contains the filters and the page. */
 export function Pushes() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -109,21 +110,21 @@ export function Pushes() {
             <Link
               to="/apps/$appId/pushes/scheduled"
               params={{ appId }}
-              className={buttonLook('plain')}
+              className={buttonClass('plain')}
             >
               {t('scheduled.title')}
             </Link>
             <Link
               to="/apps/$appId/pushes/undelivered"
               params={{ appId }}
-              className={buttonLook('plain')}
+              className={buttonClass('plain')}
             >
               {t('undelivered.title')}
             </Link>
             <Link
               to="/apps/$appId/pushes/recurring"
               params={{ appId }}
-              className={buttonLook('plain')}
+              className={buttonClass('plain')}
             >
               {t('recurring.title')}
             </Link>
@@ -131,7 +132,7 @@ export function Pushes() {
               <Link
                 to="/apps/$appId/pushes/new"
                 params={{ appId }}
-                className={buttonLook('primary')}
+                className={buttonClass('primary')}
               >
                 {t('compose.heading')}
               </Link>
@@ -151,7 +152,7 @@ export function Pushes() {
   );
 }
 
-/** Leads to the comparison of the two pushes that are ticked. */
+/** Link that compares the two selected pushes. */
 function CompareLink({ appId, ids: [a, b] }: { appId: string; ids: string[] }) {
   const { t } = useTranslation();
   if (a === undefined || b === undefined)
@@ -161,7 +162,7 @@ function CompareLink({ appId, ids: [a, b] }: { appId: string; ids: string[] }) {
       to="/apps/$appId/pushes/compare"
       params={{ appId }}
       search={{ a, b }}
-      className={buttonLook('plain')}
+      className={buttonClass('plain')}
     >
       {t('pushes.compare', { n: 2 })}
     </Link>
@@ -264,7 +265,7 @@ function columnsOf(appId: string, t: (key: string) => string): Column<ListedPush
   ];
 }
 
-/** Returns the time from the acceptance, or from `push_time`, to the first request to a gateway. */
+/** Returns the time from acceptance or `push_time` to the first request to a gateway. */
 function firstSendOf({ createdAt, firstSentAt, ...push }: ListedPush): string {
   if (firstSentAt === null) return '–';
   const dueMs = Math.max(Date.parse(createdAt), Date.parse(push['push-time']));

@@ -6,7 +6,7 @@ import type { ScheduledEntry } from '../../../../client/operations.ts';
 import { scheduledPage, useScheduled, useScheduledActions } from '../../api/pushes.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { localMoment } from '../../draft/fields.ts';
-import { Button, buttonLook } from '../../kit/controls/button.tsx';
+import { Button, buttonClass } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
@@ -19,7 +19,7 @@ import { PushLink, Sender, StartTime, titleOf } from './shown-push.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/scheduled');
 
-/** Pushes that wait for their time: to move and to cancel. */
+/** Scheduled pushes. They can be rescheduled and cancelled. */
 export function Scheduled() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -31,7 +31,11 @@ export function Scheduled() {
         title={t('scheduled.title')}
         side={
           maySend && (
-            <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
+            <Link
+              to="/apps/$appId/pushes/new"
+              params={{ appId }}
+              className={buttonClass('primary')}
+            >
               {t('compose.heading')}
             </Link>
           )
@@ -124,7 +128,7 @@ function useColumns(appId: string, { move, cancel }: Actions): Column<ScheduledE
   ];
 }
 
-/** Field for another time of a push, in the zone of the reader. */
+/** Field for a new time of a push, in the reader's time zone. */
 function Move({ push, move }: { push: ScheduledEntry; move: (time: string) => void }) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
@@ -147,7 +151,7 @@ function Move({ push, move }: { push: ScheduledEntry; move: (time: string) => vo
         value={moment}
         onChange={(event) => setMoment(event.target.value)}
       />
-      <Button type="submit" look="primary">
+      <Button type="submit" variant="primary">
         {t('scheduled.move')}
       </Button>
     </form>

@@ -19,8 +19,8 @@ const tones: Record<ListedPush['state'], Tone> = {
 type WithState = Pick<ListedPush, 'appId' | 'state' | 'waitsForApproval'>;
 
 /**
- * State of a push as a coloured word. A push of a frozen app, and one that waits for an approval,
- * say so.
+ * State of a push as a coloured label. Pushes of a frozen app and pushes that wait for approval
+ * have their own labels.
  */
 export function StateBadge({ push }: { push: WithState }) {
   const { t } = useTranslation();
@@ -30,19 +30,19 @@ export function StateBadge({ push }: { push: WithState }) {
   return <Badge tone={tones[push.state]}>{t(`pushState.${push.state}`)}</Badge>;
 }
 
-/** Tells whether a push that would be sent now is held by a freeze of its app or of the service. */
+/** True if a freeze of the app or of the service stops a push that would otherwise be sent now. */
 function useFrozen({ appId, state }: WithState): boolean {
   const freezes = useFreezes().data?.results ?? [];
   if (state !== 'queued' && state !== 'sending') return false;
   return freezes.some((freeze) => freeze.appId === null || freeze.appId === appId);
 }
 
-/** Who sent a push: the caller of the admin API, else the service that it came from. */
+/** Sender of a push: the caller of the admin API, or the service that sent it. */
 export function Sender({ push }: { push: Pick<ListedPush, 'createdBy' | 'from-service'> }) {
   return <span translate="no">{push.createdBy ?? push['from-service']}</span>;
 }
 
-/** Link to the page of a push; its text describes the push. */
+/** Link to the page of a push. Its text describes the push. */
 export function PushLink({
   appId,
   push,
@@ -58,9 +58,7 @@ export function PushLink({
   );
 }
 
-/**
- * When a push begins: in the zone of the reader, or the time that each device has in its own zone.
- */
+/** Start of a push: a time in the reader's zone, or the local time of each device. */
 export function StartTime({ push }: { push: Pick<ListedPush, 'push-time' | 'localTime'> }) {
   const { t } = useTranslation();
   if (push.localTime === null) return <Time at={push['push-time']} />;
@@ -74,13 +72,12 @@ const unsent = ['expired', 'capped', 'dropped'] as const;
 const sum = (totals: Totals, names: readonly Outcome[]) =>
   names.reduce((all, name) => all + (totals[name] ?? 0), 0);
 
-/** Number of recipients that have ended. */
+/** Returns the number of recipients that have ended. */
 export const endedOf = (totals: Totals): number => sum(totals, ['sent', ...failures, ...unsent]);
 
 /**
- * Messages of the device channel that no device has acknowledged yet. They are `sent`, which of the
- * device channel means: they wait in the inbox of the device. `successes` counts acknowledged ones
- * only.
+ * Returns the number of unacknowledged messages on the device channel. Their outcome is `sent`,
+ * which means that they wait in the device's inbox. `successes` counts only acknowledged messages.
  */
 export const unacknowledgedOf = ({
   outcomes,
@@ -91,11 +88,11 @@ export const unacknowledgedOf = ({
 interface OutcomeBarProps {
   totals: Totals;
   devices: number;
-  /** Sent messages that wait in the inbox of a device. */
+  /** Sent messages that wait in a device's inbox. */
   unacknowledged?: number;
 }
 
-/** Bar of the outcomes of a push, out of its recipients. */
+/** Bar of a push's outcomes compared with its recipients. */
 export function OutcomeBar({ totals, devices, unacknowledged = 0 }: OutcomeBarProps) {
   const { t } = useTranslation();
   const ended = endedOf(totals);
@@ -115,8 +112,8 @@ export function OutcomeBar({ totals, devices, unacknowledged = 0 }: OutcomeBarPr
 }
 
 /**
- * Returns the text that describes a push in a list: title and alert, else what the message consists
- * of.
+ * Returns a short description of a push for lists: title and alert, or otherwise the parts of the
+ * message.
  */
 export function titleOf(
   push: Pick<ListedPush, 'msg' | 'objectId'>,

@@ -20,7 +20,7 @@ import { PushLink, titleOf } from './shown-push.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/undelivered');
 
-/** Finished pushes with recipients that they did not reach, each with the way to its redrive. */
+/** Finished pushes with recipients that they did not reach. Each has a link to its redrive. */
 export function Undelivered() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -85,7 +85,7 @@ function List({ appId, search: { reason, cursor }, show }: ListProps) {
 
 const outcomes = ['failed', 'expired', 'capped'] as const;
 
-/** Recipients that no redrive has taken over yet. */
+/** Returns the number of recipients that were not redriven yet. */
 const leftOf = ({ failed, expired, capped, redriven }: UndeliveredPush): number =>
   Math.max(0, failed + expired + capped - redriven);
 
@@ -122,13 +122,21 @@ function columnsOf(appId: string, maySend: boolean, t: TFunction): Column<Undeli
     {
       key: 'redrive',
       title: t('operating.actions'),
-      cell: (push) => (leftOf(push) > 0 ? <Way {...{ appId, push, maySend }} /> : '–'),
+      cell: (push) => (leftOf(push) > 0 ? <RedriveLink {...{ appId, push, maySend }} /> : '–'),
     },
   ];
 }
 
-/** Leads to the dry run of the redrive, or who may not send to the failures. */
-function Way({ appId, push, maySend }: { appId: string; push: UndeliveredPush; maySend: boolean }) {
+/** Link to the dry run of the redrive. For a person who may not send, a link to the failures. */
+function RedriveLink({
+  appId,
+  push,
+  maySend,
+}: {
+  appId: string;
+  push: UndeliveredPush;
+  maySend: boolean;
+}) {
   const { t } = useTranslation();
   return (
     <Link

@@ -2,7 +2,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { RecurringPush } from '../../../../client/operations.ts';
-import { type AskedTimes, useNextTimes, useRecurringActions } from '../../api/pushes.ts';
+import { type ScheduleInput, useNextTimes, useRecurringActions } from '../../api/pushes.ts';
 import { JsonTextError, printJson } from '../../draft/json-text.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../kit/controls/field.tsx';
@@ -12,22 +12,21 @@ import { Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatUtc } from '../../text/format.ts';
 import { currentLocale } from '../../text/texts.ts';
-import { parsedBody, storedDraft } from '../compose/draft-state.ts';
-import { useRested } from '../compose/use-rested.ts';
+import { parsedBody, storedDraft, useDebounced } from '../compose/draft-state.ts';
 import { useFaultText } from '../compose/views/views.tsx';
 import styles from './recurring.module.css';
 
-const restMs = 300;
+const previewDelayMs = 300;
 
 /**
- * Next times of an expression while it is written: in its zone, and in UTC. `asked` is another
- * object for other times only.
+ * Next runs of a cron expression while it is edited, in its time zone and in UTC. `schedule` must keep
+ * its identity while the schedule stays the same.
  */
-function NextTimes({ appId, asked }: { appId: string; asked: AskedTimes }) {
+function NextTimes({ appId, schedule }: { appId: string; schedule: ScheduleInput }) {
   const { t } = useTranslation();
-  const rested = useRested(asked, restMs);
+  const rested = useDebounced(schedule, previewDelayMs);
   const { data, error, isPending } = useNextTimes(appId, rested);
-  if (rested !== asked) return <Loading rows={3} />;
+  if (rested !== schedule) return <Loading rows={3} />;
   if (error) return <Failure error={error} />;
   if (isPending) return <Loading rows={3} />;
   if (data.times.length === 0) return <Empty title={t('recurring.noTime')} />;
@@ -35,7 +34,7 @@ function NextTimes({ appId, asked }: { appId: string; asked: AskedTimes }) {
     <ol className={styles.times} aria-label={t('recurring.times')}>
       {data.times.map(({ at }) => (
         <li key={at}>
-          <time dateTime={at}>{inZone(at, asked.timeZone)}</time>
+          <time dateTime={at}>{inZone(at, schedule.timeZone)}</time>
           <span className={styles.note}>{formatUtc(at.replace(':00.000', ''))}</span>
         </li>
       ))}
@@ -43,7 +42,7 @@ function NextTimes({ appId, asked }: { appId: string; asked: AskedTimes }) {
   );
 }
 
-/** Returns a time as the calendar and the clock of a zone show it. */
+/** Formats a time in a time zone. */
 const inZone = (iso: string, timeZone: string): string =>
   new Intl.DateTimeFormat(currentLocale(), {
     timeZone,
@@ -51,7 +50,7 @@ const inZone = (iso: string, timeZone: string): string =>
     ...{ hour: '2-digit', minute: '2-digit' },
   }).format(new Date(iso));
 
-/** Expressions to begin with. */
+/** Common cron expressions to start from. */
 const usual = {
   daily: '0 9 * * *',
   weekdays: '0 9 * * 1-5',
@@ -61,7 +60,7 @@ const usual = {
 } as const;
 
 const begun = '{\n  "where": {},\n  "data": {\n    "alert": ""\n  }\n}';
-const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const zones = Intl.supportedValuesOf('timeZone');
 
 interface Entered {
@@ -76,13 +75,13 @@ interface Entered {
 const enteredOf = (one: RecurringPush | undefined): Entered => ({
   name: one?.name ?? '',
   expression: one?.expression ?? usual.daily,
-  timeZone: one?.timeZone ?? ownZone,
+  timeZone: one?.timeZone ?? browserZone,
   startsAt: localTime(one?.startsAt ?? undefined),
   endsAt: localTime(one?.endsAt ?? undefined),
   body: one ? JSON.stringify(one.body, null, 2) : begun,
 });
 
-/** Form of a recurring push: a new one, or a change of `edited`, with its next times. */
+/** Form for a new recurring push or, with `edited`, for a change. Shows its next runs. */
 export function Definition({
   appId,
   edited,
@@ -119,7 +118,7 @@ export function Definition({
       <form className={styles.form} onSubmit={onSubmit}>
         <TimeFields entered={entered} change={change} />
         <h3>{t('recurring.times')}</h3>
-        <NextTimes appId={appId} asked={times} />
+        <NextTimes appId={appId} schedule={times} />
         <BodyField
           appId={appId}
           text={entered.body}
@@ -128,7 +127,7 @@ export function Definition({
         />
         {save.error && <Failure error={save.error} />}
         <div className={styles.acts}>
-          <Button type="submit" look="primary" isBusy={save.isPending} disabled={!body}>
+          <Button type="submit" variant="primary" isBusy={save.isPending} disabled={!body}>
             {t(edited ? 'recurring.save' : 'recurring.create')}
           </Button>
         </div>
@@ -221,7 +220,7 @@ interface BodyProps {
   change: (text: string) => void;
 }
 
-/** Body of the push as JSON, which may be taken from the push that is being composed. */
+/** Body of the push as JSON. It can be copied from the draft of a push. */
 function BodyField({ appId, text, fault, change }: BodyProps) {
   const { t } = useTranslation();
   const faultText = useFaultText(fault);

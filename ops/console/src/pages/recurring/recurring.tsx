@@ -4,7 +4,7 @@ import { requestOf } from '../../../../client/client.ts';
 import type { RecurringPush } from '../../../../client/operations.ts';
 import { recurringPage, useRecurring, useRecurringActions } from '../../api/pushes.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
-import { Button, buttonLook } from '../../kit/controls/button.tsx';
+import { Button, buttonClass } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
@@ -17,7 +17,7 @@ import styles from './recurring.module.css';
 
 const route = getRouteApi('/apps/$appId/pushes/recurring');
 
-/** Pushes that are made at the times of a cron expression: the list, and the form of one. */
+/** Recurring pushes: the list, and the form for one definition. */
 export function Recurring() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -35,7 +35,7 @@ export function Recurring() {
             <Link
               to="/apps/$appId/pushes/recurring"
               params={{ appId }}
-              className={buttonLook('plain')}
+              className={buttonClass('plain')}
             >
               {t('recurring.new')}
             </Link>
@@ -176,8 +176,8 @@ function Acts({ one, actions }: { one: RecurringPush; actions: Actions }) {
         label={t('recurring.startOf', { name })}
         title={t('recurring.startOf', { name })}
         action={t('recurring.start')}
-        look="primary"
-        triggerLook="plain"
+        variant="primary"
+        triggerVariant="plain"
         onConfirm={() => actions.start.mutate(id)}
       >
         {t('recurring.startText')}

@@ -7,9 +7,9 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Menu, MenuItem } from '../../kit/controls/menu.tsx';
 import { chooseLanguage } from '../../text/texts.ts';
 import styles from './navigation.module.css';
-import { appPlaces, isOpenTo, servicePlaces } from './places.ts';
+import { appPages, isOpenTo, servicePages } from './page-entries.ts';
 
-/** Pages of the app and of the service. */
+/** Links to the pages of the app and of the service. */
 export function Navigation({ appId }: { appId: string | undefined }) {
   const { t } = useTranslation();
   const { role, apps } = useOperator();
@@ -20,7 +20,7 @@ export function Navigation({ appId }: { appId: string | undefined }) {
     <nav className={styles.nav} aria-label={t('shell.navigation')}>
       {appId !== undefined && (
         <ul className={styles.group}>
-          {appPlaces
+          {appPages
             .filter((place) => place.isUnlisted !== true && isOpenTo(place, person))
             .map(({ to, title }) => (
               <li key={to}>
@@ -37,7 +37,7 @@ export function Navigation({ appId }: { appId: string | undefined }) {
         </ul>
       )}
       <ul className={styles.group}>
-        {servicePlaces
+        {servicePages
           .filter((place) => place.isUnlisted !== true && isOpenTo(place, person))
           .map(({ to, title }) => (
             <li key={to}>
@@ -51,7 +51,7 @@ export function Navigation({ appId }: { appId: string | undefined }) {
   );
 }
 
-/** Name of the app of the page, and the choice of another one. */
+/** Name of the current app, and a menu of other apps. */
 export function AppMenu({ appId }: { appId: string | undefined }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
@@ -65,7 +65,7 @@ export function AppMenu({ appId }: { appId: string | undefined }) {
   );
 }
 
-/** The first apps by name. They are loaded when the menu opens. */
+/** First apps by name. They are loaded when the menu opens. */
 function Apps() {
   const { t } = useTranslation();
   const navigate = useNavigate();
@@ -87,7 +87,7 @@ function Apps() {
   );
 }
 
-/** Name and role of the person, and the way out. */
+/** Name and role of the person, and the logout. */
 export function PersonMenu() {
   const { t } = useTranslation();
   const { name, role } = useOperator();
@@ -100,12 +100,12 @@ export function PersonMenu() {
   );
 }
 
-/** Button that changes to the other language; its text is in that language. */
+/** Button that switches to the other language. Its text is in that language. */
 export function LanguageChoice() {
   const { i18n } = useTranslation();
   const other = i18n.language === 'zh' ? 'en' : 'zh';
   return (
-    <Button look="quiet" lang={other} onClick={() => void chooseLanguage(other)}>
+    <Button variant="quiet" lang={other} onClick={() => void chooseLanguage(other)}>
       {other === 'zh' ? '中文' : 'English'}
     </Button>
   );
@@ -118,13 +118,13 @@ const themeKey = 'carillon-theme';
 const storedTheme = (): Theme =>
   themes.find((theme) => theme === localStorage.getItem(themeKey)) ?? 'system';
 
-/** Applies the theme that was chosen before. */
+/** Applies the stored theme. */
 export function applyTheme(theme: Theme = storedTheme()): void {
   if (theme === 'system') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
 }
 
-/** Button that goes through the themes: as the system, light, dark. */
+/** Button that cycles through the themes: system, light, dark. */
 export function ThemeChoice() {
   const { t } = useTranslation();
   const [theme, setTheme] = useState<Theme>(storedTheme);
@@ -136,7 +136,7 @@ export function ThemeChoice() {
   };
   return (
     <Button
-      look="quiet"
+      variant="quiet"
       onClick={choose}
       aria-label={t('theme.label', { theme: t(`theme.${theme}`) })}
     >

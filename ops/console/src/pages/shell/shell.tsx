@@ -10,7 +10,7 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Notice, TitleScope } from '../../kit/panel.tsx';
 import { formatTime } from '../../text/format.ts';
 import { AppMenu, LanguageChoice, Navigation, PersonMenu, ThemeChoice } from './navigation.tsx';
-import { appPlaces, servicePlaces } from './places.ts';
+import { appPages, servicePages } from './page-entries.ts';
 import { SearchButton } from './search/search-button.tsx';
 import styles from './shell.module.css';
 
@@ -21,16 +21,16 @@ const isTyping = (target: EventTarget | null): boolean =>
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /**
- * Keys of every page: `g` and the key of a page open it, `c` composes a push, `/` goes to the
- * search field of the page.
+ * Shortcuts on every page: `g` and a page's key open the page, `c` composes a push, `/` focuses the
+ * page's search field.
  */
 function useShortcuts(appId: string | undefined): void {
   const navigate = useNavigate();
   const chordUntil = useRef(0);
   useEffect(() => {
     const open = (key: string) => {
-      const ofApp = appPlaces.find((place) => place.key === key);
-      const ofService = servicePlaces.find((place) => place.key === key);
+      const ofApp = appPages.find((place) => place.key === key);
+      const ofService = servicePages.find((place) => place.key === key);
       if (ofApp && appId !== undefined) void navigate({ to: ofApp.to, params: { appId } });
       else if (ofService) void navigate({ to: ofService.to });
     };
@@ -55,8 +55,7 @@ function useShortcuts(appId: string | undefined): void {
 }
 
 /**
- * Says on every page that the service is frozen, or the app of the page, and lets operators release
- * it.
+ * Notice on every page if the service or the current app is frozen. Operators can end the freeze.
  */
 function FreezeNotice({ appId }: { appId: string | undefined }) {
   const freezes = useFreezes().data?.results ?? [];
@@ -72,7 +71,7 @@ function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) 
   const release = useRelease(appId);
   const scope = appId === null ? 'service' : 'app';
   return (
-    <Notice look="warn">
+    <Notice variant="warn">
       <span>
         <strong>{t(`freeze.${scope}Frozen`)}</strong>{' '}
         {t('freeze.since', { at: formatTime(since), by })}
@@ -87,13 +86,13 @@ function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) 
   );
 }
 
-const lookEveryMs = 60_000;
-/** The first look is not among the requests that the page needs to show itself. */
-const firstLookMs = 2000;
+const versionCheckMs = 60_000;
+/** Delay of the first check, so that it does not compete with the requests of the page. */
+const firstVersionCheckMs = 2000;
 
 /**
- * Says that the server has another version of the console than this page, which may not know its
- * replies.
+ * Notice that the server has another version of the console than this page. This page may not
+ * understand the server's replies.
  */
 function VersionNotice() {
   const { t } = useTranslation();
@@ -105,13 +104,14 @@ function VersionNotice() {
       return typeof reply === 'object' && reply !== null && 'digest' in reply ? reply.digest : null;
     },
     initialData: __BUILD__,
-    refetchInterval: ({ state }) => (state.dataUpdateCount === 0 ? firstLookMs : lookEveryMs),
-    staleTime: lookEveryMs,
+    refetchInterval: ({ state }) =>
+      state.dataUpdateCount === 0 ? firstVersionCheckMs : versionCheckMs,
+    staleTime: versionCheckMs,
     retry: false,
   });
   if (typeof data !== 'string' || data === __BUILD__) return null;
   return (
-    <Notice look="plain">
+    <Notice variant="plain">
       {t('shell.newVersion')}
       <Button onClick={() => window.location.reload()}>{t('shell.reload')}</Button>
     </Notice>
@@ -152,9 +152,7 @@ export function Shell() {
   );
 }
 
-/**
- * Moves the focus to the heading of a page after navigation, so that screen readers begin there.
- */
+/** Moves the focus to the heading after navigation, so that screen readers start there. */
 function useFocusOnPage(main: React.RefObject<HTMLElement | null>): void {
   const path = useRouterState({ select: (state) => state.resolvedLocation?.pathname });
   const isFirst = useRef(true);

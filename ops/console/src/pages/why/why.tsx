@@ -8,14 +8,13 @@ import { Badge, Marked, Reason, Time, type Tone } from '../../kit/data/values.ts
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
 import { connectorOf } from '../../search.ts';
-import { connectorName } from '../../text/connectors.ts';
-import { useRemedyText, useSentence } from '../../text/explanation.ts';
+import { connectorName, useRemedyText, useSentence } from '../../text/explanation.ts';
 import { FindDevice } from '../push/audience.tsx';
 import styles from './why.module.css';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId/devices/$installation');
 
-/** Why a device did or did not get a push. */
+/** Explanation why a device did or did not get a push. */
 export function Why() {
   const { t } = useTranslation();
   const { appId, pushId, installation } = route.useParams();
@@ -33,7 +32,7 @@ export function Why() {
       ) : error && !data ? (
         <Failure error={error} retry={() => void refetch()} />
       ) : (
-        <Story appId={appId} pushId={pushId} explanation={data} />
+        <ExplanationText appId={appId} pushId={pushId} explanation={data} />
       )}
       <FindDevice appId={appId} pushId={pushId} />
       <Commands
@@ -53,13 +52,13 @@ const outcomeTones: Record<NonNullable<DeviceExplanation['outcome']>, Tone> = {
   dropped: 'warn',
 };
 
-interface StoryProps {
+interface ExplanationProps {
   appId: string;
   pushId: string;
   explanation: DeviceExplanation;
 }
 
-function Story({ appId, pushId, explanation }: StoryProps) {
+function ExplanationText({ appId, pushId, explanation }: ExplanationProps) {
   const { t } = useTranslation();
   const { outcome } = explanation;
   return (
@@ -75,10 +74,9 @@ function Story({ appId, pushId, explanation }: StoryProps) {
 }
 
 /**
- * What to do about a device that the push did not reach, and the way to the others with the same
- * cause.
+ * Remedy for a device that the push did not reach, and a link to other devices with the same cause.
  */
-function Remedy({ appId, pushId, explanation }: StoryProps) {
+function Remedy({ appId, pushId, explanation }: ExplanationProps) {
   const { t } = useTranslation();
   const remedyText = useRemedyText();
   const { remedy, outcome, reason, route: way } = explanation;

@@ -1,13 +1,13 @@
 import { useTranslation } from 'react-i18next';
 import type { PushForecast } from '../../../../../client/operations.ts';
 import { Bar, Reason } from '../../../kit/data/values.tsx';
-import { connectorName } from '../../../text/connectors.ts';
+import { connectorName } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './before.module.css';
 
 /**
- * Use of the day that the push is sent on: so far, scheduled, and this push, against the cap and by
- * gateway.
+ * Usage on the day of the push: recipients so far, scheduled recipients and this push, compared
+ * with the cap and per gateway.
  */
 export function DayUse({ forecast }: { forecast: PushForecast['forecast'] }) {
   const { t } = useTranslation();

@@ -3,24 +3,22 @@ import { useTranslation } from 'react-i18next';
 import type { PushForecast } from '../../../../../client/operations.ts';
 import { ApiError } from '../../../api/client.ts';
 import { type DryRun, useDryRun } from '../../../api/compose.ts';
-import { memberOfRefusal } from '../../../draft/refusals.ts';
+import { memberOfRefusal } from '../../../draft/fields.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
-import { connectorName } from '../../../text/connectors.ts';
-import { useForecastText } from '../../../text/explanation.ts';
+import { connectorName, useForecastText, useRefusalText } from '../../../text/explanation.ts';
 import { formatCount, formatDuration, formatTime } from '../../../text/format.ts';
-import { useRefusalText } from '../../../text/refusals.ts';
 import type { Draft } from '../draft-state.ts';
 import styles from './before.module.css';
 import { DayUse } from './day-use.tsx';
 
-/** Time after the last key, after which a dry run begins by itself. */
-const restMs = 500;
+/** Delay after the last keystroke before a dry run starts automatically. */
+const dryRunDelayMs = 500;
 
-/** Dry run of the draft as it is, or as it was. */
+/** Dry run of the current draft or of an earlier version. */
 export interface CurrentDryRun {
-  /** The last dry run; `isFresh` tells whether it is of the draft as it is now. */
+  /** Last dry run. `isFresh` is true if it belongs to the current draft. */
   last: DryRun | undefined;
   isFresh: boolean;
   isRunning: boolean;
@@ -29,18 +27,21 @@ export interface CurrentDryRun {
   run(): void;
 }
 
-/** Runs the dry run of a draft: by itself until dry runs are expensive, then on demand. */
+/**
+ * Runs the dry run of a draft. It starts automatically while dry runs are fast, and otherwise on
+ * request.
+ */
 export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun {
-  const [asked, setAsked] = useState<string>();
-  const { query, last } = useDryRun(appId, asked);
+  const [requestedText, setRequestedText] = useState<string>();
+  const { query, last } = useDryRun(appId, requestedText);
   const isCheap = !last?.isExpensive;
-  const isAsked = asked === sent;
+  const isRequested = requestedText === sent;
   useEffect(() => {
-    if (sent === undefined || isAsked || !isCheap) return;
-    const timer = setTimeout(() => setAsked(sent), restMs);
+    if (sent === undefined || isRequested || !isCheap) return;
+    const timer = setTimeout(() => setRequestedText(sent), dryRunDelayMs);
     return () => clearTimeout(timer);
-  }, [sent, isAsked, isCheap]);
-  const error = isAsked ? query.error : null;
+  }, [sent, isRequested, isCheap]);
+  const error = isRequested ? query.error : null;
   const { text, original } = useRefusalText(error instanceof ApiError ? error : undefined);
   const shownMessage = original === undefined ? text : `${text} ${original}`;
   const refusal =
@@ -48,14 +49,16 @@ export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun 
       ? { member: memberOfRefusal(error), message: shownMessage }
       : undefined;
   const run = () => {
-    if (isAsked) void query.refetch();
-    else setAsked(sent);
+    if (isRequested) void query.refetch();
+    else setRequestedText(sent);
   };
   const isFresh = last !== undefined && last.text === sent && !query.isFetching && error === null;
   return { last, isFresh, isRunning: query.isFetching, error, refusal, run };
 }
 
-/** Devices of a push with variables that have the field of each, and those that get the default. */
+/**
+ * For each variable, the number of devices that have the field and of devices that get the default.
+ */
 export function VariableCounts({
   variables,
 }: {
@@ -81,12 +84,12 @@ export function VariableCounts({
 
 interface DryRunPanelProps {
   dryRun: CurrentDryRun;
-  /** The message has no content yet: what is missing of it is not said. */
+  /** True if the message has no content yet. Missing content is then not reported. */
   isBlank: boolean;
   children: React.ReactNode;
 }
 
-/** Recipients that the push would reach, what limits it, and the button that sends it. */
+/** Recipients of the push, its limits, and the Send button. */
 export function DryRunPanel({ dryRun, isBlank, children }: DryRunPanelProps) {
   const { t } = useTranslation();
   const { last, isFresh, isRunning, error, run } = dryRun;
@@ -95,7 +98,7 @@ export function DryRunPanel({ dryRun, isBlank, children }: DryRunPanelProps) {
     <Panel
       title={t('compose.dryRun')}
       side={
-        <Button look="quiet" isBusy={isRunning} onClick={run}>
+        <Button variant="quiet" isBusy={isRunning} onClick={run}>
           {t(isRunning ? 'compose.checking' : isFresh ? 'compose.runAgain' : 'compose.run')}
         </Button>
       }
@@ -144,7 +147,7 @@ function Shares({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
   );
 }
 
-/** Starts of a push at the own time of each device. */
+/** Start times of a push at each device's local time. */
 function Starts({ starts }: { starts: NonNullable<PushForecast['starts']> }) {
   const { t } = useTranslation();
   return (
@@ -177,7 +180,7 @@ function QuietEnds({ ends }: Pick<NonNullable<PushForecast['quietHours']>, 'ends
   );
 }
 
-/** Devices of a push with translations, by the language that they get. */
+/** Devices per language of a push with translations. */
 export function Languages({ languages }: { languages: NonNullable<PushForecast['languages']> }) {
   const { t } = useTranslation();
   return (
@@ -197,10 +200,10 @@ export function Languages({ languages }: { languages: NonNullable<PushForecast['
   );
 }
 
-/** Codes of limits that refuse the push; others shorten or delay it. */
+/** Codes of limits that refuse the push. Other limits only shorten or delay it. */
 const refusals: ReadonlySet<string> = new Set(['bodyTooLarge', 'refused', 'tooManyScheduled']);
 
-/** Tells whether the service would refuse the push. */
+/** True if the service would refuse the push. */
 export const isRefused = ({ texts }: PushForecast): boolean =>
   texts.limits.some(({ code }) => refusals.has(code));
 

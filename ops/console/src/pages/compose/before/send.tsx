@@ -15,7 +15,7 @@ import { useForm } from '../draft-field.tsx';
 import styles from './before.module.css';
 import { type CurrentDryRun, isRefused } from './dry-run.tsx';
 
-/** A push to more devices asks for the number. */
+/** A push to more devices requires that the number is typed. */
 const typedAbove = 10_000;
 const undoSeconds = 10;
 
@@ -24,11 +24,17 @@ interface SendProps {
   dryRun: CurrentDryRun;
   isUndo: boolean;
   isBlank: boolean;
-  /** A row of the condition is incomplete: the push would go to more devices than the rows show. */
+  /**
+   * True if a row of the condition is incomplete. The push would go to more devices than the rows
+   * show.
+   */
   isIncomplete: boolean;
 }
 
-/** Button with the number of a dry run of exactly this body. It sends, after a question. */
+/**
+ * Send button with the number of devices in the dry run of the current body. It asks for
+ * confirmation.
+ */
 export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -49,7 +55,7 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
     <div className={styles.send}>
       {send.error !== null && <SendFailure error={send.error} />}
       <Confirm
-        look="primary"
+        variant="primary"
         trigger={t(start === 'later' ? 'compose.scheduleFor' : 'compose.sendTo', {
           count: devices,
           shown,
@@ -78,14 +84,16 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
   );
 }
 
-/** Returns the time of sending in the reader's zone; that of each device as it is. */
+/**
+ * Returns the sending time in the reader's zone. A local time of the devices is returned unchanged.
+ */
 function timeOf(body: JsonRecord, local: string): string {
   const time = body.push_time;
   if (typeof time !== 'string') return '–';
   return isLocalTime(body) ? `${time.replace('T', ' ')} · ${local}` : formatTime(time);
 }
 
-/** Returns why the push cannot be sent now; undefined where it can. */
+/** Returns the reason why the push cannot be sent now, or undefined if it can. */
 function obstacleOf(state: {
   dryRun: CurrentDryRun;
   isBlank: boolean;
@@ -101,7 +109,7 @@ function obstacleOf(state: {
   return last.forecast.devices === 0 ? 'nobody' : undefined;
 }
 
-/** Sends the body of the dry run, then opens the page of the push. */
+/** Sends the body of the dry run. Then opens the page of the push. */
 function useSend(appId: string, { last, run }: CurrentDryRun, start: Start) {
   const navigate = useNavigate();
   const { draft } = useForm();
@@ -110,7 +118,8 @@ function useSend(appId: string, { last, run }: CurrentDryRun, start: Start) {
     mutationFn: async () => {
       if (!last) throw new Error('there is no dry run');
       const { text, forecast } = last;
-      // An attempt without an answer may have sent: the next one of the same body has the same id.
+      // An attempt without a reply may have been sent. So the next attempt with the same body uses
+      // the same request id.
       if (attempt.current.text !== text) attempt.current = { text, requestId: newRequestId() };
       const { requestId } = attempt.current;
       const seconds = start === 'undo' ? undoSeconds : 0;
@@ -126,7 +135,7 @@ function useSend(appId: string, { last, run }: CurrentDryRun, start: Start) {
   });
 }
 
-/** Why nothing was sent; a moved audience says its new number. */
+/** Failure of sending. If the audience has changed, shows its new size. */
 function SendFailure({ error }: { error: unknown }) {
   const { t } = useTranslation();
   const reply = error instanceof ApiError && error.status === 409 ? error.reply : undefined;

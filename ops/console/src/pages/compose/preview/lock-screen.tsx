@@ -1,25 +1,28 @@
 import { useLayoutEffect, useRef } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { ShownMessage } from '../../../draft/previews.ts';
+import type { VisibleMessage } from '../../../draft/previews.ts';
 import { currentLocale } from '../../../text/texts.ts';
 import styles from './lock-screen.module.css';
 
-/** How a maker's system draws a notification on the lock screen. */
-interface Look {
-  /** Name of the system. */
+/** How a vendor's system shows a notification on the lock screen. */
+interface SystemStyle {
+  /** Name of the operating system. */
   system: string;
-  /** Icon at the left of the texts, or a line with icon and name of the app above them. */
+  /**
+   * `side`: the icon is left of the texts. `head`: a line with the app's icon and name is above the
+   * texts.
+   */
   layout: 'side' | 'head';
   clock: 'centre' | 'left' | 'stacked';
   corners: 'small' | 'medium' | 'large';
   icon: 'square' | 'round';
-  /** Lines of the text that show before the notification is opened. */
+  /** Number of text lines before the notification is opened. */
   lines: 1 | 2 | 4;
-  /** A number on the icon of the app is set by the push. */
+  /** True if the push can set a number on the app icon. */
   hasBadge: boolean;
 }
 
-const ios: Look = {
+const ios: SystemStyle = {
   system: 'iOS',
   layout: 'side',
   clock: 'centre',
@@ -28,7 +31,7 @@ const ios: Look = {
   lines: 4,
   hasBadge: true,
 };
-const android: Look = {
+const android: SystemStyle = {
   system: 'Android',
   layout: 'head',
   clock: 'stacked',
@@ -39,10 +42,10 @@ const android: Look = {
 };
 
 /**
- * Connectors whose messages their systems show. Messages of the device channel are drawn by the
- * app.
+ * Connectors whose notifications the operating system shows. Notifications of the device channel
+ * are drawn by the app.
  */
-export const looks: Readonly<Record<string, Look>> = {
+export const systemStyles: Readonly<Record<string, SystemStyle>> = {
   apns: ios,
   fcm: android,
   vendor_g: android,
@@ -90,16 +93,16 @@ export const looks: Readonly<Record<string, Look>> = {
 };
 
 interface LockScreenProps {
-  look: Look;
-  message: ShownMessage;
+  style: SystemStyle;
+  message: VisibleMessage;
   app: string;
   theme: 'light' | 'dark';
-  /** Gets whether some of the text shows only when the notification is opened. */
+  /** Called with true if the text is cut off until the notification is opened. */
   onCut: (isCut: boolean) => void;
 }
 
-/** Lock screen of a maker with one notification. */
-export function LockScreen({ look, message, app, theme, onCut }: LockScreenProps) {
+/** Lock screen of a vendor's system with one notification. */
+export function LockScreen({ style, message, app, theme, onCut }: LockScreenProps) {
   const { t } = useTranslation();
   const text = useRef<HTMLParagraphElement>(null);
   useLayoutEffect(() => {
@@ -111,25 +114,25 @@ export function LockScreen({ look, message, app, theme, onCut }: LockScreenProps
       className={`${styles.screen} ${styles[theme]}`}
       role="img"
       aria-label={t('preview.label', {
-        system: look.system,
+        system: style.system,
         title: message.title || app,
         text: message.text,
       })}
     >
-      <Clock look={look} />
-      <div className={`${styles.card} ${styles[look.layout]} ${styles[look.corners]}`}>
-        <span className={`${styles.icon} ${styles[look.icon]}`}>
+      <Clock style={style} />
+      <div className={`${styles.card} ${styles[style.layout]} ${styles[style.corners]}`}>
+        <span className={`${styles.icon} ${styles[style.icon]}`}>
           {[...app][0]?.toUpperCase() ?? 'A'}
-          {look.hasBadge && message.badge !== null && message.badge > 0 && (
+          {style.hasBadge && message.badge !== null && message.badge > 0 && (
             <span className={styles.badge}>{message.badge}</span>
           )}
         </span>
-        {look.layout === 'head' && <span className={styles.app}>{app}</span>}
+        {style.layout === 'head' && <span className={styles.app}>{app}</span>}
         <span className={styles.time}>{t('preview.now')}</span>
         <div className={styles.texts}>
-          <p className={styles.title}>{message.title || (look.layout === 'side' ? app : '')}</p>
+          <p className={styles.title}>{message.title || (style.layout === 'side' ? app : '')}</p>
           {message.subtitle !== '' && <p className={styles.title}>{message.subtitle}</p>}
-          <p ref={text} className={`${styles.text} ${styles[`lines${look.lines}`]}`}>
+          <p ref={text} className={`${styles.text} ${styles[`lines${style.lines}`]}`}>
             {message.text}
           </p>
         </div>
@@ -139,10 +142,10 @@ export function LockScreen({ look, message, app, theme, onCut }: LockScreenProps
   );
 }
 
-/** A day that never changes: the picture is about the notification. */
+/** Fixed date, because only the notification matters. */
 const day = new Date(2026, 0, 5);
 
-function Clock({ look: { clock } }: { look: Look }) {
+function Clock({ style: { clock } }: { style: SystemStyle }) {
   const date = new Intl.DateTimeFormat(currentLocale(), {
     weekday: 'long',
     month: 'long',

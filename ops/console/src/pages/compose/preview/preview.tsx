@@ -7,30 +7,30 @@ import { useFields } from '../../../api/devices.ts';
 import { useMeta } from '../../../api/profiles.ts';
 import { toJson } from '../../../draft/fields.ts';
 import { isRecord, type JsonRecord, parseJsonText } from '../../../draft/json-text.ts';
-import { type ShownMessage, shownMessage } from '../../../draft/previews.ts';
+import { type VisibleMessage, visibleMessage } from '../../../draft/previews.ts';
 import { withSamples } from '../../../draft/samples.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
 import { Bar } from '../../../kit/data/values.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Empty } from '../../../kit/states.tsx';
-import { connectorName } from '../../../text/connectors.ts';
-import { useForecastText } from '../../../text/explanation.ts';
+import { connectorName, useForecastText } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
-import { LockScreen, looks } from './lock-screen.tsx';
+import { LockScreen, systemStyles } from './lock-screen.tsx';
 import styles from './preview.module.css';
 
 type Share = NonNullable<PushForecast['connectors']['apns']>;
 
 interface PreviewProps {
   appId: string;
-  /** Last dry run of the draft; undefined before the first one, and while nothing is written. */
+  /**
+   * Last dry run of the draft. Undefined before the first dry run and while the message is empty.
+   */
   dryRun: DryRun | undefined;
 }
 
 /**
- * Notification as the makers' systems show it, drawn from the requests that their gateways would
- * get.
+ * Notification as the vendors' systems show it. It is drawn from the requests to their gateways.
  */
 export function Preview({ appId, dryRun }: PreviewProps) {
   const { t } = useTranslation();
@@ -44,7 +44,7 @@ export function Preview({ appId, dryRun }: PreviewProps) {
       title={t('preview.title')}
       side={
         <Button
-          look="quiet"
+          variant="quiet"
           aria-label={t('preview.theme', { theme: t(`theme.${theme}`) })}
           onClick={() => setTheme(theme === 'light' ? 'dark' : 'light')}
         >
@@ -79,7 +79,7 @@ export function Preview({ appId, dryRun }: PreviewProps) {
   );
 }
 
-/** Returns the colours of the page. */
+/** Returns the colour theme of the page. */
 function pageTheme(): 'light' | 'dark' {
   const { theme } = document.documentElement.dataset;
   if (theme === 'light' || theme === 'dark') return theme;
@@ -91,10 +91,10 @@ const sharesOf = (forecast: PushForecast | undefined): [string, Share][] =>
     .filter((entry): entry is [string, Share] => entry[1] !== undefined)
     .sort(([, a], [, b]) => b.devices - a.devices);
 
-/** Returns the name of a connector with that of the system that shows its messages. */
+/** Returns the name of a connector, followed by the system that shows its notifications. */
 function nameOf(connector: string): string {
   const name = connectorName(connector);
-  const system = connector === 'channel' ? undefined : looks[connector]?.system;
+  const system = connector === 'channel' ? undefined : systemStyles[connector]?.system;
   return system === undefined ? name : `${name} · ${system}`;
 }
 
@@ -103,7 +103,7 @@ interface OfConnectorProps {
   id: string;
   share: Share;
   theme: 'light' | 'dark';
-  /** Body that the dry run is of. */
+  /** Body of the dry run. */
   body: JsonRecord;
 }
 
@@ -119,10 +119,10 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
     const value = fields.find(({ name }) => name === field)?.values[0]?.value;
     return value === undefined ? undefined : String(value);
   };
-  const sent = shown.payload === null ? undefined : shownMessage(id, toJson(shown.payload));
+  const sent = shown.payload === null ? undefined : visibleMessage(id, toJson(shown.payload));
   const message = sent && withSamples(sent, body, sampleOf);
-  const look = looks[id];
-  if (message === undefined || look === undefined)
+  const style = systemStyles[id];
+  if (message === undefined || style === undefined)
     return (
       <Empty title={t('preview.unsendable')}>
         {share.problems?.map(textOf).map((problem) => (
@@ -150,7 +150,7 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
       {message.isSilent ? (
         <Empty title={t('preview.silent')} />
       ) : (
-        <LockScreen {...{ look, message, app, theme }} onCut={setCut} />
+        <LockScreen {...{ style, message, app, theme }} onCut={setCut} />
       )}
       <Notes id={id} isCut={isCut} message={message} />
       <Size id={id} bytes={shown.payloadBytes ?? 0} />
@@ -163,7 +163,7 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
   );
 }
 
-function Notes({ id, isCut, message }: { id: string; isCut: boolean; message: ShownMessage }) {
+function Notes({ id, isCut, message }: { id: string; isCut: boolean; message: VisibleMessage }) {
   const { t } = useTranslation();
   const notes = [
     ...(id === 'channel' ? ['preview.drawnByApp'] : []),
@@ -177,7 +177,7 @@ function Notes({ id, isCut, message }: { id: string; isCut: boolean; message: Sh
   ));
 }
 
-/** Size of the request against the limit of the gateway. */
+/** Size of the request compared with the limit of the gateway. */
 function Size({ id, bytes }: { id: string; bytes: number }) {
   const { t } = useTranslation();
   const meta = useMeta();

@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next';
 import { type SavedItem, type SavedKind, useSaved, useSavedActions } from '../../../api/compose.ts';
 import { toJson } from '../../../draft/fields.ts';
 import { isRecord, printJson } from '../../../draft/json-text.ts';
-import { Button, buttonLook } from '../../../kit/controls/button.tsx';
+import { Button, buttonClass } from '../../../kit/controls/button.tsx';
 import { TextField } from '../../../kit/controls/field.tsx';
 import { Time } from '../../../kit/data/values.tsx';
 import dialog from '../../../kit/dialog.module.css';
@@ -17,25 +17,23 @@ interface SavedDialogProps<K extends SavedKind> {
   kind: K;
   trigger: string;
   title: string;
-  /** What the list is for, where it is empty. */
+  /** Purpose of the list, shown if it is empty. */
   empty: string;
-  /** Takes an item; the dialog closes. Without it items are only listed. */
+  /** Called with a chosen item; the dialog then closes. Without it, items are only listed. */
   use?: (item: SavedItem<K>) => void;
-  /** Returns the content that is saved under a name, as JSON text. */
+  /** Returns the content to save, as JSON text. */
   contentOf: (form: FormData) => string;
-  /** Further fields of the form. */
+  /** Additional fields of the form. */
   fields?: ReactNode;
 }
 
-/**
- * Button that opens the saved items of a kind: to take one, to delete one, and to save another one.
- */
+/** Button that opens the saved items of a kind. Items can be used, deleted and added. */
 export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
-      <Dialog.Trigger className={buttonLook('plain')}>{props.trigger}</Dialog.Trigger>
+      <Dialog.Trigger className={buttonClass('plain')}>{props.trigger}</Dialog.Trigger>
       <Dialog.Portal>
         <Dialog.Backdrop className={dialog.backdrop} />
         <Dialog.Popup className={dialog.popup}>
@@ -43,7 +41,7 @@ export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
           <Items {...props} close={() => setOpen(false)} />
           <SaveForm {...props} />
           <div className={dialog.end}>
-            <Dialog.Close className={buttonLook('plain')}>{t('action.back')}</Dialog.Close>
+            <Dialog.Close className={buttonClass('plain')}>{t('action.back')}</Dialog.Close>
           </div>
         </Dialog.Popup>
       </Dialog.Portal>
@@ -83,7 +81,7 @@ function Items<K extends SavedKind>(props: SavedDialogProps<K> & { close: () => 
                 </Button>
               )}
               <Button
-                look="quiet"
+                variant="quiet"
                 aria-label={t('saved.deleteOf', { name: item.name })}
                 onClick={() => remove.mutate(item.name)}
               >
@@ -122,7 +120,7 @@ function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: Saved
           maxLength={100}
           autoComplete="off"
         />
-        <Button type="submit" look="primary" isBusy={save.isPending}>
+        <Button type="submit" variant="primary" isBusy={save.isPending}>
           {t(titleOfSave(kind))}
         </Button>
       </div>
@@ -130,7 +128,7 @@ function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: Saved
   );
 }
 
-/** Templates: whole bodies of pushes. */
+/** Saved templates: whole push bodies. */
 export function Templates({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -147,7 +145,7 @@ export function Templates({ appId }: { appId: string }) {
   );
 }
 
-/** Audiences: conditions on installations. */
+/** Saved audiences: conditions on installations. */
 export function Audiences({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const { draft } = useForm();

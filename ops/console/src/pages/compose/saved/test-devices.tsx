@@ -16,7 +16,7 @@ interface TestDevicesProps {
   isBlank: boolean;
 }
 
-/** Sends the draft to the test devices only, at once, whatever its target and time. */
+/** Sends the draft immediately to the test devices only, regardless of its target and time. */
 export function TestDevices({ appId, isBlank }: TestDevicesProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -73,7 +73,8 @@ export function TestDevices({ appId, isBlank }: TestDevicesProps) {
 }
 
 /**
- * Members of a push that a test does not have: it goes at once, and is not counted with the push.
+ * Members that are removed for a test. A test is sent immediately and does not count as part of the
+ * push.
  */
 const left = new Set([
   'push_time',

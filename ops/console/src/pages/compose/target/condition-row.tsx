@@ -9,17 +9,17 @@ import styles from './target.module.css';
 
 interface ConditionRowProps {
   row: Row;
-  /** Id of the list of members to suggest. */
+  /** Id of the datalist with suggested members. */
   membersId: string;
   /** Members of the app's devices, with their values. */
   fields: readonly SampledField[];
-  /** How many devices there are without this row. */
+  /** Number of devices without this row. */
   note?: string | undefined;
   change: (row: Row) => void;
   remove: () => void;
 }
 
-/** One row: member, comparison, kind and value. */
+/** Row of the condition: member, comparison, type and value. */
 export function ConditionRow({ row, membersId, fields, note, change, remove }: ConditionRowProps) {
   const { t } = useTranslation();
   const setMember = (member: string) =>
@@ -64,7 +64,7 @@ export function ConditionRow({ row, membersId, fields, note, change, remove }: C
       </Choice>
       <ValueField row={row} fields={fields} change={change} />
       <Button
-        look="quiet"
+        variant="quiet"
         onClick={remove}
         aria-label={t('compose.removeRow', { member: row.member })}
       >
@@ -93,10 +93,7 @@ const kindOfType: Partial<Record<string, ValueKind>> = {
   date: 'date',
 };
 
-/**
- * Returns the kind of values that a member has; of a member that is not known, the kind that was
- * chosen.
- */
+/** Returns the type of a member's values. For an unknown member, returns the chosen type. */
 function kindFor(row: Row, member: string, fields: readonly SampledField[]): ValueKind {
   const [type] = fields.find(({ name }) => name === member)?.types ?? [];
   const known =

@@ -31,13 +31,16 @@ import styles from './target.module.css';
 
 interface Typed {
   rows: Rows;
-  /** Condition that the rows wrote: another one in the body comes from elsewhere. */
+  /**
+   * Condition that these rows produced. If the body contains a different condition, something else
+   * changed it.
+   */
   written: JsonValue;
 }
 
 /**
- * Rows of the condition of the draft, and the function that changes them; undefined rows where only
- * JSON can show it.
+ * Returns the rows of the draft's condition and a function that changes them. The rows are
+ * undefined if only JSON can express the condition.
  */
 function useRows(setIncomplete: (isIncomplete: boolean) => void) {
   const { draft } = useForm();
@@ -64,14 +67,14 @@ function useRows(setIncomplete: (isIncomplete: boolean) => void) {
 
 interface ConditionsProps {
   appId: string;
-  /** Count of the devices; undefined before the first one. */
+  /** Device counts. Undefined before the first count. */
   audience: Audience | undefined;
   setIncomplete: (isIncomplete: boolean) => void;
-  /** Further ways to a condition, beside the buttons that add rows. */
+  /** Additional controls next to the buttons that add rows. */
   children: ReactNode;
 }
 
-/** The condition as rows; as JSON where rows cannot show it. */
+/** Condition as rows, or as JSON if rows cannot express it. */
 export function Conditions({ appId, audience, setIncomplete, children }: ConditionsProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -142,7 +145,7 @@ interface RowListProps {
   change: (rows: Row[]) => void;
 }
 
-/** Returns what tells the number of devices without a part of the condition. */
+/** Returns a function that describes the number of devices without a part of the condition. */
 function useNotes(audience: Audience | undefined): NoteOf {
   const { t } = useTranslation();
   const counts = withoutClauses(audience?.clauses ?? []);
@@ -171,7 +174,7 @@ function RowList({ rows, membersId, fields, noteOf, change }: RowListProps) {
   );
 }
 
-/** Groups of rows, of which one must hold. */
+/** Groups of rows. At least one group must match. */
 function Groups({
   rows,
   membersId,
@@ -204,7 +207,7 @@ function Groups({
             fields={fields}
             change={(next) => set(at, next)}
           />
-          <Button look="quiet" onClick={() => set(at, [...group, newRow()])}>
+          <Button variant="quiet" onClick={() => set(at, [...group, newRow()])}>
             {t('compose.addRow')}
           </Button>
         </div>

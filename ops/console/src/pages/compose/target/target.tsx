@@ -14,13 +14,13 @@ import { targetOf } from '../../../draft/where.ts';
 import { Panel } from '../../../kit/panel.tsx';
 import { formatCount, formatDuration } from '../../../text/format.ts';
 import { DraftChoice, DraftField, useForm } from '../draft-field.tsx';
+import { useDebounced } from '../draft-state.ts';
 import { Audiences } from '../saved/saved-dialog.tsx';
-import { useRested } from '../use-rested.ts';
 import { Conditions } from './conditions.tsx';
 import styles from './target.module.css';
 
-/** Time after the last key, after which the devices are counted. */
-const restMs = 400;
+/** Delay after the last keystroke before the devices are counted. */
+const countDelayMs = 400;
 const kinds: readonly TargetKind[] = ['where', 'devices', 'cql'];
 
 interface TargetProps {
@@ -28,14 +28,14 @@ interface TargetProps {
   setIncomplete: (isIncomplete: boolean) => void;
 }
 
-/** The devices that the push goes to, with their number while the condition is written. */
+/** Target devices of the push. Their number is updated while the condition is edited. */
 export function Target({ appId, setIncomplete }: TargetProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
   const kind = targetKindOf(draft.body);
   const channelsId = useId();
   const channels = useChannels(appId).data?.results ?? [];
-  const audience = useAudience(appId, useRested(printJson(targetOf(draft.body)), restMs));
+  const audience = useAudience(appId, useDebounced(printJson(targetOf(draft.body)), countDelayMs));
   return (
     <Panel
       title={t('compose.to')}

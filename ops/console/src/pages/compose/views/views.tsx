@@ -1,7 +1,7 @@
 import { useTranslation } from 'react-i18next';
 import { adminBase, JsonText, requestOf } from '../../../../../client/client.ts';
 import { targetKindOf } from '../../../draft/fields.ts';
-import { JsonTextError, memberPlace, printJson } from '../../../draft/json-text.ts';
+import { JsonTextError, memberPosition, printJson } from '../../../draft/json-text.ts';
 import { Snippet } from '../../../kit/controls/copy.tsx';
 import { CodeArea, type Fault } from '../../../kit/form/code-area.tsx';
 import { Panel } from '../../../kit/panel.tsx';
@@ -9,7 +9,7 @@ import { useForm } from '../draft-field.tsx';
 import type { Draft } from '../draft-state.ts';
 import styles from './views.module.css';
 
-/** The same push as calls of the API, and as a command. */
+/** The push as API calls and as a CLI command. */
 export function CurlView({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const { draft } = useForm();
@@ -42,12 +42,12 @@ export function CurlView({ appId }: { appId: string }) {
 /** Quotes a text for a shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The body as JSON text, to edit. */
+/** Editor for the body as JSON text. */
 export function JsonView() {
   const { t } = useTranslation();
   const { draft, refusal } = useForm();
   const faultText = useFaultText(draft.fault);
-  const fault = placeOf(draft.fault) ?? memberPlace(draft.text, refusal?.member);
+  const fault = placeOf(draft.fault) ?? memberPosition(draft.text, refusal?.member);
   return (
     <Panel title={t('compose.body')}>
       <CodeArea
@@ -66,7 +66,7 @@ export function JsonView() {
 const placeOf = (fault: Draft['fault']): Fault | undefined =>
   fault instanceof JsonTextError ? fault : undefined;
 
-/** Says what is wrong with the text, and where. */
+/** Returns a message about the error in the text and its position. */
 export function useFaultText(fault: Draft['fault']): string | undefined {
   const { t } = useTranslation();
   if (fault === undefined) return undefined;

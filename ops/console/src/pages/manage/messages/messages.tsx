@@ -12,9 +12,7 @@ import { formatCount, formatShare } from '../../../text/format.ts';
 import { Outbox } from './outbox.tsx';
 import { SmsTexts } from './sms-texts.tsx';
 
-/**
- * What pays for SMS, how much of the budgets is used, and the countries to which nothing is sent.
- */
+/** SMS balance, used budgets and blocked countries. */
 export function Budgets({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const { data, error, isPending, refetch } = useSmsState(appId);
@@ -64,14 +62,14 @@ export function Budgets({ appId }: { appId: string }) {
 
 const route = getRouteApi('/apps/$appId/messages');
 
-/** Operation of the admin API that a tab shows. */
+/** Operation of the admin API for each tab. */
 const operations = {
   outbox: 'listOutbox',
   budgets: 'getSmsState',
   texts: 'listSmsTemplates',
 } as const satisfies Record<MessageTab, Operation>;
 
-/** Mails and SMS of an app: what was sent or failed, and the texts of SMS. */
+/** Mails and SMS of an app: sent and failed messages, and the SMS texts. */
 export function Messages() {
   const { t } = useTranslation();
   const { appId } = route.useParams();

@@ -12,8 +12,8 @@ const maxCharacters = 500;
 const types = ['verification', 'notification'] as const;
 
 /**
- * Form of a template; one of the same name is replaced, and its approved text stays in use until
- * the new one is.
+ * Form for a template. It replaces a template of the same name. The approved text stays in use
+ * until the new text is approved.
  */
 export function NewTemplate({ appId }: { appId: string }) {
   const { t } = useTranslation();
@@ -67,7 +67,7 @@ export function NewTemplate({ appId }: { appId: string }) {
   );
 }
 
-/** Form of a signature, which stands before the text of each SMS. */
+/** Form for a signature. A signature precedes the text of each SMS. */
 export function NewSignature({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const [name, setName] = useState('');

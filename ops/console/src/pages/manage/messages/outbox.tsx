@@ -25,8 +25,8 @@ import styles from './messages.module.css';
 /** Sends all failed messages of an app again, after a dry run. */
 function MessageRedrive({ appId }: { appId: string }) {
   const { t } = useTranslation();
-  const [isAsked, setAsked] = useState(false);
-  const { data, error } = useMessageForecast(appId, isAsked);
+  const [isRequested, setRequested] = useState(false);
+  const { data, error } = useMessageForecast(appId, isRequested);
   const redrive = useMessageRedrive(appId);
   const { messages = 0, expired = 0, unreadable = 0, next = null } = data ?? {};
   const numbers = {
@@ -43,10 +43,10 @@ function MessageRedrive({ appId }: { appId: string }) {
         action={
           data ? t('redrive.messagesNow', { messages: numbers.messages }) : t('redrive.counting')
         }
-        look="primary"
+        variant="primary"
         disabled={redrive.isPending}
         isBlocked={messages === 0 && next === null}
-        onOpen={setAsked}
+        onOpen={setRequested}
         onConfirm={() => redrive.mutate()}
       >
         <p>{t('redrive.messagesText')}</p>
@@ -69,8 +69,8 @@ interface OutboxProps {
 }
 
 /**
- * Mails and SMS as they were sent, or would have been with a provider. Their texts have codes and
- * links: for owners only.
+ * Sent mails and SMS, and those that would have been sent with a provider. Only owners see the
+ * texts, because they contain codes and links.
  */
 export function Outbox({ appId, filters }: OutboxProps) {
   const { t } = useTranslation();

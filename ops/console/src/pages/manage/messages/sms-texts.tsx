@@ -16,7 +16,7 @@ import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import styles from './messages.module.css';
 import { NewSignature, NewTemplate } from './new-text.tsx';
 
-/** Templates and signatures of SMS, which are used once they are approved. */
+/** SMS templates and signatures. They are used after they are approved. */
 export function SmsTexts({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const mayChange = useMay('operator');
@@ -54,7 +54,7 @@ export function SmsTexts({ appId }: { appId: string }) {
   );
 }
 
-/** Text of a template, and the approved one where it differs. */
+/** Text of a template, and its approved text if it differs. */
 function Text({ text, active }: SmsTemplate) {
   const { t } = useTranslation();
   const isDifferent = active !== null && active.text !== text;

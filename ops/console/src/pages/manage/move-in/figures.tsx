@@ -3,11 +3,11 @@ import { useTranslation } from 'react-i18next';
 import type { MoveInState } from '../../../../../client/operations.ts';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Bar } from '../../../kit/data/values.tsx';
-import { connectorName } from '../../../text/connectors.ts';
+import { connectorName } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './move-in.module.css';
 
-/** Devices by the day on which they called last, the newest first. */
+/** Devices by the day of their last call, newest day first. */
 export function Days({ days }: Pick<MoveInState, 'days'>) {
   const { t } = useTranslation();
   const most = Math.max(...days.map(({ moved, registered }) => moved + registered));
@@ -55,7 +55,7 @@ export function Days({ days }: Pick<MoveInState, 'days'>) {
 
 type Gateway = MoveInState['gateways'][number];
 
-/** Devices by the gateway and the profile that serve them, or why none does. */
+/** Devices by gateway and profile. If no profile serves them, shows the reason. */
 export function Gateways({ appId, gateways }: Pick<MoveInState, 'gateways'> & { appId: string }) {
   const { t } = useTranslation();
   const columns: Column<Gateway>[] = [
@@ -112,7 +112,7 @@ export function Gateways({ appId, gateways }: Pick<MoveInState, 'gateways'> & { 
 type Classes = NonNullable<MoveInState['lastImport']>['classes'];
 type Row = Classes[string] & { name: string };
 
-/** Records of an import by class. */
+/** Imported records by class. */
 export function ImportedClasses({ classes }: { classes: Classes }) {
   const { t } = useTranslation();
   const numbers = ['read', 'imported', 'alreadyThere', 'newerInFile', 'refused'] as const;

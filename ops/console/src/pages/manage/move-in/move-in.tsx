@@ -16,8 +16,8 @@ import styles from './move-in.module.css';
 const route = getRouteApi('/apps/$appId/move-in');
 
 /**
- * How far the move of an app from the public service is: what is left to do, and which devices have
- * come.
+ * Progress of moving an app from the public service: remaining steps, and devices that have already
+ * called.
  */
 export function MoveIn() {
   const { t } = useTranslation();
@@ -97,7 +97,7 @@ const tones: Record<MoveInState['steps'][number]['state'], Tone> = {
   check: 'idle',
 };
 
-/** Pages on which a step is done. */
+/** Page for each step. */
 const pages = {
   keys: '/apps/$appId/settings',
   profiles: '/apps/$appId/profiles',

@@ -1,5 +1,8 @@
+import styles from 'ops/console/src/pages/manage/profiles/profiles.module.css';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import { guideOf } from '../../../../../../connectors/guides.ts';
+import { isConnectorId } from '../../../../../../shared/domain/labels.ts';
 import {
   type DescribedConnector,
   type ProfileId,
@@ -14,20 +17,19 @@ import { SchemaControl } from '../../../kit/form/schema-control.tsx';
 import { type Draft, type Fault, objectOf, textOf } from '../../../kit/form/values.ts';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
-import { useCredentialHelp } from './credential-help.ts';
 import { type FileContent, readDroppedFile } from './dropped-file.ts';
-import styles from './profiles.module.css';
 
 interface CredentialsFormProps {
   id: ProfileId;
   connector: DescribedConnector;
-  /** Members of the stored profile that are no secrets. */
+  /** Non-secret members of the stored profile. */
   members: Record<string, unknown>;
   isStored: boolean;
 }
 
 /**
- * Form of the credentials of a profile, from their JSON Schema. Secrets go in and never come back.
+ * Form for the credentials of a profile, generated from their JSON Schema. Stored secrets are never
+ * shown.
  */
 export function CredentialsForm({ id, connector, members, isStored }: CredentialsFormProps) {
   const { t } = useTranslation();
@@ -80,7 +82,7 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
         {put.error && <Failure error={put.error} />}
         {stage.error && <Failure error={stage.error} />}
         <div className={styles.submit}>
-          <Button look="primary" type="submit" isBusy={put.isPending}>
+          <Button variant="primary" type="submit" isBusy={put.isPending}>
             {t(isStored ? 'profile.replaceNow' : 'profile.save')}
           </Button>
           {isStored && (
@@ -99,7 +101,9 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
   );
 }
 
-/** Says why a file fills nothing, or what it lacks. Sentences of a guide are in English. */
+/**
+ * Reason why a file fills no field, or what the file lacks. Sentences of a guide are in English.
+ */
 function FileNote({ content }: { content: FileContent }) {
   const { t } = useTranslation();
   const sentence = 'draft' in content ? content.lacks : Object(content.fault).sentence;
@@ -139,8 +143,8 @@ function Inputs({ fields, draft, faults, change, helpOf }: InputsProps) {
 }
 
 /**
- * Choice between the shapes of the credentials, such as a key and a certificate; absent where there
- * is one.
+ * Selection between variants of the credentials, such as key or certificate. Hidden if there is
+ * only one variant.
  */
 function ShapeChoice({
   shapes,
@@ -184,4 +188,17 @@ function draftOf(shapes: SchemaShape[], members: Record<string, unknown>): Draft
       .filter(({ name }) => members[name] !== undefined)
       .map((field) => [field.name, textOf(field, members[field.name])]),
   );
+}
+
+/**
+ * Returns where the vendor shows the credentials of a connector, and the vendor's name for each
+ * member.
+ */
+export function useCredentialHelp({ id }: Pick<DescribedConnector, 'id'>) {
+  const { i18n } = useTranslation();
+  const guide = isConnectorId(id) ? guideOf(id, i18n.language === 'zh' ? 'zh' : 'en') : undefined;
+  return {
+    source: guide?.source,
+    memberOf: (member: string): string | undefined => guide?.members[member],
+  };
 }

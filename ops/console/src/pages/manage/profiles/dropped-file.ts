@@ -9,7 +9,8 @@ interface DroppedFile {
 }
 
 /**
- * What a file fills in a form, with a sentence about what it lacks; or why it is the wrong file.
+ * Form values from a file with a sentence about missing values, or the reason why the file is
+ * wrong.
  */
 export type FileContent =
   | { draft: Draft; lacks?: string | undefined }
@@ -18,14 +19,14 @@ export type FileContent =
       fault: 'unknownFile' | 'binaryFile' | { sentence: string };
     };
 
-/** Name of Apple's file of a key, which has the Key ID. */
+/** Name of Apple's key file. It contains the Key ID. */
 const appleKeyName = /^AuthKey_([A-Za-z0-9]{10})\.p8$/;
-/** Names of files that are not text: PKCS#12, and certificates as Apple hands them out. */
+/** Names of binary files: PKCS#12, and certificates in the form that Apple provides. */
 const binaryName = /\.(p12|pfx|cer|der)$/i;
 
 /**
- * Returns what a file fills: a PEM file the key or the certificate, a JSON file the members that it
- * names, a file of the vendor those that the connector's guide reads in it.
+ * Returns the form values of a file. A PEM file fills the key or the certificate, a JSON file the
+ * members that it names, and a vendor's file the members that the connector's guide finds in it.
  */
 export function readDroppedFile(
   fields: readonly SchemaField[],

@@ -8,12 +8,12 @@ import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/values.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
-import { connectorName } from '../../../text/connectors.ts';
+import { connectorName } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 
 /**
- * Calls of gateways that were refused, with a button that processes them again. Renders nothing for
- * an empty list.
+ * Refused receipts from gateways, with a button that processes them again. Renders nothing if there
+ * are none.
  */
 export function FailedReceipts({ appId }: { appId: string }) {
   const { t } = useTranslation();

@@ -17,15 +17,14 @@ import { Commands } from '../../../kit/controls/copy.tsx';
 import { Badge, Marked, Reason } from '../../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
-import { connectorName } from '../../../text/connectors.ts';
-import { useRemedyText } from '../../../text/explanation.ts';
+import { connectorName, useRemedyText } from '../../../text/explanation.ts';
 import { formatCount, formatDuration } from '../../../text/format.ts';
 import { CredentialsForm } from './credentials-form.tsx';
 import styles from './profiles.module.css';
 import { Rotation } from './rotation.tsx';
 import { State } from './state.tsx';
 
-/** Question to the gateway whether it takes the credentials. Nothing is sent. */
+/** Button that checks whether the gateway accepts the credentials. No message is sent. */
 export function Check({ id }: { id: ProfileId }) {
   const { t } = useTranslation();
   const check = useProfileCheck(id);
@@ -85,8 +84,8 @@ function Answer({
 const route = getRouteApi('/apps/$appId/profiles/$connector/$name');
 
 /**
- * One push profile: its state, and the form of its credentials; the form alone for one that is not
- * stored yet.
+ * Page of a push profile: its state and the form for its credentials. For a new profile, only the
+ * form.
  */
 export function Profile() {
   const id = route.useParams();
@@ -140,7 +139,7 @@ export function Profile() {
   );
 }
 
-/** Devices from which on their number has to be typed. */
+/** Number of devices above which a deletion requires that the number is typed. */
 const typedFrom = 10_000;
 
 function Delete({ id, devices }: { id: ProfileId; devices: number | undefined }) {

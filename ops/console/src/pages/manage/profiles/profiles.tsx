@@ -20,14 +20,14 @@ import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Reasons, Time } from '../../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
-import { connectorName } from '../../../text/connectors.ts';
+import { connectorName } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import { BreakerBadge } from '../../operating/operating.tsx';
 import { FailedReceipts } from './failed-receipts.tsx';
 import styles from './profiles.module.css';
 
-/** Returns the number of devices that a profile serves; of an app with very many, the least. */
-export function shownDevices(
+/** Returns the number of devices that a profile serves. For a very large app it is a minimum. */
+export function devicesText(
   { devices, devicesAreLeast }: Pick<ProfileDetail, 'devices' | 'devicesAreLeast'>,
   t: TFunction,
 ): string {
@@ -37,7 +37,7 @@ export function shownDevices(
 
 const route = getRouteApi('/apps/$appId/profiles');
 
-/** Push profiles of an app: the credentials for each gateway, and how each fares. */
+/** Push profiles of an app: the credentials for each gateway, and their states. */
 export function Profiles() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -64,12 +64,12 @@ export function Profiles() {
 
 type Finding = Overview['findings'][number];
 
-/** Row of the table: a profile with its breaker and what is found about its credentials. */
+/** Table row: a profile with its breaker and the finding about its credentials. */
 interface Row extends PushProfile {
   breaker: Breaker | undefined;
   detail: ProfileDetail | undefined;
   finding: Finding | undefined;
-  /** Whether the findings have arrived. */
+  /** True if the findings are loaded. */
   isInspected: boolean;
 }
 
@@ -127,7 +127,7 @@ function columnsOf(appId: string, t: TFunction): Column<Row>[] {
       key: 'devices',
       title: t('pushes.devices'),
       isNumber: true,
-      cell: ({ detail }) => (detail ? shownDevices(detail, t) : '–'),
+      cell: ({ detail }) => (detail ? devicesText(detail, t) : '–'),
     },
     {
       key: 'breaker',
@@ -170,7 +170,7 @@ function Credentials({ finding }: { finding: Finding | undefined }) {
   );
 }
 
-/** Choice of a connector and a name, which leads to the form of the credentials. */
+/** Form with a connector and a name that opens the credentials form. */
 function NewProfile({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const navigate = useNavigate();

@@ -17,8 +17,8 @@ const tones: Record<ProfileRotation['state'], Tone> = {
 };
 
 /**
- * Last rotation of the credentials: what the gateway answered to the candidate, and the two
- * decisions on it.
+ * Last rotation of the credentials: replies of the gateway to the candidate, and buttons to promote
+ * it or roll it back.
  */
 export function Rotation({ id }: { id: ProfileId }) {
   const { t } = useTranslation();
@@ -53,7 +53,7 @@ function Acts({
           trigger={t('rotation.promote')}
           title={t('rotation.promoteTitle')}
           action={t('rotation.promote')}
-          look="primary"
+          variant="primary"
           disabled={act.isPending}
           onConfirm={() => act.mutate('promote')}
         >

@@ -5,16 +5,16 @@ import { useBreakers } from '../../../api/operating.ts';
 import { Badge, Reason, Reasons, Time } from '../../../kit/data/values.tsx';
 import { Facts, Panel } from '../../../kit/panel.tsx';
 import { BreakerBadge } from '../../operating/operating.tsx';
-import { shownDevices } from './profiles.tsx';
+import { devicesText } from './profiles.tsx';
 
 interface StateProps {
   appId: string;
   profile: PushProfile;
-  /** Absent for a viewer, and until it has arrived. */
+  /** Undefined for a viewer and until it is loaded. */
   detail: ProfileDetail | undefined;
 }
 
-/** How a stored profile fares, its ids, and fingerprints of its secrets. */
+/** State of a stored profile, its ids, and fingerprints of its secrets. */
 export function State({ appId, profile, detail }: StateProps) {
   const { t } = useTranslation();
   const breaker = useBreakers().data?.results.find(
@@ -39,15 +39,15 @@ export function State({ appId, profile, detail }: StateProps) {
   );
 }
 
-/** Characters of a fingerprint that are shown; enough to compare two. */
-const shownDigits = 16;
+/** Number of shown characters of a fingerprint. It is enough to compare two fingerprints. */
+const fingerprintDigits = 16;
 
 type Row = [name: string, value: ReactNode];
 
 function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>['t']): Row[] {
   const { notAfter, findings, meanings, members, secrets } = detail;
   return [
-    [t('profile.devices'), shownDevices(detail, t)],
+    [t('profile.devices'), devicesText(detail, t)],
     [t('profiles.ends'), notAfter ? <Time key="ends" at={notAfter} /> : t('profile.noEnd')],
     ...(findings.length > 0
       ? ([
@@ -72,7 +72,7 @@ function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>[
       ([name, { sha256 }]): Row => [
         name,
         <code key={name} title={sha256}>
-          {t('profile.fingerprint', { digits: sha256.slice(0, shownDigits) })}
+          {t('profile.fingerprint', { digits: sha256.slice(0, fingerprintDigits) })}
         </code>,
       ],
     ),

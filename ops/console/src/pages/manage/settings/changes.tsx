@@ -10,10 +10,10 @@ import { Failure } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
 import styles from './settings.module.css';
 
-const shownCharacters = 80;
+const maxCharacters = 80;
 
-/** Returns a function that shows the value of an option as a short text. */
-export function useShownValue(): (value: unknown) => string {
+/** Returns a function that formats the value of an option as a short text. */
+export function useValueText(): (value: unknown) => string {
   const { t } = useTranslation();
   return (value) => {
     if (value === true) return t('form.on');
@@ -22,7 +22,7 @@ export function useShownValue(): (value: unknown) => string {
     if (typeof value === 'number') return formatCount(value);
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     if (text === '{}') return t('form.unset');
-    return text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text;
+    return text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text;
   };
 }
 
@@ -40,20 +40,17 @@ interface Change {
   fault: string | undefined;
 }
 
-/**
- * Changes of the options that are not saved yet, old and new value side by side; absent without
- * any.
- */
+/** Unsaved changes of the options, with old and new values. Hidden if there are none. */
 export function Changes({ app, fields, draft, clear }: ChangesProps) {
   const { t } = useTranslation();
-  const shown = useShownValue();
+  const shown = useValueText();
   const patch = useAppChange(app.appId);
   const current: Record<string, unknown> = { ...app.options };
   const changed = fields.filter(
     (field) =>
       draft[field.name] !== undefined && draft[field.name] !== textOf(field, current[field.name]),
   );
-  // An option is never left out: an empty text of one that takes no null is a fault.
+  // An option cannot be removed. So an empty text is an error unless the option accepts null.
   const strict = changed.map((field) => ({ ...field, isRequired: !field.isNullable }));
   const { object, faults } = objectOf(strict, draft);
   const rows: Change[] = changed.map(({ name }) => {
@@ -94,7 +91,7 @@ export function Changes({ app, fields, draft, clear }: ChangesProps) {
         {patch.error && <Failure error={patch.error} />}
         <div className={styles.buttons}>
           <Button
-            look="primary"
+            variant="primary"
             isBusy={patch.isPending}
             disabled={Object.keys(faults).length > 0}
             onClick={save}

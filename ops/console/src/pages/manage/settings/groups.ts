@@ -1,6 +1,6 @@
 import type { SchemaField } from '../../../kit/form/schema.ts';
 
-/** Options by subject, in the order of the page. Options that it does not know come last. */
+/** Options by topic, in the order of the page. Unknown options come last. */
 const groups = {
   push: [
     'hybridPush',
@@ -59,7 +59,7 @@ const groups = {
 
 export type GroupName = keyof typeof groups | 'others';
 
-/** Returns the options by subject; a subject without options is left out. */
+/** Returns the options by topic. Leaves out empty topics. */
 export function groupsOf(
   fields: readonly SchemaField[],
 ): { name: GroupName; fields: SchemaField[] }[] {

@@ -14,7 +14,7 @@ import { formatDuration } from '../../../text/format.ts';
 import styles from './settings.module.css';
 
 const keys = ['appKey', 'masterKey', 'hookKey'] as const;
-/** Identity of an app; its keys, hidden until a click, for owners only. */
+/** Id of an app, and its keys. The keys are shown only to owners and after a click. */
 export function Keys({ app }: { app: ShownApp }) {
   const { t } = useTranslation();
   const isOwner = useMay('owner');
@@ -44,7 +44,7 @@ function Key({ appId, name }: { appId: string; name: KeyName }) {
     <span className={styles.key}>
       <code>{value ?? '••••••••••••••••'}</code>
       <Button
-        look="quiet"
+        variant="quiet"
         aria-label={t(isShown ? 'key.hide' : 'key.show', { name: t(`key.${name}`) })}
         onClick={() => setShown(!isShown)}
       >
@@ -58,10 +58,12 @@ function Key({ appId, name }: { appId: string; name: KeyName }) {
 }
 
 const hour = 3600;
-/** Seconds for which the old key may stay valid. */
+/** Times in seconds for which the old key may stay valid. */
 const graces = [0, hour, 24 * hour, 7 * 24 * hour] as const;
 
-/** Replaces a key, after a question; devices and servers that have the old one need time. */
+/**
+ * Replaces a key after a confirmation. Devices and servers with the old key need time to switch.
+ */
 function Rotate({ appId, name }: { appId: string; name: KeyName }) {
   const { t } = useTranslation();
   const [graceSeconds, setGrace] = useState<number>(hour);

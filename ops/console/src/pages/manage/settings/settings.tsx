@@ -14,7 +14,7 @@ import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
 import { FreezePanel } from '../../operating/operating.tsx';
-import { Changes, useShownValue } from './changes.tsx';
+import { Changes, useValueText } from './changes.tsx';
 import { groupsOf } from './groups.ts';
 import { Keys } from './keys.tsx';
 import styles from './settings.module.css';
@@ -24,14 +24,14 @@ interface OptionRowProps {
   text: string;
   current: unknown;
   usual: unknown;
-  /** Absent for a role that may not change options. */
+  /** Undefined for a role that may not change options. */
   change: ((text: string) => void) | undefined;
 }
 
-/** One option: what it does, its default and limit, and its value. */
+/** Option with its description, default, limit and value. */
 export function OptionRow({ field, text, current, usual, change }: OptionRowProps) {
   const { t } = useTranslation();
-  const shown = useShownValue();
+  const shown = useValueText();
   const isChanged = text !== textOf(field, current);
   const limit = limitOf(field, t);
   return (
@@ -62,7 +62,7 @@ function limitOf({ minimum, maximum }: SchemaField, t: ReturnType<typeof useTran
 
 const route = getRouteApi('/apps/$appId/settings');
 
-/** Options of an app with their defaults and limits, and its keys for owners. */
+/** Options of an app with their defaults and limits. Owners also see its keys. */
 export function Settings() {
   const { t } = useTranslation();
   const { appId } = route.useParams();

@@ -10,14 +10,14 @@ import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Bar, Reason } from '../../../kit/data/values.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
-import { connectorName } from '../../../text/connectors.ts';
+import { connectorName } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './usage.module.css';
 
 const route = getRouteApi('/apps/$appId/quotas');
 
 /**
- * Use of each gateway's quota on a day in China, what is left, and what scheduled pushes will need.
+ * Gateway quotas on a day in China's time zone: used, remaining, and required by scheduled pushes.
  */
 export function Quotas() {
   const { t } = useTranslation();
@@ -106,7 +106,7 @@ function Report({ appId, quotas }: { appId: string; quotas: QuotasData }) {
   );
 }
 
-/** Says of how many scheduled pushes the forecast is. */
+/** Number of scheduled pushes that the forecast includes. */
 function Scheduled({
   scheduled: { pushes, counted },
 }: {
@@ -132,11 +132,11 @@ interface Used {
 const forecastText = (forecast: number | null): string =>
   forecast === null ? '–' : formatCount(forecast);
 
-/** Tells whether what is scheduled goes beyond what is left. */
+/** True if scheduled pushes need more than the remaining quota. */
 const isShort = ({ used, limit, forecast }: Used): boolean =>
   limit !== null && used + (forecast ?? 0) > limit;
 
-/** Bar of used and scheduled recipients, of a limit. */
+/** Bar of used and scheduled recipients compared with the limit. */
 function Use({ use }: { use: Used }) {
   const { t } = useTranslation();
   if (use.limit === null) return null;
@@ -161,7 +161,7 @@ function Use({ use }: { use: Used }) {
   );
 }
 
-/** Columns of the rows; those that would be empty in every row are left out. */
+/** Returns the columns of the rows. Leaves out columns that are empty in every row. */
 function columnsOf(rows: Row[], t: TFunction): Column<Row>[] {
   const hasLimit = rows.some(({ limit }) => limit !== null);
   const hasClass = rows.some((row) => row.class !== '');

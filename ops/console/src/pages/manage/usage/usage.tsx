@@ -17,16 +17,16 @@ import styles from './usage.module.css';
 
 const dayMs = 86_400_000;
 
-/** Returns the day of a time in UTC, as `YYYY-MM-DD`. */
+/** Returns the UTC day of a time, as `YYYY-MM-DD`. */
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-/** Returns the days up to that of a time, both included, in UTC. */
+/** Returns the first and last of the `days` UTC days that end with the day of `nowMs`. */
 export const lastDays = (nowMs: number, days: number): { from: string; to: string } => ({
   from: dayOf(nowMs - (days - 1) * dayMs),
   to: dayOf(nowMs),
 });
 
-/** Returns the use of days as a table of comma-separated values with a heading. */
+/** Formats the usage per day as CSV with headings. */
 export function usageCsv(days: readonly UsageReport[]): string {
   const headings = ['day_utc', 'recipients', 'calls', 'peak_calls_per_minute', 'fees', 'currency'];
   const rows = days.map(({ day, recipients, calls, peakCallsPerMinute, fees }) =>
@@ -35,7 +35,7 @@ export function usageCsv(days: readonly UsageReport[]): string {
   return toCsv([headings, ...rows]);
 }
 
-/** Sums of several days. */
+/** Returns the totals of several days. */
 export function totalsOf(days: readonly UsageReport[]) {
   const sum = (read: (day: UsageReport) => number) => days.reduce((all, day) => all + read(day), 0);
   return {
@@ -50,7 +50,7 @@ export function totalsOf(days: readonly UsageReport[]) {
 const route = getRouteApi('/apps/$appId/usage');
 const shownDays = 30;
 
-/** Recipients, calls and fees of an app by day in UTC. */
+/** Recipients, calls and fees of an app per UTC day. */
 export function Usage() {
   const { t } = useTranslation();
   const { appId } = route.useParams();

@@ -8,10 +8,10 @@ import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
 import styles from './users.module.css';
 
-/** Acts that need no question first; each says what it does. */
+/** Actions that need no confirmation, because their buttons describe them. */
 const acts: UserAct[] = ['unlock', 'verify-email', 'verify-phone', 'send-reset'];
 
-/** What an operator may do to a user. An act that would change nothing is off. */
+/** Actions of an operator on a user. An action without effect is disabled. */
 export function UserActs({ appId, detail }: { appId: string; detail: UserDetail }) {
   const { t } = useTranslation();
   const { act } = useUserChange(appId, detail.user.objectId ?? '');

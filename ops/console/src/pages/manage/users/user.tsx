@@ -15,7 +15,7 @@ import { Contact } from './users.tsx';
 
 const route = getRouteApi('/apps/$appId/users/$userId');
 
-/** One user: contacts, identities, lock, members, and what an operator may do. */
+/** Page of a user: contacts, identities, lock, members, and actions. */
 export function User() {
   const { t } = useTranslation();
   const { appId, userId } = route.useParams();

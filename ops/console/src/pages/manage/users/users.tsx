@@ -16,7 +16,9 @@ import { IdFilters } from '../../devices/devices.tsx';
 
 const route = getRouteApi('/apps/$appId/users');
 
-/** Users of an app, newest first, found by an id, a name, an address or a number. */
+/**
+ * Users of an app, newest first. They can be searched by id, name, email address or phone number.
+ */
 export function Users() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -114,7 +116,7 @@ function columnsOf(appId: string, t: TFunction): Column<UserPart>[] {
   ];
 }
 
-/** Address or number of a user, and whether its holder proved it. */
+/** Email address or phone number of a user, and whether it is verified. */
 export function Contact({ value, isVerified }: { value: unknown; isVerified: boolean }) {
   const { t } = useTranslation();
   if (typeof value !== 'string') return <>–</>;

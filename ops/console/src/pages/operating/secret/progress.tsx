@@ -6,7 +6,7 @@ import { Empty } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
 import styles from './secret.module.css';
 
-/** The last rotation: how far it is, what is left, and what it says of the old keys. */
+/** Last rotation: its progress, remaining values, and which old keys may be removed. */
 export function Progress({ state }: { state: SecretState }) {
   const { t } = useTranslation();
   const { rotation } = state;
@@ -49,8 +49,8 @@ function State({ state: { rotation, left } }: { state: SecretState }) {
 
 function Changed({ rotation: { changed, expected } }: { rotation: Rotation }) {
   const { t } = useTranslation();
-  // Values that were saved beside the rotation are changed too, so that there may be more than
-  // expected.
+  // The rotation may change more values than expected, because values that are saved meanwhile are
+  // changed too.
   const all = Math.max(changed, expected);
   return (
     <span className={styles.changed}>
@@ -64,7 +64,7 @@ function Changed({ rotation: { changed, expected } }: { rotation: Rotation }) {
   );
 }
 
-/** What to do next. */
+/** Recommended next step. */
 function Advice({ state: { keys, left, rotation } }: { state: SecretState }) {
   const { t } = useTranslation();
   if (rotation?.state === 'running') return null;

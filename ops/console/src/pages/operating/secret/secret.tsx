@@ -17,8 +17,7 @@ import styles from './secret.module.css';
 type Key = SecretState['keys'][number];
 
 /**
- * Keys by their ids: which one encrypts, how many values are under each, and whether it may be
- * removed.
+ * Keys by id: which key encrypts, the number of values per key, and whether a key may be removed.
  */
 export function Keys({ state: { keys } }: { state: SecretState }) {
   const { t } = useTranslation();
@@ -59,7 +58,7 @@ function Removal({ of: { isFirst, mayBeRemoved } }: { of: Key }) {
   );
 }
 
-/** Numbers of values by column of the database and key, as they were counted last. */
+/** Numbers of values by database column and key, from the last count. */
 export function Values({ state: { keys, other, countedAt } }: { state: SecretState }) {
   const { t } = useTranslation();
   if (countedAt === null)
@@ -72,7 +71,7 @@ export function Values({ state: { keys, other, countedAt } }: { state: SecretSta
     ...keys.map(({ id, values }) => ({ id, title: id, values: values ?? {} })),
     { id: 'other', title: t('secret.other'), values: other ?? {} },
   ];
-  const places = [...new Set(groups.flatMap(({ values }) => Object.keys(values)))].sort();
+  const columnNames = [...new Set(groups.flatMap(({ values }) => Object.keys(values)))].sort();
   const columns: Column<string>[] = [
     { key: 'place', title: t('secret.place'), isWide: true, cell: (place) => <code>{place}</code> },
     ...groups.map(({ id, title, values }) => ({
@@ -84,7 +83,12 @@ export function Values({ state: { keys, other, countedAt } }: { state: SecretSta
   ];
   return (
     <>
-      <Table label={t('secret.values')} columns={columns} rows={places} keyOf={(place) => place} />
+      <Table
+        label={t('secret.values')}
+        columns={columns}
+        rows={columnNames}
+        keyOf={(place) => place}
+      />
       <p className={styles.note}>
         {t('secret.countedAt')} <Time at={countedAt} />
       </p>
@@ -92,7 +96,9 @@ export function Values({ state: { keys, other, countedAt } }: { state: SecretSta
   );
 }
 
-/** Keys of CARILLON_SECRET, what is encrypted under each, and the rotation to the first one. */
+/**
+ * Keys of CARILLON_SECRET, the values encrypted with each key, and the rotation to the first key.
+ */
 export function Secret() {
   const { t } = useTranslation();
   const { data, error, refetch } = useSecret();
@@ -130,7 +136,7 @@ export function Secret() {
   );
 }
 
-/** Returns the state with the counts of now, unless the rotation has counted after them. */
+/** Returns the state with the requested counts, unless the rotation counted more recently. */
 function newerOf(state: SecretState, counted: SecretState | undefined): SecretState {
   if (!counted?.countedAt || (state.countedAt !== null && state.countedAt > counted.countedAt))
     return state;
@@ -154,8 +160,8 @@ function Rotate({
       trigger={t('secret.rotate')}
       title={t('secret.rotateTitle', { key: keys[0]?.id })}
       action={t('secret.rotate')}
-      look="primary"
-      // With one key nothing is under another.
+      variant="primary"
+      // With a single key there is nothing to rotate.
       disabled={isBusy || keys.length === 1 || rotation?.state === 'running'}
       onConfirm={rotate}
     >
@@ -169,7 +175,7 @@ function Parts({ state }: { state: SecretState }) {
   return (
     <>
       {state.mismatches.map(({ kind, host, pid, problem }) => (
-        <Notice key={`${kind} ${host} ${pid}`} look="warn">
+        <Notice key={`${kind} ${host} ${pid}`} variant="warn">
           {t(`secret.problem.${problem}`, {
             process: `${t(`processKind.${kind}`)} ${host} ${pid}`,
           })}

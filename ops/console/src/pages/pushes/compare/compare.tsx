@@ -16,9 +16,7 @@ import { Connectors, Figures } from './figures.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/compare');
 
-/**
- * Two pushes side by side: their messages, recipients, pace and outcomes. What got worse is marked.
- */
+/** Compares two pushes: messages, recipients, pace and outcomes. Highlights what got worse. */
 export function Compare() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -61,7 +59,7 @@ interface ChosenProps {
   b: string | undefined;
 }
 
-/** Choice of the two pushes, of the newest ones. */
+/** Selection of the two pushes among the newest pushes. */
 function Chosen({ appId, pushes, a, b }: ChosenProps) {
   const { t } = useTranslation();
   const navigate = useNavigate();

@@ -8,20 +8,21 @@ export interface ConnectorChange {
   a: Share;
   b: Share;
   /**
-   * Whether clearly more recipients failed in the second push; null where one of them had too few.
+   * True if clearly more recipients failed in the second push. Null if one of the pushes had too
+   * few recipients.
    */
   isWorse: boolean | null;
 }
 
-/** Recipients that have ended, and how many of them failed. */
+/** Recipients that have ended, and the number of failures among them. */
 export interface Share {
   ended: number;
   failed: number;
 }
 
-/** Rise of the failed share that is marked: one of a hundred recipients. */
+/** Minimum rise of the failure share that is highlighted: one percentage point. */
 const markedRise = 0.01;
-/** Fewer recipients say nothing about a gateway. */
+/** With fewer recipients, no comparison is possible. */
 const fewRecipients = 20;
 
 const shareOf = (totals: Totals = {}): Share => ({
@@ -32,15 +33,15 @@ const shareOf = (totals: Totals = {}): Share => ({
 const ratio = ({ ended, failed }: Share): number => (ended === 0 ? 0 : failed / ended);
 
 /**
- * Tells whether clearly more recipients failed in `b` than in `a`; null where few ended in one of
- * them.
+ * True if clearly more recipients failed in `b` than in `a`. Null if one of them has too few ended
+ * recipients.
  */
 function hasWorsened(a: Share, b: Share): boolean | null {
   if (Math.min(a.ended, b.ended) < fewRecipients) return null;
   return ratio(b) - ratio(a) >= markedRise;
 }
 
-/** Returns the outcomes of two pushes by connector, those that got worse first. */
+/** Returns the outcomes of two pushes by connector. Connectors that got worse come first. */
 export function connectorChanges(
   a: PushProgress['connectors'],
   b: PushProgress['connectors'],
@@ -58,8 +59,8 @@ export function connectorChanges(
 type Timed = Pick<PushDetail, 'createdAt' | 'firstSentAt' | 'finishedAt' | 'push-time'>;
 
 /**
- * Returns how long a push took to its first request and to its end, in milliseconds; null where it
- * is not known.
+ * Returns the time from the start of a push to its first request and to its end, in milliseconds.
+ * Null if unknown.
  */
 export function timesOf(push: Timed): { firstSendMs: number | null; totalMs: number | null } {
   const dueMs = Math.max(Date.parse(push.createdAt), Date.parse(push['push-time']));
@@ -67,15 +68,15 @@ export function timesOf(push: Timed): { firstSendMs: number | null; totalMs: num
   return { firstSendMs: since(push.firstSentAt), totalMs: since(push.finishedAt) };
 }
 
-/** Growth of a time that is marked, and the shortest one. */
+/** Minimum growth factor of a time that is highlighted, and minimum time. */
 const markedGrowth = 2;
 const markedMs = 1000;
 
-/** Tells whether a time has clearly grown. */
+/** True if a time has clearly grown. */
 export const isSlower = (a: number | null, b: number | null): boolean =>
   a !== null && b !== null && b >= markedMs && b > a * markedGrowth;
 
-/** Push that is compared. */
+/** Push in a comparison. */
 export interface Compared {
   push: PushDetail;
   progress: PushProgress;

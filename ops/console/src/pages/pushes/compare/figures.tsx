@@ -4,7 +4,7 @@ import { waitingOf } from '../../../api/push.ts';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Time } from '../../../kit/data/values.tsx';
 import { Empty } from '../../../kit/states.tsx';
-import { connectorName } from '../../../text/connectors.ts';
+import { connectorName } from '../../../text/explanation.ts';
 import { formatCount, formatDuration, formatShare } from '../../../text/format.ts';
 import { PushLink, StateBadge } from '../shown-push.tsx';
 import {

@@ -5,22 +5,22 @@ import type { SearchHit } from '../../../../../client/operations.ts';
 import { useAppName, useAppNames, useSearchHits } from '../../../api/apps.ts';
 import { includesRole, useOperator } from '../../../api/session.tsx';
 import { languages } from '../../../text/texts.ts';
-import { appPlaces, isOpenTo, servicePlaces } from '../places.ts';
+import { appPages, isOpenTo, servicePages } from '../page-entries.ts';
 
-/** Result of the search. */
+/** Search result. */
 export interface Entry {
   id: string;
-  /** What it is: a page, an app, a push, a device, a user. */
+  /** Kind of result: a page, an app, a push, a device or a user. */
   kind: string;
   title: string;
-  /** What tells it from others: its id, its app. */
+  /** Text that distinguishes similar results, such as an id or an app. */
   detail: string;
   open: () => void;
 }
 
 /**
- * Returns the pages and the things that a text finds; without a text all pages.
- * While it is busy, the things are those of an earlier text.
+ * Returns the pages and objects that match a text. Without a text, returns all pages. While
+ * `isBusy` is true, the objects belong to an earlier text.
  */
 export function useEntries(text: string): { entries: Entry[]; isBusy: boolean; error: unknown } {
   const pages = usePages(text);
@@ -37,7 +37,7 @@ function usePages(text: string): Entry[] {
   const app = useAppName(appId);
   const wanted = text.trim().toLowerCase();
   const person = { apps, may: (needed: typeof role) => includesRole(role, needed) };
-  const isFound = (place: (typeof appPlaces | typeof servicePlaces)[number]) =>
+  const isFound = (place: (typeof appPages | typeof servicePages)[number]) =>
     isOpenTo(place, person) &&
     [
       ...languages.map((language) => i18next.getFixedT(language)(place.title)),
@@ -48,14 +48,14 @@ function usePages(text: string): Entry[] {
     kind: t('search.page'),
     title: t(title),
   });
-  const ofApp = appId === undefined ? [] : appPlaces.filter(isFound);
+  const ofApp = appId === undefined ? [] : appPages.filter(isFound);
   return [
     ...ofApp.map((place) => ({
       ...entryOf(place),
       detail: app,
       open: () => void navigate({ to: place.to, params: { appId: appId ?? '' } }),
     })),
-    ...servicePlaces.filter(isFound).map((place) => ({
+    ...servicePages.filter(isFound).map((place) => ({
       ...entryOf(place),
       detail: '',
       open: () => void navigate({ to: place.to }),

@@ -10,13 +10,13 @@ const SearchDialog = lazy(() =>
 
 const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
 
-/** Says that the code of the search could not be loaded. */
+/** Message that the code of the search could not be loaded. */
 function NotLoaded() {
   const { t } = useTranslation();
   return <span role="alert">{t('failure.load')}</span>;
 }
 
-/** Opens the search, also by Ctrl+K or ⌘K. */
+/** Button that opens the search. Ctrl+K and ⌘K open it too. */
 export function SearchButton() {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);

@@ -12,7 +12,7 @@ interface SearchDialogProps {
 }
 
 /**
- * Search over pages, apps, pushes, devices and users. Arrows choose, Enter opens, Escape closes.
+ * Search for pages, apps, pushes, devices and users. Arrow keys select, Enter opens, Escape closes.
  */
 export function SearchDialog({ isOpen, setOpen }: SearchDialogProps) {
   const { t } = useTranslation();
@@ -22,8 +22,8 @@ export function SearchDialog({ isOpen, setOpen }: SearchDialogProps) {
     setOpen(false);
     entry.open();
   };
-  // After a choice the focus belongs to the heading of the page, else to the element before the
-  // dialog.
+  // After an entry was opened, focuses the heading of its page. Otherwise, the focus returns to the
+  // element before the dialog.
   const finalFocus = () => {
     const heading = hasChosen.current ? document.querySelector<HTMLElement>('main h1') : null;
     hasChosen.current = false;
@@ -51,7 +51,7 @@ function Search({ choose }: { choose: (entry: Entry) => void }) {
   const at = Math.min(chosen, entries.length - 1);
   const chooseWhenFound = useChoiceWhenFound({ entry: entries[at], isBusy, choose });
   const onKey = (event: KeyboardEvent) => {
-    // The keys of an input method belong to it.
+    // Keys belong to the input method while it composes text.
     if (event.nativeEvent.isComposing) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.key === 'Enter') chooseWhenFound();
@@ -97,8 +97,8 @@ interface ChoiceWhenFound {
 }
 
 /**
- * Chooses the entry at once, or, while the entries are those of an earlier text, when those of this
- * text have arrived.
+ * Opens the entry. If the entries still belong to an earlier text, waits for the results of the
+ * current text.
  */
 function useChoiceWhenFound({ entry, isBusy, choose }: ChoiceWhenFound): () => void {
   const [isWaiting, setWaiting] = useState(false);

@@ -4,7 +4,7 @@ import { gatewayName, reasonIn, say, words } from '../../language.ts';
 import { row } from '../../row.ts';
 import { padded, table } from '../../table.ts';
 
-/** `carillon overview`: what is being sent, and what needs the operator. */
+/** `carillon overview`: pushes in progress, and problems that need attention. */
 export const overviewCommand = row(
   'overview',
   'show what is being sent, what needs the operator, and the use of today',
@@ -42,7 +42,7 @@ const useOf = ({ recipients, cap, calls }: Reply<'getOverview'>['today']): strin
 
 type Attention = Pick<Reply<'getOverview'>, 'breakersOpen' | 'profilesExpiring' | 'findings'>;
 
-/** Describes what needs the operator, a line each. */
+/** Describes each problem that needs attention in one line. */
 function attentionOf({ breakersOpen, profilesExpiring, findings }: Attention): string[] {
   const nameOf = ({
     appId,
@@ -67,7 +67,7 @@ function attentionOf({ breakersOpen, profilesExpiring, findings }: Attention): s
   return lines.length > 0 ? lines : [say('Gateways answer, credentials are valid.')];
 }
 
-/** `carillon usage` and `quotas`: usage and cost of an app on a day. */
+/** `carillon usage` and `quotas`: usage and cost of an app per day. */
 export const usageCommands = [
   row('usage', 'calls, recipients and fees of a day', {
     example: 'usage --from 2027-01-01 --to 2027-01-31',

@@ -22,7 +22,8 @@ const redriveOptions = {
 };
 
 /**
- * `carillon outbox …` and `sms-state`: mail and SMS that were sent, or would be with a provider.
+ * `carillon outbox …` and `sms-state`: mail and SMS messages that were sent, or would have been
+ * sent with a provider.
  */
 export const outboxCommands = [
   row('outbox', 'mail and SMS that were sent, or would be with a provider, newest first', {
@@ -60,11 +61,11 @@ export const outboxCommands = [
   }),
 ];
 
-/** Calls until no message is left; each call is one transaction. */
+/** Repeats the call until no message is left. Each call is one transaction. */
 async function redrive(values: Values<typeof redriveOptions>): Promise<Report> {
-  const { app: asked, dryRun, until: to, ...filters } = values;
+  const { app: requestedAppId, dryRun, until: to, ...filters } = values;
   const service = await connect();
-  const path = { appId: await chooseAppId(service, asked) };
+  const path = { appId: await chooseAppId(service, requestedAppId) };
   const sum = { messages: 0, expired: 0, unreadable: 0 };
   for (let cursor: string | undefined, isLast = false; !isLast; ) {
     const operation = dryRun ? 'explainMessageRedrive' : 'redriveMessages';

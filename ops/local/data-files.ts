@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, link, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
+import { chmod, link, mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { say } from '../cli/language.ts';
 
 /** Secrets of a service on one machine (protocol/operation.md#environment). */
 export interface Secrets {
   adminToken: string;
-  /** In the form of `CARILLON_SECRET`: 32 bytes in base64, or several of them with commas. */
+  /** Value of `CARILLON_SECRET`: 32 bytes in base64, or several such keys separated by commas. */
   secret: string;
 }
 
-/** Secrets from the environment; they take precedence over the files. */
+/** Secrets from the environment. They take precedence over the files. */
 export type GivenSecrets = { [Name in keyof Secrets]?: string | undefined };
 
 const files: Record<keyof Secrets, { name: string; make: () => string }> = {
@@ -18,26 +18,26 @@ const files: Record<keyof Secrets, { name: string; make: () => string }> = {
   secret: { name: 'secret', make: () => randomBytes(32).toString('base64') },
 };
 
-/** Readable only by the user who started the service. */
+/** Only the user who started the service can read the file. */
 const fileMode = 0o600;
 
 /**
- * Reads the secrets of a data directory and creates the missing ones: files `admin-token` and
- * `secret` with mode 600. Two concurrent starts use the same secrets. `made` names those that this
- * call created.
+ * Reads the secrets of a data directory and creates missing secrets. The files are `admin-token`
+ * and `secret`, with mode 600. Two concurrent starts use the same secrets. `created` names the secrets
+ * that this call created.
  */
 export async function ensureSecrets(
   dataDir: string,
   given: GivenSecrets = {},
-): Promise<Secrets & { made: (keyof Secrets)[] }> {
+): Promise<Secrets & { created: (keyof Secrets)[] }> {
   await mkdir(dataDir, { recursive: true });
   const adminToken = await ensure(dataDir, 'adminToken', given);
   const secret = await ensure(dataDir, 'secret', given);
-  const made = [adminToken, secret].flatMap((one) => (one.isCreated ? [one.key] : []));
-  return { adminToken: adminToken.value, secret: secret.value, made };
+  const created = [adminToken, secret].flatMap((one) => (one.isCreated ? [one.key] : []));
+  return { adminToken: adminToken.value, secret: secret.value, created };
 }
 
-/** Reads the secrets that exist; a missing file leaves its member out. */
+/** Reads the existing secrets. The result has no member for a missing file. */
 export async function readSecrets(
   dataDir: string,
   given: GivenSecrets = {},
@@ -64,9 +64,9 @@ async function ensure(
 }
 
 /**
- * Creates a file with its whole content in one step. Returns false when the file exists: the link
- * fails then. A reader never sees a part of the content, and a power failure leaves all of it or no
- * file.
+ * Creates a file with its whole content in one step. Returns false if the file exists, because the
+ * hard link then fails. A reader never sees partial content. After a power failure the file is
+ * complete or missing.
  */
 async function createOnce(path: string, content: string): Promise<boolean> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
@@ -89,8 +89,8 @@ async function createOnce(path: string, content: string): Promise<boolean> {
 }
 
 /**
- * Reads a file of one line; undefined when it is missing. Sets mode 600 on a file that others could
- * read.
+ * Reads a file of one line. Returns undefined if it is missing. Sets mode 600 if other users could
+ * read the file.
  */
 async function readSecret(path: string): Promise<string | undefined> {
   let content: string;
@@ -114,4 +114,53 @@ async function readSecret(path: string): Promise<string | undefined> {
 
 function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+/** Addresses of the running service of a data directory. */
+export interface RunInfo {
+  /** Base URL of the public API and the admin API. */
+  url: string;
+  /** URL of the database, for `migrate` and `doctor`. */
+  databaseUrl: string;
+  /** URL of the dispatcher's health and metrics. */
+  metricsUrl: string;
+}
+
+const fileNames: Record<keyof RunInfo, string> = {
+  url: 'url',
+  databaseUrl: 'database-url',
+  metricsUrl: 'metrics-url',
+};
+
+/**
+ * Writes the addresses into the data directory, so that commands find a service on a non-default
+ * port. Each address has a file with mode 600.
+ */
+export async function writeRunInfo(dataDir: string, info: RunInfo): Promise<void> {
+  for (const key of keys) {
+    const path = join(dataDir, fileNames[key]);
+    const draft = `${path}.${randomBytes(6).toString('hex')}`;
+    await writeFile(draft, `${info[key]}\n`, { mode: 0o600 });
+    await rename(draft, path);
+  }
+}
+
+const keys = ['url', 'databaseUrl', 'metricsUrl'] as const;
+
+/**
+ * Reads the addresses. Returns an empty object if no service runs here. The files of a killed
+ * service remain.
+ */
+export async function readRunInfo(dataDir: string): Promise<Partial<RunInfo>> {
+  const found: Partial<RunInfo> = {};
+  for (const key of keys) {
+    const text = await readFile(join(dataDir, fileNames[key]), 'utf8').catch(() => '');
+    if (text.trim() !== '') found[key] = text.trim();
+  }
+  return found;
+}
+
+/** Removes the addresses when the service stops. */
+export async function removeRunInfo(dataDir: string): Promise<void> {
+  for (const key of keys) await rm(join(dataDir, fileNames[key]), { force: true });
 }

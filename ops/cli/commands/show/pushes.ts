@@ -45,7 +45,7 @@ const failureOptions = {
   ...page(),
 };
 
-/** Commands that show pushes, their failures and their message ids. */
+/** `carillon pushes …`: pushes, their failures and their message ids. */
 export const pushReports = [
   command('pushes', 'list the pushes of an application, newest first', {
     example: 'pushes --status sending',
@@ -120,11 +120,14 @@ const columns: Columns<Push> = {
 
 const waits: Columns<Push> = { 'waited in quiet hours': ({ quietWaits = 0 }) => quietWaits };
 
-async function listPushes({ app: asked, ...query }: Values<typeof pushOptions>): Promise<Report> {
+async function listPushes({
+  app: requestedAppId,
+  ...query
+}: Values<typeof pushOptions>): Promise<Report> {
   const service = await connect();
-  const appId = await chooseAppId(service, asked);
+  const appId = await chooseAppId(service, requestedAppId);
   const reply = await service.call('listAppPushes', { path: { appId }, query });
-  // Few apps have quiet hours: the others need no column of zeros.
+  // Shows the column only if a push waits for quiet hours, because few apps use them.
   const hasWaits = reply.results.some(({ quietWaits = 0 }) => quietWaits > 0);
   const text = listed(reply.results, hasWaits ? { ...columns, ...waits } : columns, {
     next: reply.next,
@@ -140,9 +143,9 @@ const failureColumns: Columns<Item<'listPushFailures'>> = {
 };
 
 async function showFailures(values: Values<typeof failureOptions>): Promise<Report> {
-  const { push: id, app: asked, list, ...query } = values;
+  const { push: id, app: requestedAppId, list, ...query } = values;
   const service = await connect();
-  const path = { id, appId: await chooseAppId(service, asked) };
+  const path = { id, appId: await chooseAppId(service, requestedAppId) };
   if (list) {
     const reply = await service.call('listPushFailures', { path, query });
     return { document: reply, text: listed(reply.results, failureColumns, { next: reply.next }) };

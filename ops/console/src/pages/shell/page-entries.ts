@@ -1,84 +1,81 @@
 import type { Role } from '../../api/session.tsx';
 
-/** Page that the navigation, the search and the keys lead to. A new page is one entry. */
-interface Place<To extends string> {
+/** Page that the navigation, the search and the shortcuts open. To add a page, add an entry. */
+interface PageEntry<To extends string> {
   to: To;
-  /** Text of the link, in both languages. */
+  /** Key of the link's text. */
   title: string;
-  /** Key after `g` that opens it. */
+  /** Key that opens the page after `g`. */
   key?: string;
-  /** Lowest role that may open it. */
+  /** Lowest role that may open the page. */
   role?: Role;
-  /** Whether it concerns all apps, so that a token for some of them cannot open it. */
+  /** True if the page concerns all apps, so that a token limited to some apps cannot open it. */
   isForAllApps?: boolean;
-  /**
-   * Further words that the search finds it by, such as its name in the console of the public
-   * service.
-   */
+  /** Additional search words, such as the page's name in the console of the public service. */
   words?: readonly string[];
-  /** Whether only the search and a button of another page lead to it. */
+  /** True if only the search and a button on another page link to the page. */
   isUnlisted?: boolean;
 }
 
-const place = <To extends string>(one: Place<To>): Place<To> => one;
+const pageEntry = <To extends string>(one: PageEntry<To>): PageEntry<To> => one;
 
 /** Pages of an app. */
-export const appPlaces = [
-  place({
+export const appPages = [
+  pageEntry({
     to: '/apps/$appId',
     title: 'nav.overview',
     key: 'o',
     words: ['统计', 'statistics', 'dashboard'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/pushes',
     title: 'nav.pushes',
     key: 'p',
     words: ['推送记录', 'push records', 'history', 'notifications'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/pushes/new',
     title: 'compose.heading',
     role: 'sender',
     isUnlisted: true,
     words: ['在线发送', '新建推送', '创建推送', 'compose', 'send', 'online push'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/pushes/compare',
     title: 'compare.title',
     isUnlisted: true,
     words: ['对比推送', 'compare', 'diff', 'regressions'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/pushes/scheduled',
     title: 'scheduled.title',
     isUnlisted: true,
     words: ['定时推送任务', 'schedule', 'push_time'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/pushes/undelivered',
     title: 'undelivered.title',
     isUnlisted: true,
     words: ['重发', '补发', 'redrive', 'resend', 'retry', 'failed', 'expired', 'capped'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/pushes/recurring',
     title: 'recurring.title',
     isUnlisted: true,
     words: ['周期推送', '循环推送', 'cron', 'recurring', 'repeat', 'every day'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/devices',
     title: 'nav.devices',
     key: 'd',
     words: ['设备', 'installations', '_Installation', 'tokens'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/users',
     title: 'nav.users',
     words: ['_User', '用户管理', 'accounts', 'lock', 'sessions'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/profiles',
     title: 'nav.profiles',
     words: [
@@ -92,27 +89,27 @@ export const appPlaces = [
       'gateways',
     ],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/quotas',
     title: 'nav.quotas',
     words: ['配额', '限额', 'quota', 'forecast', 'limits', 'daily cap'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/usage',
     title: 'nav.usage',
     words: ['用量', '账单', '费用', 'billing', 'fees', 'usage', 'CSV'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/messages',
     title: 'nav.messages',
     words: ['短信', '邮件', 'SMS', 'mail', 'outbox', 'templates', 'signatures'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/settings',
     title: 'nav.settings',
     words: ['推送设置', '应用 Keys', '安全中心', '选项', 'options', 'app keys', 'master key'],
   }),
-  place({
+  pageEntry({
     to: '/apps/$appId/move-in',
     title: 'moveIn.title',
     isUnlisted: true,
@@ -121,15 +118,15 @@ export const appPlaces = [
 ];
 
 /** Pages of the service. */
-export const servicePlaces = [
-  place({ to: '/', title: 'nav.apps', words: ['应用列表', 'all apps'] }),
-  place({
+export const servicePages = [
+  pageEntry({ to: '/', title: 'nav.apps', words: ['应用列表', 'all apps'] }),
+  pageEntry({
     to: '/operating',
     title: 'nav.operating',
     key: 's',
     words: ['熔断', '队列', 'breakers', 'queues', 'gateways'],
   }),
-  place({
+  pageEntry({
     to: '/secret',
     title: 'secret.title',
     role: 'owner',
@@ -137,14 +134,14 @@ export const servicePlaces = [
     isUnlisted: true,
     words: ['密钥轮换', 'CARILLON_SECRET', 'encryption', 'rotation', 'rotate', 'old key'],
   }),
-  place({
+  pageEntry({
     to: '/people',
     title: 'nav.people',
     role: 'owner',
     isForAllApps: true,
     words: ['协作', '权限', '会话', 'tokens', 'sessions', 'roles', 'collaborators', 'login link'],
   }),
-  place({
+  pageEntry({
     to: '/audit',
     title: 'nav.audit',
     role: 'owner',
@@ -153,9 +150,9 @@ export const servicePlaces = [
   }),
 ];
 
-/** Tells whether a person may open a page. */
+/** True if a person may open a page. */
 export function isOpenTo(
-  { role, isForAllApps }: Pick<Place<string>, 'role' | 'isForAllApps'>,
+  { role, isForAllApps }: Pick<PageEntry<string>, 'role' | 'isForAllApps'>,
   { apps, may }: { apps: readonly string[] | null; may: (role: Role) => boolean },
 ): boolean {
   return (role === undefined || may(role)) && (isForAllApps !== true || apps === null);

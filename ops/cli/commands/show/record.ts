@@ -14,7 +14,7 @@ const options = {
   timeline: whole('--timeline <seconds>', 'recipients by connector in steps of so many seconds', 1),
 };
 
-/** `carillon record`: a push with its checked request, its progress, or its course. */
+/** `carillon record`: a push with its validated request, its progress, or its timeline. */
 export const recordCommand = command('record', 'show a push with its request, or how far it is', {
   example: 'record Xk3vD9wq0TgTz1aB --progress',
   takes: options,
@@ -23,12 +23,12 @@ export const recordCommand = command('record', 'show a push with its request, or
 
 async function show({
   id,
-  app: asked,
+  app: requestedAppId,
   progress,
   timeline: step,
 }: Values<typeof options>): Promise<Report> {
   const service = await connect();
-  const path = { id, appId: await chooseAppId(service, asked) };
+  const path = { id, appId: await chooseAppId(service, requestedAppId) };
   if (step !== undefined)
     return describeTimeline(await service.call('getPushTimeline', { path, query: { step } }));
   const document = await service.call(progress ? 'getPushProgress' : 'getAppPush', { path });
@@ -44,8 +44,8 @@ function describeTimeline(course: Reply<'getPushTimeline'>): Report {
       other[at] ?? 0,
     ]),
   );
-  const shown = table(words('after', 'connector', 'handed over', 'other outcomes'), rows);
-  return { document: course, text: `${say('From {time}', { time: course.from })}\n\n${shown}` };
+  const rowsText = table(words('after', 'connector', 'handed over', 'other outcomes'), rows);
+  return { document: course, text: `${say('From {time}', { time: course.from })}\n\n${rowsText}` };
 }
 
 const redriveOptions = {
@@ -54,7 +54,7 @@ const redriveOptions = {
   dryRun: flag('--dry-run', 'change nothing: count those that could be processed'),
 };
 
-/** `carillon receipts`: calls of gateways that could not be processed. */
+/** `carillon receipts`: receipts from gateways that could not be processed. */
 export const receiptCommands = [
   row(
     'receipts',
@@ -84,12 +84,12 @@ export const receiptCommands = [
 ];
 
 async function redrive({
-  app: asked,
+  app: requestedAppId,
   connector: only,
   dryRun,
 }: Values<typeof redriveOptions>): Promise<Report> {
   const service = await connect();
-  const path = { appId: await chooseAppId(service, asked) };
+  const path = { appId: await chooseAppId(service, requestedAppId) };
   const sum = { processed: 0, refused: 0 };
   for (let cursor: string | undefined, isLast = false; !isLast; ) {
     const operation = dryRun ? 'explainReceiptRedrive' : 'redriveReceipts';

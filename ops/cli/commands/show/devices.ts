@@ -50,12 +50,12 @@ export const deviceReports = [
 
 async function showDevices({
   id,
-  app: asked,
+  app: requestedAppId,
   pushes,
   ...query
 }: Values<typeof options>): Promise<Report> {
   const service = await connect();
-  const appId = await chooseAppId(service, asked);
+  const appId = await chooseAppId(service, requestedAppId);
   if (id === undefined) {
     const reply = await service.call('listAppInstallations', { path: { appId }, query });
     return { document: reply, text: listed(reply.results, columns, { next: reply.next }) };

@@ -1,7 +1,0 @@
-import { databaseScenes } from './database-scenes.ts';
-import { deliveryScenes } from './delivery-scenes.ts';
-import type { Scene } from './kit.ts';
-import { processScenes } from './process-scenes.ts';
-
-/** All faults, in the order in which they disturb each other least. */
-export const scenes: readonly Scene[] = [...deliveryScenes, ...processScenes, ...databaseScenes];
