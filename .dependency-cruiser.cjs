@@ -124,10 +124,10 @@ module.exports = {
       to: { path: '^dispatcher/(?!sending/)' },
     },
     {
-      name: 'delivery, recording and breakers must not import planning, duties and messages',
+      name: 'delivery, recording and breakers must not import planning, background and messages',
       severity: 'error',
       from: { path: '^dispatcher/(breakers|delivery|recording)/' },
-      to: { path: '^dispatcher/(planning|duties|messages)/' },
+      to: { path: '^dispatcher/(planning|background|messages)/' },
     },
     {
       name: 'the api must not import the dispatcher, and only registry, guides, contract and routing of the connectors',

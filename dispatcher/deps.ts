@@ -4,7 +4,7 @@ import type { AppCache } from '../shared/db/app-cache.ts';
 import type { Database } from '../shared/db/pool.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { Logger } from '../shared/process/logging.ts';
-import type { ParkedJobs } from '../shared/queue/consumer.ts';
+import type { WaitingJobs } from '../shared/queue/consumer.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
 import type { BatchedQueries } from './batched-queries.ts';
 import type { Breakers } from './breakers/breakers.ts';
@@ -32,7 +32,7 @@ export interface DispatcherDeps {
   scans: ScanShare;
   queries: BatchedQueries;
   /** Limit of the single-device pushes in work that hold no concurrency slot of planning. */
-  singles: ParkedJobs;
+  singles: WaitingJobs;
   clock: Clock;
   log: Logger;
   metrics: Metrics;

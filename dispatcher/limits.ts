@@ -37,4 +37,4 @@ export const batchesPerThread = 4;
  * Maximum batches per thread, over all connectors, that have released their concurrency slot. They
  * wait for a slow gateway or for their time slot.
  */
-export const parkedPerThread = 32;
+export const waitingPerThread = 32;

@@ -17,8 +17,8 @@ import type { Logger } from '../shared/process/logging.ts';
 
 import { queueNeeds } from '../shared/queue/migrate.ts';
 import { DuePoll } from '../shared/queue/waking.ts';
+import { openBackgroundJobs, runBackgroundJob } from './background/jobs.ts';
 import type { DispatcherDeps } from './deps.ts';
-import { openDuties, runDuty } from './duties/duties.ts';
 import { type HealthState, serveHealth } from './health.ts';
 import { startMessenger } from './messages/messenger.ts';
 import { startConsumers } from './startup/consumers.ts';
@@ -64,7 +64,7 @@ export async function startDispatcher(
   // Runs in parallel with the first jobs. After a crash they must not wait for gateways that do not
   // answer.
   const warmedUp = startWarmUp(deps, stack);
-  startDuties(deps, stack);
+  startBackgroundJobs(deps, stack);
   await startRegister(deps, config, stack);
   const listener = await openListener(config, deps, stack);
   const duePoll = new DuePoll(deps.db, log);
@@ -132,10 +132,10 @@ async function startRegister(
   await register.start();
 }
 
-function startDuties(deps: DispatcherDeps, stack: ClosingStack): void {
+function startBackgroundJobs(deps: DispatcherDeps, stack: ClosingStack): void {
   const stop = new AbortController();
-  const running = openDuties().map((duty) => runDuty(deps, duty, stop.signal));
-  stack.add('duties', () => {
+  const running = openBackgroundJobs().map((job) => runBackgroundJob(deps, job, stop.signal));
+  stack.add('background jobs', () => {
     stop.abort();
     return Promise.all(running);
   });

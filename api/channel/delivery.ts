@@ -5,7 +5,7 @@ import { type Acknowledgement, moveToInboxes } from '../../shared/db/tables/chan
 import {
   acknowledgeMessages,
   devicesWithMessages,
-  displaceOldest,
+  evictOldest,
   findPendingStates,
   type PendingState,
   readInbox,
@@ -118,7 +118,7 @@ export class Delivery {
    */
   async #limitInbox({ appId, installation }: DeviceSession): Promise<void> {
     const { db, metrics } = this.#deps;
-    const displaced = await displaceOldest(db, appId, [installation]);
+    const displaced = await evictOldest(db, appId, [installation]);
     metrics.channelMessages.inc({ event: 'displaced' }, displaced);
   }
 

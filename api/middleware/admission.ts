@@ -1,5 +1,5 @@
 import type { Context } from 'koa';
-import { runInLane } from '../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../shared/db/limits/timed-pool.ts';
 import type { Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { AdminCall, AppCall } from '../calls/call.ts';
@@ -51,7 +51,7 @@ async function admitOperator(ctx: Context, route: Route, deps: AdmissionDeps): P
   const operator = await deps.operator.admit(ctx, route);
   if (route.limit.rate !== 'push') return operator;
   const app = await deps.services.appCache.app(ctx.params.appId ?? '');
-  if (app) await runInLane(app.appId, () => deps.pushCallLimit.consume(app));
+  if (app) await runForApp(app.appId, () => deps.pushCallLimit.consume(app));
   return operator;
 }
 
@@ -66,7 +66,7 @@ export async function admitApp(
   identity: AppIdentity,
   request: SessionRequest,
 ): Promise<AppIdentity & { session: SessionOwner | undefined }> {
-  return runInLane(identity.app.appId, async () => {
+  return runForApp(identity.app.appId, async () => {
     if (route.limit.rate === 'push') await request.deps.pushCallLimit.consume(identity.app);
     return { ...identity, session: await findSession(route, identity, request) };
   });

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
-import { runInLane } from '../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../shared/db/limits/timed-pool.ts';
 import type { Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { LoopShare } from '../../shared/event-loop.ts';
@@ -173,7 +173,7 @@ async function runChecked(
   if (route.auth === 'admin') requireStorableTexts(call.body);
   call.body = checkSchema(route.body, call.body, 'body');
   const run = () => route.run(call, services);
-  return call.app ? runInLane(call.app.appId, run) : run();
+  return call.app ? runForApp(call.app.appId, run) : run();
 }
 
 /**

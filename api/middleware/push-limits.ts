@@ -1,7 +1,7 @@
 import { Batcher } from '../../shared/batcher.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
-import { runInLane } from '../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../shared/db/limits/timed-pool.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
 import { countCalls, extendCallWindow } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
@@ -129,9 +129,9 @@ export class PushCallLimit {
     this.#batcher = new Batcher({
       ...batchLimits,
       fairBy: ({ appId }) => appId,
-      run: (apps) => runInLane(batchKey, () => this.#count(apps, lockTimeoutMs)),
+      run: (apps) => runForApp(batchKey, () => this.#count(apps, lockTimeoutMs)),
       runOne: async (app) => {
-        const [counted] = await runInLane(app.appId, () => this.#count([app], 0));
+        const [counted] = await runForApp(app.appId, () => this.#count([app], 0));
         if (!counted) throw new Error('the call was not counted');
         return counted;
       },

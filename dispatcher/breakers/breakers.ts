@@ -26,7 +26,7 @@ import { profileConnectorIds } from '../../shared/domain/labels.ts';
 import { reasonText, shortenReason } from '../../shared/domain/reasons.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import type { Permit } from '../../shared/queue/consumer.ts';
+import type { ConcurrencySlot } from '../../shared/queue/consumer.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
 import {
   type GatewayHealth,
@@ -223,20 +223,20 @@ export class Breakers {
   /**
    * Requests a permit to send one batch. A gateway without a recent answer gets one batch at a
    * time. A gateway with too many slow batches gets no further batch, so that it does not use all
-   * concurrency slots of its connector (protocol/delivery.md#promise-4). `jobPermit` is the
+   * concurrency slots of its connector (protocol/delivery.md#promise-4). `concurrencySlot` is the
    * concurrency slot of the batch. A slow batch releases it.
    */
-  async acquire(key: BreakerKey, jobPermit?: Permit): Promise<PermitAnswer> {
+  async acquire(key: BreakerKey, concurrencySlot?: ConcurrencySlot): Promise<PermitAnswer> {
     if (!isWatched(key)) return unwatchedPermit;
     const override = await this.#overrides.of(key);
     const queue = this.#queueOf(key);
     if (override?.forced === 'open' || this.#isFull(queue)) return wait(queue.enqueue(0));
-    if (override?.forced === 'closed') return this.#forcedPermit(queue, jobPermit);
+    if (override?.forced === 'closed') return this.#forcedPermit(queue, concurrencySlot);
     // The answer to a probe counts once the breaker has judged it.
     const hasAnswer = () => queue.breaker.state === 'closed' && this.#inFlight.hasAnswer(queue.id);
     const isFree = await queue.canProbe(hasAnswer);
     return (
-      (isFree && this.#breakerPermit(queue, jobPermit)) ||
+      (isFree && this.#breakerPermit(queue, concurrencySlot)) ||
       wait(queue.enqueue(queue.breaker.cooldownLeftMs))
     );
   }
@@ -303,8 +303,8 @@ export class Breakers {
    * Returns a permit for a breaker that an operator forced closed. The breaker does not judge the
    * result.
    */
-  #forcedPermit(queue: GatewayQueue, jobPermit: Permit | undefined): PermitAnswer {
-    const batch = this.#inFlight.track(queue.id, jobPermit);
+  #forcedPermit(queue: GatewayQueue, concurrencySlot: ConcurrencySlot | undefined): PermitAnswer {
+    const batch = this.#inFlight.track(queue.id, concurrencySlot);
     return {
       kind: 'permit',
       progressMemory: batch.progress.memory,
@@ -317,12 +317,15 @@ export class Breakers {
   }
 
   /** Returns a permit of the breaker. Returns undefined while the breaker lets no batch pass. */
-  #breakerPermit(queue: GatewayQueue, jobPermit: Permit | undefined): PermitAnswer | undefined {
+  #breakerPermit(
+    queue: GatewayQueue,
+    concurrencySlot: ConcurrencySlot | undefined,
+  ): PermitAnswer | undefined {
     const isProbe = queue.breaker.state === 'half-open';
     const permit = queue.breaker.acquire();
     if (!permit) return undefined;
     queue.track();
-    const batch = this.#inFlight.track(queue.id, jobPermit);
+    const batch = this.#inFlight.track(queue.id, concurrencySlot);
     return {
       kind: 'permit',
       ...(isProbe ? { probeSize } : {}),

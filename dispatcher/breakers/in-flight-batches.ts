@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Permit } from '../../shared/queue/consumer.ts';
+import type { ConcurrencySlot } from '../../shared/queue/consumer.ts';
 import { InFlightBatch } from '../sending/shared-memory.ts';
 
 /** Interval at which all batches in flight are checked. */
@@ -17,7 +17,7 @@ export interface TrackedBatch {
   readonly id: string;
   readonly progress: InFlightBatch;
   /** Concurrency slot of the job. A slow batch releases it. */
-  readonly jobPermit: Permit | undefined;
+  readonly concurrencySlot: ConcurrencySlot | undefined;
   /** When the thread was first seen to have begun the batch. */
   beganAtMs: number | undefined;
   isSlow: boolean;
@@ -43,11 +43,11 @@ export class InFlightBatches {
     this.#options = options;
   }
 
-  track(id: string, jobPermit: Permit | undefined): TrackedBatch {
+  track(id: string, concurrencySlot: ConcurrencySlot | undefined): TrackedBatch {
     const batch = {
       id,
       progress: new InFlightBatch(),
-      jobPermit,
+      concurrencySlot,
       beganAtMs: undefined,
       isSlow: false,
     };
@@ -96,6 +96,6 @@ export class InFlightBatches {
     batch.beganAtMs ??= nowMs;
     const ageMs = nowMs - batch.beganAtMs;
     batch.isSlow = ageMs >= graceMs && answered * slowBatchMs < size * ageMs;
-    if (batch.isSlow) batch.jobPermit?.release();
+    if (batch.isSlow) batch.concurrencySlot?.release();
   }
 }

@@ -1,6 +1,6 @@
 import { findTrace } from '../../shared/db/tables/pushes.ts';
 import { contextToContinue, inSpan, isTracing } from '../../shared/process/tracing.ts';
-import type { JobEnd, Permit } from '../../shared/queue/consumer.ts';
+import type { ConcurrencySlot, JobEnd } from '../../shared/queue/consumer.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { GatewayPermit } from '../breakers/gateway-queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -13,8 +13,8 @@ import {
 } from '../recording/batch-in-work.ts';
 import { closePush, recordResult, type SentBatch } from '../recording/recorder.ts';
 import { recordPostponed, recordUnsent } from '../recording/unsent.ts';
-import type { Lane } from '../sending/pool.ts';
-import type { KnownPush, SendSlot } from '../sending/task.ts';
+import type { ThreadPool } from '../sending/pool.ts';
+import type { CachedPush, SendSlot } from '../sending/task.ts';
 import { FirstSend } from './first-send.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
 import { holdBatch } from './holding.ts';
@@ -69,7 +69,7 @@ interface DeliverContext {
   /** Aborted when the dispatcher stops. */
   signal: AbortSignal;
   /** Concurrency slot of the job. A slow batch releases it early. */
-  permit?: Permit;
+  permit?: ConcurrencySlot;
   /** The job of the batch. Absent if the planning job of a small push delivers the batch. */
   job?: BatchJob;
   only?: OnlyBatch | undefined;
@@ -153,7 +153,7 @@ async function closeIfLast(deps: DispatcherDeps, { ids, job }: BatchInWork): Pro
 
 interface SendContext extends DeliverContext {
   slot: SendSlot | undefined;
-  known: KnownPush | undefined;
+  known: CachedPush | undefined;
 }
 
 /**
@@ -189,10 +189,10 @@ async function sendAndRecord(
  * Chooses the threads for a batch. The express thread sends small pushes and the first batch of a
  * large push, so that each push begins at once even while the bulk threads send another push.
  */
-function laneOf(
+function threadPoolOf(
   { job, stored }: Pick<BatchInWork, 'job' | 'stored'>,
   slot: SendSlot | undefined,
-): Lane {
+): ThreadPool {
   const isFirst = stored.firstSentAt === null && slot === undefined && stored.size <= expressSize;
   return job && !isFirst ? 'bulk' : 'express';
 }
@@ -210,7 +210,7 @@ async function send(
     ...{ ...ids, connector, probeSize, progressMemory, slot: ownSlot, known },
     size: batch.stored.size,
   };
-  const result = await pool.run(task, laneOf(batch, slot)).catch(async (error: unknown) => {
+  const result = await pool.run(task, threadPoolOf(batch, slot)).catch(async (error: unknown) => {
     await permit.release(undefined);
     throw error;
   });

@@ -21,7 +21,7 @@ export class Freezes {
   }
 
   /** Returns whether the app or the service is frozen. */
-  async holds(appId: string): Promise<boolean> {
+  async isFrozen(appId: string): Promise<boolean> {
     const scopes = await this.#scopes();
     return scopes.size > 0 && (scopes.has(service) || scopes.has(appId));
   }

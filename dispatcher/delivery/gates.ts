@@ -75,7 +75,7 @@ const paused: Gate = {
 const frozen: Gate = {
   name: 'frozen',
   check: async ({ freezes }, { ids: { appId } }) =>
-    (await freezes.holds(appId)) ? { kind: 'hold' } : send,
+    (await freezes.isFrozen(appId)) ? { kind: 'hold' } : send,
 };
 
 /**

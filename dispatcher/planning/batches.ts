@@ -157,7 +157,7 @@ export class AudienceSizes {
    * Records the number of devices of a planned push. Caches half of it if this half is a good batch
    * size.
    */
-  note({ appId, pushOrder }: Push, devices: number): void {
+  record({ appId, pushOrder }: Push, devices: number): void {
     const hasHalves = devices > 2 * firstBatchSize && devices <= pageSize;
     // Most pushes end here, before their condition is checked.
     if (!hasHalves && this.#halves.get(appId) === undefined) return;

@@ -57,7 +57,7 @@ interface PageStep {
   /** Recipients of the push that were planned before this page. */
   planned: number;
   /** Planning cursor: the highest installation id that is planned. */
-  mark: number;
+  cursor: number;
   isLast: boolean;
   /** True if this job also delivers the push. */
   isSmall: boolean;
@@ -89,7 +89,7 @@ export async function writePage(
   plan: Plan,
   step: PageStep,
 ): Promise<WrittenPage> {
-  const through = step.page.lastId || step.mark;
+  const through = step.page.lastId || step.cursor;
   const whole = await writeWhole(deps, plan, { ...step, through });
   if (whole) return { through, batches: whole };
   const written = await deps.db.transaction((tx) =>
@@ -137,7 +137,7 @@ async function writeRuledPage(
   step: PageStep & { through: number },
 ): Promise<{ written: PageOfBatches; size: number; batchIds: number[] }> {
   const { push, rules, start } = plan;
-  const { mark: from, through, isLast } = step;
+  const { cursor: from, through, isLast } = step;
   let targets = step.page;
   for (const rule of rules) targets = (await rule.claim?.(tx, push, targets)) ?? targets;
   const advance = { from, through, devices: targets.size, isLast };
@@ -149,7 +149,7 @@ async function writeRuledPage(
   let page = toBatches(targets, contextOf(plan, step));
   for (const rule of rules) page = (await rule.batches?.(tx, push, page)) ?? page;
   for (const rule of rules) await rule.record?.(tx, push, page);
-  if (!step.isSmall) prepareSenders(deps, push, { ...page, mark: from });
+  if (!step.isSmall) prepareSenders(deps, push, { ...page, cursor: from });
   const batchIds = await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
   await endJob(deps, tx, plan, step);
   return { written: page, size: targets.size, batchIds };
@@ -216,12 +216,12 @@ export const sendStart = (
 function prepareSenders(
   { pool }: DispatcherDeps,
   { appId, pushOrder }: Push,
-  { batches, mark }: Pick<PageOfBatches, 'batches'> & { mark: number },
+  { batches, cursor }: Pick<PageOfBatches, 'batches'> & { cursor: number },
 ): void {
   const routes = new Map(batches.map((batch) => [`${batch.connector}/${batch.profile}`, batch]));
   for (const { connector, profile, recipients } of routes.values()) {
-    const lane = mark === 0 && recipients.length <= firstBatchSize ? 'express' : 'bulk';
-    pool.prepare({ appId, connector, profile, prod: pushOrder.prod }, lane);
+    const threadPool = cursor === 0 && recipients.length <= firstBatchSize ? 'express' : 'bulk';
+    pool.prepare({ appId, connector, profile, prod: pushOrder.prod }, threadPool);
   }
 }
 

@@ -53,7 +53,7 @@ interface Scan {
 }
 
 /** Which targets a scan reads, and which of their columns. */
-interface Reading {
+interface ScanSelection {
   part: Part | undefined;
   hasZones: boolean;
 }
@@ -71,7 +71,7 @@ export function readPages(scan: Scan, part?: Part): AsyncGenerator<PlannedPage> 
 }
 
 /** Returns rows that were already read as one page. The page is empty if there are no rows. */
-export async function* knownPage(rows: TargetRow[]): AsyncGenerator<PlannedPage> {
+export async function* singlePage(rows: TargetRow[]): AsyncGenerator<PlannedPage> {
   yield { page: pageOfRows(rows), isLast: true, endsRead: true };
 }
 
@@ -79,7 +79,7 @@ export async function* knownPage(rows: TargetRow[]): AsyncGenerator<PlannedPage>
  * Reads each page with one statement that continues at the cursor. Used if the condition matches
  * most devices, so that the primary key finds the next page quickly.
  */
-async function* pagesByKey(scan: Scan, reading: Reading): AsyncGenerator<PlannedPage> {
+async function* pagesByKey(scan: Scan, reading: ScanSelection): AsyncGenerator<PlannedPage> {
   const { database, app, push, clock, firstSize = firstBatchSize } = scan;
   const nowMs = clock.now();
   let size = push.plannedThrough === 0 ? firstSize : pageSize;
@@ -126,7 +126,7 @@ function inOrder(ids: number[]): number[] {
  */
 async function* pagesBySearch(
   { database, app, push, clock }: Scan,
-  reading: Reading,
+  reading: ScanSelection,
 ): AsyncGenerator<PlannedPage> {
   const nowMs = clock.now();
   let found = push.devices;

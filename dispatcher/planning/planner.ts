@@ -29,10 +29,10 @@ import {
   type WrittenPage,
   writePage,
 } from './page-writer.ts';
-import { firstBatchSize, knownPage, type PlannedPage, readPages } from './pages.ts';
+import { firstBatchSize, type PlannedPage, readPages, singlePage } from './pages.ts';
 
 /** Time after which the planning of a large push yields to other pushes. A new job continues it. */
-const turnMs = 500;
+const yieldAfterMs = 500;
 
 /**
  * Plans one push: resolves its targets into batches, page by page. Each page is one transaction
@@ -45,7 +45,7 @@ export async function planPush(
   context: JobContext,
 ): Promise<JobEnd> {
   if (job.data.isRelease) return continuePush(deps, job);
-  if (await deps.freezes.holds(job.data.appId)) {
+  if (await deps.freezes.isFrozen(job.data.appId)) {
     const held = await holdPlanning(deps, job);
     if (held !== 'changed') return held;
   }
@@ -144,8 +144,8 @@ type ScanEnd = JobEnd | Inline;
  */
 async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<ScanEnd> {
   const { push, job } = plan;
-  if (plan.lookup) return writeInTurn(deps, plan, signal);
-  const scanned = await deps.scans.run(push.appId, () => writeInTurn(deps, plan, signal));
+  if (plan.lookup) return planAndMeasure(deps, plan, signal);
+  const scanned = await deps.scans.run(push.appId, () => planAndMeasure(deps, plan, signal));
   if ('value' in scanned) return scanned.value;
   const kind = push.plannedThrough === 0 ? freshPlan : continuedPlan;
   await deps.db.transaction(async (tx) => {
@@ -156,7 +156,7 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
 }
 
 /** Plans until the push is planned or `turnMs` is over. Observes the duration. */
-async function writeInTurn(
+async function planAndMeasure(
   deps: DispatcherDeps,
   plan: Plan,
   signal: AbortSignal,
@@ -179,7 +179,7 @@ async function writeBatches(
   const { push, app, rules, job, lookup } = begun;
   if (lookup) {
     const device = await deps.queries.findDevice(lookup);
-    return writePages(deps, begun, { pages: knownPage(device ? [device] : []), signal });
+    return writePages(deps, begun, { pages: singlePage(device ? [device] : []), signal });
   }
   const database = await chooseScanDatabase(deps.db, deps.readDb);
   deps.metrics.scans.inc({ database: database.url === deps.db.url ? 'primary' : 'standby' });
@@ -194,7 +194,7 @@ async function writeBatches(
   const reader = { database, app, push, clock: deps.clock, hasZones, firstSize: half };
   if (push.plannedThrough === 0 && (await isStopped(deps, plan, () => readPages(reader))))
     return 'done';
-  const pages = start?.part === null ? knownPage([]) : readPages(reader, start?.part);
+  const pages = start?.part === null ? singlePage([]) : readPages(reader, start?.part);
   return writePages(deps, plan, { pages, signal });
 }
 
@@ -257,26 +257,26 @@ async function writePages(
   plan: Plan,
   { pages, signal }: { pages: AsyncIterable<PlannedPage>; signal: AbortSignal },
 ): Promise<ScanEnd> {
-  let mark = plan.push.plannedThrough;
+  let cursor = plan.push.plannedThrough;
   let planned = plan.push.devices;
-  const endsAtMs = deps.clock.monotonicMs() + turnMs;
+  const endsAtMs = deps.clock.monotonicMs() + yieldAfterMs;
   for await (const { page, isLast, endsRead } of pages) {
     if (signal.aborted) return 'again';
-    const isSmall = !plan.start && isLast && mark === 0 && page.size <= firstBatchSize;
+    const isSmall = !plan.start && isLast && cursor === 0 && page.size <= firstBatchSize;
     // All rows of a statement are written before planning yields, so that no scan is repeated.
     const isContinued = !isLast && endsRead && deps.clock.monotonicMs() > endsAtMs;
     const written = await writePage(deps, plan, {
       page,
       planned,
-      mark,
+      cursor,
       isLast,
       isSmall,
       isContinued,
     });
-    mark = written.through;
+    cursor = written.through;
     planned += page.size;
     deps.metrics.plannedRecipients.inc(page.size);
-    if (isLast && !plan.start) deps.audienceSizes.note(plan.push, planned);
+    if (isLast && !plan.start) deps.audienceSizes.record(plan.push, planned);
     if (isLast || isContinued) return isSmall ? { batches: written.batches } : 'done';
   }
   return 'done';

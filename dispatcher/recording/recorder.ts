@@ -13,8 +13,8 @@ import {
 } from '../../shared/db/tables/batches.ts';
 import {
   deleteInvalid,
-  noteKeptTokens,
   readInvalidAnswers,
+  saveKeptTokens,
 } from '../../shared/db/tables/invalid-tokens.ts';
 import { insertFailures } from '../../shared/db/tables/push-failures.ts';
 import {
@@ -22,7 +22,7 @@ import {
   findSettledPushes,
   recordProfileError,
 } from '../../shared/db/tables/push-progress.ts';
-import { noteFailureCount } from '../../shared/db/tables/pushes.ts';
+import { saveFailureCount } from '../../shared/db/tables/pushes.ts';
 import { insertGatewayMessages } from '../../shared/db/tables/receipts.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { type OutcomeTotals, outcomes, sumTotals } from '../../shared/domain/outcome.ts';
@@ -67,7 +67,7 @@ async function finishClosed(
   deps.metrics.pushCompleteSeconds.observe(tookMs / 1000);
   const outcomes = allTotals(closed.totals);
   const unreached = sumTotals(outcomes) - (outcomes.sent ?? 0);
-  if (unreached >= countedFrom) await noteFailureCount(deps.db, { appId, id: pushId }, unreached);
+  if (unreached >= countedFrom) await saveFailureCount(deps.db, { appId, id: pushId }, unreached);
   if ((outcomes.invalid_token ?? 0) > 0) await deleteInvalidTokens(deps, { appId, pushId });
 }
 
@@ -94,7 +94,7 @@ async function deleteInvalidTokens(
       'most tokens are called invalid: their devices are kept',
     );
   }
-  if (kept.length > 0) await noteKeptTokens(db, push, kept);
+  if (kept.length > 0) await saveKeptTokens(db, push, kept);
 }
 
 const closedAtOnce = 100;
@@ -302,7 +302,7 @@ async function moveRetried(
 ): Promise<RetryGroup[]> {
   const locked = await lockBatch(tx, batch.ids.appId, batch.ids.batchId);
   if (!locked) return [];
-  const own = withoutPlaces(result, locked, new Set(locked.states.closedIndexes));
+  const own = withoutIndexes(result, locked, new Set(locked.states.closedIndexes));
   await checkpoint(tx, batch, own);
   await markRetried(
     tx,
@@ -323,11 +323,11 @@ async function withoutRetried(
   result: DeliverResult,
 ): Promise<DeliverResult | undefined> {
   const locked = await lockBatch(tx, appId, batchId);
-  return locked && withoutPlaces(result, locked, new Set(locked.retried));
+  return locked && withoutIndexes(result, locked, new Set(locked.retried));
 }
 
 /** Removes the recipients at the given indexes from a result. Their stored states remain. */
-function withoutPlaces(result: DeliverResult, stored: Batch, places: Set<number>): DeliverResult {
+function withoutIndexes(result: DeliverResult, stored: Batch, places: Set<number>): DeliverResult {
   const installations = new Set([...places].map((index) => stored.recipients[index]));
   const keep = <T>(list: T[], indexes: number[]) =>
     list.filter((_, i) => !places.has(indexes[i] ?? -1));

@@ -207,7 +207,7 @@ export class BatchSender {
     const { variables } = push.pushOrder;
     const sender = variables ? await personalSender(db, lease, open, variables) : lease.sender;
     const report: Report = (index, attempt) => {
-      open.tally.note(index, attempt);
+      open.tally.record(index, attempt);
       this.#progress?.countAnswer(isFailure(attempt));
     };
     const checkpoints = new Checkpoints(this.#deps, open.batch, open.tally);

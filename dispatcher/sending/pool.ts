@@ -79,7 +79,7 @@ const tasksPerExpressThread = 512;
  * Thread pool of a batch. The express thread sends pushes to up to 1,000 devices and the first
  * batch of a larger push. In the bulk threads they would wait behind the batches of large pushes.
  */
-export type Lane = 'bulk' | 'express';
+export type ThreadPool = 'bulk' | 'express';
 
 interface PoolOptions {
   /** Number of bulk threads (DISPATCHER_THREADS). */
@@ -216,7 +216,7 @@ export class SenderPool {
   /**
    * Sends one batch in a thread. Rejects if the thread failed. The batch is then delivered again.
    */
-  async run(task: DeliverTask, lane: Lane = 'bulk'): Promise<DeliverResult> {
+  async run(task: DeliverTask, lane: ThreadPool = 'bulk'): Promise<DeliverResult> {
     if (lane === 'express') return toResult(await this.#express.run(task));
     this.#active += 1;
     try {
@@ -242,7 +242,7 @@ export class SenderPool {
    * Opens the sender of a profile in all threads of a pool while the next batches are written,
    * unless this was done recently. Never rejects: a batch works without it.
    */
-  prepare(profile: RecentProfile, lane: Lane): void {
+  prepare(profile: RecentProfile, lane: ThreadPool): void {
     const key = JSON.stringify({ ...profile, lane });
     if (this.#prepared.get(key)) return;
     this.#prepared.set(key, true);

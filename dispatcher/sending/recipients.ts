@@ -31,7 +31,7 @@ const mostRestarts = 4;
  * Finds the indexes of recipients in a batch. Both lists are usually sorted by id, so a cursor
  * finds most of them. A map is built only if they are not.
  */
-class Places {
+class RecipientIndexes {
   readonly #recipients: number[];
   #next = 0;
   #lastId = 0;
@@ -84,7 +84,7 @@ export class OpenRecipients implements RecipientSource {
     this.#groupOf = new Uint16Array(size).fill(noGroup);
     this.#placeOf = new Uint16Array(size);
     this.#indexes = new Uint16Array(size);
-    const places = new Places(batch.recipients);
+    const places = new RecipientIndexes(batch.recipients);
     for (const [group, { ids, tokens }] of groups.entries())
       for (let place = 0; place < ids.length; place += 1) {
         const index = places.indexOf(ids[place] ?? 0);

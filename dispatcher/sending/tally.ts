@@ -15,7 +15,7 @@ import { withCause, withHint } from '../../shared/domain/reasons.ts';
 import type { DeliverResult, RetryGroup, Why } from './task.ts';
 
 /** Maximum repeats after requests without an answer, if the device would show the message twice. */
-const maxShownRepeats = 1;
+const maxVisibleRepeats = 1;
 
 /** Maximum gateway message ids that are kept for one batch. */
 const maxMessages = 20;
@@ -75,14 +75,14 @@ export class Tally {
   }
 
   /** Records the result of one attempt. Ignores a second result for the same recipient. */
-  note(index: number, attempt: AttemptResult): void {
+  record(index: number, attempt: AttemptResult): void {
     if (!this.isOpen(index)) return;
     this.#measure(attempt);
     switch (attempt.kind) {
       case 'sent':
         this.#settle(index, 'sent');
         if (attempt.form !== undefined) this.#countForm(attempt.form);
-        if (attempt.messageId !== undefined) this.#noteMessage(attempt.messageId);
+        if (attempt.messageId !== undefined) this.#recordMessage(attempt.messageId);
         break;
       case 'rejected':
         this.fail(index, attempt);
@@ -174,7 +174,7 @@ export class Tally {
     return [...this.#messages.values()];
   }
 
-  #noteMessage(messageId: string): void {
+  #recordMessage(messageId: string): void {
     const known = this.#messages.get(messageId);
     if (known) known.devices += 1;
     else if (this.#messages.size < maxMessages)
@@ -219,7 +219,7 @@ export class Tally {
   #isRepeatable({ isRepeatHidden }: Extract<AttemptResult, { kind: 'unknown' }>): boolean {
     return (
       isRepeatHidden ||
-      (this.#unknownOutcome === 'repeat' && this.#batch.unanswered < maxShownRepeats)
+      (this.#unknownOutcome === 'repeat' && this.#batch.unanswered < maxVisibleRepeats)
     );
   }
 

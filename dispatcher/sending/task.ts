@@ -39,7 +39,7 @@ export interface SendSlot {
 }
 
 /** A push that the main thread has read, so that the thread need not read it. */
-export interface KnownPush {
+export interface CachedPush {
   push: Push;
   /** Interrupt count of the push, read before the state of the push. */
   interruptCount: number;
@@ -56,7 +56,7 @@ export type DeliverTask = DeliverJob & {
   /** Number of all recipients of the batch. */
   size: number;
   /** The push. If absent, the thread reads it. */
-  known?: KnownPush | undefined;
+  known?: CachedPush | undefined;
 };
 
 /** Preparation of a thread for its first batch. */

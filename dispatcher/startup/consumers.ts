@@ -1,7 +1,7 @@
 import { connectors } from '../../connectors/registry.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
-import { Consumer, ParkedJobs } from '../../shared/queue/consumer.ts';
+import { Consumer, WaitingJobs } from '../../shared/queue/consumer.ts';
 import {
   continuedPlan,
   type DeliverJob,
@@ -17,7 +17,7 @@ import {
   batchesPerThread,
   continuedPlansAtOnce,
   freshPlansAtOnce,
-  parkedPerThread,
+  waitingPerThread,
 } from '../limits.ts';
 import { planPush } from '../planning/planner.ts';
 
@@ -33,7 +33,7 @@ const planCooldownMs = 8;
 const busyPlanCooldown = { jobs: 16, ms: 24 };
 
 interface ConsumerDeps extends DispatcherDeps, Waking {
-  parkedJobs: ParkedJobs;
+  parkedJobs: WaitingJobs;
 }
 
 /**
@@ -44,7 +44,7 @@ export async function startConsumers(
   deps: DispatcherDeps,
   { stack, listener, duePoll, threads }: Waking & { stack: ClosingStack; threads: number },
 ): Promise<void> {
-  const parkedJobs = new ParkedJobs(threads * parkedPerThread);
+  const parkedJobs = new WaitingJobs(threads * waitingPerThread);
   const shared = { ...deps, listener, duePoll, parkedJobs };
   const capacity = threads * batchesPerThread;
   const consumers = [

@@ -8,7 +8,7 @@ import { onePlanSettings } from '../../shared/db/sharding.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import { ParkedJobs } from '../../shared/queue/consumer.ts';
+import { WaitingJobs } from '../../shared/queue/consumer.ts';
 import { startWaitingForGateway } from '../../shared/queue/push-jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { BatchedQueries, idleBatchedConnections } from '../batched-queries.ts';
@@ -80,7 +80,7 @@ export async function openDeps(
       queue,
       log,
     }),
-    singles: new ParkedJobs(singlesAtOnce),
+    singles: new WaitingJobs(singlesAtOnce),
     clock,
     log,
     metrics,

@@ -36,7 +36,7 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
   'check-failover': [
     ...['ops/deploy/high-availability/', ...benchService],
     ...['api/middleware/errors.ts', 'api/pools.ts', 'dispatcher/startup/', 'dispatcher/recording/'],
-    ...['dispatcher/duties/job-keeper.ts', 'shared/backoff.ts', 'shared/queue/'],
+    ...['dispatcher/background/job-keeper.ts', 'shared/backoff.ts', 'shared/queue/'],
     ...['shared/db/limits/', 'shared/db/listener.ts', 'shared/db/outage.ts', 'shared/db/pool.ts'],
     ...['shared/db/query.ts', 'shared/db/standby.ts'],
   ],

@@ -37,7 +37,7 @@ function problemOf({ table, lock, cost, breaks, isKnown }: Effect): string | und
   if (!isKnown) return 'unknown statement, add it to shared/db/schema/effects.ts';
   if (breaks !== undefined) return breaks;
   if (table !== undefined && smallTables.has(table)) return undefined;
-  if (cost === 'rows') return 'a duty writes rows, in small steps';
+  if (cost === 'rows') return 'a background job must write rows, in small steps';
   if (cost === 'rewrite') return 'it writes the whole table under a lock';
   if (cost === 'scan' && lock !== 'SHARE UPDATE EXCLUSIVE')
     return lock === 'SHARE'

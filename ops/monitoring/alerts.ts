@@ -222,7 +222,8 @@ const database: Alert[] = [
     expr: 'time() - max by (duty) (carillon_duty_last_success_timestamp_seconds) > 1800',
     lastsSeconds: 1800,
     for: '5m',
-    summary: 'The duty {{ $labels.duty }} has not succeeded on any dispatcher for half an hour',
+    summary:
+      'The background job {{ $labels.duty }} has not succeeded on any dispatcher for half an hour',
   },
   {
     name: 'CarillonStandbyLag',

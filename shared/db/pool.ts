@@ -12,7 +12,7 @@ import {
   settingsOf,
   UnnamedClient,
 } from './limits/pooler.ts';
-import { currentLane, TimedPool } from './limits/timed-pool.ts';
+import { currentApp, TimedPool } from './limits/timed-pool.ts';
 import { beginText, limitStatements, type TransactionOptions } from './limits/transaction.ts';
 import type { PreparedStatement } from './prepared.ts';
 
@@ -56,7 +56,7 @@ export interface DatabaseOptions {
   /**
    * Shares the connections fairly between apps (`runInLane`). Default: first come, first served.
    */
-  turns?: Semaphore;
+  fairShare?: Semaphore;
   /** PostgreSQL settings of these connections, by name. */
   settings?: ServerSettings;
   /**
@@ -91,7 +91,7 @@ export class Database implements Handle {
     const isPooled = pooler === 'transaction';
     this.url = options.url;
     this.#name = options.applicationName;
-    this.#turns = options.turns;
+    this.#turns = options.fairShare;
     this.#localSettings = isPooled
       ? { statement_timeout: statementTimeoutMs, ...settings }
       : undefined;
@@ -208,7 +208,7 @@ export class Database implements Handle {
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const askedAtMs = performance.now();
     const begin = () => this.#pool.since(askedAtMs, work);
-    const running = this.#turns ? this.#turns.run(currentLane(), begin) : work();
+    const running = this.#turns ? this.#turns.run(currentApp(), begin) : work();
     return running.catch((error: unknown) => {
       const kind = failureKind(error);
       if (kind !== undefined) this.#failures[kind] = (this.#failures[kind] ?? 0) + 1;

@@ -370,13 +370,13 @@ const redriveCounters = (counter: MakeCounter) => ({
 const backgroundJobMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({
   backgroundJobLastSuccess: gauge(
     'duty_last_success_timestamp_seconds',
-    'When a background duty of this dispatcher last succeeded; its start before that',
+    'When a background job of this dispatcher last succeeded; its start before that',
     ['duty'],
   ),
-  backgroundJobFailures: counter('duty_failures_total', 'Passes of background duties that failed', [
+  backgroundJobFailures: counter('duty_failures_total', 'Passes of background jobs that failed', [
     'duty',
   ]),
-  backgroundJobRows: counter('duty_rows_total', 'Rows that background duties handled', ['duty']),
+  backgroundJobRows: counter('duty_rows_total', 'Rows that background jobs handled', ['duty']),
 });
 
 const threadMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({

@@ -21,7 +21,7 @@ export interface ConsumerOptions<T extends object> extends Waking {
    */
   capacity: number;
   /** Limit of the jobs that have released their slot. Absent: jobs keep their slot. */
-  parkedJobs?: ParkedJobs;
+  parkedJobs?: WaitingJobs;
   /** Priorities that this consumer takes. Another consumer takes the other priorities. */
   range?: PriorityRange;
   /** Name with which NOTIFY wakes this consumer (`SendOptions`). Default: the name of the queue. */
@@ -44,24 +44,24 @@ export interface ConsumerOptions<T extends object> extends Waking {
 export interface JobContext {
   /** Aborts when the job has to stop. */
   signal: AbortSignal;
-  permit: Permit;
+  permit: ConcurrencySlot;
 }
 
 /** A concurrency slot of a consumer, which one job holds. */
-export interface Permit {
+export interface ConcurrencySlot {
   /**
    * Releases the slot while the job only waits, so that the consumer can take another job. The job
    * then counts in `held`; by default in the waiting jobs of all consumers. Does nothing if `held`
    * is full. A job may move from one `held` to another.
    */
-  release(held?: ParkedJobs): void;
+  release(held?: WaitingJobs): void;
 }
 
 /**
  * Limits the jobs in work that have released their slot, over all consumers that share this object.
  * This limits memory.
  */
-export class ParkedJobs {
+export class WaitingJobs {
   #free: number;
 
   constructor(size: number) {
@@ -82,7 +82,7 @@ export class ParkedJobs {
 interface Entry<T> {
   job: Job<T>;
   /** Where the job counts. Undefined: it holds a concurrency slot. */
-  held: ParkedJobs | undefined;
+  held: WaitingJobs | undefined;
   takenAtMs: number;
   done: Promise<void>;
 }
@@ -126,7 +126,7 @@ export class Consumer<T extends object> {
   readonly #stop = new AbortController();
   readonly #interrupt = new AbortController();
   readonly #active = new Map<string, Entry<T>>();
-  readonly #turns: GroupTurns<T>;
+  readonly #turns: BusyGroups<T>;
   /** Concurrency slots in use. */
   #permits = 0;
   /** Jobs taken so far. */
@@ -140,7 +140,7 @@ export class Consumer<T extends object> {
 
   constructor(options: ConsumerOptions<T>) {
     this.#options = options;
-    this.#turns = new GroupTurns(options.kind);
+    this.#turns = new BusyGroups(options.kind);
   }
 
   get activeCount(): number {
@@ -254,7 +254,7 @@ export class Consumer<T extends object> {
     else this.#permits -= 1;
   }
 
-  async #work(job: Job<T>, permit: Permit): Promise<void> {
+  async #work(job: Job<T>, permit: ConcurrencySlot): Promise<void> {
     const { queue, kind, log, handle } = this.#options;
     try {
       const end = await handle(job, { signal: this.#interrupt.signal, permit });
@@ -293,7 +293,7 @@ const timesDuration = 10;
  * Decides when a consumer skips the waiting jobs of groups that it is busy with. The queue is
  * ordered by time, so a group with thousands of waiting jobs would delay all other groups.
  */
-class GroupTurns<T extends object> {
+class BusyGroups<T extends object> {
   readonly #kind: JobKind<T>;
   #nextAtMs = 0;
 

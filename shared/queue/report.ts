@@ -12,22 +12,22 @@ import { planLimits } from '../domain/apps/app.ts';
 import type { Metrics } from '../metrics.ts';
 import { queueNames } from './jobs.ts';
 import type { JobQueue } from './queue.ts';
-import { type AgedReading, readSharedState, refreshReading } from './shared-reading.ts';
+import { type AgedSample, readSharedState, refreshSample } from './shared-sample.ts';
 
 /**
  * Maximum rows of each kind in a sample. They become metric labels, which must not grow with the
  * number of apps.
  */
 const maxRows = 100;
-const accountsReading = {
+const accountsSample = {
   column: 'accounts',
   nextAt: 'accounts_next_at',
-  leastRestMs: 30_000,
+  minIntervalMs: 30_000,
   claimMs: 120_000,
 } as const;
 
 const profile = { appId: z.string(), connector: z.string(), profile: z.string() };
-const accountReading = z.object({
+const accountSample = z.object({
   /** Apps that have used most of their daily cap today (UTC). */
   caps: z.array(z.object({ appId: z.string(), usedRatio: z.number() })),
   /**
@@ -55,20 +55,20 @@ const accountReading = z.object({
  * A sample of caps, quotas and expiring credentials. It contains the apps that need an operator's
  * attention first.
  */
-type AccountReading = z.infer<typeof accountReading>;
+type AccountSample = z.infer<typeof accountSample>;
 
 /** A profile whose credentials expire. */
-export type EndingCredentials = AccountReading['credentials'][number];
+export type EndingCredentials = AccountSample['credentials'][number];
 
 /**
  * Takes a sample and stores it for all processes, unless a dispatcher has done so recently. Returns
  * whether it took one.
  */
-export const refreshAccountReading = (
+export const refreshAccountSample = (
   db: Handle,
-  read: () => Promise<Pick<AccountReading, 'credentials' | 'oldSecrets'>>,
+  read: () => Promise<Pick<AccountSample, 'credentials' | 'oldSecrets'>>,
 ): Promise<boolean> =>
-  refreshReading(db, accountsReading, async (): Promise<AccountReading> => {
+  refreshSample(db, accountsSample, async (): Promise<AccountSample> => {
     const { credentials, oldSecrets } = await read();
     return {
       caps: await readCaps(db),
@@ -83,18 +83,18 @@ export const refreshAccountReading = (
   });
 
 /** Returns the newest sample. Returns undefined before the first sample. */
-export const readAccounts = async (db: Handle): Promise<AccountReading | undefined> =>
-  accountReading.safeParse(await query(db).value('SELECT accounts FROM shared_reading')).data;
+export const readAccounts = async (db: Handle): Promise<AccountSample | undefined> =>
+  accountSample.safeParse(await query(db).value('SELECT accounts FROM shared_reading')).data;
 
 const readRotations = (db: Handle) =>
-  query(db).rows<AccountReading['rotations'][number]>(
+  query(db).rows<AccountSample['rotations'][number]>(
     `SELECT app_id AS "appId", connector, name AS profile, state FROM profile_rotation
       WHERE state IN ('staged', 'checked', 'canary') OR changed_at > now() - interval '1 day'
       ORDER BY changed_at DESC LIMIT ${maxRows}`,
   );
 
 const readCaps = (db: Handle) =>
-  query(db).rows<AccountReading['caps'][number]>(
+  query(db).rows<AccountSample['caps'][number]>(
     `SELECT app_id AS "appId",
             recipients / greatest(1, coalesce(options ->> 'dailyRecipientCap', $1::jsonb -> plan ->> 'dailyRecipientCap')::float8)
               AS "usedRatio"
@@ -105,7 +105,7 @@ const readCaps = (db: Handle) =>
   );
 
 const readQuotas = (db: Handle) =>
-  query(db).rows<AccountReading['quotas'][number]>(
+  query(db).rows<AccountSample['quotas'][number]>(
     `SELECT app_id AS "appId", connector, profile, sum(recipients)::float8 AS recipients,
             bool_or(closed_reason IS NOT NULL) AS "isUsedUp"
        FROM gateway_day WHERE day = (now() AT TIME ZONE 'Asia/Shanghai')::date
@@ -127,7 +127,7 @@ const lostAfterMs = 60_000;
 const usualLagSeconds = 1;
 
 /** Samples that the gauges of a process show. */
-interface Shown {
+interface ScrapeState {
   /**
    * When the sample of queues and pushes was taken. Before the first sample, when the first scrape
    * came (monotonic ms).
@@ -137,7 +137,7 @@ interface Shown {
   pending: { ended: Promise<void>; atMs: number } | undefined;
 }
 
-const shownBy = new WeakMap<Metrics, Shown>();
+const scrapeStates = new WeakMap<Metrics, ScrapeState>();
 
 /**
  * Updates the gauges of queues and open pushes for a scrape. If the database is unavailable or a
@@ -150,21 +150,21 @@ export async function reportQueues(
   metrics: Metrics,
   waitMs = patienceMs,
 ): Promise<void> {
-  const shown = shownBy.get(metrics) ?? { madeAtMs: performance.now(), pending: undefined };
-  shownBy.set(metrics, shown);
+  const state = scrapeStates.get(metrics) ?? { madeAtMs: performance.now(), pending: undefined };
+  scrapeStates.set(metrics, state);
   const nowMs = performance.now();
-  if (shown.pending === undefined || nowMs - shown.pending.atMs > lostAfterMs) {
+  if (state.pending === undefined || nowMs - state.pending.atMs > lostAfterMs) {
     const begun = { atMs: nowMs, ended: readAll(db, queue, metrics) };
-    shown.pending = begun;
+    state.pending = begun;
     void begun.ended.then(() => {
-      if (shown.pending === begun) shown.pending = undefined;
+      if (state.pending === begun) state.pending = undefined;
     });
   }
-  const { ended, atMs } = shown.pending;
+  const { ended, atMs } = state.pending;
   const waited = new AbortController();
   await Promise.race([ended, sleep(Math.max(0, atMs + waitMs - nowMs), waited.signal)]);
   waited.abort();
-  metrics.sharedSampleAge.set((performance.now() - shown.madeAtMs) / 1000);
+  metrics.sharedSampleAge.set((performance.now() - state.madeAtMs) / 1000);
 }
 
 /** Never rejects. */
@@ -176,7 +176,7 @@ async function readAll(db: Handle, queue: JobQueue, metrics: Metrics): Promise<v
 }
 
 /** Sets the gauges of apps and profiles. Removes those that are not in the sample. */
-function recordAccounts(metrics: Metrics, accounts: AccountReading): void {
+function recordAccounts(metrics: Metrics, accounts: AccountSample): void {
   const {
     capUsed,
     quotaUsedUp,
@@ -217,7 +217,7 @@ function recordAccounts(metrics: Metrics, accounts: AccountReading): void {
 }
 
 /** Sets the gauges of the shared state. A queue that is not in the sample is empty. */
-function recordSharedState(metrics: Metrics, { reading, ageSeconds }: AgedReading): void {
+function recordSharedState(metrics: Metrics, { reading, ageSeconds }: AgedSample): void {
   const states = new Map(reading.queues.map((state) => [state.queue, state]));
   for (const queue of queueNames) {
     const { ready = 0, waiting = 0, active = 0, oldestSeconds = 0 } = states.get(queue) ?? {};
@@ -237,7 +237,7 @@ function recordSharedState(metrics: Metrics, { reading, ageSeconds }: AgedReadin
   metrics.scheduledPushes.set(reading.scheduled.count);
   const { lateSeconds } = reading.scheduled;
   metrics.scheduledLag.set(lateSeconds > usualLagSeconds ? lateSeconds + ageSeconds : lateSeconds);
-  const shown = shownBy.get(metrics);
+  const shown = scrapeStates.get(metrics);
   if (shown) shown.madeAtMs = performance.now() - ageSeconds * 1000;
 }
 

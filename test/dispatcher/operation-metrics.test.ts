@@ -5,7 +5,7 @@ import { failureKind } from '../../shared/db/limits/database-errors.ts';
 import { Database, type Handle } from '../../shared/db/pool.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import { reportQueues } from '../../shared/queue/report.ts';
-import { readSharedState } from '../../shared/queue/shared-reading.ts';
+import { readSharedState } from '../../shared/queue/shared-sample.ts';
 import { Semaphore } from '../../shared/semaphore.ts';
 import { useTestService } from '../support/service.ts';
 
@@ -58,7 +58,7 @@ describe('the metrics of processes', () => {
       url: service.databaseUrl,
       applicationName: 'test',
       maxConnections: 2,
-      turns,
+      fairShare: turns,
     });
     const single = new Database({
       url: service.databaseUrl,

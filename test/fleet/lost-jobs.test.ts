@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openDuties } from '../../dispatcher/duties/duties.ts';
-import { JobKeeper } from '../../dispatcher/duties/job-keeper.ts';
+import { JobKeeper } from '../../dispatcher/background/job-keeper.ts';
+import { openBackgroundJobs } from '../../dispatcher/background/jobs.ts';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
@@ -41,12 +41,12 @@ const stop = async () => {
 let jobKeeper: JobKeeper;
 let nowMs = 0;
 const clock = { now: () => Date.now(), monotonicMs: () => nowMs };
-/** Runs the duty once, `seconds` after its last run. */
+/** Runs the background job once, `seconds` after its last run. */
 const runDuty = (afterSeconds: number) => {
   nowMs += afterSeconds * 1000;
   return jobKeeper.run({ db: service.db, queue, clock, log: silentLog });
 };
-/** Runs the duty twice, far enough apart for it to find work without a job. */
+/** Runs the background job twice, far enough apart for it to find work without a job. */
 const keep = async () => (await runDuty(31)) + (await runDuty(31));
 
 interface Push {
@@ -244,16 +244,16 @@ describe('a job that was lost is written again', () => {
     await reachesAll(started);
   });
 
-  test('by a duty of every dispatcher', async () => {
-    const duty = openDuties().find(({ name }) => name === 'job keeper');
+  test('by a background job of every dispatcher', async () => {
+    const job = openBackgroundJobs().find(({ name }) => name === 'job keeper');
     const started = await push(5);
     await deleteJobs(started);
     await start();
-    if (!duty || !dispatcher) throw new Error('there is no such duty');
+    if (!job || !dispatcher) throw new Error('there is no such background job');
     const deps = { ...dispatcher.deps, clock };
     const passed = () => {
       nowMs += 31_000;
-      return duty.runOnce(deps);
+      return job.runOnce(deps);
     };
     await expect.poll(passed).toBe(1);
     await reachesAll(started);
@@ -305,7 +305,7 @@ describe('no job is written', () => {
     for (const none of [later, cancelled, done]) expect(await jobsOf(none)).toEqual([]);
   });
 
-  test('while dispatchers work, even if the duty runs often', async () => {
+  test('while dispatchers work, even if the background job runs often', async () => {
     await start();
     const pushes = [await push(4000), await push(900), await push(1)];
     const ends = pushes.map(({ app, objectId }) => service.untilDone(app, objectId));
@@ -332,7 +332,7 @@ describe('no job is written', () => {
       await expect.poll(sent, { interval: 10, timeout: 20_000 }).toBeGreaterThan(last);
       await deleteJobs(started);
       expect(await runDuty(31)).toBe(0);
-      // After the duty, so that what it saw is not more than this number.
+      // After the background job, so that what it saw is not more than this number.
       last = await sent();
     }
     service.apns.behave();

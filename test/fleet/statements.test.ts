@@ -51,7 +51,7 @@ async function appWith(given: object): Promise<App> {
 }
 
 /**
- * Statements of the path of a push. Those of duties run by the clock, and so do the checkpoints and
+ * Statements of the path of a push. Those of background jobs run by the clock, and so do the checkpoints and
  * settlements of a batch.
  */
 const pathOfPush = /push_batch|FROM installation|device_day|recipient_failure|UPDATE notification/;

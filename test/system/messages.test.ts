@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApi } from '../../api/start.ts';
-import { cleanVerification } from '../../dispatcher/duties/cleaner.ts';
+import { cleanVerification } from '../../dispatcher/background/cleaner.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { createLogger } from '../../shared/process/logging.ts';

@@ -4,7 +4,7 @@ import {
   type DeletedPage,
   deleteInvalidPage,
   deleteReported,
-  noteKeptTokens,
+  saveKeptTokens,
 } from '../../../shared/db/tables/invalid-tokens.ts';
 import {
   markPushPaused,
@@ -17,7 +17,7 @@ import {
   findApproval,
   giveApproval,
   lockForApproval,
-  noteFirstApproval,
+  saveFirstApproval,
 } from '../../../shared/db/tables/scheduled-pushes.ts';
 import { isSameName } from '../../../shared/domain/admin/names.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
@@ -68,7 +68,7 @@ async function approve(
   const firstBy = open.approval?.firstBy ?? null;
   const needsTwo = push.createdBy === null && !hasRole(role, 'owner');
   if (needsTwo && firstBy === null) {
-    await noteFirstApproval(tx, push, by);
+    await saveFirstApproval(tx, push, by);
     return 'first';
   }
   if (needsTwo && firstBy !== null && isSameName(firstBy, by))
@@ -272,7 +272,7 @@ export class PushControlService {
       const selection = { appId, pushId, deletable: { called: true, proven: true } };
       const page = await deleteInvalidPage(tx, selection, after);
       const isLast = page.last === null;
-      if (isLast && keptTokens.length > 0) await noteKeptTokens(tx, selection, []);
+      if (isLast && keptTokens.length > 0) await saveKeptTokens(tx, selection, []);
       const deleted = page.deleted + (isLast ? await deleteReported(tx, selection) : 0);
       await recordChange(tx, {
         action: 'push.delete-invalid',

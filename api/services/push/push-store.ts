@@ -1,6 +1,6 @@
 import { Batcher } from '../../../shared/batcher.ts';
 import { isConnectionFailure } from '../../../shared/db/limits/database-errors.ts';
-import { runInLane } from '../../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../../shared/db/limits/timed-pool.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   claimRequestIds,
@@ -78,18 +78,18 @@ export class PushStore {
     const shared = {
       ...batchLimits,
       fairBy: ({ app }: UnstoredPush) => app.appId,
-      runOne: (push: UnstoredPush) => runInLane(push.app.appId, () => this.#storeAlone(push)),
+      runOne: (push: UnstoredPush) => runForApp(push.app.appId, () => this.#storeAlone(push)),
       isShared: isConnectionFailure,
     };
     this.#plain = new Batcher({
       ...shared,
       concurrency: plainConcurrency,
-      run: (pushes) => runInLane(batchKey, () => this.#storeTogether(pushes)),
+      run: (pushes) => runForApp(batchKey, () => this.#storeTogether(pushes)),
     });
     this.#claiming = new Batcher({
       ...shared,
       concurrency: claimingConcurrency,
-      run: (pushes) => runInLane(batchKey, () => this.#storeTogether(pushes, { lockTimeoutMs })),
+      run: (pushes) => runForApp(batchKey, () => this.#storeTogether(pushes, { lockTimeoutMs })),
     });
   }
 

@@ -3,7 +3,7 @@ import { connectors } from '../../../connectors/registry.ts';
 import { readCredentials } from '../../../connectors/routing.ts';
 import { Batcher } from '../../../shared/batcher.ts';
 import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
-import { runInLane } from '../../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../../shared/db/limits/timed-pool.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { type DeviceKind, haveDevices } from '../../../shared/db/tables/audience.ts';
 import type { StoredProfile } from '../../../shared/db/tables/profiles.ts';
@@ -74,7 +74,7 @@ class UnservedDevices {
     this.#batcher = new Batcher({
       ...batchLimits,
       fairBy: ({ appId }) => appId,
-      run: (requests) => runInLane(batchKey, () => this.#existing(requests)),
+      run: (requests) => runForApp(batchKey, () => this.#existing(requests)),
     });
   }
 

@@ -1,4 +1,4 @@
-import { runInLane } from '../../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../../shared/db/limits/timed-pool.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { channelPath, routeTtlSeconds } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -32,7 +32,7 @@ export class HealthService {
   /** Runs one check for all concurrent callers, because the endpoint needs no key. */
   #databaseReadiness(): Promise<string> {
     const { admissionDb, readiness } = this.#deps;
-    this.#pendingCheck ??= runInLane('health', async () =>
+    this.#pendingCheck ??= runForApp('health', async () =>
       (await admissionDb.isReachable())
         ? ((await readiness.hint()) ?? 'ready')
         : 'database unreachable',

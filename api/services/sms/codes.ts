@@ -73,7 +73,7 @@ export class VerificationCodes {
       id,
       digest,
       expiresAt,
-      askedFrom: ipAddressKey(this.#deps, ipAddress),
+      requestedFrom: ipAddressKey(this.#deps, ipAddress),
     });
     return code;
   }
@@ -120,7 +120,7 @@ export class VerificationCodes {
     const candidates = mayTry
       ? await selectCodesRequestedFrom(
           db,
-          { appId, purpose, askedFrom },
+          { appId, purpose, requestedFrom: askedFrom },
           { now, limit: maxCandidates },
         )
       : [];

@@ -2,8 +2,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemClock } from '../../../shared/clock.ts';
 import {
-  displaceOldest,
-  findCrowdedInboxes,
+  evictOldest,
+  findFullInboxes,
   firstInbox,
 } from '../../../shared/db/tables/channel-messages.ts';
 import {
@@ -312,8 +312,8 @@ async function measureInboxes(bench: Bench, appId: string, rows: number): Promis
   await db.query('VACUUM ANALYZE channel_inbox');
   const micros = await cpuMicros(bench, rows, async () => {
     for (let place: typeof firstInbox | undefined = firstInbox; place; ) {
-      const step = await findCrowdedInboxes(db, place, walkedTogether);
-      for (const [app, inboxes] of step.installations) await displaceOldest(db, app, inboxes);
+      const step = await findFullInboxes(db, place, walkedTogether);
+      for (const [app, inboxes] of step.installations) await evictOldest(db, app, inboxes);
       place = step.next;
     }
   });

@@ -87,7 +87,7 @@ export const scale: readonly Panel[] = [
     queries: [{ expr: rate('carillon_db_errors_total', 'kind'), legend: '{{kind}}' }],
   },
   {
-    title: 'Since the last success of a duty',
+    title: 'Since the last success of a background job',
     unit: 's',
     queries: [
       {

@@ -20,8 +20,8 @@ export class TimedPool extends pg.Pool {
    * Runs `work`. The wait for its first connection counts from `askedAtMs` (monotonic) if `work`
    * requests it before it returns.
    */
-  since<T>(askedAtMs: number, work: () => T): T {
-    this.#askedAtMs = askedAtMs;
+  since<T>(requestedAtMs: number, work: () => T): T {
+    this.#askedAtMs = requestedAtMs;
     try {
       return work();
     } finally {
@@ -54,12 +54,12 @@ export class TimedPool extends pg.Pool {
   }
 }
 
-const lanes = new AsyncLocalStorage<string>();
+const appOfWork = new AsyncLocalStorage<string>();
 
 /**
  * Runs `work` on behalf of an app. Connections that it takes from a pool with `turns`, at any
  * depth, count for this app. All work outside of `runInLane` counts as one app.
  */
-export const runInLane = <T>(appId: string, work: () => T): T => lanes.run(appId, work);
+export const runForApp = <T>(appId: string, work: () => T): T => appOfWork.run(appId, work);
 
-export const currentLane = (): string => lanes.getStore() ?? '';
+export const currentApp = (): string => appOfWork.getStore() ?? '';

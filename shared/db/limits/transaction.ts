@@ -78,7 +78,7 @@ async function endWhenAborted<T>(
 
 const rowEvent = 'dataRow';
 /** Bytes of rows that are parsed per tick: a few milliseconds of work. */
-const bytesPerTurn = 64 * 1024;
+const bytesPerTick = 64 * 1024;
 
 /**
  * Runs `work`. Closes the connection as soon as more than `maxBytes` of rows arrive, so that an
@@ -92,16 +92,16 @@ async function limitResultBytes<T>(
 ): Promise<T> {
   if (maxBytes === undefined) return work();
   let bytes = 0;
-  let bytesOfTurn = 0;
+  let bytesOfTick = 0;
   const goOn = () => {
-    bytesOfTurn = 0;
+    bytesOfTick = 0;
     connection.stream.resume();
   };
   const count = ({ length }: { length: number }) => {
     bytes += length;
-    bytesOfTurn += length;
+    bytesOfTick += length;
     if (bytes > maxBytes) connection.stream.destroy();
-    else if (bytesOfTurn > bytesPerTurn && !connection.stream.isPaused()) {
+    else if (bytesOfTick > bytesPerTick && !connection.stream.isPaused()) {
       connection.stream.pause();
       setImmediate(goOn);
     }

@@ -314,6 +314,6 @@ export const markRetried = (tx: Handle, batch: Batch, places: number[]) =>
   );
 
 const checkpointStatement = prepare(
-  `WITH mark AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2 AND NOT is_settled RETURNING 1)
-   ${insertFailuresSql(4)} WHERE EXISTS (SELECT 1 FROM mark) ON CONFLICT DO NOTHING`,
+  `WITH saved AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2 AND NOT is_settled RETURNING 1)
+   ${insertFailuresSql(4)} WHERE EXISTS (SELECT 1 FROM saved) ON CONFLICT DO NOTHING`,
 );

@@ -393,23 +393,23 @@ async function addInboxes(
 export const maxPendingMessages = 100;
 
 /** Position in a scan over all inboxes, in the order of the unique index. */
-export interface InboxPlace {
+export interface InboxPosition {
   appId: string;
   installation: number;
 }
 
-export const firstInbox: InboxPlace = { appId: '', installation: 0 };
+export const firstInbox: InboxPosition = { appId: '', installation: 0 };
 
 /** Inboxes over their limit in one step of a scan. */
-interface CrowdedInboxes {
+interface FullInboxes {
   /** Installations by app. */
   installations: Map<string, number[]>;
   /** Start of the next step. Undefined after the last one. */
-  next: InboxPlace | undefined;
+  next: InboxPosition | undefined;
 }
 
 /** The last inbox of a page may continue on the next page, so the next page begins with it. */
-const crowdedStatement = `
+const fullStatement = `
   WITH page AS MATERIALIZED (
     SELECT app_id, installation FROM channel_inbox WHERE (app_id, installation) >= ($1, $2::bigint)
      ORDER BY app_id, installation LIMIT $3
@@ -425,21 +425,21 @@ const crowdedStatement = `
 /**
  * Reads up to `rows` inbox rows from a position on. Returns the inboxes that are over their limit.
  */
-export async function findCrowdedInboxes(
+export async function findFullInboxes(
   db: Handle,
-  { appId, installation }: InboxPlace,
+  { appId, installation }: InboxPosition,
   rows: number,
-): Promise<CrowdedInboxes> {
-  const found = await db.query<InboxPlace & { isCrowded: boolean }>(crowdedStatement, [
+): Promise<FullInboxes> {
+  const found = await db.query<InboxPosition & { isFull: boolean }>(fullStatement, [
     appId,
     installation,
     rows,
   ]);
   const installations = new Map<string, number[]>();
-  let next: InboxPlace | undefined;
+  let next: InboxPosition | undefined;
   for (const row of found.rows) {
     const inboxes = installations.get(row.appId) ?? [];
-    if (row.isCrowded) installations.set(row.appId, [...inboxes, row.installation]);
+    if (row.isFull) installations.set(row.appId, [...inboxes, row.installation]);
     else next = { appId: row.appId, installation: row.installation };
   }
   return { installations, next };
@@ -475,7 +475,7 @@ const displaceStatement = prepare(`
   SELECT count(*) AS displaced FROM deleted`);
 
 /** Deletes the oldest messages of inboxes over their limit, and counts them on the push records. */
-export const displaceOldest = (db: Handle, appId: string, installations: number[]) =>
+export const evictOldest = (db: Handle, appId: string, installations: number[]) =>
   query(db).number(displaceStatement, [appId, `{${installations.join()}}`]);
 
 /** A message of a push as devices get it. */

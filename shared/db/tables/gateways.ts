@@ -183,7 +183,7 @@ export const listGatewayFailures = (db: Handle) =>
       ORDER BY at DESC LIMIT ${maxListed}`);
 
 /** Maximum failing gateways in the text of one push. */
-const maxToldOf = 5;
+const maxNamedGateways = 5;
 
 /** Returns one line per open push: the unavailable gateways for which recipients are still open. */
 export async function describeGatewayFailures(
@@ -201,7 +201,7 @@ export async function describeGatewayFailures(
             AND EXISTS (SELECT 1 FROM push_batch b
                          WHERE b.app_id = g.app_id AND b.push_id = p.id AND NOT b.is_settled
                            AND b.connector = g.connector AND b.profile = g.profile)
-          ORDER BY g.connector, g.profile LIMIT ${maxToldOf}) f`,
+          ORDER BY g.connector, g.profile LIMIT ${maxNamedGateways}) f`,
     [appId, pushIds],
   );
   const lines = new Map<number, string[]>();

@@ -47,7 +47,7 @@ export async function saveSettingsOf(db: Handle): Promise<ServerSettings> {
 const maxBytes = 2000;
 
 const uniqueIds = ['object_id', 'installation_id', 'device_token'];
-const askedIds = [...uniqueIds, 'registration_id'];
+const searchedIds = [...uniqueIds, 'registration_id'];
 
 const isSmall = (column: string) =>
   `coalesce(pg_column_size(${column}) <= ${maxBytes} AND pg_column_compression(${column}) IS NULL, true)`;
@@ -90,18 +90,18 @@ const keysOf = (andApp: string) =>
   ].join(' UNION ');
 
 const findStatement = new AppStatement(
-  askedIds.length + 2,
+  searchedIds.length + 2,
   (andApp) => `
    SELECT g.device, f.*
-     FROM unnest($1::text[], ${askedIds.map((_, i) => `$${i + 2}::text[]`).join(', ')})
-          WITH ORDINALITY AS g(app_id, ${askedIds.join(', ')}, device),
+     FROM unnest($1::text[], ${searchedIds.map((_, i) => `$${i + 2}::text[]`).join(', ')})
+          WITH ORDINALITY AS g(app_id, ${searchedIds.join(', ')}, device),
           LATERAL (${keysOf(andApp('installation'))}) AS k,
           LATERAL ${rowsWith('id', 'k.id', { columns: foundColumns, andApp: andApp('installation') })} AS f`,
   { isPrepared: true },
 );
 
 /** Ids of a device of an app. */
-interface AskedDevice {
+interface RequestedDevice {
   appId: string;
   ids: DeviceIds;
 }
@@ -123,7 +123,7 @@ export interface FoundInstallation {
 type FoundRow = Installation & RowVersion & { device: number; isSmall: boolean };
 
 /** Ids of a device, and its index in the request. */
-interface Asked extends AskedDevice {
+interface Asked extends RequestedDevice {
   at: number;
 }
 
@@ -131,7 +131,7 @@ interface Asked extends AskedDevice {
  * Returns the ids of a device, and a further row for each other spelling of its token
  * (`namesOfToken`).
  */
-function asSpelled({ appId, ids }: AskedDevice, at: number): Asked[] {
+function asSpelled({ appId, ids }: RequestedDevice, at: number): Asked[] {
   if (ids.deviceToken === undefined) return [{ appId, ids, at }];
   const [compared, ...others] = namesOfToken(ids.deviceToken);
   return [
@@ -152,7 +152,7 @@ const noIds: DeviceIds = {
  */
 export async function findInstallationsOfDevices(
   db: Handle,
-  devices: AskedDevice[],
+  devices: RequestedDevice[],
 ): Promise<FoundInstallation[][]> {
   const parts = await findStatement.run<FoundRow, Asked>(db, devices.flatMap(asSpelled), (part) => [
     arrayText(part.map(({ appId }) => appId)),

@@ -133,7 +133,7 @@ export async function deleteInvalidPage(
 }
 
 /** Records on a push which profiles kept their invalid tokens. An empty list removes the record. */
-export const noteKeptTokens = (
+export const saveKeptTokens = (
   db: Handle,
   { appId, pushId }: PushKey,
   kept: readonly KeptTokens[],

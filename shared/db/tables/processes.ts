@@ -32,7 +32,7 @@ const processReport = z.object({
   nowMs: z.number(),
   /** Maximum open files; null if the operating system does not report it. */
   maxFiles: z.number().nullable(),
-  /** Seconds since the last success of each background duty. */
+  /** Seconds since the last success of each background job. */
   duties: z.record(z.string(), z.number()),
   /** Ids of its keys of CARILLON_SECRET, first key first. Absent in older versions. */
   secretKeys: z.array(z.string()).optional(),

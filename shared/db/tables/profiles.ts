@@ -332,7 +332,7 @@ interface CredentialNotice {
  * Records that a step was notified. Returns false if it was notified before, or if the profile does
  * not exist.
  */
-export const noteNotice = (
+export const saveNotice = (
   tx: Handle,
   { appId, connector, profile, endsAt, days }: CredentialNotice,
 ) =>

@@ -144,7 +144,7 @@ export interface OpenWork {
   /** True if planning has begun. */
   isContinued: boolean;
   /** A value that changes with any progress. */
-  mark: string;
+  progress: string;
 }
 
 /** States of a push in which open recipients are sent to or counted. */
@@ -184,13 +184,13 @@ export async function readOpenWork(tx: Handle, pushes: readonly PushKey[]): Prom
         GROUP BY n.app_id, n.id)
      SELECT app_id AS "appId", id AS "pushId", NULL AS "batchId", NULL AS connector, NULL AS "notBefore",
             is_plan_held AS "isHeld", NOT is_planned AND planned_through > 0 AS "isContinued",
-            planned_through || ' ' || coalesce(digest, '') AS mark
+            planned_through || ' ' || coalesce(digest, '') AS progress
        FROM open WHERE is_plan_held OR (NOT is_planned AND state <> 'cancelled') OR is_inline ORDER BY id`,
     keys,
   );
   const batches = await query(tx).rows<OpenWork>(
     `SELECT b.app_id AS "appId", b.push_id AS "pushId", b.id AS "batchId", b.connector, b.not_before AS "notBefore",
-            b.is_held AS "isHeld", false AS "isContinued", md5(coalesce(b.settled, '')) AS mark
+            b.is_held AS "isHeld", false AS "isContinued", md5(coalesce(b.settled, '')) AS progress
        FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
        JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id
       WHERE n.state IN (${working}) AND NOT b.is_settled AND b.has_job

@@ -346,7 +346,7 @@ export async function lockForRedrive(
  * Records the newest redrive of a push, so that a process of the previous version does not redrive
  * it too.
  */
-export const noteRedrive = (tx: Handle, { appId, id }: PushKey, objectId: string) =>
+export const saveRedrive = (tx: Handle, { appId, id }: PushKey, objectId: string) =>
   query(tx).run('UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [
     appId,
     id,

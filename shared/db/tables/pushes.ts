@@ -334,7 +334,7 @@ async function deleteChildren(tx: Handle, pushes: unknown[]): Promise<boolean> {
  * Saves how many recipients a finished push did not reach, for the limit of stored failures of its
  * app.
  */
-export const noteFailureCount = (db: Handle, push: PushKey, n: number) =>
+export const saveFailureCount = (db: Handle, push: PushKey, n: number) =>
   query(db).run(
     'INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
     [push.appId, push.id, n],

@@ -160,7 +160,7 @@ export const countOpenStarts = (db: Handle, appId: string, id: number) =>
   );
 
 /** Counts of a pass over a recurring push, and its last push. */
-interface StartsNoted {
+interface SavedStarts {
   /** Time of the next run; undefined if it does not change. */
   nextAt?: Date | null;
   /** Scheduled time and objectId of the push that was created. */
@@ -170,10 +170,10 @@ interface StartsNoted {
 }
 
 /** Saves what a pass did with a locked recurring push. */
-export const noteStarts = (
+export const saveStarts = (
   tx: Handle,
   { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
-  { nextAt, made, missed = 0, heldBack = 0 }: StartsNoted,
+  { nextAt, made, missed = 0, heldBack = 0 }: SavedStarts,
 ) =>
   query(tx).run(
     `UPDATE recurring_push SET next_at = CASE WHEN $3 THEN $4::timestamptz ELSE next_at END,
@@ -371,7 +371,7 @@ export async function lockForApproval(
 }
 
 /** Records the first of two operators who approve a locked push. */
-export const noteFirstApproval = (tx: Handle, { appId, id }: PushKey, by: string) =>
+export const saveFirstApproval = (tx: Handle, { appId, id }: PushKey, by: string) =>
   query(tx).run(
     `INSERT INTO push_approval AS a (app_id, push_id, first_by, first_at) VALUES ($1, $2, $3, now())
      ON CONFLICT (app_id, push_id) DO UPDATE SET first_by = excluded.first_by, first_at = excluded.first_at`,

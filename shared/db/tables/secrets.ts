@@ -17,7 +17,7 @@ interface SealedRow {
 }
 
 /** A column with values that are encrypted with CARILLON_SECRET, of a table with an `app_id`. */
-interface SealedPlace {
+interface SealedColumn {
   table: string;
   column: string;
   type: 'bytea' | 'jsonb';
@@ -46,10 +46,10 @@ function renewed(vault: Vault, value: string, context: string): string | undefin
 /**
  * Describes a column with one encrypted value: version, key id (4 bytes), and the remaining bytes.
  */
-function bytesPlace(
-  place: Pick<SealedPlace, 'table' | 'column' | 'key'> & { context?: readonly string[] },
+function bytesColumn(
+  place: Pick<SealedColumn, 'table' | 'column' | 'key'> & { context?: readonly string[] },
   contextOf: (row: SealedRow) => string,
-): SealedPlace {
+): SealedColumn {
   return {
     context: [],
     ...place,
@@ -62,7 +62,7 @@ function bytesPlace(
 
 const column = ({ columns }: SealedRow, name: string): string => columns[name] ?? '';
 
-const sessions: SealedPlace = {
+const sessions: SealedColumn = {
   table: 'app_user',
   column: 'session_nonce',
   type: 'bytea',
@@ -85,7 +85,7 @@ function resealSession(vault: Vault, row: SealedRow): string | undefined {
   return token === undefined ? undefined : textOf(sealedSession(vault, row.appId, objectId, token));
 }
 
-const platforms: SealedPlace = {
+const platforms: SealedColumn = {
   table: 'app_user',
   column: 'auth_data',
   type: 'jsonb',
@@ -109,23 +109,23 @@ const platforms: SealedPlace = {
  * All columns with encrypted values. `test/shared/db/sealed-places.test.ts` fails if a column of
  * bytes is neither in this list nor in the test's list of digests.
  */
-export const sealedPlaces: readonly SealedPlace[] = [
-  bytesPlace({ table: 'app', column: 'secrets', key: {} }, ({ appId }) => sealContexts.app(appId)),
-  bytesPlace(
+export const sealedColumns: readonly SealedColumn[] = [
+  bytesColumn({ table: 'app', column: 'secrets', key: {} }, ({ appId }) => sealContexts.app(appId)),
+  bytesColumn(
     { table: 'push_profile', column: 'credentials', key: { connector: 'text', name: 'text' } },
     (row) => sealContexts.profile(row.appId, column(row, 'connector'), column(row, 'name')),
   ),
   ...['candidate', 'previous'].map((name) =>
-    bytesPlace(
+    bytesColumn(
       { table: 'profile_rotation', column: name, key: { connector: 'text', name: 'text' } },
       (row) => sealContexts.profile(row.appId, column(row, 'connector'), column(row, 'name')),
     ),
   ),
-  bytesPlace(
+  bytesColumn(
     { table: 'gateway_token', column: 'value', key: { connector: 'text', credential: 'bytea' } },
     (row) => sealContexts.gatewayToken(row.appId, column(row, 'connector')),
   ),
-  bytesPlace(
+  bytesColumn(
     {
       table: 'outbox',
       column: 'body',
@@ -140,7 +140,7 @@ export const sealedPlaces: readonly SealedPlace[] = [
         type: column(row, 'type'),
       }),
   ),
-  bytesPlace(
+  bytesColumn(
     {
       table: 'failed_receipt',
       column: 'call',
@@ -149,7 +149,7 @@ export const sealedPlaces: readonly SealedPlace[] = [
     },
     (row) => sealContexts.receipt(row.appId, column(row, 'connector'), column(row, 'digest')),
   ),
-  bytesPlace({ table: 'captcha', column: 'answer', key: { token: 'text' } }, (row) =>
+  bytesColumn({ table: 'captcha', column: 'answer', key: { token: 'text' } }, (row) =>
     sealContexts.captcha(row.appId, column(row, 'token')),
   ),
   sessions,
@@ -157,7 +157,7 @@ export const sealedPlaces: readonly SealedPlace[] = [
 ];
 
 /** Returns the name of a place: `<table>.<column>`. */
-export const nameOf = ({ table, column: name }: SealedPlace): string => `${table}.${name}`;
+export const nameOf = ({ table, column: name }: SealedColumn): string => `${table}.${name}`;
 
 /** Values whose key is not in CARILLON_SECRET or unknown (sessions of older versions). */
 export const otherKey = 'other';
@@ -172,7 +172,7 @@ export async function countSealedValues(
   keyIds: readonly string[],
 ): Promise<SealedCounts> {
   const counts: SealedCounts = {};
-  for (const place of sealedPlaces) {
+  for (const place of sealedColumns) {
     const rows = await query(db).rows<{ key: string; values: number }>(
       `SELECT CASE WHEN k.id = ANY($1) THEN k.id ELSE '${otherKey}' END AS key, count(*) AS values
          FROM ${place.table} t, unnest(${place.keyIds}) AS k (id)
@@ -251,7 +251,7 @@ interface SealedPage {
  */
 export async function readSealedPage(
   db: Handle,
-  place: SealedPlace,
+  place: SealedColumn,
   { appId, after, first, limit }: { appId: string; after: Position; first: string; limit: number },
 ): Promise<SealedPage> {
   const key = Object.entries(place.key);
@@ -283,7 +283,7 @@ export async function readSealedPage(
 export async function resealRows(
   db: Handle,
   vault: Vault,
-  place: SealedPlace,
+  place: SealedColumn,
   rows: readonly SealedRow[],
 ): Promise<{ changed: number; unreadable: number }> {
   const renewed = rows.flatMap((row) => {
@@ -307,7 +307,7 @@ export async function resealRows(
  * Returns a statement that stores renewed values. It locks in the order of keys, and waits for no
  * lock.
  */
-function resealStatement({ table, column, type, key, stored }: SealedPlace): string {
+function resealStatement({ table, column, type, key, stored }: SealedColumn): string {
   const names = Object.keys(key);
   const types = Object.values(key);
   const lists = ['$2::text[]', '$3::text[]', ...names.map((_, i) => `$${i + 4}::text[]`)];

@@ -277,7 +277,7 @@ interface NewCode extends CodeKey {
   digest: string;
   expiresAt: Date;
   /** Digest of the network address that requested the code. */
-  askedFrom: string;
+  requestedFrom: string;
 }
 
 const ofCode = 'app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4';
@@ -291,7 +291,7 @@ export const putCode = (tx: Handle, code: NewCode) =>
      ON CONFLICT (app_id, purpose, number, subject) DO UPDATE
         SET id = excluded.id, digest = excluded.digest, expires_at = excluded.expires_at, attempts = 0,
             asked_from = excluded.asked_from`,
-    [...codeKey(code), code.id, code.digest, code.expiresAt, code.askedFrom],
+    [...codeKey(code), code.id, code.digest, code.expiresAt, code.requestedFrom],
   );
 
 /**
@@ -342,7 +342,11 @@ export const deleteExpiredCodes = sweepOf({
 /** Selects the newest codes that one network address requested and that any caller may use. */
 export const selectCodesRequestedFrom = (
   db: Handle,
-  { appId, purpose, askedFrom }: Pick<NewCode, 'appId' | 'purpose' | 'askedFrom'>,
+  {
+    appId,
+    purpose,
+    requestedFrom: askedFrom,
+  }: Pick<NewCode, 'appId' | 'purpose' | 'requestedFrom'>,
   { now, limit }: { now: Date; limit: number },
 ) =>
   query(db).rows<{ number: string; id: string; digest: string }>(

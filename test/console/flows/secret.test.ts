@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { rotateOnce } from '../../../dispatcher/duties/secret-rotation.ts';
+import { rotateOnce } from '../../../dispatcher/background/secret-rotation.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import { silentLog, testConfig } from '../../support/api.ts';

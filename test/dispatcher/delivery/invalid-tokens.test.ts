@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 /** Tests which devices a push deletes (docs/reference/protocol/delivery.md#promise-7). */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
+import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
 import {
   createServiceAccount,
   type FcmGateway,

@@ -239,13 +239,13 @@ describe('recipients that have moved to a retry batch', () => {
     // Both workers load the batch before the move.
     const early = tallyOf(await findBatch(service.db, app.appId, batchId));
     const late = tallyOf(await findBatch(service.db, app.appId, batchId));
-    early.note(0, { kind: 'sent' });
-    early.note(1, { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 600_000 });
-    early.note(2, { kind: 'retry', status: 0, reason: 'aborted', afterMs: 0 });
+    early.record(0, { kind: 'sent' });
+    early.record(1, { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 600_000 });
+    early.record(2, { kind: 'retry', status: 0, reason: 'aborted', afterMs: 0 });
     expect(await record(early, true)).toBe(false);
-    for (const index of [0, 1]) late.note(index, { kind: 'sent' });
-    late.note(2, { kind: 'rejected', outcome: 'failed', status: 400, reason: 'BadTopic' });
-    late.note(3, { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 600_000 });
+    for (const index of [0, 1]) late.record(index, { kind: 'sent' });
+    late.record(2, { kind: 'rejected', outcome: 'failed', status: 400, reason: 'BadTopic' });
+    late.record(3, { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 600_000 });
     expect(await record(late, false)).toBe(true);
     const batches = await readBatches(service.db, app);
     expect(batches).toMatchObject([

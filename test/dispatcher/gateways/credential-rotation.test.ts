@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkRotations } from '../../../api/services/operator/doctor/checks.ts';
-import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
-import { reviewCanaries } from '../../../dispatcher/duties/profiles.ts';
+import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
+import { reviewCanaries } from '../../../dispatcher/background/profiles.ts';
 import { CanarySender } from '../../../dispatcher/sending/canary.ts';
 import {
   type ApnsGateway,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { deleteIdle } from '../../../dispatcher/duties/cleaner.ts';
+import { deleteIdle } from '../../../dispatcher/background/cleaner.ts';
 import { dayMs } from '../../../shared/clock.ts';
 import { continueIdleWalk, rowsOfPage } from '../../../shared/db/tables/installations.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkApprovals } from '../../../api/services/operator/doctor/checks.ts';
-import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
+import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';

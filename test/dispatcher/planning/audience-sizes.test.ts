@@ -35,7 +35,7 @@ const pushOf = (given: Given = {}): Push => {
 /** Returns half of a push after a push with this many devices. */
 function halfAfter(devices: number, next: Given = {}, before: Given = {}): number | undefined {
   const sizes = new AudienceSizes();
-  sizes.note(pushOf(before), devices);
+  sizes.record(pushOf(before), devices);
   return sizes.halfOf(pushOf(next));
 }
 
@@ -68,11 +68,11 @@ describe('half of the targets of a push', () => {
 
   test('comes from the latest push, for at most ten thousand apps', () => {
     const sizes = new AudienceSizes();
-    for (const devices of [9000, 4000]) sizes.note(pushOf(), devices);
+    for (const devices of [9000, 4000]) sizes.record(pushOf(), devices);
     expect(sizes.halfOf(pushOf())).toBe(2000);
-    for (let i = 0; i < 9999; i += 1) sizes.note(pushOf({ appId: `app ${i}` }), 3000);
+    for (let i = 0; i < 9999; i += 1) sizes.record(pushOf({ appId: `app ${i}` }), 3000);
     expect(sizes.halfOf(pushOf())).toBe(2000);
-    sizes.note(pushOf({ appId: 'one more' }), 3000);
+    sizes.record(pushOf({ appId: 'one more' }), 3000);
     expect(sizes.halfOf(pushOf())).toBeUndefined();
     expect(sizes.halfOf(pushOf({ appId: 'app 0' }))).toBe(1500);
   });

@@ -91,7 +91,7 @@ describe('the rules of migrations', () => {
     ['CREATE UNIQUE INDEX i ON installation (app_id);', /needs CONCURRENTLY/],
     ['ALTER TABLE installation ADD CONSTRAINT c CHECK (id > 0);', /NOT VALID/],
     ['ALTER TABLE installation ADD UNIQUE (id);', /under a lock/],
-    ["UPDATE installation SET fields = '{}';", /a duty writes rows/],
+    ["UPDATE installation SET fields = '{}';", /a background job must write rows/],
     ['CREATE INDEX CONCURRENTLY i ON installation (id); ANALYZE installation;', /file of its own/],
     ['CLUSTER installation;', /unknown statement/],
     ['-- Accepted: yes\nDROP TABLE role_user;', /still names it/],

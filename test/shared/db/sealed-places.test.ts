@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { nameOf, sealedPlaces } from '../../../shared/db/tables/secrets.ts';
+import { nameOf, sealedColumns } from '../../../shared/db/tables/secrets.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
@@ -43,14 +43,14 @@ const encryptingFiles: Record<string, string[]> = {
   'dispatcher/startup/warm-up.ts': [],
 };
 
-const places = sealedPlaces.map(nameOf).toSorted();
+const places = sealedColumns.map(nameOf).toSorted();
 
 test('every column of bytes is walked by the rotation of CARILLON_SECRET, or holds nothing encrypted', async () => {
   const { rows } = await api.db.query<{ name: string }>(
     `SELECT table_name || '.' || column_name AS name FROM information_schema.columns
       WHERE table_schema = current_schema() AND data_type = 'bytea'`,
   );
-  const bytes = sealedPlaces.filter(({ type }) => type === 'bytea').map(nameOf);
+  const bytes = sealedColumns.filter(({ type }) => type === 'bytea').map(nameOf);
   expect(rows.map(({ name }) => name).toSorted()).toEqual([...bytes, ...notEncrypted].toSorted());
 });
 

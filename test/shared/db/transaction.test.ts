@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
-import { runInLane } from '../../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../../shared/db/limits/timed-pool.ts';
 import { ResultTooLarge } from '../../../shared/db/limits/transaction.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { QueueFull, Semaphore } from '../../../shared/semaphore.ts';
@@ -8,7 +8,12 @@ import { openTestDatabase } from '../../support/database.ts';
 
 const { db, url } = await openTestDatabase({ maxConnections: 1 });
 const turns = new Semaphore({ concurrency: 2, perKey: 1, maxWaiting: 1 });
-const shared = new Database({ url, applicationName: 'shared', maxConnections: 2, turns });
+const shared = new Database({
+  url,
+  applicationName: 'shared',
+  maxConnections: 2,
+  fairShare: turns,
+});
 afterAll(() => shared.close());
 
 const one = (from: Database) =>
@@ -93,10 +98,10 @@ describe('shared connections', () => {
     const held = new Promise<void>((resolve) => {
       end = resolve;
     });
-    const first = runInLane('a', () => shared.transaction(() => held));
-    const second = runInLane('a', () => one(shared));
-    await expect(runInLane('a', () => one(shared))).rejects.toBeInstanceOf(QueueFull);
-    expect(await runInLane('b', () => one(shared))).toBe(1);
+    const first = runForApp('a', () => shared.transaction(() => held));
+    const second = runForApp('a', () => one(shared));
+    await expect(runForApp('a', () => one(shared))).rejects.toBeInstanceOf(QueueFull);
+    expect(await runForApp('b', () => one(shared))).toBe(1);
     expect(await one(shared)).toBe(1);
     end();
     await first;

@@ -44,7 +44,7 @@ export interface SecretState {
 
 /**
  * Returns the state of the rotation of CARILLON_SECRET and requests a rotation. A dispatcher
- * executes it (`dispatcher/duties/secret-rotation.ts`).
+ * executes it (`dispatcher/background/secret-rotation.ts`).
  */
 export class SecretRotationService {
   readonly #deps: ApiDeps;

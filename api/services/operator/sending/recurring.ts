@@ -9,9 +9,9 @@ import {
   listRecurring,
   lockRecurring,
   lockRecurringNames,
-  noteStarts,
   type RecurringPush,
   type RecurringTerms,
+  saveStarts,
   updateRecurring,
 } from '../../../../shared/db/tables/scheduled-pushes.ts';
 import { displayNameOf } from '../../../../shared/domain/admin/names.ts';
@@ -274,7 +274,7 @@ function withNote(sender: PushSender, recurring: RecurringPush): PushSender {
   const { adminSettings } = sender;
   if (!adminSettings) return sender;
   const onStored: typeof adminSettings.onStored = async (tx, push) => {
-    await noteStarts(tx, recurring, { made: { at: push.pushTime, objectId: push.objectId } });
+    await saveStarts(tx, recurring, { made: { at: push.pushTime, objectId: push.objectId } });
     await adminSettings.onStored(tx, push);
   };
   return { ...sender, adminSettings: { ...adminSettings, onStored } };

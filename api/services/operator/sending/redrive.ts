@@ -1,13 +1,13 @@
 import { Router } from '../../../../connectors/routing.ts';
-import { runInLane } from '../../../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../../../shared/db/limits/timed-pool.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import {
   countRedrivable,
   hasFailure,
   listUndelivered,
   lockForRedrive,
-  noteRedrive,
   type RivalPush,
+  saveRedrive,
 } from '../../../../shared/db/tables/push-failures.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
@@ -87,7 +87,7 @@ export class RedriveService {
     const { appId } = name;
     const app = await requireApp(this.#deps, appId);
     const push = await this.find(name);
-    return runInLane(appId, async () => {
+    return runForApp(appId, async () => {
       const order = orderOf(push, request);
       if (!order.redrive || !(await this.#isPossible(appId, order.redrive)))
         throw refuse('conflict', detail('nothingFailed'));
@@ -132,7 +132,7 @@ function senderWithNote(sender: PushSender, push: Push): PushSender {
   const onStored: typeof adminSettings.onStored = async (tx, created) => {
     const rival = await lockForRedrive(tx, push, created.objectId);
     if (rival) throw refuse('conflict', rivalText(rival));
-    await noteRedrive(tx, push, created.objectId);
+    await saveRedrive(tx, push, created.objectId);
     await adminSettings.onStored(tx, created);
   };
   return { ...sender, adminSettings: { ...adminSettings, onStored } };

@@ -1,4 +1,4 @@
-import { runInLane } from '../../../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../../../shared/db/limits/timed-pool.ts';
 import {
   type Freeze,
   insertFreeze,
@@ -75,7 +75,7 @@ export class SendingService {
     const isListed = 'device_ids' in body;
     if (!isListed && request.bodyBytes >= pushBodyBytesBelow)
       throw refuse('tooLarge', detail('bodyBelow', { limit: pushBodyBytesBelow }));
-    return runInLane(appId, async () => {
+    return runForApp(appId, async () => {
       const repeated = await this.#findRepeated(appId, body.req_id);
       if (repeated) return repeated;
       const { explained } = request;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadRoutes } from '../../../../api/route-loader.ts';
-import { AccountReader } from '../../../../dispatcher/duties/account-reader.ts';
+import { AccountReader } from '../../../../dispatcher/background/account-reader.ts';
 import { hourMs, systemClock } from '../../../../shared/clock.ts';
 import { Vault } from '../../../../shared/crypto.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';

@@ -39,7 +39,7 @@ interface Range {
 export class JobKeeper {
   /** Push id at which the next search starts. Each search covers a part of the open pushes. */
   #afterId = 0;
-  readonly #seen = new Map<string, { pushId: number; mark: string; sinceMs: number }>();
+  readonly #seen = new Map<string, { pushId: number; progress: string; sinceMs: number }>();
 
   /** Searches once. Only one dispatcher searches at a time. Returns the number of new jobs. */
   async run(deps: KeeperDeps): Promise<number> {
@@ -68,11 +68,11 @@ export class JobKeeper {
     for (const [key, { pushId }] of before)
       if (pushId > afterId && pushId <= throughId) this.#seen.delete(key);
     return found.filter((work) => {
-      const { pushId, mark } = work;
+      const { pushId, progress } = work;
       const last = before.get(keyOf(work));
-      const sinceMs = last?.mark === mark ? last.sinceMs : nowMs;
+      const sinceMs = last?.progress === progress ? last.sinceMs : nowMs;
       const isDue = nowMs - sinceMs >= missingForMs;
-      if (!isDue) this.#seen.set(keyOf(work), { pushId, mark, sinceMs });
+      if (!isDue) this.#seen.set(keyOf(work), { pushId, progress, sinceMs });
       return isDue;
     });
   }

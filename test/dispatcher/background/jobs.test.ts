@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { type BackgroundJob, runBackgroundJob } from '../../../dispatcher/background/jobs.ts';
 import type { DispatcherDeps } from '../../../dispatcher/deps.ts';
-import { type Duty, runDuty } from '../../../dispatcher/duties/duties.ts';
 import { createMetrics } from '../../../shared/metrics.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 
@@ -12,9 +12,9 @@ test('a background job that keeps failing is retried each time but logged only s
   const clock = { now: () => nowMs, monotonicMs: () => nowMs };
   const stop = new AbortController();
   let passes = 0;
-  const duty: Duty = {
+  const job: BackgroundJob = {
     name: 'shaky',
-    restMs: 1,
+    pauseMs: 1,
     runOnce: () => {
       passes += 1;
       nowMs += 10_000;
@@ -24,11 +24,15 @@ test('a background job that keeps failing is retried each time but logged only s
     },
   };
 
-  await runDuty({ clock, log, metrics: createMetrics() } as DispatcherDeps, duty, stop.signal);
+  await runBackgroundJob(
+    { clock, log, metrics: createMetrics() } as DispatcherDeps,
+    job,
+    stop.signal,
+  );
 
   expect(lines.map(({ msg, failures }) => [msg, failures])).toEqual([
-    ['a background duty failed', 1],
-    ['a background duty failed', 4],
-    ['a background duty works again', 5],
+    ['a background job failed', 1],
+    ['a background job failed', 4],
+    ['a background job works again', 5],
   ]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rotateOnce } from '../../../dispatcher/duties/secret-rotation.ts';
+import { rotateOnce } from '../../../dispatcher/background/secret-rotation.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { keepFailedReceipt } from '../../../shared/db/tables/receipts.ts';
 import { findSecretRotation } from '../../../shared/db/tables/secrets.ts';

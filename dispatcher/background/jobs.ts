@@ -12,10 +12,10 @@ import { Scheduler, startRecurring } from './scheduler.ts';
 import { rotateForAWhile } from './secret-rotation.ts';
 
 /** A background job: work that the dispatcher repeats for as long as it runs. */
-export interface Duty {
+export interface BackgroundJob {
   name: string;
   /** Pause after a pass that was not full, in ms. Read after each pass. */
-  readonly restMs: number;
+  readonly pauseMs: number;
   /**
    * Does a limited amount of work. Returns the amount. A full pass is followed by the next one at
    * once.
@@ -26,29 +26,29 @@ export interface Duty {
 const rowsAtOnce = 500;
 
 /** Closes settled pushes that were not closed with their last batch. */
-const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: closeSettledPushes };
+const reaper: BackgroundJob = { name: 'reaper', pauseMs: 2000, runOnce: closeSettledPushes };
 
 /**
  * Resumes paused pushes that have expired, so that their recipients are counted
  * (protocol/delivery.md#promise-2).
  */
-const pauseEnder: Duty = {
+const pauseEnder: BackgroundJob = {
   name: 'pause ender',
-  restMs: 2000,
+  pauseMs: 2000,
   runOnce: (deps) => resumeExpiredPushes(deps, rowsAtOnce),
 };
 
 /** Continues the pushes that a freeze has held. */
-const freezeEnder: Duty = {
+const freezeEnder: BackgroundJob = {
   name: 'freeze ender',
-  restMs: 500,
+  pauseMs: 500,
   runOnce: (deps) => endFreezes(deps, rowsAtOnce),
 };
 
 /** Deletes rows after their retention (`cleaner.ts`). */
-const cleaner: Duty = {
+const cleaner: BackgroundJob = {
   name: 'cleaner',
-  restMs: 60_000,
+  pauseMs: 60_000,
   runOnce: (deps) => cleanOnce(deps, rowsAtOnce),
 };
 
@@ -56,28 +56,28 @@ const cleaner: Duty = {
  * Fires scheduled pushes within 1 s of their time (protocol/delivery.md#promise-8). It caches the
  * next time.
  */
-function scheduling(): Duty {
+function scheduling(): BackgroundJob {
   const scheduler = new Scheduler();
   return {
     name: 'scheduler',
-    get restMs() {
-      return scheduler.restMs;
+    get pauseMs() {
+      return scheduler.pauseMs;
     },
     runOnce: (deps) => scheduler.fireDue(deps, rowsAtOnce),
   };
 }
 
 /** Creates the pushes of recurring pushes within 1 s of their times. */
-const recurring: Duty = {
+const recurring: BackgroundJob = {
   name: 'recurring pushes',
-  restMs: 500,
+  pauseMs: 500,
   runOnce: (deps) => startRecurring(deps, rowsAtOnce),
 };
 
 /** Renews the breaker states that the admin API shows. */
-const breakers: Duty = {
+const breakers: BackgroundJob = {
   name: 'breakers',
-  restMs: 2000,
+  pauseMs: 2000,
   async runOnce(deps) {
     await deps.breakers.maintain();
     return 0;
@@ -85,9 +85,9 @@ const breakers: Duty = {
 };
 
 /** Writes the gateway usage of the last second. */
-const gatewayUsage: Duty = {
+const gatewayUsage: BackgroundJob = {
   name: 'gateway usage',
-  restMs: 1000,
+  pauseMs: 1000,
   async runOnce(deps) {
     await deps.gatewayUsage.flush();
     return 0;
@@ -95,9 +95,9 @@ const gatewayUsage: Duty = {
 };
 
 /** Deletes expired codes, captchas, links and messages. */
-const verificationCleaner: Duty = {
+const verificationCleaner: BackgroundJob = {
   name: 'verification cleaner',
-  restMs: 60_000,
+  pauseMs: 60_000,
   runOnce: ({ db, clock }) => cleanVerification(db, clock.now(), rowsAtOnce),
 };
 
@@ -105,68 +105,76 @@ const verificationCleaner: Duty = {
  * Deletes idle installations in small statements. Pushes skip an installation as soon as it is
  * idle.
  */
-const idleEnder: Duty = {
+const idleEnder: BackgroundJob = {
   name: 'idle installations',
-  restMs: 10 * 60_000,
+  pauseMs: 10 * 60_000,
   runOnce: (deps) => deleteIdle(deps, rowsAtOnce),
 };
 
 /** Merges installations of the same device. */
-const deviceMerger: Duty = {
+const deviceMerger: BackgroundJob = {
   name: 'device merger',
-  restMs: 10 * 60_000,
+  pauseMs: 10 * 60_000,
   runOnce: (deps) => mergeDevices(deps, rowsAtOnce),
 };
 
 /** Encrypts platform secrets that older versions stored in plain text. */
-const tokenSealer: Duty = {
+const tokenSealer: BackgroundJob = {
   name: 'token sealer',
-  restMs: 10 * 60_000,
+  pauseMs: 10 * 60_000,
   runOnce: ({ db, vault }) => sealAuthDataOfOldRows(db, vault, rowsAtOnce),
 };
 
 /** Encrypts values under the first key of CARILLON_SECRET while a rotation is requested. */
-const secretRotation: Duty = { name: 'secret rotation', restMs: 1000, runOnce: rotateForAWhile };
+const secretRotation: BackgroundJob = {
+  name: 'secret rotation',
+  pauseMs: 1000,
+  runOnce: rotateForAWhile,
+};
 
 /** Runs ANALYZE on tables that have grown, before autovacuum does. */
-const statistics: Duty = {
+const statistics: BackgroundJob = {
   name: 'statistics',
-  restMs: 2000,
+  pauseMs: 2000,
   runOnce: ({ db }) => analyzeGrownTables(db),
 };
 
 /** Promotes and ends canaries of credentials by their age. */
-const canaries: Duty = { name: 'credential canaries', restMs: 15_000, runOnce: reviewCanaries };
+const canaries: BackgroundJob = {
+  name: 'credential canaries',
+  pauseMs: 15_000,
+  runOnce: reviewCanaries,
+};
 
 /**
  * Gives jobs to open pushes and batches that have lost their job. It has a memory, so each
  * dispatcher creates its own.
  */
-function jobKeeper(): Duty {
+function jobKeeper(): BackgroundJob {
   const keeper = new JobKeeper();
-  return { name: 'job keeper', restMs: 15_000, runOnce: (deps) => keeper.run(deps) };
+  return { name: 'job keeper', pauseMs: 15_000, runOnce: (deps) => keeper.run(deps) };
 }
 
 /**
  * Reads caps, quotas and the expiry of credentials for the metrics of all processes. It caches the
  * expiry.
  */
-function accountReader(): Duty {
+function accountReader(): BackgroundJob {
   const reader = new AccountReader();
-  return { name: 'account reading', restMs: 15_000, runOnce: (deps) => reader.run(deps) };
+  return { name: 'account reading', pauseMs: 15_000, runOnce: (deps) => reader.run(deps) };
 }
 
 /**
  * Keeps the inboxes of devices within their limit. It remembers its position, so each dispatcher
  * creates its own.
  */
-function inboxLimit(): Duty {
+function inboxLimit(): BackgroundJob {
   const limit = new InboxLimit();
-  return { name: 'inbox limit', restMs: 5000, runOnce: (deps) => limit.run(deps) };
+  return { name: 'inbox limit', pauseMs: 5000, runOnce: (deps) => limit.run(deps) };
 }
 
 /** Creates the background jobs of one dispatcher. */
-export const openDuties = (): Duty[] => [
+export const openBackgroundJobs = (): BackgroundJob[] => [
   breakers,
   scheduling(),
   recurring,
@@ -198,13 +206,13 @@ const warnEveryMs = 30_000;
  * first of consecutive failures, then one failure per half minute, and the first success after
  * them.
  */
-export async function runDuty(
+export async function runBackgroundJob(
   deps: DispatcherDeps,
-  duty: Duty,
+  job: BackgroundJob,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, log, metrics } = deps;
-  const labels = { duty: duty.name };
+  const labels = { duty: job.name };
   // Starts the series at 0, so that a background job that never succeeds is visible.
   metrics.backgroundJobLastSuccess.set(labels, clock.now() / 1000);
   metrics.backgroundJobFailures.inc(labels, 0);
@@ -214,21 +222,21 @@ export async function runDuty(
     try {
       let rows = rowsAtOnce;
       while (!signal.aborted && rows >= rowsAtOnce) {
-        rows = await duty.runOnce(deps);
+        rows = await job.runOnce(deps);
         metrics.backgroundJobRows.inc(labels, rows);
       }
       metrics.backgroundJobLastSuccess.set(labels, clock.now() / 1000);
-      if (failures > 0) log.info({ duty: duty.name, failures }, 'a background duty works again');
+      if (failures > 0) log.info({ duty: job.name, failures }, 'a background job works again');
       failures = 0;
       warnedAtMs = Number.NEGATIVE_INFINITY;
     } catch (error) {
       failures += 1;
       metrics.backgroundJobFailures.inc(labels);
       if (clock.monotonicMs() - warnedAtMs >= warnEveryMs) {
-        log.warn({ err: error, duty: duty.name, failures }, 'a background duty failed');
+        log.warn({ err: error, duty: job.name, failures }, 'a background job failed');
         warnedAtMs = clock.monotonicMs();
       }
     }
-    await sleep(duty.restMs, signal);
+    await sleep(job.pauseMs, signal);
   }
 }

@@ -1,6 +1,6 @@
 /** Tests installations of one device that older versions, imports or concurrent calls created. */
 import { expect, test } from 'vitest';
-import { mergeDevices } from '../../../dispatcher/duties/cleaner.ts';
+import { mergeDevices } from '../../../dispatcher/background/cleaner.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { hastenRegistrationWalk } from '../../../shared/db/tables/installations.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { InboxLimit } from '../../../dispatcher/duties/cleaner.ts';
+import { InboxLimit } from '../../../dispatcher/background/cleaner.ts';
 import {
   acknowledgeMessages,
-  displaceOldest,
+  evictOldest,
   maxPendingMessages,
 } from '../../../shared/db/tables/channel-messages.ts';
 import { createMetrics, type Metrics } from '../../../shared/metrics.ts';
@@ -77,7 +77,7 @@ describe('inboxes over their limit', () => {
     await fill([1], maxPendingMessages);
     const early = await fixture.enqueue([1]);
     await query('UPDATE channel_inbox SET position = 0 WHERE push_id = $1', [early]);
-    expect(await displaceOldest(fixture.db, fixture.appId, [1])).toBe(1);
+    expect(await evictOldest(fixture.db, fixture.appId, [1])).toBe(1);
     expect(await displacedOf(early)).toBe(1);
   });
 

@@ -10,7 +10,7 @@ import {
   oldValues,
 } from '../../shared/db/tables/secrets.ts';
 import { isConnectorId } from '../../shared/domain/labels.ts';
-import { type EndingCredentials, refreshAccountReading } from '../../shared/queue/report.ts';
+import { type EndingCredentials, refreshAccountSample } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { noticeEnding } from './profiles.ts';
 
@@ -25,7 +25,7 @@ const keyOf = ({ appId, connector, name }: ProfileVersion): string =>
   `${appId} ${connector} ${name}`;
 
 /** When the credentials of one version of a profile expire. */
-interface KnownEnd {
+interface CachedExpiry {
   updatedAtMs: number;
   endsAtMs: number | null;
 }
@@ -35,14 +35,14 @@ interface KnownEnd {
  * credentials expire. It caches the expiry, so that each profile is decrypted once.
  */
 export class AccountReader {
-  #known = new Map<string, KnownEnd>();
+  #known = new Map<string, CachedExpiry>();
 
   /**
    * Reads, unless another dispatcher has done so recently. Returns 0, because one pass is enough.
    */
   async run(deps: ReaderDeps & Partial<NoticeDeps>): Promise<number> {
     const { queue, operatorMail } = deps;
-    await refreshAccountReading(deps.db, async () => {
+    await refreshAccountSample(deps.db, async () => {
       const credentials = await this.#readCredentials(deps);
       if (queue) await noticeEnding({ ...deps, queue, operatorMail }, credentials);
       return { credentials, oldSecrets: await readOldSecrets(deps) };
@@ -51,7 +51,7 @@ export class AccountReader {
   }
 
   async #readCredentials(deps: ReaderDeps): Promise<EndingCredentials[]> {
-    const known = new Map<string, KnownEnd>();
+    const known = new Map<string, CachedExpiry>();
     const ending: EndingCredentials[] = [];
     let opened = 0;
     for (const profile of await listProfileVersions(deps.db, maxProfiles)) {

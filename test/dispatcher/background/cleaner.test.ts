@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { cleanOnce } from '../../../dispatcher/duties/cleaner.ts';
+import { cleanOnce } from '../../../dispatcher/background/cleaner.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { enqueueMessage } from '../../../shared/db/tables/channel-messages.ts';
 import {
   deleteOldPushes,
   deleteSurplusFailures,
-  noteFailureCount,
+  saveFailureCount,
 } from '../../../shared/db/tables/pushes.ts';
 import { createMetrics } from '../../../shared/metrics.ts';
 import { useTestApi } from '../../support/test-api.ts';
@@ -75,7 +75,7 @@ test('above the limit of an app, the failures of its oldest push are deleted fir
   const left = () => Promise.all(apps.map(({ appId }) => countOf('push_failure', appId)));
   for (const [i, { appId }] of apps.entries())
     for (const n of [30, 20 - 15 * i])
-      await noteFailureCount(api.db, { appId, id: await insertOldPush(appId, n) }, n);
+      await saveFailureCount(api.db, { appId, id: await insertOldPush(appId, n) }, n);
   expect(await deleteSurplusFailures(api.db, { most: 40, rows: 6 })).toBe(6);
   expect(await left()).toEqual([44, 35]);
   expect(await deleteSurplusFailures(api.db, { most: 40, rows: 6 })).toBe(4);

@@ -3,8 +3,8 @@ import { insertOutboxMessage } from '../../shared/db/tables/outbox.ts';
 import {
   forgetPrevious,
   listCanaries,
-  noteNotice,
   reviewCanary,
+  saveNotice,
 } from '../../shared/db/tables/profiles.ts';
 import { judgeCanary } from '../../shared/domain/apps/canary.ts';
 import { displayName } from '../../shared/domain/labels.ts';
@@ -75,7 +75,7 @@ function mailOnce(
     `Make new ones, and try them first: carillon profile stage ${appId} ${connector} <files> --name ${profile}`,
   ].join('\n');
   return db.transaction(async (tx) => {
-    if (!(await noteNotice(tx, { appId, connector, profile, endsAt, days }))) return false;
+    if (!(await saveNotice(tx, { appId, connector, profile, endsAt, days }))) return false;
     const mail = { fromName: 'Carillon', subject };
     const message = { kind: 'mail', to, type: 'credentialsEnd', text, mail } as const;
     const messageId = await insertOutboxMessage(tx, vault, appId, message);

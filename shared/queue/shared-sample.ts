@@ -7,14 +7,14 @@ import type { JobQueue } from './queue.ts';
  * Pause after a sample, as a multiple of its duration: a sample that took 1 s is repeated after 20
  * s. This limits the load of all processes together.
  */
-const restPerReading = 20;
+const pausePerDuration = 20;
 
 /** A kind of sample: its columns in the table `shared_reading`, and how often it is taken. */
-interface ReadingKind {
+interface SampleKind {
   column: 'reading' | 'accounts';
   nextAt: 'next_at' | 'accounts_next_at';
   /** Minimum time between two samples of all processes. */
-  leastRestMs: number;
+  minIntervalMs: number;
   /**
    * Time after which another process takes the sample, if the first process has not finished it.
    */
@@ -26,9 +26,9 @@ interface ReadingKind {
  * process at a time does this. The longer a sample takes, the rarer it is. Returns whether it took
  * one.
  */
-export async function refreshReading(
+export async function refreshSample(
   db: Handle,
-  { column, nextAt, leastRestMs, claimMs }: ReadingKind,
+  { column, nextAt, minIntervalMs, claimMs }: SampleKind,
   read: () => Promise<object>,
 ): Promise<boolean> {
   const startedAtMs = performance.now();
@@ -41,7 +41,7 @@ export async function refreshReading(
   );
   if (!isClaimed) return false;
   const reading = await read();
-  const restMs = Math.max(leastRestMs, (performance.now() - startedAtMs) * restPerReading);
+  const restMs = Math.max(minIntervalMs, (performance.now() - startedAtMs) * pausePerDuration);
   const readAt = column === 'reading' ? 'read_at = clock_timestamp(),' : '';
   await db.query(
     `UPDATE shared_reading SET ${column} = $1, ${readAt} ${nextAt} = clock_timestamp() + $2 * interval '1 ms'`,
@@ -51,7 +51,7 @@ export async function refreshReading(
 }
 
 const count = z.number();
-const sharedReading = z.object({
+const sharedSample = z.object({
   queues: z.array(
     z.object({
       queue: z.string(),
@@ -66,18 +66,18 @@ const sharedReading = z.object({
 });
 
 /** State of the queues and of open pushes. All processes share the sample. */
-export type SharedReading = z.infer<typeof sharedReading>;
+export type SharedSample = z.infer<typeof sharedSample>;
 
 /** A sample and its age. */
-export interface AgedReading {
-  reading: SharedReading;
+export interface AgedSample {
+  reading: SharedSample;
   ageSeconds: number;
 }
 
-const stateReading = {
+const stateSample = {
   column: 'reading',
   nextAt: 'next_at',
-  leastRestMs: 25,
+  minIntervalMs: 25,
   claimMs: 10_000,
 } as const;
 
@@ -89,8 +89,8 @@ const stateReading = {
 export async function readSharedState(
   db: Handle,
   queue: JobQueue,
-): Promise<AgedReading | undefined> {
-  await refreshReading(db, stateReading, async () => ({
+): Promise<AgedSample | undefined> {
+  await refreshSample(db, stateSample, async () => ({
     queues: await queue.states(),
     pushes: await readOpenPushes(db),
     scheduled: await readScheduled(db),
@@ -99,19 +99,19 @@ export async function readSharedState(
     `SELECT reading, extract(epoch FROM clock_timestamp() - read_at)::float8 AS age
        FROM shared_reading WHERE reading IS NOT NULL`,
   );
-  const parsed = sharedReading.safeParse(row?.reading);
+  const parsed = sharedSample.safeParse(row?.reading);
   return parsed.success && row ? { reading: parsed.data, ageSeconds: row.age } : undefined;
 }
 
 const readOpenPushes = (db: Handle) =>
-  query(db).rows<SharedReading['pushes'][number]>(
+  query(db).rows<SharedSample['pushes'][number]>(
     `SELECT state, count(*) AS count,
             greatest(0, extract(epoch FROM now() - min(coalesce(push_time, created_at))))::float8 AS "oldestSeconds"
        FROM notification WHERE state IN ('queued', 'sending', 'paused') GROUP BY state`,
   );
 
 const readScheduled = (db: Handle) =>
-  query(db).one<SharedReading['scheduled']>(
+  query(db).one<SharedSample['scheduled']>(
     `SELECT count(*) AS count,
             coalesce(greatest(0, extract(epoch FROM now() - min(push_time))), 0)::float8 AS "lateSeconds"
        FROM scheduled_push`,

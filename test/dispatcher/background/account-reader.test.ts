@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
+import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { putProfile } from '../../../shared/db/tables/profiles.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { Scheduler } from '../../../dispatcher/background/scheduler.ts';
 import type { DispatcherDeps } from '../../../dispatcher/deps.ts';
-import { Scheduler } from '../../../dispatcher/duties/scheduler.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestService } from '../../support/service.ts';
@@ -26,7 +26,7 @@ test('the scheduler sleeps until the next push, at most 0.5 s, and 0.1 s after a
       { db: service.db, queue } as unknown as DispatcherDeps,
       10,
     );
-    return { fired, restMs: scheduler.restMs };
+    return { fired, restMs: scheduler.pauseMs };
   };
   expect(await passAt('0')).toEqual({ fired: 0, restMs: 500 });
   const body = {

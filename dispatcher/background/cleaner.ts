@@ -3,10 +3,10 @@ import type { Database, Handle } from '../../shared/db/pool.ts';
 import { listAppIds } from '../../shared/db/tables/apps.ts';
 import {
   deleteExpiredMessages,
-  displaceOldest,
-  findCrowdedInboxes,
+  evictOldest,
+  findFullInboxes,
   firstInbox,
-  type InboxPlace,
+  type InboxPosition,
 } from '../../shared/db/tables/channel-messages.ts';
 import { deleteEndedSessions, deleteOldAudit } from '../../shared/db/tables/console.ts';
 import { deleteOldGatewayDays, deleteOldRates } from '../../shared/db/tables/gateway-limits.ts';
@@ -199,18 +199,18 @@ interface InboxLimitDeps {
  * the message.
  */
 export class InboxLimit {
-  #next: InboxPlace = firstInbox;
+  #next: InboxPosition = firstInbox;
 
   /**
    * Reads the next rows, and starts over after the last one. Returns the number of dropped
    * messages.
    */
   async run({ db, metrics }: InboxLimitDeps, rows = rowsPerPass): Promise<number> {
-    const { installations, next } = await findCrowdedInboxes(db, this.#next, rows);
+    const { installations, next } = await findFullInboxes(db, this.#next, rows);
     this.#next = next ?? firstInbox;
     let displaced = 0;
     for (const [appId, inboxes] of installations)
-      displaced += await displaceOldest(db, appId, inboxes);
+      displaced += await evictOldest(db, appId, inboxes);
     metrics.channelMessages.inc({ event: 'displaced' }, displaced);
     return displaced;
   }

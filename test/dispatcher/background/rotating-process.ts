@@ -1,4 +1,4 @@
-import { rotateOnce } from '../../../dispatcher/duties/secret-rotation.ts';
+import { rotateOnce } from '../../../dispatcher/background/secret-rotation.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';

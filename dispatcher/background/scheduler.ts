@@ -5,8 +5,8 @@ import {
   listDueRecurring,
   lockDueRecurring,
   msToNextPush,
-  noteStarts,
   type RecurringPush,
+  saveStarts,
   takeDuePushes,
 } from '../../shared/db/tables/scheduled-pushes.ts';
 import { newPushObjectId } from '../../shared/domain/ids.ts';
@@ -17,12 +17,12 @@ import { insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /** Pause after a pass that fired pushes. Pushes that become due meanwhile are fired together. */
-const busyRestMs = 100;
+const busyPauseMs = 100;
 /**
  * Maximum pause. If an entry is moved to an earlier time, the scheduler must notice it in time
  * (protocol/delivery.md#promise-8).
  */
-const longestRestMs = 500;
+const longestPauseMs = 500;
 
 /**
  * Fires the scheduled pushes whose time has come. The table is the only schedule, so no job can be
@@ -31,10 +31,10 @@ const longestRestMs = 500;
  * A pass begins with it.
  */
 export class Scheduler {
-  #restMs = longestRestMs;
+  #restMs = longestPauseMs;
 
   /** Pause after the last pass, in ms. */
-  get restMs(): number {
+  get pauseMs(): number {
     return this.#restMs;
   }
 
@@ -42,13 +42,13 @@ export class Scheduler {
    * Fires at most `limit` pushes. Returns their number. If nothing is due, it runs one small query.
    */
   async fireDue(deps: DispatcherDeps, limit: number): Promise<number> {
-    this.#restMs = longestRestMs;
+    this.#restMs = longestPauseMs;
     const waitMs = await msToNextPush(deps.db);
     if (waitMs > 0) {
-      this.#restMs = Math.min(Math.ceil(waitMs), longestRestMs);
+      this.#restMs = Math.min(Math.ceil(waitMs), longestPauseMs);
       return 0;
     }
-    this.#restMs = busyRestMs;
+    this.#restMs = busyPauseMs;
     return deps.db.transaction(async (tx) => {
       const due = await takeDuePushes(tx, limit);
       await deps.queue.send(planJob, due, { tx });
@@ -104,7 +104,7 @@ async function startOne(
   if (push) await insertQueuedPushes(tx, queue, [push]);
   const heldBack = isHeldBack ? 1 : 0;
   const made = push && { at: push.pushTime, objectId: push.objectId };
-  await noteStarts(tx, recurring, { nextAt: next, made, missed, heldBack });
+  await saveStarts(tx, recurring, { nextAt: next, made, missed, heldBack });
   const isLate = push !== undefined && now.getTime() - push.pushTime.getTime() > lateAfterMs;
   return {
     missed,

@@ -11,7 +11,7 @@ import {
   resealRows,
   type SecretRotation,
   saveSecretRotation,
-  sealedPlaces,
+  sealedColumns,
   sum,
 } from '../../shared/db/tables/secrets.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -101,7 +101,7 @@ async function advance(tx: Handle, vault: Vault, from: SecretRotation): Promise<
     if (appId === undefined) return endPass(tx, vault, rotation);
     const { page, next } = await takePage(tx, vault, { ...rotation, appId });
     rotation = next;
-    if (rotation.place === sealedPlaces.length) {
+    if (rotation.place === sealedColumns.length) {
       const following = await nextAppId(tx, appId);
       if (following === undefined) return endPass(tx, vault, rotation);
       rotation = { ...rotation, appId: following, place: 0 };
@@ -120,8 +120,9 @@ async function takePage(
   rotation: SecretRotation & { appId: string },
 ): Promise<{ page: number; next: SecretRotation }> {
   const { appId, position, keyId: first } = rotation;
-  const place = sealedPlaces[rotation.place];
-  if (!place) return { page: 0, next: { ...rotation, place: sealedPlaces.length, position: null } };
+  const place = sealedColumns[rotation.place];
+  if (!place)
+    return { page: 0, next: { ...rotation, place: sealedColumns.length, position: null } };
   const terms = { appId, after: position ?? undefined, first, limit: rowsPerPage };
   const { old, last } = await readSealedPage(tx, place, terms);
   const { changed, unreadable } = await resealRows(tx, vault, place, old);
