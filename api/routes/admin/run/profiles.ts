@@ -83,7 +83,7 @@ export default [
     reply: profileRotation,
     refusals: ['notFound', 'tooManyRequests', 'forbidden'],
     handle: async (call, { profileRotations }) => {
-      const options = { isHeld: call.query.hold === true, role: call.operator.role };
+      const options = { waitsForPromotion: call.query.hold === true, role: call.operator.role };
       return json(toPublic(await profileRotations.stage(profileOf(call), call.body, options)));
     },
   }),
