@@ -177,7 +177,7 @@ export class PushRecordService {
     return record.totals ? record.updatedAt.getTime() : this.#deps.clock.now();
   }
 
-  /** Finds any record, even a cancelled one. Throws 404/101 if it does not exist. */
+  /** Finds any record, even a cancelled record. Throws 404/101 if it does not exist. */
   async find(appId: string, publicId: string): Promise<Push> {
     const record = /^[A-Za-z0-9]{1,16}$/.test(publicId)
       ? await findPushByPublicId(this.#deps.db, appId, publicId)
