@@ -118,8 +118,8 @@ export class Delivery {
    */
   async #limitInbox({ appId, installation }: DeviceSession): Promise<void> {
     const { db, metrics } = this.#deps;
-    const displaced = await evictOldest(db, appId, [installation]);
-    metrics.channelMessages.inc({ event: 'displaced' }, displaced);
+    const evicted = await evictOldest(db, appId, [installation]);
+    metrics.channelMessages.inc({ event: 'displaced' }, evicted);
   }
 
   async #whilePulling(

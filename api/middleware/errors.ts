@@ -54,7 +54,7 @@ function writeRefusal(ctx: Context, refusal: Refusal): void {
   ctx.body = { code: refusal.code, error: textOf(languageOf(ctx), refusal) };
   ctx.vary('Accept-Language');
   if (isOfAdmin) nameRefusal(ctx, refusal);
-  // The rest of the body must not delay the next request.
+  // The connection must close, because the rest of the body is not read.
   if (refusal.kind === 'requestTimeout') ctx.set('Connection', 'close');
   if (refusal.retryAfterSeconds !== undefined)
     ctx.set('Retry-After', String(refusal.retryAfterSeconds));

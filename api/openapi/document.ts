@@ -53,7 +53,8 @@ const prodParameter = {
   name: 'X-LC-Prod',
   in: 'header',
   description:
-    'Pushes: `0` sends to devices of the APNs sandbox, `1` to production. Cloud functions: `0` calls the staging host. Any other text counts as one of both.',
+    'Pushes: `0` sends to devices of the APNs sandbox, `1` to production. Cloud functions: ' +
+    '`0` calls the staging host. Any other text counts as one of both.',
   schema: { type: 'string' },
 };
 

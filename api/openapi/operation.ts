@@ -214,7 +214,8 @@ export const securitySchemes = {
   masterKey: header('X-LC-Key', 'Master key, with `,master` behind it.'),
   signature: header(
     'X-LC-Sign',
-    'Signature in place of a key: `<md5 of timestamp and key in hex>,<timestamp in ms>`, and `,master` with the master key.',
+    'Signature in place of a key: `<md5 of timestamp and key in hex>,<timestamp in ms>`, and ' +
+      '`,master` with the master key.',
   ),
   session: header('X-LC-Session', 'Session token of a user.'),
   adminToken: {

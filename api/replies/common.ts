@@ -64,7 +64,7 @@ export const listOf = <S extends z.ZodType>(item: S) =>
 export const pageOf = <S extends z.ZodType>(item: S) =>
   z.strictObject({
     results: z.array(item),
-    cursor: z.string().nullable().describe('Cursor of the next page; null after the last one.'),
+    cursor: z.string().nullable().describe('Cursor of the next page. Null after the last page.'),
   });
 
 /** Returns the schema of a list of the admin API. */
@@ -75,8 +75,8 @@ export const resultsOf = <S extends z.ZodType>(item: S) =>
 export const keysetPageOf = <S extends z.ZodType>(item: S) =>
   z.strictObject({
     results: z.array(item),
-    next: z.string().nullable().describe('`cursor` of the next page; null after the last one.'),
-    count: count.optional().describe('Number of matches, with `count=1`; at most 10,000.'),
+    next: z.string().nullable().describe('`cursor` of the next page. Null after the last page.'),
+    count: count.optional().describe('Number of matches, with `count=1`. At most 10,000.'),
     countIsLeast: z.literal(true).optional().describe('There are more matches than `count`.'),
   });
 
@@ -90,14 +90,14 @@ export const stored = { objectId: z.string(), createdAt: timestamp, updatedAt: t
 export const updated = { objectId: stored.objectId, updatedAt: stored.updatedAt };
 
 const values =
-  'Values in the reason. A reason or a hint among them is an object with its own code and values.';
+  'Values in the reason. A nested reason or hint is an object with its own code and values.';
 
 /** Meaning of a reason, as a code with values. */
 export const meaning = component(
   'Meaning',
   z
     .strictObject({
-      code: z.string().describe('Stable code; `other` if the reason is not in the catalogue.'),
+      code: z.string().describe('Stable code. `other` if the reason is not in the catalogue.'),
       params: z.record(z.string(), z.unknown()).describe(values),
     })
     .describe('What a reason of a gateway or of the service means.'),

@@ -4,13 +4,13 @@ import { acl, component, count, errorReply, listOf, stored, updated } from './co
 const ofAccount = {
   username: z.string(),
   email: z.string().optional(),
-  emailVerified: z.boolean().nullable().describe('Null: a mail was never sent.'),
+  emailVerified: z.boolean().nullable().describe('Null if no mail was ever sent.'),
   mobilePhoneNumber: z.string().optional().describe('E.164.'),
   mobilePhoneVerified: z.boolean(),
   authData: z
     .record(z.string(), z.unknown())
     .optional()
-    .describe('Third-party accounts by platform; for the user itself and the master key.'),
+    .describe('Third-party accounts by platform. Returned only to the user and to the master key.'),
   ACL: acl.optional().describe('With `returnACL=true`.'),
 };
 
@@ -20,7 +20,7 @@ export const userPart = component(
   z
     .looseObject({ ...ofAccount, ...stored })
     .partial()
-    .describe('User with members of the app’s own, or those of them that `keys` names.'),
+    .describe('User with the app’s custom members. With `keys`, only the members that it names.'),
 );
 
 const sessionToken = z.string().describe('Sent as `X-LC-Session`.');
@@ -29,7 +29,7 @@ export const signedInUser = component(
   'SignedInUser',
   z
     .looseObject({ ...ofAccount, ...stored, sessionToken })
-    .describe('User with its session token, and members of the app’s own.'),
+    .describe('User with its session token and the app’s custom members.'),
 );
 
 export const updatedUser = component(
@@ -38,7 +38,7 @@ export const updatedUser = component(
     .looseObject(ofAccount)
     .partial()
     .extend({ ...updated, sessionToken: sessionToken.optional() })
-    .describe('`sessionToken` is present where a new password ended the session.'),
+    .describe('`sessionToken` is present if a new password ended the session.'),
 );
 
 /** Reply to a new password. */
@@ -62,7 +62,7 @@ const ofRole = {
 
 export const role = component(
   'Role',
-  z.looseObject({ ...ofRole, ...stored }).describe('Role with members of the app’s own.'),
+  z.looseObject({ ...ofRole, ...stored }).describe('Role with the app’s custom members.'),
 );
 
 export const rolePart = component(
@@ -70,7 +70,7 @@ export const rolePart = component(
   z
     .looseObject({ ...ofRole, ...stored })
     .partial()
-    .describe('Role, or those of its members that `keys` names.'),
+    .describe('Role. With `keys`, only the members that it names.'),
 );
 
 /** Reply to a new role without `fetchWhenSave=true`. */
@@ -95,19 +95,19 @@ export const roleList = component(
   'RoleList',
   z
     .union([listOf(rolePart), members('_User', userPart), members('_Role', rolePart)])
-    .describe('Roles; with `redirectClassNameForKey` members of a relation and their class.'),
+    .describe('Roles. With `redirectClassNameForKey`, the members of a relation and their class.'),
 );
 
 const ofDevice = {
   deviceType: z.string(),
   deviceToken: z.string().optional(),
   installationId: z.string().optional(),
-  vendor: z.string().optional().describe('As it was stored: a wire name or a neutral one.'),
+  vendor: z.string().optional().describe('Name as it was stored: a wire name or a neutral name.'),
   registrationId: z.string().optional(),
   deviceProfile: z.string().optional(),
-  apnsTopic: z.string().optional().describe('`pgwTopic` where it was stored under that name.'),
+  apnsTopic: z.string().optional().describe('Named `pgwTopic` if it was stored under that name.'),
   pgwTopic: z.string().optional(),
-  apnsTeamId: z.string().optional().describe('`pgwTeamId` where it was stored under that name.'),
+  apnsTeamId: z.string().optional().describe('Named `pgwTeamId` if it was stored under that name.'),
   pgwTeamId: z.string().optional(),
   channels: z.array(z.string()).optional(),
   valid: z.boolean(),
@@ -119,7 +119,7 @@ export const installation = component(
   'Installation',
   z
     .looseObject({ ...ofDevice, ...stored })
-    .describe('Installation of an app on a device, with members of the app’s own.'),
+    .describe('Installation of an app on a device, with the app’s custom members.'),
 );
 
 export const installationPart = component(
@@ -128,7 +128,7 @@ export const installationPart = component(
     .looseObject({ ...ofDevice, ...stored })
     .partial()
     .describe(
-      'Installation, or those of its members that `keys` names; an unknown id is an empty object.',
+      'Installation. With `keys`, only the members that it names. Empty for an unknown id.',
     ),
 );
 
@@ -181,7 +181,7 @@ export const batchSaveReply = component(
   'BatchSaveReply',
   z
     .record(z.string(), z.union([refusedCall, z.record(z.string(), z.unknown())]))
-    .describe('Replies by `__internalId`, object id or place in the batch.'),
+    .describe('Replies by `__internalId`, object id or index in the batch.'),
 );
 
 /** Unchanged reply of a function host. */

@@ -19,7 +19,9 @@ export const acceptedPush = component(
 
 export const outcomeTotals = component(
   'OutcomeTotals',
-  z.partialRecord(z.enum(outcomes), count).describe('Recipients by outcome; an absent one is 0.'),
+  z
+    .partialRecord(z.enum(outcomes), count)
+    .describe('Recipients by outcome. An absent outcome is 0.'),
 );
 
 export const variableCounts = z
@@ -27,24 +29,25 @@ export const variableCounts = z
     z.strictObject({
       name: z.string(),
       devices: count,
-      fallback: count.describe('Those who get the default: they have no such field.'),
+      fallback: count.describe('Recipients that get the default, because they have no such field.'),
     }),
   )
   .optional()
-  .describe('Of a push with `variables`: its recipients by variable, as far as it is planned.');
+  .describe('For a push with `variables`: its planned recipients by variable.');
 
 export const languageCounts = z
   .array(
     z.strictObject({
-      language: z.string().nullable().describe('Tag of a translation; null for `data` as it is.'),
+      language: z.string().nullable().describe('Tag of a translation. Null for unchanged `data`.'),
       devices: count,
       fallback: count.describe(
-        'Those whose `locale` is only close to the language; of null, all: no translation fits.',
+        'Recipients whose `locale` is only close to the language. For null, all recipients, ' +
+          'because no translation fits.',
       ),
     }),
   )
   .optional()
-  .describe('Of a push with `languages`: its recipients by language, as far as it is planned.');
+  .describe('For a push with `languages`: its planned recipients by language.');
 
 const successes = Object.fromEntries(
   connectorIds.map((id) => [successField(id), count.optional()] as const),
@@ -61,44 +64,48 @@ export const pushRecord = component(
     status: z
       .string()
       .describe(
-        '`in-queue`, `scheduled`, `done`, for the operator also `paused` or `cancelled`, or the error.',
+        '`in-queue`, `scheduled`, `done`, for the operator also `paused` or `cancelled`, or ' +
+          'the error.',
       ),
     devices: count.describe('Recipients.'),
     successes: count.describe('Sum of the successes by connector.'),
     ...successes,
-    delivered: count.describe('Devices that the push reached, as gateways reported afterwards.'),
+    delivered: count.describe('Devices that the push reached, according to gateways’ receipts.'),
     clicked: count.describe(
-      'Devices on which the push was opened, as gateways reported afterwards.',
+      'Devices on which the push was opened, according to gateways’ receipts.',
     ),
     invalidTokens: count,
     outcomes: outcomeTotals,
-    repeats: count.describe('Recipients that were sent to again because a request got no answer.'),
+    repeats: count.describe('Recipients that were sent to again because a request got no reply.'),
     displaced: count.describe(
-      'Devices of the device channel whose message was dropped for newer ones: a device has 100 pending messages at most.',
+      'Devices of the device channel whose message was evicted by newer messages. A device ' +
+        'has at most 100 pending messages.',
     ),
     quietWaits: count
       .optional()
       .describe(
-        'Recipients that waited, or wait, for the end of their quiet hours; absent for none.',
+        'Recipients that wait or waited for the end of their quiet hours. Absent if there are ' +
+          'none.',
       ),
     keptTokens: z
       .array(
         z.strictObject({
           connector: z.enum(connectorIds),
           profile: z.string(),
-          answers: count.describe('Recipients that the gateway answered for.'),
-          invalid: count.describe('Of those, tokens that it called invalid.'),
-          kept: count.describe('Of the invalid ones, tokens whose devices were not deleted.'),
+          answers: count.describe('Recipients for which the gateway replied.'),
+          invalid: count.describe('Tokens that it reported as invalid.'),
+          kept: count.describe('Invalid tokens whose devices were not deleted.'),
           reason: z.string().describe('Most frequent reason.'),
         }),
       )
       .optional()
       .describe(
-        'Profiles of which most tokens are called invalid, so that devices were not deleted; absent for none, and after `delete-invalid`.',
+        'Profiles whose tokens are mostly invalid, so that devices were not deleted. Absent ' +
+          'if there are none, and after `delete-invalid`.',
       ),
     errors: z
       .string()
-      .describe('Why the push failed, or which gateways an open push waits for; else empty.'),
+      .describe('Why the push failed, or which gateways an open push waits for. Otherwise empty.'),
     'from-service': z.string(),
     'push-time': timestamp,
     languages: languageCounts,

@@ -41,5 +41,5 @@ export const receiptReply = component(
   z
     .strictObject({ code: z.union([z.string(), z.int()]), message: z.string() })
     .partial()
-    .describe('What the gateway expects; an empty object where it expects nothing.'),
+    .describe('Reply that the gateway expects. Empty if it expects none.'),
 );

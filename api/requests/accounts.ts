@@ -9,7 +9,7 @@ const username = refusedAs(text(), { missing: 'usernameMissing', invalid: 'inval
 export const phone = refusedAs(text(), {
   missing: 'phoneMissing',
   invalid: 'invalidPhone',
-}).describe('Number with a country code; one without it belongs to +86.');
+}).describe('Number with a country code. Without a country code, it belongs to +86.');
 /** A mail address. The service checks its form. */
 export const address = z.string().min(1).meta({ format: 'email' });
 
@@ -36,8 +36,8 @@ export const loginBody = z.object({
   // Has no maximum length, because a password that is too long is simply wrong.
   password: refusedAs(text(), { missing: 'passwordMissing', invalid: 'invalidPassword' })
     .nullish()
-    .describe('Password; required without `smsCode`.'),
-  smsCode: code.nullish().describe('Code of a login; with `mobilePhoneNumber`.'),
+    .describe('Password. Required without `smsCode`.'),
+  smsCode: code.nullish().describe('Code of a login, together with `mobilePhoneNumber`.'),
 });
 
 const changedPassword = () =>
@@ -60,7 +60,9 @@ export const numberOnly = z.object({ mobilePhoneNumber: phone });
 export const phoneVerification = z.object({
   mobilePhoneNumber: refusedAs(z.string(), { invalid: 'invalidPhone' })
     .nullish()
-    .describe('Number; by default that of the session, or the one the code was sent to.'),
+    .describe(
+      'Number. By default the number of the session, or the number that the code was sent to.',
+    ),
 });
 
 /**

@@ -8,10 +8,10 @@ import { partParsedByService, refusedAs } from './checked.ts';
  * this call is an error.
  */
 
-const path = z.string().max(16_384).describe('Path with `/1.1/`, and a query where there is one.');
+const path = z.string().max(16_384).describe('Path with `/1.1/`, and its query if it has one.');
 const params = jsonObject
   .nullish()
-  .describe('Further query parameters; values that are no texts are sent as JSON.');
+  .describe('Further query parameters. Values other than texts are sent as JSON.');
 
 const call = z.object({
   method: z.enum(['GET', 'POST', 'PUT', 'DELETE']).optional().describe('`GET` by default.'),
@@ -30,7 +30,7 @@ const requestsOf = (item: z.ZodType) =>
 
 /** Body of a batch of calls. */
 export const batchBody = z.object({
-  requests: requestsOf(call).describe('Calls; replies are in their order.'),
+  requests: requestsOf(call).describe('Calls. Replies have the same order.'),
 });
 
 const child = z.object({
@@ -46,7 +46,7 @@ const save = call.extend({
       __internalId: z
         .string()
         .optional()
-        .describe('Id of the object, or one that the client made.'),
+        .describe('Id of the object, or an id that the client made.'),
       __children: z
         .array(child)
         .optional()
@@ -58,5 +58,5 @@ const save = call.extend({
 
 /** Body of a batch of objects to save. */
 export const batchSaveBody = z.object({
-  requests: requestsOf(save).describe('Saves; children are saved first.'),
+  requests: requestsOf(save).describe('Saves. Children are saved first.'),
 });

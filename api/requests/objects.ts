@@ -53,9 +53,9 @@ const unchanged = <S extends z.ZodType>(schema: S) =>
 
 const badgeRule = `must be a whole number from -${lastBadge} to ${lastBadge}`;
 
-const tokenText = 'Token of APNs; required for `ios`.';
-const installationIdText = 'Id that the client made; required for `android`. Never changes.';
-const typeText = 'Type of the device; required for a new installation, and never changes.';
+const tokenText = 'Token of APNs. Required for `ios`.';
+const installationIdText = 'Id that the client made. Required for `android`. Never changes.';
+const typeText = 'Type of the device. Required for a new installation. Never changes.';
 const deviceType = z.enum([...deviceTypes], `must be one of ${deviceTypes.join(', ')}`);
 const ofToken = { invalid: 'invalidDeviceToken', isNamed: true } as const;
 
@@ -69,10 +69,10 @@ const identity = (member: typeof lasting | typeof unchanged) => ({
 const device = {
   registrationId: removableText('longId').describe('Id that the service of the vendor assigned.'),
   vendor: removableText('vendor').describe(
-    'Vendor of `registrationId`: a wire name or a neutral one.',
+    'Vendor of `registrationId`: a wire name or a neutral name.',
   ),
   deviceProfile: removableText('profileName').describe(
-    'Name of the push profile; `_default` by default.',
+    'Name of the push profile. `_default` by default.',
   ),
   apnsTopic: removableText('plain').describe('Topic of APNs (bundle id).'),
   pgwTopic: removableText('plain').describe('Same as `apnsTopic`.'),
@@ -116,7 +116,7 @@ const accounts = z.record(
 );
 /** `Delete` removes all accounts. Null removes none. */
 const authData = describedBy(z.union([accounts, deletion]).nullish(), accounts.nullish()).describe(
-  'Third-party accounts by platform; null unlinks one.',
+  'Third-party accounts by platform. Null unlinks an account.',
 );
 
 const user = {
@@ -125,11 +125,11 @@ const user = {
     invalid: 'invalidUsername',
   })
     .optional()
-    .describe('Unique name; required with `password` at sign-up.'),
+    .describe('Unique name. Required with `password` at sign-up.'),
   password: refusedAs(z.string().max(1024), { invalid: 'invalidPassword' }).optional(),
   email: refusedAs(orRemoval(address), { invalid: 'invalidEmail' }).describe('Unique address.'),
   mobilePhoneNumber: refusedAs(orRemoval(z.string()), { invalid: 'invalidPhone' }).describe(
-    'Number with a country code; one without it belongs to +86.',
+    'Number with a country code. Without a country code, it belongs to +86.',
   ),
   authData,
   ACL: acl,
@@ -146,7 +146,7 @@ export const deletionBody = openBody({
   __ignore_hooks: z
     .unknown()
     .optional()
-    .describe('Hooks to leave out; see protocol/functions.md#ignored-hooks.'),
+    .describe('Hooks to skip. See protocol/functions.md#ignored-hooks.'),
 });
 
 /** Body of a sign-up or login by a code (protocol/codes.md#phone-accounts). */
@@ -162,7 +162,7 @@ const relation = z
     z.looseObject({ __type: z.literal('Relation') }),
   ])
   .optional()
-  .describe('`objects`: at most 1,000 pointers; `Batch` has up to ten operations in `ops`.');
+  .describe('`objects`: at most 1,000 pointers. `Batch` contains up to ten operations in `ops`.');
 
 const role = { users: relation, roles: relation, ACL: acl };
 
@@ -171,7 +171,7 @@ export const roleBody = openBody({
   name: refusedAs(z.string().regex(roleName), {
     missing: 'invalidRoleName',
     invalid: 'invalidRoleName',
-  }).describe('Unique name; never changes.'),
+  }).describe('Unique name. Never changes.'),
   ...role,
 });
 

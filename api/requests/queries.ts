@@ -26,17 +26,18 @@ export const wholeNumber = <S extends z.ZodType>(schema: S) =>
   );
 
 const where = text.describe(
-  'Condition as JSON; a list of conditions means that all must hold. At most 64 KB.',
+  'Condition as JSON. A list of conditions means that all must hold. At most 64 KB.',
 );
 /** Accepts every text. A text that is not a number from 1 to 1,000 counts as 100. */
 const limit = text.describe(
-  'Number of objects: 1 to 1,000, and 0 with `count=1`; 100 by default and for any other value.',
+  'Number of objects: 1 to 1,000, and 0 with `count=1`. 100 by default and for any other value.',
 );
-const keys = text.describe('Members to return, separated by commas; `-name` leaves a member out.');
+const keys = text.describe('Members to return, separated by commas. `-name` excludes a member.');
 const include = text.describe(
-  'Pointers to replace by their objects, separated by commas; `a.b` leads deeper.',
+  'Pointers to replace by their objects, separated by commas. `a.b` includes a pointer inside ' +
+    'an included object.',
 );
-const returnAcl = flag.describe('Replies show `ACL`.');
+const returnAcl = flag.describe('Replies contain `ACL`.');
 
 const part = { keys, include };
 
@@ -46,10 +47,10 @@ const list = {
   limit,
   skip: wholeNumber(z.union([z.int().min(0), z.literal('')]).optional())
     .optional()
-    .describe('Number of objects to leave out.'),
-  order: text.describe('Up to ten members, separated by commas; `-name` sorts descending.'),
+    .describe('Number of objects to skip.'),
+  order: text.describe('Up to ten members, separated by commas. `-name` sorts descending.'),
   ...part,
-  count: flag.describe('`1`: the reply has the number of all matches.'),
+  count: flag.describe('`1`: the reply contains the number of all matches.'),
 };
 
 /** Query of a list of installations. */
@@ -73,7 +74,7 @@ export const installationReadQuery = parameters({ ...part, returnACL: returnAcl 
 export const objectReadQuery = parameters({ ...part, returnACL: returnAcl });
 
 const fetching = {
-  fetchWhenSave: flag.describe('The reply has the new values.'),
+  fetchWhenSave: flag.describe('The reply contains the new values.'),
   new: flag.describe('Same as `fetchWhenSave`.'),
 };
 
@@ -82,14 +83,18 @@ export const createQuery = parameters(fetching);
 /** Query of the update of an object. */
 export const updateQuery = parameters({
   ...fetching,
-  where: text.describe('Condition as JSON that the object must meet; otherwise 305.'),
+  where: text.describe(
+    'Condition as JSON that the object must match. Otherwise the call gets 305.',
+  ),
 });
 /** Query of the deletion of objects. */
 export const deleteQuery = parameters({ where: updateQuery.shape.where });
 
 /** Query of a sign-up by a third-party account or by a number. */
 export const signUpQuery = parameters({
-  failOnNotExist: flag.describe('An account that does not exist is 211 and is not created.'),
+  failOnNotExist: flag.describe(
+    'If the account does not exist, returns 211 instead of creating it.',
+  ),
 });
 
 /** Query of a read of the user that a session token belongs to. */
@@ -98,7 +103,7 @@ export const ownUserQuery = parameters({
   session_token: z
     .union([z.string(), z.array(z.string())])
     .optional()
-    .describe('Session token of clients that send no header.'),
+    .describe('Session token, for clients that send no header.'),
 });
 
 /** Query of a scan of a class. */
@@ -109,9 +114,10 @@ export const scanQuery = parameters({
   scan_key: name
     .optional()
     .describe(
-      'Sort order: `objectId` (default), `createdAt`, `updatedAt` or a member; `-name` sorts descending.',
+      'Sort order: `objectId` (default), `createdAt`, `updatedAt` or a member. `-name` sorts ' +
+        'descending.',
     ),
-  cursor: text.describe('`cursor` of the page before; valid for 10 minutes.'),
+  cursor: text.describe('`cursor` of the previous page. Valid for 10 minutes.'),
 });
 
 /** Query of a CQL statement. */

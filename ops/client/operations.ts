@@ -1514,7 +1514,7 @@ export interface Operations {
     };
     reply: CaptchaText;
   };
-  /** Creates an app, or takes over one with its id and keys; 409 where the id exists. */
+  /** Creates an app, or imports an app with its id and keys. Returns 409 if the id exists. */
   createApp: {
     input: {
       body: {
@@ -1588,7 +1588,7 @@ export interface Operations {
     };
     reply: App;
   };
-  /** Lists the apps with their options, and with their keys for owners; with a `view` in pages, without keys and options. */
+  /** Lists the apps with their options, and with their keys for owners. With a `view`, in pages, without keys and options. */
   listApps: {
     input: {
       query?: {
@@ -1614,7 +1614,7 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Returns one app with its options, and with its keys for owners; with `view=options` without keys. */
+  /** Returns an app with its options. Owners also get its keys, unless `view=options`. */
   getApp: {
     input: {
       path: {
@@ -1700,7 +1700,7 @@ export interface Operations {
     };
     reply: ShownApp;
   };
-  /** Deletes an app with all its data; `appId` is its id once more. */
+  /** Deletes an app with all its data. `appId` in the body must repeat its id. */
   deleteApp: {
     input: {
       path: {
@@ -1712,7 +1712,7 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Creates or replaces a push profile; the body holds the credentials of the connector. The reply holds no secret. */
+  /** Creates or replaces a push profile. The body contains the credentials of the connector. The reply contains no secrets. */
   putProfile: {
     input: {
       path: {
@@ -1748,7 +1748,7 @@ export interface Operations {
     };
     reply: ProfileDetail;
   };
-  /** Lists the push profiles of an app without secrets; for operators with `view=details`. */
+  /** Lists the push profiles of an app without secrets. Operators can use `view=details`. */
   listProfiles: {
     input: {
       path: {
@@ -1794,7 +1794,7 @@ export interface Operations {
     };
     reply: never;
   };
-  /** Lists the recipients that a push did not reach, with the reason of each. */
+  /** Lists the recipients that a push did not reach, each with the reason. */
   listPushFailures: {
     input: {
       path: {
@@ -1828,7 +1828,7 @@ export interface Operations {
       results: FailureGroup[];
     };
   };
-  /** Lists the ids that gateways gave to the messages of a push, oldest first, for questions to their support. */
+  /** Lists the gateways’ message ids of a push, oldest first. Use them to contact a gateway’s support. */
   listGatewayMessages: {
     input: {
       path: {
@@ -1860,7 +1860,7 @@ export interface Operations {
     };
     reply: PushTimeline;
   };
-  /** Lists the installations of an app by an id or a condition, newest first; tokens are whole from the role operator on. */
+  /** Lists the installations of an app by an id or a condition, newest first. Below the role operator, tokens are shortened. */
   listAppInstallations: {
     input: {
       path: {
@@ -1935,7 +1935,7 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Tells what became of the newest pushes of the app at one installation. */
+  /** Explains the newest pushes of the app for one installation. */
   listInstallationPushes: {
     input: {
       path: {
@@ -1967,7 +1967,7 @@ export interface Operations {
     input: {};
     reply: Meta;
   };
-  /** Returns the state of one app, or of all: running pushes, today, open breakers, credentials that expire. */
+  /** Returns the state of one app or of all apps: running pushes, today, open breakers, credentials that expire. */
   getOverview: {
     input: {
       query?: {
@@ -1976,7 +1976,7 @@ export interface Operations {
     };
     reply: Overview;
   };
-  /** Tells how far the move of an app is: steps, devices by day, gateways, the last import. */
+  /** Returns the progress of an app’s move: steps, devices by day, gateways, the last import. */
   getMoveIn: {
     input: {
       path: {
@@ -1992,7 +1992,7 @@ export interface Operations {
       results: QueueState[];
     };
   };
-  /** Lists the pushes of an app, cancelled ones included, newest first. */
+  /** Lists the pushes of an app including cancelled pushes, newest first. */
   listAppPushes: {
     input: {
       path: {
@@ -2027,7 +2027,7 @@ export interface Operations {
     };
     reply: PushDetail;
   };
-  /** Starts a session of the console and sets its cookie, for a token or the code of a login link. */
+  /** Starts a console session by a token or the code of a login link, and sets its cookie. */
   startConsoleSession: {
     input: {
       body: {
@@ -2039,7 +2039,7 @@ export interface Operations {
     };
     reply: CurrentOperator;
   };
-  /** Returns who calls, and when the session ends. */
+  /** Returns the caller, and when the session ends. */
   getConsoleSession: {
     input: {};
     reply: CurrentOperator;
@@ -2078,7 +2078,7 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Creates a token for a person or a machine. Only this reply holds the token itself. */
+  /** Creates a token for a person or a machine. Only this reply contains the token itself. */
   createConsoleToken: {
     input: {
       body: {
@@ -2105,7 +2105,7 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Deletes a token; its sessions end at once. */
+  /** Deletes a token. Its sessions end at once. */
   deleteConsoleToken: {
     input: {
       path: {
@@ -2114,7 +2114,7 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Cancels a push that is not done and returns its record. */
+  /** Cancels an unfinished push and returns its record. */
   cancelPush: {
     input: {
       path: {
@@ -2134,7 +2134,7 @@ export interface Operations {
     };
     reply: PushRecord;
   };
-  /** Resumes a paused push, with another `flow_control` if the body has one, and returns its record. */
+  /** Resumes a paused push and returns its record. `flow_control` in the body sets a new rate. */
   resumePush: {
     input: {
       path: {
@@ -2147,7 +2147,7 @@ export interface Operations {
     };
     reply: PushRecord;
   };
-  /** Approves a push to many devices that another person or the app sent, and returns its record with what is still missing. */
+  /** Approves a push to many devices that another person or the app sent. Returns its record with the number of missing approvals. */
   approvePush: {
     input: {
       path: {
@@ -2157,7 +2157,7 @@ export interface Operations {
     };
     reply: ApprovedPush;
   };
-  /** Deletes the devices whose tokens a finished push found invalid, also those that it kept because most tokens of a profile were called invalid. Devices that were saved since stay. */
+  /** Deletes the devices whose tokens a finished push found invalid. This includes devices that the push kept because most tokens of a profile were invalid. Devices that were saved since then stay. */
   deleteInvalidDevices: {
     input: {
       path: {
@@ -2169,7 +2169,7 @@ export interface Operations {
       deleted: number;
     };
   };
-  /** Changes the recipients per second of a push that is not done, null for no limit; returns its record. */
+  /** Changes the recipients per second of an unfinished push and returns its record. Null means no limit. */
   pacePush: {
     input: {
       path: {
@@ -2193,7 +2193,7 @@ export interface Operations {
     };
     reply: DeviceExplanation;
   };
-  /** Tells what a push would do, and sends nothing: audience, payloads, limits and time. The body is that of `POST /1.1/push`. */
+  /** Returns what a push would do: audience, payloads, limits and time. Sends nothing. The body is the same as for `POST /1.1/push`. */
   explainPush: {
     input: {
       path: {
@@ -2244,7 +2244,7 @@ export interface Operations {
     };
     reply: PushForecast;
   };
-  /** Returns what an app used on a day (UTC) or on several, and what it costs. */
+  /** Returns the usage and fees of an app on one or several days (UTC). */
   getUsage: {
     input: {
       path: {
@@ -2260,7 +2260,7 @@ export interface Operations {
       results: UsageReport[];
     };
   };
-  /** Returns what an app used of its gateways on a day in China, with a forecast of its scheduled pushes. */
+  /** Returns an app’s usage of its gateways on a day in China, with a forecast of its scheduled pushes. */
   getQuotas: {
     input: {
       path: {
@@ -2288,7 +2288,7 @@ export interface Operations {
     };
     reply: Breaker;
   };
-  /** Forces a circuit breaker closed on every dispatcher: requests go on whatever the gateway answers. */
+  /** Forces a circuit breaker closed on every dispatcher: requests are sent whatever the gateway replies. */
   closeBreaker: {
     input: {
       path: {
@@ -2306,14 +2306,14 @@ export interface Operations {
     };
     reply: Breaker;
   };
-  /** Lists the freezes: apps whose pushes are held, and the whole service. */
+  /** Lists the frozen apps, and the freeze of the whole service. */
   listFreezes: {
     input: {};
     reply: {
       results: Freeze[];
     };
   };
-  /** Freezes the service: pushes are accepted and held until it is released; those being sent stop within a second. */
+  /** Freezes the service. Pushes are accepted but not sent until it is released. Pushes being sent stop within a second. */
   freezeService: {
     input: {
       body?: {
@@ -2322,12 +2322,12 @@ export interface Operations {
     };
     reply: Freeze;
   };
-  /** Ends the freeze of the service; the held pushes go on in their order. Returns the freeze. */
+  /** Ends the freeze of the service and returns it. The frozen pushes continue in their order. */
   releaseService: {
     input: {};
     reply: Freeze;
   };
-  /** Freezes an app: its pushes are accepted and held until it is released; those being sent stop within a second. */
+  /** Freezes an app. Its pushes are accepted but not sent until it is released. Pushes being sent stop within a second. */
   freezeApp: {
     input: {
       path: {
@@ -2339,7 +2339,7 @@ export interface Operations {
     };
     reply: Freeze;
   };
-  /** Ends the freeze of an app; its held pushes go on in their order. Returns the freeze. */
+  /** Ends the freeze of an app and returns it. Its frozen pushes continue in their order. */
   releaseApp: {
     input: {
       path: {
@@ -2348,7 +2348,7 @@ export interface Operations {
     };
     reply: Freeze;
   };
-  /** Deletes the installations that meet a condition if there are as many as expected, else 409. */
+  /** Deletes the installations that match a condition. Returns 409 if their number is not the expected number. */
   deleteMatchingInstallations: {
     input: {
       path: {
@@ -2363,7 +2363,7 @@ export interface Operations {
     };
     reply: DeletedCount;
   };
-  /** Lists messages by mail and SMS, newest first; those that no provider could send are included. In pages with `state`, `limit` or `cursor`, and for operators, who get no texts. */
+  /** Lists mails and SMS messages, newest first, including messages that no provider could send. Returns pages if `state`, `limit` or `cursor` is set. Operators always get pages, without texts. */
   listOutbox: {
     input: {
       path: {
@@ -2386,7 +2386,7 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Sends a message again that failed or found no provider. */
+  /** Sends a message again that failed or had no provider. */
   retryMessage: {
     input: {
       path: {
@@ -2396,7 +2396,7 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Counts the messages that a redrive of the outbox would send again, by cause; sends nothing. */
+  /** Counts by cause the messages that a redrive of the outbox would send again. Sends nothing. */
   explainMessageRedrive: {
     input: {
       path: {
@@ -2413,7 +2413,7 @@ export interface Operations {
     };
     reply: MessageForecast;
   };
-  /** Sends messages again that failed or found no provider, the oldest first, at most 1000; leaves out codes that have expired. */
+  /** Sends messages again that failed or had no provider, oldest first, at most 1000. Skips expired codes. */
   redriveMessages: {
     input: {
       path: {
@@ -2439,7 +2439,7 @@ export interface Operations {
     };
     reply: SmsState;
   };
-  /** Asks the gateway for an access token or a connection, within 8 s; sends nothing. */
+  /** Requests an access token or a connection from the gateway, within 8 s. Sends no push. */
   checkProfile: {
     input: {
       path: {
@@ -2478,7 +2478,7 @@ export interface Operations {
     };
     reply: ProfileRotation;
   };
-  /** Makes the checked candidate the current version now; the replaced one is kept for 7 days. */
+  /** Makes the checked candidate the current version. The replaced version is kept for 7 days. */
   promoteProfile: {
     input: {
       path: {
@@ -2489,7 +2489,7 @@ export interface Operations {
     };
     reply: ProfileRotation;
   };
-  /** Drops the candidate, or brings the version before the last promotion back. */
+  /** Drops the candidate, or restores the version before the last promotion. */
   rollBackProfile: {
     input: {
       path: {
@@ -2500,7 +2500,7 @@ export interface Operations {
     };
     reply: ProfileRotation;
   };
-  /** Lists calls of gateways with receipts that could not be processed, newest first, with the reason. */
+  /** Lists receipt calls of gateways that could not be processed, newest first, each with the reason. */
   listFailedReceipts: {
     input: {
       path: {
@@ -2519,7 +2519,7 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Counts the calls that could be processed with the credentials of now; changes nothing. */
+  /** Counts the calls that could be processed with the current credentials. Changes nothing. */
   explainReceiptRedrive: {
     input: {
       path: {
@@ -2532,7 +2532,7 @@ export interface Operations {
     };
     reply: RedrivenReceipts;
   };
-  /** Processes calls again with the credentials of now, the oldest first, at most 50; those that are refused again stay. */
+  /** Processes calls again with the current credentials, oldest first, at most 50. Calls that are refused again stay. */
   redriveReceipts: {
     input: {
       path: {
@@ -2545,21 +2545,21 @@ export interface Operations {
     };
     reply: RedrivenReceipts;
   };
-  /** Lists the running api and dispatcher processes; each renews its entry every 5 s. */
+  /** Lists the running api and dispatcher processes. Each process renews its entry every 5 s. */
   listProcesses: {
     input: {};
     reply: {
       results: SeenProcess[];
     };
   };
-  /** Runs the checks of `carillon doctor` that need the database only. */
+  /** Runs the checks of `carillon doctor` that need only the database. */
   runDoctor: {
     input: {};
     reply: {
       results: DoctorFinding[];
     };
   };
-  /** Lists the jobs of a queue that are not done, the oldest first. */
+  /** Lists the unfinished jobs of a queue, oldest first. */
   listJobs: {
     input: {
       path: {
@@ -2585,7 +2585,7 @@ export interface Operations {
     };
     reply: ShownKey;
   };
-  /** Replaces a key of an app (`appKey`, `masterKey`, `hookKey`); the old one stays valid for some time. */
+  /** Replaces a key of an app (`appKey`, `masterKey`, `hookKey`). The old key stays valid for some time. */
   rotateKey: {
     input: {
       path: {
@@ -2598,7 +2598,7 @@ export interface Operations {
     };
     reply: RotatedKey;
   };
-  /** Shows the keys of CARILLON_SECRET by their ids, what is encrypted under each, and the rotation. */
+  /** Returns the keys of CARILLON_SECRET by id, the number of values encrypted with each key, and the rotation. */
   getSecretRotation: {
     input: {
       query?: {
@@ -2607,12 +2607,12 @@ export interface Operations {
     };
     reply: SecretState;
   };
-  /** Requests that dispatchers encrypt everything at rest under the first key of CARILLON_SECRET. */
+  /** Requests that dispatchers encrypt all stored values with the first key of CARILLON_SECRET. */
   rotateSecret: {
     input: {};
     reply: SecretState;
   };
-  /** Lists the users of an app by an id or a condition, newest first; below operator shortened. */
+  /** Lists the users of an app by an id or a condition, newest first. Below the role operator, personal data is shortened. */
   listAppUsers: {
     input: {
       path: {
@@ -2633,7 +2633,7 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Returns a user with its accounts on other platforms and the state of its lock. */
+  /** Returns a user with third-party accounts and lock state. */
   getAppUser: {
     input: {
       path: {
@@ -2643,7 +2643,7 @@ export interface Operations {
     };
     reply: UserDetail;
   };
-  /** Changes members of a user, as `PUT /1.1/users/:objectId` does with the master key, hooks included. */
+  /** Changes members of a user, as `PUT /1.1/users/:objectId` does with the master key, including hooks. */
   updateAppUser: {
     input: {
       path: {
@@ -2671,7 +2671,7 @@ export interface Operations {
     };
     reply: UserDetail;
   };
-  /** Deletes a user, hooks included. */
+  /** Deletes a user, including hooks. */
   deleteAppUser: {
     input: {
       path: {
@@ -2701,7 +2701,7 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Mails a link to a user that resets the password. */
+  /** Mails a link to a user. The link resets the password. */
   sendUserReset: {
     input: {
       path: {
@@ -2724,7 +2724,7 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Sends a push; the body is that of `POST /1.1/push` or `POST /1.1/push/devices`. `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409 where the audience moved by more than 5 %. */
+  /** Sends a push. The body is the same as for `POST /1.1/push` or `POST /1.1/push/devices`. `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409 if the audience changed by more than 5 %. */
   sendAppPush: {
     input: {
       path: {
@@ -2814,7 +2814,7 @@ export interface Operations {
     };
     reply: SentPush;
   };
-  /** Lists the pushes of an app that wait for their time, the next one first. */
+  /** Lists the scheduled pushes of an app, earliest first. */
   listScheduledAppPushes: {
     input: {
       path: {
@@ -2832,7 +2832,7 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Moves a push that waits for its time. Its expiry stays unless the body has another one; the default of seven days moves with it. */
+  /** Changes the time of a scheduled push. Its expiry stays unless the body sets one. The default expiry of seven days moves with the push. */
   moveScheduledAppPush: {
     input: {
       path: {
@@ -2853,7 +2853,7 @@ export interface Operations {
     };
     reply: ScheduledEntry;
   };
-  /** Cancels a push that waits for its time. */
+  /** Cancels a scheduled push. */
   cancelScheduledAppPush: {
     input: {
       path: {
@@ -2863,7 +2863,7 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Counts the devices that a push with this target would go to, by connector. */
+  /** Counts by connector the devices that a push with this target would reach. */
   countAudience: {
     input: {
       path: {
@@ -2899,7 +2899,7 @@ export interface Operations {
       results: SampledField[];
     };
   };
-  /** Lists channels of the newest 2000 installations, the most frequent first. */
+  /** Lists channels of the newest 2000 installations, most frequent first. */
   suggestChannels: {
     input: {
       path: {
@@ -2934,7 +2934,7 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Creates a recurring push: a push is made at each time of its cron expression. */
+  /** Creates a recurring push, which sends a push at each time of its cron expression. */
   createRecurringPush: {
     input: {
       path: {
@@ -2980,7 +2980,7 @@ export interface Operations {
     };
     reply: RecurringPush;
   };
-  /** Changes members of a recurring push, enables or disables it. Its times count from now on. */
+  /** Changes members of a recurring push, or enables or disables it. New times apply from now on. */
   changeRecurringPush: {
     input: {
       path: {
@@ -3001,7 +3001,7 @@ export interface Operations {
     };
     reply: RecurringPush;
   };
-  /** Deletes a recurring push; the pushes that were made stay. */
+  /** Deletes a recurring push. The pushes that it made stay. */
   deleteRecurringPush: {
     input: {
       path: {
@@ -3011,7 +3011,7 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Makes a push from a recurring push now; its times stay. `Idempotency-Key` is the `req_id` of the push. */
+  /** Sends a push from a recurring push now. Its times do not change. `Idempotency-Key` is the `req_id` of the push. */
   startRecurringPush: {
     input: {
       path: {
@@ -3021,7 +3021,7 @@ export interface Operations {
     };
     reply: SentPush;
   };
-  /** Lists finished pushes with recipients that failed, expired or were capped, newest first, and how many were sent to again. */
+  /** Lists finished pushes with recipients that failed, expired or were capped, newest first, with the number of recipients in redrives. */
   listUndelivered: {
     input: {
       path: {
@@ -3043,7 +3043,7 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Tells how many recipients a redrive has and which limits it meets, and sends nothing. The body is that of the redrive. */
+  /** Returns how many recipients a redrive has and which limits apply. Sends nothing. The body is the same as for the redrive. */
   explainRedrive: {
     input: {
       path: {
@@ -3067,7 +3067,7 @@ export interface Operations {
     };
     reply: RedriveForecast;
   };
-  /** Sends a finished push again to the selected recipients that it certainly did not reach, each at most once. `Idempotency-Key` is the `req_id` of the redrive. */
+  /** Sends a finished push again to the selected recipients that it certainly did not reach. Each recipient gets it at most once. `Idempotency-Key` is the `req_id` of the redrive. */
   redriveAppPush: {
     input: {
       path: {

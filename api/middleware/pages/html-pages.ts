@@ -28,7 +28,10 @@ const texts: Record<
     front: {
       title: 'Carillon',
       text: 'A push-delivery server with the account and verification API of mobile apps.',
-      api: 'It works. Apps speak to the paths below <code>/1.1</code> with their id and key; its documentation came with it: <code>README.md</code> and the folder <code>docs</code>.',
+      api:
+        'It works. Apps speak to the paths below <code>/1.1</code> with their id and key; ' +
+        'its documentation came with it: <code>README.md</code> and the folder ' +
+        '<code>docs</code>.',
     },
     frontPageLinks: {
       '/console': 'Console',
@@ -46,7 +49,9 @@ const texts: Record<
     front: {
       title: 'Carillon',
       text: '推送服务器，提供移动应用的账号与验证接口。',
-      api: '服务运行正常。应用用自己的 id 和 key 访问 <code>/1.1</code> 下的接口；文档随软件提供：<code>README.md</code> 和 <code>docs</code> 目录。',
+      api:
+        '服务运行正常。应用用自己的 id 和 key 访问 <code>/1.1</code> 下的接口；文档随软件提供：<code>README.md</code> 和 ' +
+        '<code>docs</code> 目录。',
     },
     frontPageLinks: {
       '/console': '控制台',
@@ -191,7 +196,9 @@ function send(ctx: Context, { type, bodies }: ConsoleFile): void {
 const unbuiltTexts: Record<Language, { title: string; text: string }> = {
   en: {
     title: 'The console is being built',
-    text: 'This page loads itself again. If it stays, run <code>npx carillon console build</code> on the server.',
+    text:
+      'This page loads itself again. If it stays, run <code>npx carillon console ' +
+      'build</code> on the server.',
   },
   zh: {
     title: '控制台正在构建',

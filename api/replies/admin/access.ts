@@ -3,9 +3,12 @@ import { operatorRoles } from '../../../shared/domain/admin/operator.ts';
 import { component, timestamp } from '../common.ts';
 
 const who = {
-  name: z.string().describe('Name of the token; `admin` for CARILLON_ADMIN_TOKEN.'),
+  name: z.string().describe('Name of the token. `admin` for CARILLON_ADMIN_TOKEN.'),
   role: z.enum(operatorRoles),
-  apps: z.array(z.string()).nullable().describe('Ids of the apps that it is for; null for all.'),
+  apps: z
+    .array(z.string())
+    .nullable()
+    .describe('Ids of the apps that it may use. Null means all apps.'),
 };
 
 export const currentOperator = component(
@@ -14,7 +17,7 @@ export const currentOperator = component(
     ...who,
     expiresAt: timestamp
       .nullable()
-      .describe('End of the session if no further call is made; null for a token.'),
+      .describe('End of the session if no further call is made. Null for a token.'),
     csrf: z.null().describe('No call needs a token against cross-site requests.'),
   }),
 );
@@ -27,7 +30,7 @@ export const otherPerson = component(
     code: z.literal(409),
     error: z.string(),
     current: person.describe('Person whose session the browser has.'),
-    asked: person.describe('Person that the link logs in; `replace` confirms it.'),
+    asked: person.describe('Person that the link logs in. `replace` confirms this.'),
   }),
 );
 
@@ -55,7 +58,7 @@ export const createdConsoleToken = component(
   'CreatedConsoleToken',
   z.strictObject({
     ...tokenMembers,
-    token: z.string().describe('The secret. No other reply has it.'),
+    token: z.string().describe('The secret. No other reply contains it.'),
   }),
 );
 
@@ -82,13 +85,13 @@ export const auditEntry = component(
     actor: z.strictObject({
       name: z.string(),
       role: z.enum(operatorRoles),
-      token: z.string().nullable().describe('Id of the token; null for CARILLON_ADMIN_TOKEN.'),
+      token: z.string().nullable().describe('Id of the token. Null for CARILLON_ADMIN_TOKEN.'),
       address: z.string(),
     }),
     action: z.string().describe('`<noun>.<verb>`, such as `profile.put`.'),
     appId: z.string().nullable(),
     target: z.string().describe('Id or name of what was changed.'),
-    before: members.describe('Changed members before; secrets are `•••`.'),
+    before: members.describe('Changed members before the change. Secrets are `•••`.'),
     after: members,
     requestId: z.string().describe('`X-Request-Id` of the reply to the change.'),
   }),

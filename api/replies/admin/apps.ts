@@ -32,7 +32,7 @@ export const rotatedKey = component(
   z.strictObject({
     key: z.enum(keyNames),
     value: z.string(),
-    oldValidUntil: timestamp.nullable().describe('Null: the old key is refused already.'),
+    oldValidUntil: timestamp.nullable().describe('Null if the old key is already refused.'),
   }),
 );
 
@@ -42,7 +42,7 @@ export const shownApp = component(
   'ShownApp',
   z
     .strictObject({ ...app.shape, appKey: keyOfOwner, masterKey: keyOfOwner, hookKey: keyOfOwner })
-    .describe('App; its keys, and the credentials of `authPlatforms`, for owners only.'),
+    .describe('App. Only owners get its keys and the credentials of `authPlatforms`.'),
 );
 
 export const pushProfile = component(
@@ -50,7 +50,7 @@ export const pushProfile = component(
   z
     .strictObject({
       connector: z.enum(connectorIds),
-      name: z.string().describe('`_default` for the nameless one.'),
+      name: z.string().describe('`_default` for the default profile.'),
       createdAt: timestamp,
       updatedAt: timestamp,
     })
@@ -81,11 +81,11 @@ export const listedMessage = component(
       id: z.string(),
       state: states.describe('`kept`: no provider was configured.'),
       attempts: count,
-      reason: z.string().nullable().describe('Why the last try failed.'),
+      reason: z.string().nullable().describe('Why the last attempt failed.'),
       meaning: meaning.optional(),
-      expiresAt: timestamp.describe('It is tried until then.'),
+      expiresAt: timestamp.describe('Time until which it is retried.'),
     })
-    .describe('Message with the state of its delivery; text, code and link for owners only.'),
+    .describe('Message with its delivery state. Only owners get text, code and link.'),
 );
 
 export const smsState = component(
@@ -95,10 +95,12 @@ export const smsState = component(
     free: z
       .strictObject({ used: count, limit: count })
       .describe('Free messages to the home country.'),
-    day: z.strictObject({ used: count, limit: count }).describe('Messages of the window of a day.'),
+    day: z
+      .strictObject({ used: count, limit: count })
+      .describe('Messages in the current window of a day.'),
     suspended: z
       .array(z.strictObject({ prefix: z.string(), openedAt: timestamp, openUntil: timestamp }))
-      .describe('Countries to which nothing is sent, since hardly any code was used.'),
+      .describe('Countries to which no message is sent, because hardly any code was used.'),
     conversion: z
       .array(z.strictObject({ prefix: z.string(), sent: count, used: count }))
       .describe('Codes of the last hour by country.'),
@@ -140,7 +142,7 @@ export const smsTemplate = component(
     active: z
       .strictObject(templateText)
       .nullable()
-      .describe('Text in use until the one above is approved; null if no text is approved.'),
+      .describe('Text in use until `text` is approved. Null if no text is approved.'),
   }),
 );
 

@@ -16,8 +16,10 @@ export const profileDetail = component(
       members: jsonObject.describe('Ids and settings of the credentials.'),
       secrets: z
         .record(z.string(), fingerprint)
-        .describe('SHA-256 of all other members by name: `serviceAccount.private_key`.'),
-      notAfter: timestamp.nullable().describe('When they expire, if they say so.'),
+        .describe('SHA-256 of all other members by name, such as `serviceAccount.private_key`.'),
+      notAfter: timestamp
+        .nullable()
+        .describe('When the credentials expire, if they contain an expiry.'),
       devices: count.describe(
         'Devices that a push would reach by this profile, of the newest 100,000.',
       ),
@@ -30,9 +32,9 @@ export const profileDetail = component(
       rotation: z
         .enum(rotationStates)
         .nullable()
-        .describe('State of its last rotation; null if it was never rotated.'),
+        .describe('State of its last rotation. Null if it was never rotated.'),
     })
-    .describe('Push profile with fingerprints in place of its secrets.'),
+    .describe('Push profile with fingerprints instead of its secrets.'),
 );
 
 export const profileCheck = component(
@@ -43,11 +45,12 @@ export const profileCheck = component(
       .enum(['token', 'connection'])
       .nullable()
       .describe(
-        '`token`: the gateway accepted the credentials; `connection`: it can be reached, and tries credentials with messages only.',
+        '`token`: the gateway accepted the credentials. `connection`: the gateway is ' +
+          'reachable, but only a push can verify the credentials.',
       ),
     tookMs: count,
     reason: z.string().nullable().describe('Short reason of a failure, such as `ECONNREFUSED`.'),
-    meaning: meaning.nullable().describe('What the reason means; null after a success.'),
+    meaning: meaning.nullable().describe('What the reason means. Null after a success.'),
     sentence: z.string(),
     remedy: remedy.nullable(),
   }),
@@ -56,11 +59,14 @@ export const profileCheck = component(
 const quota = z.strictObject({
   connector: z.string(),
   profile: z.string(),
-  class: z.string().describe('Class of messages with a quota of its own; empty: all messages.'),
+  class: z.string().describe('Class of messages with its own quota. Empty means all messages.'),
   used: count.describe('Recipients that the gateway accepted.'),
   requests: count,
-  limit: count.nullable().describe('Null where the gateway does not say it.'),
-  closedReason: z.string().nullable().describe('Why nothing more is sent until midnight in China.'),
+  limit: count.nullable().describe('Null if the gateway does not report it.'),
+  closedReason: z
+    .string()
+    .nullable()
+    .describe('Why no more messages are sent until midnight in China.'),
   closedMeaning: meaning.nullable(),
   rate: z
     .strictObject({ perSecond: z.number(), counts: z.enum(['recipients', 'requests']) })
@@ -89,7 +95,8 @@ export const quotas = component(
       .strictObject({ pushes: count, counted: count })
       .nullable()
       .describe(
-        'Scheduled pushes of the forecast, and those whose devices were counted in time; null for another day.',
+        'Scheduled pushes of the forecast, and the number whose devices were counted in time. ' +
+          'Null for another day.',
       ),
   }),
 );
@@ -106,16 +113,18 @@ export const moveInState = component(
   z
     .strictObject({
       devices: z.strictObject({
-        imported: count.describe('Devices that an import wrote.'),
-        seen: count.describe('Devices among them whose app has called this service since.'),
+        imported: count.describe('Devices that were imported.'),
+        seen: count.describe('Imported devices whose app has called this service since then.'),
         registered: count.describe('Devices that registered here.'),
       }),
       users: count,
-      countsAreLeast: z.boolean().describe('There are more than 1,000,000 devices or users.'),
+      countsAreLeast: z
+        .boolean()
+        .describe('True if there are more than 1,000,000 devices or users.'),
       days: z
         .array(z.strictObject({ day: z.string(), moved: count, registered: count }))
-        .describe('Devices by the day (UTC) on which they called last, of the last 14 days.'),
-      gateways: z.array(device).describe('Devices by the way of a push, of the newest 100,000.'),
+        .describe('Devices by the day (UTC) of their last call, for the last 14 days.'),
+      gateways: z.array(device).describe('The newest 100,000 devices, by the route of a push.'),
       gatewaysAreLeast: z.boolean(),
       lastImport: importReport.extend({ at: timestamp }).nullable(),
       steps: z.array(
@@ -129,5 +138,5 @@ export const moveInState = component(
         }),
       ),
     })
-    .describe('How far the move of an app into this service is.'),
+    .describe('Progress of an app’s move into this service.'),
 );

@@ -8,7 +8,7 @@ export const deviceDetail = component(
   'DeviceDetail',
   z.strictObject({
     installation,
-    route: deviceRoute.describe('How a push would go to the device now.'),
+    route: deviceRoute.describe('How a push would currently reach the device.'),
     isValid: z.boolean(),
     isFresh: z.boolean().describe('Whether it was saved within `installationValidityDays`.'),
     online: z
@@ -16,13 +16,13 @@ export const deviceDetail = component(
       .nullable()
       .describe('Session at the device channel.'),
     inbox: count.describe(
-      'Messages that wait for it at the device channel; at most 1000 are counted.',
+      'Messages that wait for it on the device channel. At most 1000 are counted.',
     ),
     badge: z.int().nullable(),
     invalidTokenNotice: z
       .strictObject({ connector: z.string(), at: timestamp, isSure: z.boolean() })
       .nullable()
-      .describe('A receipt called the token invalid.'),
+      .describe('Present if a receipt reported the token as invalid.'),
   }),
 );
 
@@ -65,15 +65,17 @@ export const appSummary = component(
     edition: z.enum(['home', 'international']),
     plan: z.enum(['commercial', 'development']),
     createdAt: timestamp,
-    devices: count.describe('Installations; at most 10,000 are counted.'),
-    pushes7d: count.describe('Pushes whose records are kept; at most 10,000 are counted.'),
+    devices: count.describe('Installations. At most 10,000 are counted.'),
+    pushes7d: count.describe('Pushes whose records are kept. At most 10,000 are counted.'),
   }),
 );
 
 export const deletedCount = component(
   'DeletedCount',
   z.strictObject({
-    deleted: count.describe('Those that still met the condition when their turn came.'),
+    deleted: count.describe(
+      'Installations that still matched the condition when they were deleted.',
+    ),
   }),
 );
 
@@ -83,10 +85,10 @@ export const userDetail = component(
     user: userPart,
     identities: z
       .array(z.strictObject({ platform: z.string(), uid: z.string() }))
-      .describe('Accounts on other platforms, UnionIDs included.'),
+      .describe('Third-party accounts, including UnionIDs.'),
     hasPassword: z.boolean(),
     lock: z.strictObject({
-      failures: count.describe('Failed logins of 15 minutes.'),
+      failures: count.describe('Failed logins of the last 15 minutes.'),
       lockedUntil: timestamp.nullable().describe('Logins are refused until then.'),
     }),
   }),

@@ -7,7 +7,7 @@ import { languageCounts, outcomeTotals, variableCounts } from '../pushes.ts';
 
 const gatewayFailure = z
   .strictObject({ reason: z.string(), meaning, at: timestamp })
-  .describe('Why the gateway could not be asked last.');
+  .describe('Why the last request to the gateway failed.');
 
 export const breaker = component(
   'Breaker',
@@ -20,12 +20,12 @@ export const breaker = component(
     forced: z
       .enum(['open', 'closed'])
       .nullable()
-      .describe('State that the operator forces; null if none is forced.'),
+      .describe('State that the operator forces. Null if none is forced.'),
     since: timestamp,
     nextProbeAt: timestamp
       .nullable()
-      .describe('When the gateway is probed next; null unless the breaker is open by itself.'),
-    lastFailure: gatewayFailure.nullable().describe('Null once the gateway has answered again.'),
+      .describe('When the gateway is probed next. Null unless the breaker is open and not forced.'),
+    lastFailure: gatewayFailure.nullable().describe('Null after the gateway has replied again.'),
   }),
 );
 
@@ -40,20 +40,19 @@ export const pushProgress = component(
     open: z
       .partialRecord(z.enum(connectorIds), count)
       .describe(
-        'Recipients without an outcome, as far as the push is planned; none once it is done.',
+        'Recipients without an outcome so far, among the planned recipients. None after the ' +
+          'push is done.',
       ),
     repeats: count,
     delivered: count,
     clicked: count,
     acked: count.describe(
-      'Acknowledgements of the device channel; its other sent messages wait for a device.',
+      'Acknowledgements of the device channel. Its other sent messages wait for a device.',
     ),
-    perSecond: count.describe('Average since the first request; 0 while nothing is sent.'),
+    perSecond: count.describe('Average since the first request. 0 while nothing is sent.'),
     secondsLeft: count
       .nullable()
-      .describe(
-        'Null where no rate is known, and while recipients wait for a person or a gateway.',
-      ),
+      .describe('Null if no rate is known, and while recipients wait for a person or a gateway.'),
   }),
 );
 
@@ -68,14 +67,14 @@ const connectorShare = z.strictObject({
   profiles: z.record(z.string(), count).describe('Devices by profile.'),
   payload: z
     .unknown()
-    .describe('Message to the commonest type of device; null where it cannot be rendered.'),
+    .describe('Message to the most frequent device type. Null if it cannot be rendered.'),
   payloadBytes: count.nullable(),
   languages: z
     .record(z.string(), z.strictObject({ payload: z.unknown(), payloadBytes: count.nullable() }))
     .optional()
-    .describe('Of a push with `languages`: the message in each of them.'),
-  problem: z.string().optional().describe('Why some devices would get nothing.'),
-  problems: z.array(codedText).optional().describe('Its parts by code.'),
+    .describe('For a push with `languages`: the message in each language.'),
+  problem: z.string().optional().describe('Why some devices would get no push.'),
+  problems: z.array(codedText).optional().describe('The parts of `problem` as codes.'),
 });
 
 const amounts = {
@@ -86,7 +85,7 @@ const amounts = {
 
 const forecast = z
   .strictObject({
-    scheduledPushes: count.describe('Scheduled pushes that were counted, 5 at most.'),
+    scheduledPushes: count.describe('Number of scheduled pushes that were counted, at most 5.'),
     scheduledIsLeast: z.boolean().describe('There are more scheduled pushes.'),
     cap: z
       .strictObject({
@@ -109,21 +108,24 @@ const forecast = z
             closedReason: z
               .string()
               .nullable()
-              .describe('What the gateway said when its quota was used up; null while it is open.'),
+              .describe(
+                'Message of the gateway when its quota was used up. Null while the quota is ' +
+                  'not used up.',
+              ),
             closedMeaning: meaning.nullable(),
           }),
         ),
       })
-      .describe('Use of the gateways. Only the gateways know their quotas.'),
+      .describe('Usage of the gateways. Only the gateways know their quotas.'),
   })
-  .describe('Use of the day that the push is sent on.');
+  .describe('Usage of the day on which the push is sent.');
 
 export const pushForecast = component(
   'PushForecast',
   z.strictObject({
     devices: count,
     connectors: z.partialRecord(z.enum(connectorIds), connectorShare),
-    limits: z.array(z.string()).describe('Limits that would refuse or delay the push.'),
+    limits: z.array(z.string()).describe('Limits that would refuse, shorten or delay the push.'),
     estimatedSeconds: count.nullable(),
     starts: z
       .array(
@@ -132,26 +134,26 @@ export const pushForecast = component(
           devices: count,
           isLate: z
             .boolean()
-            .describe('Their time is too long past: they would be counted `expired`.'),
+            .describe('True if their time is too long ago. They would be counted as `expired`.'),
         }),
       )
       .optional()
-      .describe('Of a push at local time: its starts with their devices.'),
+      .describe('For a push at local time: its starts with their devices.'),
     languages: languageCounts,
     quietHours: z
       .strictObject({
         hours: z.string().describe('Quiet hours of the push, in the time zone of each device.'),
-        waiting: count.describe('Devices that would wait for the end of theirs.'),
+        waiting: count.describe('Devices that would wait for the end of their quiet hours.'),
         expired: count.describe('Devices whose quiet hours end after the push expires.'),
         ends: z
           .array(z.strictObject({ at: timestamp, devices: count }))
-          .describe('When those wait until.'),
+          .describe('Times until which these devices would wait.'),
       })
       .optional()
-      .describe('Of a push with quiet hours: the devices within theirs at its time.'),
+      .describe('For a push with quiet hours: the devices that would be in their quiet hours.'),
     variables: variableCounts,
     pace: z.string(),
-    plan: z.array(z.string()).describe('Plan of the database for the condition.'),
+    plan: z.array(z.string()).describe('PostgreSQL’s query plan for the condition.'),
     warning: z
       .string()
       .optional()
@@ -165,13 +167,19 @@ export const pushForecast = component(
         limits: z.array(codedText),
         pace: codedText,
         warning: codedText.nullable(),
-        warnings: z.array(codedText).optional().describe('Of members that have no effect.'),
+        warnings: z
+          .array(codedText)
+          .optional()
+          .describe('Texts about members that have no effect.'),
       })
-      .describe('The sentences by code with parameters, in the same order.'),
+      .describe('The sentences as codes with parameters, in the same order.'),
     forecast,
     digest: z
       .string()
-      .describe('Binds body and number of devices; the push sends it as `X-Carillon-Explained`.'),
+      .describe(
+        'Signature of the body and the number of devices. The push sends it as ' +
+          '`X-Carillon-Explained`.',
+      ),
   }),
 );
 
@@ -199,13 +207,14 @@ export const deviceExplanation = component(
       .nullable()
       .optional()
       .describe(
-        'Of a push with `languages`: the translation that the device gets; null for `data` as it is.',
+        'For a push with `languages`: the translation that the device gets. Null for ' +
+          'unchanged `data`.',
       ),
     variables: z
       .array(z.strictObject({ name: z.string(), field: z.string(), isDefault: z.boolean() }))
       .optional()
       .describe(
-        'Of a push with `variables`: whether the device has the field of each, as it is now.',
+        'For a push with `variables`: whether the device currently has the field of each variable.',
       ),
     outcome: z.enum(outcomes).nullable(),
     repeats: count,
@@ -214,7 +223,9 @@ export const deviceExplanation = component(
     meaning: meaning.nullable(),
     remedy: remedy
       .nullable()
-      .describe('What can be done about it; null for a device that the push reached or may reach.'),
+      .describe(
+        'What can be done about it. Null if the push reached or may still reach the device.',
+      ),
     letter: z
       .enum(['waiting', 'expired', 'acknowledged', 'gone'])
       .nullable()
@@ -222,6 +233,6 @@ export const deviceExplanation = component(
     gatewayFailure: gatewayFailure.nullable(),
     at: timestamp.nullable(),
     sentence: z.string().describe('The explanation as a text.'),
-    texts: z.array(codedText).describe('The sentences by code with parameters.'),
+    texts: z.array(codedText).describe('The sentences as codes with parameters.'),
   }),
 );

@@ -11,19 +11,20 @@ const listed = {
   ...pushRecord.shape,
   appId: z.string(),
   state: z.enum(pushStates),
-  flowControl: z.int().nullable().describe('Recipients per second; null: unlimited.'),
+  flowControl: z.int().nullable().describe('Recipients per second. Null means unlimited.'),
   expiresAt: timestamp,
   firstSentAt: timestamp.nullable(),
   finishedAt: timestamp.nullable(),
   createdBy: z
     .string()
     .nullable()
-    .describe('Caller of the admin API that sent it; null for a push of the app itself.'),
+    .describe('Caller of the admin API that sent it. Null if the app sent it.'),
   localTime: z
     .string()
     .nullable()
     .describe(
-      'Of a push at local time: its time at each device, `2026-12-01T09:00:00.000`; else null.',
+      'For a push at local time: its local time, such as `2026-12-01T09:00:00.000`. Otherwise ' +
+        'null.',
     ),
   waitsForApproval: z
     .boolean()
@@ -31,12 +32,12 @@ const listed = {
   redriveOf: z
     .string()
     .nullable()
-    .describe('Push whose recipients this one sends to again; null for any other push.'),
+    .describe('Push that this push redrives. Null if this push is not a redrive.'),
   redriven: count.describe('Recipients that redrives of this push have taken over.'),
   recurring: z
     .strictObject({ id: z.int(), name: z.string() })
     .nullable()
-    .describe('Recurring push that this push was made from; null for any other push.'),
+    .describe('Recurring push that made this push. Null if there is none.'),
 };
 
 export const listedPush = component('ListedPush', z.strictObject(listed));
@@ -45,24 +46,28 @@ const approval = z
   .strictObject({
     above: count
       .nullable()
-      .describe('Devices above which the app wants it; null if it was given before.'),
+      .describe(
+        'Number of devices above which the app requires an approval. Null if the approval was ' +
+          'given before planning.',
+      ),
     firstBy: z
       .string()
       .nullable()
       .describe("First of two operators who approve a push by the app's own keys; null before."),
     firstAt: timestamp.nullable(),
-    givenBy: z.string().nullable().describe('Null while the push waits for it.'),
+    givenBy: z.string().nullable().describe('Null while the push waits for the approval.'),
     givenAt: timestamp.nullable(),
     missing: z
       .int()
       .min(0)
       .max(2)
       .describe(
-        'Operators who still have to approve it; an owner counts for two. 0 once it is given.',
+        'Number of operators who still have to approve it. An owner counts for two. 0 after ' +
+          'the approval.',
       ),
   })
   .nullable()
-  .describe('Approval of a push to many devices; null if none was asked or given.');
+  .describe('Approval of a push to many devices. Null if none was requested or given.');
 
 export const approvedPush = component(
   'ApprovedPush',
@@ -76,7 +81,7 @@ export const pushDetail = component(
     isPlanned: z.boolean().describe('Whether all recipients are known.'),
     acked: count.describe('Acknowledgements of the device channel.'),
     request: document.describe(
-      'Checked request; of listed devices the first 100 ids and their number.',
+      'Checked request. For listed devices, only the first 100 ids and their number.',
     ),
     halts: z
       .record(z.string(), z.string())
@@ -87,12 +92,15 @@ export const pushDetail = component(
     nextStart: timestamp
       .nullable()
       .describe(
-        'Of an open push at local time: when the next time zones get it; of one that a recurring push made: the next time of that. Else null.',
+        'For an open push at local time: the time of the next time zones. For a push that a ' +
+          'recurring push made: the next time of the recurring push. Otherwise null.',
       ),
     redrives: z.array(z.string()).describe('Redrives of this push, newest first, at most 100.'),
     groupOf: z
       .array(z.string())
-      .describe('Pushes with the same `notification_id`, newest first; empty without one.'),
+      .describe(
+        'Pushes with the same `notification_id`, newest first. Empty if the push has none.',
+      ),
   }),
 );
 
@@ -102,7 +110,7 @@ const finding = z.strictObject({
   profile: z.string(),
   expiresAt: timestamp
     .nullable()
-    .describe('When the credentials expire; null where they do not say so.'),
+    .describe('When the credentials expire. Null if they contain no expiry.'),
   problems: z.array(z.string()).describe('What the operator must fix.'),
   meanings: z.array(meaning).describe('What each of `problems` means.'),
 });
@@ -111,10 +119,10 @@ export const queueState = component(
   'QueueState',
   z.strictObject({
     queue: z.string(),
-    ready: count.describe('Jobs that can be taken now.'),
-    waiting: count.describe('Jobs that begin later.'),
+    ready: count.describe('Jobs that can start now.'),
+    waiting: count.describe('Jobs that start later.'),
     active: count.describe('Jobs that a dispatcher works on.'),
-    oldestSeconds: z.number().min(0).describe('Age of the oldest job that can be taken.'),
+    oldestSeconds: z.number().min(0).describe('Age of the oldest job that can start.'),
   }),
 );
 
@@ -126,7 +134,7 @@ export const overview = component(
     today: z.strictObject({
       day: z.iso.date().describe('Day in UTC.'),
       recipients: count,
-      cap: count.nullable().describe('`dailyRecipientCap` of the app; null for several apps.'),
+      cap: count.nullable().describe('`dailyRecipientCap` of the app. Null for several apps.'),
       calls: count,
       peakCallsPerMinute: count,
     }),
@@ -134,12 +142,13 @@ export const overview = component(
       .array(listedPush)
       .describe('Pushes that wait for an approval, newest first, at most 20.'),
     outcomes24h: outcomeTotals.describe(
-      'Outcomes of the pushes that were accepted in 24 hours: finished, cancelled and running ones.',
+      'Outcomes of the pushes accepted in the last 24 hours, whether finished, cancelled or ' +
+        'running.',
     ),
     unacknowledged24h: count.describe(
-      'Those of the `sent` ones that are messages of the device channel which no device has acknowledged.',
+      'Number of `sent` messages of the device channel that no device has acknowledged.',
     ),
-    outcomesAreLeast: z.boolean().describe('There are more pushes than were added up.'),
+    outcomesAreLeast: z.boolean().describe('True if there are more pushes than were counted.'),
     breakersOpen: z.array(breaker),
     queues: z.array(queueState),
     profilesExpiring: z.array(finding).describe('Credentials that expire within 30 days.'),
@@ -147,7 +156,7 @@ export const overview = component(
     setup: z
       .strictObject({ hasProfile: z.boolean(), hasDevice: z.boolean(), hasPush: z.boolean() })
       .nullable()
-      .describe('What the app has; null for several apps.'),
+      .describe('What the app already has. Null for several apps.'),
   }),
 );
 
@@ -155,20 +164,16 @@ export const meta = component(
   'Meta',
   z.strictObject({
     version: z.string(),
-    build: z.string().nullable().describe('Digest of the built console; null if it is not built.'),
+    build: z.string().nullable().describe('Digest of the built console. Null if it is not built.'),
     publicUrl: z.string(),
-    address: z
-      .string()
-      .describe('Address of the caller, as `TRUSTED_PROXIES` lets the api see it.'),
+    address: z.string().describe('Address of the caller, determined with `TRUSTED_PROXIES`.'),
     now: timestamp,
     connectors: z.array(
       z.strictObject({
         id: z.enum(connectorIds),
         wire: z.array(z.string()).describe('Names of the vendor in installations.'),
         dataKeys: z.array(z.string()).describe('Keys of push `data` for this connector only.'),
-        credentials: z
-          .unknown()
-          .describe('JSON Schema of the credentials; null where it takes none.'),
+        credentials: z.unknown().describe('JSON Schema of the credentials. Null if it needs none.'),
         help: z
           .strictObject({
             source: z.string(),
@@ -184,7 +189,7 @@ export const meta = component(
     options: z.unknown().describe('JSON Schema of the options of an app.'),
     defaults: z
       .strictObject({ commercial: z.unknown(), development: z.unknown() })
-      .describe('Options by default, by plan.'),
+      .describe('Default options, by plan.'),
     ownerOptions: z.array(z.string()).describe('Options of an app that only owners change.'),
     push: z.unknown().describe('JSON Schema of the body of a push.'),
     dataKeys: z.array(z.string()),

@@ -16,22 +16,23 @@ export const redriveForecast = component(
     failures: z
       .strictObject({
         selected: count.describe('Failures that the selection matches.'),
-        redriven: count.describe('Of those, recipients that a redrive has taken over.'),
+        redriven: count.describe('Selected recipients that a redrive has already taken over.'),
         unsure: count.describe(
-          'Recipients whose gateway did not answer a request: they may have the message. With `includeUnsure` they are not left out.',
+          'Recipients whose gateway did not reply to a request. They may have the message. ' +
+            '`includeUnsure` includes them.',
         ),
-        gone: count.describe('Recipients whose device was deleted, became invalid or idle.'),
+        gone: count.describe('Recipients whose device was deleted, or became invalid or idle.'),
         notKept: count.describe('Recipients of the push whose failures are not kept.'),
       })
       .describe(
-        'What the recipients are a part of. The other numbers are left out of the redrive.',
+        'Failures of the push. All numbers except `selected` are excluded from the redrive.',
       ),
     causes: z
       .array(
         z.strictObject({
           connector: z.enum(connectorIds),
           outcome: z.enum(redrivenOutcomes),
-          status: z.int().describe('Status of the gateway; 0 without an answer.'),
+          status: z.int().describe('Status of the gateway. 0 if there was no reply.'),
           reason: z.string(),
           n: count,
           meaning,
@@ -46,7 +47,7 @@ export const redriveForecast = component(
     pace,
     texts: z
       .strictObject({ limits: z.array(codedText), pace: codedText })
-      .describe('The sentences by code with parameters, in the same order.'),
+      .describe('The sentences as codes with parameters, in the same order.'),
     forecast,
   }),
 );
@@ -68,9 +69,9 @@ export const undeliveredPush = component(
 
 const messageCounts = {
   messages: count.describe('Messages that are sent again.'),
-  expired: count.describe('Left out: their code has expired.'),
-  unreadable: count.describe('Left out: no key of CARILLON_SECRET decrypts them.'),
-  next: z.string().nullable().describe('`cursor` of the next call; null where no message is left.'),
+  expired: count.describe('Skipped messages whose code has expired.'),
+  unreadable: count.describe('Skipped messages that no key of CARILLON_SECRET decrypts.'),
+  next: z.string().nullable().describe('`cursor` of the next call. Null if no message is left.'),
 };
 
 export const redrivenMessages = component('RedrivenMessages', z.strictObject(messageCounts));
@@ -95,7 +96,7 @@ export const failedReceipt = component(
   z.strictObject({
     id: z.string(),
     connector: z.enum(connectorIds),
-    status: z.int().describe('Status that the gateway got.'),
+    status: z.int().describe('Status of the reply to the gateway.'),
     reason: z.string().describe('Why the call was refused.'),
     bytes: count.describe('Size of the body.'),
     at: timestamp,
@@ -106,11 +107,12 @@ export const redrivenReceipts = component(
   'RedrivenReceipts',
   z.strictObject({
     processed: count.describe(
-      'Calls that were read; a receipt counts once, however often its call is read.',
+      'Calls that were processed. A receipt counts once, even if its call is processed ' +
+        'several times.',
     ),
     refused: count.describe(
       'Calls that are refused again, or that no key of CARILLON_SECRET decrypts.',
     ),
-    next: z.string().nullable().describe('`cursor` of the next call; null where no call is left.'),
+    next: z.string().nullable().describe('`cursor` of the next call. Null if no call is left.'),
   }),
 );

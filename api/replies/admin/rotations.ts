@@ -10,27 +10,30 @@ export const secretState = component(
     keys: z.array(
       z.strictObject({
         id: z.string().describe('The first 8 hexadecimal digits of the SHA-256 of the key.'),
-        isFirst: z.boolean().describe('Whether it is the key that values are encrypted under.'),
-        values: byColumn.nullable().describe('Values by column; null before the first count.'),
+        isFirst: z.boolean().describe('Whether values are encrypted with this key.'),
+        values: byColumn
+          .nullable()
+          .describe('Number of values by column. Null before the first count.'),
         mayBeRemoved: z
           .boolean()
-          .describe('Whether no value is under this key, and no process encrypts with it.'),
+          .describe('Whether no value is encrypted with this key and no process encrypts with it.'),
       }),
     ),
     other: byColumn
       .nullable()
       .describe(
-        'Values that no key decrypts, and sessions of older versions, whose key a rotation finds out.',
+        'Values that no key decrypts, and sessions of older versions, whose key a rotation ' +
+          'will determine.',
       ),
     countedAt: timestamp.nullable(),
-    left: count.nullable().describe('Values that are not under the first key.'),
+    left: count.nullable().describe('Values that are not encrypted with the first key.'),
     rotation: z
       .strictObject({
         state: z.enum(['running', 'done']),
         requestedAt: timestamp,
         finishedAt: timestamp.nullable(),
-        pass: count.describe('Passes over all values so far.'),
-        expected: count.describe('Values to encrypt at the beginning.'),
+        pass: count.describe('Number of passes over all values so far.'),
+        expected: count.describe('Number of values to encrypt at the start.'),
         changed: count.describe('Values encrypted so far.'),
         unreadable: byColumn.describe(
           'Values of the last pass that no key of CARILLON_SECRET decrypts.',
@@ -56,26 +59,30 @@ export const profileRotation = component(
       name: z.string(),
       state: z.enum(rotationStates),
       stagedAt: timestamp,
-      changedAt: timestamp.describe('When it came to its state.'),
+      changedAt: timestamp.describe('Time at which it reached its state.'),
       reason: z
         .string()
         .nullable()
         .describe(
-          'Why it was rolled back: `refused`, `worse`, `noTraffic`, `operator`, `replaced`; or why the check failed.',
+          'Why it was rolled back: `refused`, `worse`, `noTraffic`, `operator`, `replaced`; ' +
+            'or why the check failed.',
         ),
-      detail: z.string().nullable().describe('What the check or the gateway said.'),
-      mayRollBack: z.boolean().describe('Whether a rollback has something to undo.'),
+      detail: z.string().nullable().describe('Message of the check or the gateway.'),
+      mayRollBack: z.boolean().describe('Whether a rollback is possible.'),
       batches: count.describe('Batches that were sent with the candidate.'),
       batchesSeen: count.describe('Batches of the profile since the canary began.'),
       asked: count.describe(
-        'Recipients of those batches that the gateway was asked for with the candidate.',
+        'Recipients in these batches for which requests with the candidate were sent.',
       ),
-      accepted: count.describe('Recipients that it accepted.'),
-      refused: count.describe('Recipients that it refused for authentication or configuration.'),
+      accepted: count.describe('Recipients that the gateway accepted.'),
+      refused: count.describe(
+        'Recipients that the gateway refused because of authentication or configuration.',
+      ),
       worse: count.describe(
-        'Recipients without an acceptance that the current version got right after.',
+        'Recipients that were not accepted with the candidate and then accepted with the ' +
+          'current version.',
       ),
       enough: count.describe('Accepted recipients after which the candidate is promoted.'),
     })
-    .describe('Last rotation of the credentials of a profile; holds no credentials.'),
+    .describe('Last rotation of the credentials of a profile. Contains no credentials.'),
 );

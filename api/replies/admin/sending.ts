@@ -5,7 +5,9 @@ import { acceptedPush } from '../pushes.ts';
 import { codedText } from './pushes.ts';
 import { listedPush } from './records.ts';
 
-const digest = z.string().describe('Binds body and number; `X-Carillon-Explained` of the push.');
+const digest = z
+  .string()
+  .describe('Signature of the body and the number of devices, for `X-Carillon-Explained`.');
 
 export const sentPush = component(
   'SentPush',
@@ -36,15 +38,19 @@ export const sampledValue = z.strictObject({
   share: z
     .number()
     .min(0)
-    .describe('Share of the devices that have the member; of all for channels.'),
+    .describe(
+      'Share among the devices that have the member. For channels, share among all devices.',
+    ),
 });
 export const sampledField = component(
   'SampledField',
   z.strictObject({
     name: z.string(),
-    types: z.array(z.string()).describe('JSON types of its values, or `__type` of typed ones.'),
-    values: z.array(sampledValue).describe('Its most frequent short values, 20 at most.'),
-    isIndexed: z.boolean().describe('Whether an index serves a condition that it equals a value.'),
+    types: z.array(z.string()).describe('JSON types of its values, or `__type` of typed values.'),
+    values: z.array(sampledValue).describe('Its most frequent short values, at most 20.'),
+    isIndexed: z
+      .boolean()
+      .describe('Whether an index serves a condition that compares it for equality.'),
   }),
 );
 
@@ -52,9 +58,11 @@ export const audience = component(
   'Audience',
   z.strictObject({
     devices: count,
-    isLeast: z.boolean().describe('The exact count takes too long: there are so many at least.'),
+    isLeast: z
+      .boolean()
+      .describe('True if the exact count takes too long. `devices` is then a lower bound.'),
     connectors: z.partialRecord(z.enum(connectorIds), count).describe('Devices by connector.'),
-    problems: z.record(z.string(), count).describe('Devices without a way to them, by the reason.'),
+    problems: z.record(z.string(), count).describe('Devices without a route, by reason.'),
     sample: z.array(z.record(z.string(), z.unknown())).describe('The newest of these devices.'),
     clauses: z
       .array(
@@ -63,24 +71,24 @@ export const audience = component(
           text: z.string(),
           without: count
             .nullable()
-            .describe('Devices without this clause; null where it takes too long.'),
+            .describe('Devices without this clause. Null if counting takes too long.'),
         }),
       )
       .optional()
-      .describe('With `clauses`: the parts of the condition, of which all hold.'),
+      .describe('With `clauses`: the parts of the condition, which are combined by AND.'),
     tookMs: count,
     warning: z
       .string()
       .optional()
       .describe('The condition reads many installations without an index.'),
-    warningText: codedText.optional().describe('The warning by code.'),
+    warningText: codedText.optional().describe('The warning as a code.'),
   }),
 );
 
 export const scheduledEntry = component(
   'ScheduledEntry',
   listedPush.extend({
-    id: z.int().describe('Number of the entry; the calls that move or cancel it take it.'),
+    id: z.int().describe('Number of the entry. Use it to move or cancel the push.'),
   }),
 );
 
@@ -97,15 +105,17 @@ export const recurringPush = component(
     body: document.describe('Body of each push.'),
     nextAt: timestamp
       .nullable()
-      .describe('Next start; null while disabled, and after the last one.'),
+      .describe('Next start. Null while disabled, and after the last start.'),
     lastAt: timestamp.nullable().describe('Time that the last push was made for.'),
     lastPush: z.string().nullable().describe('objectId of the last push.'),
     starts: count.describe('Pushes that were made.'),
     missed: count.describe('Times without a push, because no dispatcher ran then.'),
-    heldBack: count.describe('Times without a push, because ten pushes before were open.'),
+    heldBack: count.describe('Times without a push, because ten earlier pushes were still open.'),
     createdBy: z.string(),
     createdAt: timestamp,
-    changedBy: z.string().describe('Caller that changed it last; the sender of its pushes.'),
+    changedBy: z
+      .string()
+      .describe('Caller that changed it last. This caller is the sender of its pushes.'),
     changedAt: timestamp,
   }),
 );
@@ -116,7 +126,9 @@ export const recurringTimes = component(
     times: z.array(
       z.strictObject({
         at: timestamp,
-        local: z.string().describe('The same time in the time zone: `2027-03-14T03:30:00-04:00`.'),
+        local: z
+          .string()
+          .describe('The time in the time zone, such as `2027-03-14T03:30:00-04:00`.'),
       }),
     ),
   }),
@@ -127,10 +139,10 @@ export const movedAudience = component(
   z.strictObject({
     code: z.literal(409),
     error: z.string(),
-    devices: count.describe('Recipients of now.'),
+    devices: count.describe('Current number of recipients.'),
     explained: count
       .nullable()
-      .describe('Recipients of the dry run; null where it was not of this body.'),
+      .describe('Recipients in the dry run. Null if the dry run had another body.'),
     digest,
   }),
 );

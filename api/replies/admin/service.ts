@@ -11,9 +11,9 @@ export const seenProcess = component(
     host: z.string(),
     pid: z.int(),
     version: z.string(),
-    threads: count.describe('Threads that send; 1 for an api process.'),
+    threads: count.describe('Number of sending threads. 1 for an api process.'),
     connections: count.describe(
-      'Connections of clients and devices, or of a dispatcher to gateways over HTTP/2.',
+      'Connections of clients and devices. For a dispatcher, its HTTP/2 connections to gateways.',
     ),
     startedAt: timestamp,
     seenAt: timestamp,
@@ -43,7 +43,7 @@ export const waitingJob = component(
     batchId: id,
     messageId: id,
     createdAt: timestamp,
-    startAfter: timestamp.describe('It is not taken before.'),
+    startAfter: timestamp.describe('Time before which it does not start.'),
     startedAt: timestamp.nullable(),
   }),
 );
@@ -51,7 +51,7 @@ export const waitingJob = component(
 export const freeze = component(
   'Freeze',
   z.strictObject({
-    appId: id.describe('Null: the whole service.'),
+    appId: id.describe('Null means the whole service.'),
     reason: z.string(),
     by: z.string().describe('Name of the operator.'),
     since: timestamp,
@@ -61,7 +61,7 @@ export const freeze = component(
 const cause = {
   connector: z.enum(connectorIds),
   outcome: z.enum(outcomes),
-  status: z.int().describe('Status of the gateway; 0 without an answer.'),
+  status: z.int().describe('Status of the gateway. 0 if there was no reply.'),
   reason: z.string(),
   meaning,
 };
@@ -69,7 +69,7 @@ const cause = {
 export const pushFailure = component(
   'PushFailure',
   z.strictObject({
-    objectId: z.string().nullable().describe('Id of the installation, also of a deleted one.'),
+    objectId: z.string().nullable().describe('Id of the installation, even if it was deleted.'),
     ...cause,
     at: timestamp,
   }),
@@ -79,7 +79,7 @@ export const gatewayMessage = component(
   'GatewayMessage',
   z.strictObject({
     connector: z.enum(connectorIds),
-    messageId: z.string().describe('Id that the gateway gave, for questions to its support.'),
+    messageId: z.string().describe('Id that the gateway gave, for its support.'),
     devices: count.describe('Recipients of the message.'),
     at: timestamp,
   }),

@@ -26,7 +26,7 @@ export default [
     method: 'GET',
     path: '/1.1/requestCaptcha',
     operation: 'requestCaptcha',
-    summary: 'Makes an image captcha: answers `captcha_token` and `captcha_url`.',
+    summary: 'Creates an image captcha and returns `captcha_token` and `captcha_url`.',
     auth: 'app',
     writes: true,
     limit: noBody,
@@ -57,7 +57,8 @@ export default [
     path: '/1.1/verifyCaptcha',
     operation: 'verifyCaptcha',
     summary:
-      'Checks the characters that a person read; answers `validate_token`, which a request for a code may need.',
+      'Checks the characters that a person read and returns `validate_token`, which a request ' +
+      'for a code may need.',
     auth: 'app',
     limit: smallBody,
     body: answer,

@@ -51,7 +51,8 @@ const resetRoute = (method: 'PUT' | 'POST', operation: string) =>
     path: '/1.1/resetPasswordBySmsCode/:code',
     operation,
     summary:
-      'Changes a password (`password`, `mobilePhoneNumber`) by the code that was sent to the number.',
+      'Changes a password (`password`, `mobilePhoneNumber`) by the code that was sent to the ' +
+      'number.',
     auth: 'app',
     limit: smallBody,
     body: passwordReset,
@@ -68,8 +69,7 @@ export default [
     method: 'POST',
     path: '/1.1/usersByMobilePhone',
     operation: 'signInByPhone',
-    summary:
-      'Logs in by `mobilePhoneNumber` and `smsCode`; signs up where no account has the number.',
+    summary: 'Logs in by `mobilePhoneNumber` and `smsCode`. Signs up if no account has the number.',
     auth: 'app',
     limit: userBody,
     session: 'optional',

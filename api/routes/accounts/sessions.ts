@@ -25,8 +25,9 @@ const login = (method: 'GET' | 'POST') => {
     path: '/1.1/login',
     operation: isGet ? 'loginByQuery' : 'login',
     summary: isGet
-      ? 'Same as `POST /1.1/login`, with the members in the query, for clients that log in so. Prefer POST.'
-      : 'Logs a user in by `username`, `email` or `mobilePhoneNumber` with `password`, or by number and `smsCode`.',
+      ? 'Same as `POST /1.1/login`, with the members in the query, for old clients. Prefer POST.'
+      : 'Logs a user in by `username`, `email` or `mobilePhoneNumber` with `password`, or by ' +
+        'number and `smsCode`.',
     auth: 'app',
     limit: isGet ? noBody : smallBody,
     session: 'optional',
@@ -69,7 +70,7 @@ export default [
     method: 'PUT',
     path: ofUser('refreshSessionToken'),
     operation: 'refreshSessionToken',
-    summary: 'Replaces the session token of a user; the old one is void.',
+    summary: 'Replaces the session token of a user. The old token becomes invalid.',
     auth: 'app',
     limit: smallBody,
     session: 'required',

@@ -39,7 +39,8 @@ export default [
     path: '/1.1/requestSmsCode',
     operation: 'requestSmsCode',
     summary:
-      'Sends a code by SMS or voice call to a number; members beyond those below fill in a template.',
+      'Sends a code by SMS or voice call to a number. Other members of the body fill in a ' +
+      'template.',
     auth: 'app',
     limit: smallBody,
     body: smsCodeRequest,
@@ -54,7 +55,7 @@ export default [
     method: 'POST',
     path: '/1.1/verifySmsCode/:code',
     operation: 'verifySmsCode',
-    summary: 'Checks a code; each code is valid once.',
+    summary: 'Checks a code. Each code is valid once.',
     auth: 'app',
     limit: smallBody,
     acceptsNullBody: true,

@@ -61,7 +61,8 @@ export default [
     path: collection,
     operation: 'signUp',
     summary:
-      'Signs a user up with `username` and `password`, or with `authData` of another platform (logs in where the account is known).',
+      'Signs a user up with `username` and `password`, or with `authData` of another ' +
+      'platform. Logs in if the account exists.',
     auth: 'app',
     limit: userBody,
     session: 'optional',
@@ -76,7 +77,8 @@ export default [
     path: '/1.1/users/strictlyQuery',
     operation: 'listUsersStrictly',
     summary:
-      'Lists at most 100 users; no `skip`, no subquery, no pattern. Needs `allowUserQuery` or `allowStrictUserQuery`.',
+      'Lists at most 100 users, without `skip`, subqueries and patterns. Requires the option ' +
+      '`allowUserQuery` or `allowStrictUserQuery`.',
     auth: 'app',
     limit: noBody,
     session: 'optional',

@@ -58,13 +58,13 @@ const appsQuery = z.object({
   view: z
     .enum(['list', 'names'], 'expected list or names')
     .optional()
-    .describe('`list`: in pages, without keys and options; `names`: ids and names only.'),
+    .describe('`list`: pages without keys and options. `names`: only ids and names.'),
   q: z
     .string('expected one text')
     .min(1)
     .max(100)
     .optional()
-    .describe('With a `view`: id, or a part of the name.'),
+    .describe('With a `view`: an id, or part of the name.'),
   ids: z
     .string('expected one text')
     .max(maxIds * 65)
@@ -75,13 +75,13 @@ const appsQuery = z.object({
   sort: z
     .enum(['id', 'name'], 'expected id or name')
     .optional()
-    .describe('With a `view`: order of the list; by default `id` for `list`, `name` for `names`.'),
+    .describe('With a `view`: order of the list. By default `id` for `list`, `name` for `names`.'),
   limit: pageQuery.limit,
   cursor: z
     .string('expected one cursor')
     .max(maxCursor)
     .optional()
-    .describe('`next` of the page before.'),
+    .describe('`next` of the previous page.'),
 });
 
 const appView = z.object({
@@ -124,7 +124,8 @@ export default [
     method: 'POST',
     path: '/console/api/apps',
     operation: 'createApp',
-    summary: 'Creates an app, or takes over one with its id and keys; 409 where the id exists.',
+    summary:
+      'Creates an app, or imports an app with its id and keys. Returns 409 if the id exists.',
     auth: 'admin',
     role: 'owner',
     limit: operatorBody,
@@ -139,7 +140,8 @@ export default [
     path: '/console/api/apps',
     operation: 'listApps',
     summary:
-      'Lists the apps with their options, and with their keys for owners; with a `view` in pages, without keys and options.',
+      'Lists the apps with their options, and with their keys for owners. With a `view`, in ' +
+      'pages, without keys and options.',
     auth: 'admin',
     role: 'viewer',
     isFiltered: true,
@@ -158,8 +160,7 @@ export default [
     method: 'GET',
     path: appPath,
     operation: 'getApp',
-    summary:
-      'Returns one app with its options, and with its keys for owners; with `view=options` without keys.',
+    summary: 'Returns an app with its options. Owners also get its keys, unless `view=options`.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -195,7 +196,7 @@ export default [
     method: 'DELETE',
     path: appPath,
     operation: 'deleteApp',
-    summary: 'Deletes an app with all its data; `appId` is its id once more.',
+    summary: 'Deletes an app with all its data. `appId` in the body must repeat its id.',
     auth: 'admin',
     role: 'owner',
     limit: smallBody,
@@ -214,7 +215,8 @@ export default [
     path: profilePath,
     operation: 'putProfile',
     summary:
-      'Creates or replaces a push profile; the body holds the credentials of the connector. The reply holds no secret.',
+      'Creates or replaces a push profile. The body contains the credentials of the ' +
+      'connector. The reply contains no secrets.',
     auth: 'admin',
     role: 'operator',
     limit: operatorBody,
@@ -228,8 +230,7 @@ export default [
     method: 'GET',
     path: `${appPath}/profiles`,
     operation: 'listProfiles',
-    summary:
-      'Lists the push profiles of an app without secrets; for operators with `view=details`.',
+    summary: 'Lists the push profiles of an app without secrets. Operators can use `view=details`.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -237,7 +238,7 @@ export default [
       view: z
         .literal('details', 'expected details')
         .optional()
-        .describe('Each as `getProfile` shows it.'),
+        .describe('Returns each profile in the form of `getProfile`.'),
     }),
     reply: z.union([resultsOf(pushProfile), resultsOf(profileDetail)]),
     refusals: ['notFound', 'timedOut', 'forbidden'],

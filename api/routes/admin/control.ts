@@ -44,8 +44,8 @@ const appPath = '/console/api/apps/:appId';
 const day = z.iso.date('expected a day as YYYY-MM-DD').optional();
 const usageQuery = z
   .object({
-    day: day.describe('One day; today when absent.'),
-    from: day.describe('With `to`: days in place of one, at most 400.'),
+    day: day.describe('One day. Today by default.'),
+    from: day.describe('With `to`: several days instead of one day, at most 400.'),
     to: day,
   })
   .refine(({ from, to }) => (from === undefined) === (to === undefined), {
@@ -94,9 +94,12 @@ const operations = {
 } as const;
 
 const summaries = {
-  open: 'Forces a circuit breaker open on every dispatcher: the gateway gets no requests until it is released.',
+  open:
+    'Forces a circuit breaker open on every dispatcher: the gateway gets no requests ' +
+    'until it is released.',
   close:
-    'Forces a circuit breaker closed on every dispatcher: requests go on whatever the gateway answers.',
+    'Forces a circuit breaker closed on every dispatcher: requests are sent whatever the ' +
+    'gateway replies.',
   release: 'Ends a forced state: the breaker follows the responses of the gateway again.',
 } as const;
 
@@ -129,7 +132,7 @@ const reasonBody = z.strictObject({
     .string()
     .max(maxReason, `must have at most ${maxReason} characters`)
     .default('')
-    .describe('Why, for the other operators.'),
+    .describe('Reason, for the other operators.'),
 });
 
 const toFreezeReply = ({ appId, reason, by, since }: Freeze) => ({
@@ -144,7 +147,7 @@ export default [
     method: 'POST',
     path: `${pushPath}/cancel`,
     operation: 'cancelPush',
-    summary: 'Cancels a push that is not done and returns its record.',
+    summary: 'Cancels an unfinished push and returns its record.',
     auth: 'admin',
     role: 'sender',
     limit: smallBody,
@@ -169,7 +172,7 @@ export default [
     path: `${pushPath}/resume`,
     operation: 'resumePush',
     summary:
-      'Resumes a paused push, with another `flow_control` if the body has one, and returns its record.',
+      'Resumes a paused push and returns its record. `flow_control` in the body sets a new rate.',
     auth: 'admin',
     role: 'sender',
     limit: operatorBody,
@@ -184,7 +187,8 @@ export default [
     path: `${pushPath}/approve`,
     operation: 'approvePush',
     summary:
-      'Approves a push to many devices that another person or the app sent, and returns its record with what is still missing.',
+      'Approves a push to many devices that another person or the app sent. Returns its ' +
+      'record with the number of missing approvals.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
@@ -198,7 +202,9 @@ export default [
     path: `${pushPath}/delete-invalid`,
     operation: 'deleteInvalidDevices',
     summary:
-      'Deletes the devices whose tokens a finished push found invalid, also those that it kept because most tokens of a profile were called invalid. Devices that were saved since stay.',
+      'Deletes the devices whose tokens a finished push found invalid. This includes devices ' +
+      'that the push kept because most tokens of a profile were invalid. Devices that were ' +
+      'saved since then stay.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
@@ -211,7 +217,8 @@ export default [
     path: `${pushPath}/pace`,
     operation: 'pacePush',
     summary:
-      'Changes the recipients per second of a push that is not done, null for no limit; returns its record.',
+      'Changes the recipients per second of an unfinished push and returns its record. Null ' +
+      'means no limit.',
     auth: 'admin',
     role: 'sender',
     limit: operatorBody,
@@ -246,7 +253,8 @@ export default [
     path: `${appPath}/push/explain`,
     operation: 'explainPush',
     summary:
-      'Tells what a push would do, and sends nothing: audience, payloads, limits and time. The body is that of `POST /1.1/push`.',
+      'Returns what a push would do: audience, payloads, limits and time. Sends nothing. The ' +
+      'body is the same as for `POST /1.1/push`.',
     auth: 'admin',
     role: 'sender',
     changesNothing: true,
@@ -261,7 +269,7 @@ export default [
     method: 'GET',
     path: '/console/api/apps/:appId/usage',
     operation: 'getUsage',
-    summary: 'Returns what an app used on a day (UTC) or on several, and what it costs.',
+    summary: 'Returns the usage and fees of an app on one or several days (UTC).',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -280,11 +288,12 @@ export default [
     path: '/console/api/apps/:appId/quotas',
     operation: 'getQuotas',
     summary:
-      'Returns what an app used of its gateways on a day in China, with a forecast of its scheduled pushes.',
+      'Returns an app’s usage of its gateways on a day in China, with a forecast of its ' +
+      'scheduled pushes.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
-    query: z.object({ day: day.describe('Day in China; today when absent.') }),
+    query: z.object({ day: day.describe('Day in China. Today by default.') }),
     reply: quotas,
     refusals: ['notFound'],
     handle: async (call, services) =>
@@ -311,7 +320,7 @@ export default [
     method: 'GET',
     path: '/console/api/freezes',
     operation: 'listFreezes',
-    summary: 'Lists the freezes: apps whose pushes are held, and the whole service.',
+    summary: 'Lists the frozen apps, and the freeze of the whole service.',
     auth: 'admin',
     role: 'viewer',
     isFiltered: true,
@@ -326,7 +335,8 @@ export default [
     path: ofService,
     operation: 'freezeService',
     summary:
-      'Freezes the service: pushes are accepted and held until it is released; those being sent stop within a second.',
+      'Freezes the service. Pushes are accepted but not sent until it is released. Pushes ' +
+      'being sent stop within a second.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
@@ -341,7 +351,7 @@ export default [
     path: ofService,
     operation: 'releaseService',
     summary:
-      'Ends the freeze of the service; the held pushes go on in their order. Returns the freeze.',
+      'Ends the freeze of the service and returns it. The frozen pushes continue in their order.',
     auth: 'admin',
     role: 'operator',
     limit: noBody,
@@ -354,7 +364,8 @@ export default [
     path: ofApp,
     operation: 'freezeApp',
     summary:
-      'Freezes an app: its pushes are accepted and held until it is released; those being sent stop within a second.',
+      'Freezes an app. Its pushes are accepted but not sent until it is released. Pushes ' +
+      'being sent stop within a second.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
@@ -368,7 +379,7 @@ export default [
     method: 'DELETE',
     path: ofApp,
     operation: 'releaseApp',
-    summary: 'Ends the freeze of an app; its held pushes go on in their order. Returns the freeze.',
+    summary: 'Ends the freeze of an app and returns it. Its frozen pushes continue in their order.',
     auth: 'admin',
     role: 'operator',
     limit: noBody,

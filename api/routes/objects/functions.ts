@@ -14,8 +14,8 @@ const replyWith = ({ status, headers, body }: FunctionReply): Reply => ({ status
 const operations = { functions: 'runFunction', call: 'callFunction' } as const;
 
 const summaries = {
-  functions: 'Calls a cloud function with the body as its parameters; values are plain JSON.',
-  call: 'Calls a cloud function; objects in parameters and result keep their types (`__type`).',
+  functions: 'Calls a cloud function with the body as its parameters. Values are plain JSON.',
+  call: 'Calls a cloud function. Objects in parameters and result keep their types (`__type`).',
 } as const;
 
 /** Declares a call of a function (protocol/functions.md#function-calls). */

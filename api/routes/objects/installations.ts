@@ -78,7 +78,9 @@ export default [
     method: 'POST',
     path: collection,
     operation: 'registerInstallation',
-    summary: 'Registers an installation; one with the same device token or id is updated.',
+    summary:
+      'Registers an installation. If an installation has the same device token or id, it is ' +
+      'updated.',
     auth: 'app',
     limit: installationBody,
     session: 'optional',
@@ -93,7 +95,8 @@ export default [
     path: member,
     operation: 'updateInstallation',
     summary:
-      'Changes members of an installation; a deleted one is created again under its id where the body names a device.',
+      'Changes members of an installation. If it was deleted and the body names a device, it ' +
+      'is created again under its id.',
     auth: 'app',
     limit: installationBody,
     session: 'optional',

@@ -19,7 +19,7 @@ const unknownClass = (method: 'GET' | 'POST' | 'PUT' | 'DELETE') =>
     method,
     path: paths,
     operation: `${method.toLowerCase()}UnknownClass`,
-    summary: 'Refused with 101: there are no classes besides `_User`, `_Installation` and `_Role`.',
+    summary: 'Refused with 101: the only classes are `_User`, `_Installation` and `_Role`.',
     auth: 'app',
     limit: noBody,
     reply: {},
@@ -35,7 +35,8 @@ export default [
     path: '/1.1/batch',
     operation: 'runBatch',
     summary:
-      'Runs up to 1,000 calls (`requests`: a list of `method`, `path`, `body`) and returns the list of their replies.',
+      'Runs up to 1,000 calls (`requests`: a list of `method`, `path`, `body`) and returns ' +
+      'the list of their replies.',
     auth: 'app',
     limit: largestBody,
     isBatch: true,
@@ -49,7 +50,8 @@ export default [
     path: '/1.1/batch/save',
     operation: 'saveBatch',
     summary:
-      'Saves objects that depend on each other: `requests` as of `/1.1/batch`, and objects inside them that are saved first.',
+      'Saves objects that depend on each other: `requests` as of `/1.1/batch`, and objects ' +
+      'inside them that are saved first.',
     auth: 'app',
     limit: largestBody,
     isBatch: true,

@@ -28,7 +28,8 @@ const listQuery = z
       .string()
       .optional()
       .describe(
-        'Number of records: 1 to 1,000, and 0 with `count=1`; 100 by default and for any other value.',
+        'Number of records: 1 to 1,000, and 0 with `count=1`. 100 by default and for any ' +
+          'other value.',
       ),
     skip: z.coerce.number('expected a number').int().min(0).max(10_000_000).default(0),
     order: z.enum(['createdAt', '-createdAt'], 'expected createdAt or -createdAt').optional(),
@@ -141,7 +142,7 @@ export default [
     method: 'DELETE',
     path: '/1.1/notifications/:id',
     operation: 'deletePush',
-    summary: 'Cancels a push that is not done.',
+    summary: 'Cancels an unfinished push.',
     auth: 'master',
     limit: smallBody,
     reply: empty,
@@ -169,7 +170,7 @@ export default [
     method: 'POST',
     path,
     operation: 'takeReceipts',
-    summary: 'Accepts delivery receipts of a gateway; the body has the form of that gateway.',
+    summary: 'Accepts delivery receipts of a gateway. The body has the gateway’s form.',
     auth: 'none',
     hasRawBody: true,
     limit: { bodyBytesBelow: bodyBytes },
@@ -190,7 +191,7 @@ export default [
     method: 'GET',
     path,
     operation: 'checkReceiptAddress',
-    summary: 'Tells that the address for receipts exists; 404 where it does not.',
+    summary: 'Returns 200 if the address for receipts exists, otherwise 404.',
     auth: 'none',
     limit: noBody,
     admit: (params, { receipts }) => receipts.authenticate(addressOf(params)),

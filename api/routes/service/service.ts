@@ -73,7 +73,7 @@ export default [
     method: 'GET',
     path: '/healthz',
     operation: 'getHealth',
-    summary: 'Tells that the process is running.',
+    summary: 'Returns 200 while the process is running.',
     auth: 'none',
     limit: noBody,
     reply: processStatus,
@@ -84,7 +84,7 @@ export default [
     method: 'GET',
     path: '/readyz',
     operation: 'getReadiness',
-    summary: 'Tells whether the process can serve: 200 `ready`, 503 otherwise.',
+    summary: 'Returns 200 `ready` if the process can serve calls, otherwise 503.',
     auth: 'none',
     limit: noBody,
     reply: { 200: processStatus, 503: processStatus },
@@ -99,7 +99,8 @@ export default [
     path: '/metrics',
     operation: 'getMetrics',
     summary:
-      'Returns the metrics for Prometheus; requires `METRICS_TOKEN`. Where that is not set, answers callers on the same machine only.',
+      'Returns the metrics for Prometheus. Requires `METRICS_TOKEN`. If it is not set, only ' +
+      'callers on the same machine get a reply.',
     auth: 'none',
     limit: noBody,
     hasRawBody: true,

@@ -39,7 +39,7 @@ type Result = { ok: true; text: string } | InnerFailure;
  * `__internalId` to the reply, as texts, which use far less memory than objects. If an object
  * fails, its reply is `{"error":{"code","error"}}`, and only the objects that point to it fail too.
  * Throws the first refusal if no object was saved, because clients that save one object read only
- * the status.
+ * a refusal of the whole call.
  */
 export async function saveAll(
   requests: Json[],

@@ -178,7 +178,9 @@ function refusalOfFailure(
       return new Refusal('upstreamTimeout', { cause });
     case 'address_refused':
       return new Refusal('unavailable', {
-        text: 'The function host has a private address that this service may not connect to (CARILLON_PRIVATE_HOSTS).',
+        text:
+          'The function host has a private address that this service may not connect to ' +
+          '(CARILLON_PRIVATE_HOSTS).',
         retryAfterSeconds: 5,
         cause,
       });

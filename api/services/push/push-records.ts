@@ -44,7 +44,7 @@ export interface ListRequest {
 interface RecordDetails {
   receipts: Map<number, ReceiptTotals>;
   /** Failures of the gateways that open pushes wait for. */
-  troubles: Map<number, string>;
+  gatewayFailures: Map<number, string>;
   /** Number of recipients by language (for pushes with translations) and by variable. */
   languages: Map<number, LanguageCounts>;
   variables: Map<number, VariableCounts>;
@@ -177,7 +177,7 @@ export class PushRecordService {
     return record.totals ? record.updatedAt.getTime() : this.#deps.clock.now();
   }
 
-  /** Finds any record, even a cancelled one. Throws 404/101 if it does not exist. */
+  /** Finds any record, even a cancelled record. Throws 404/101 if it does not exist. */
   async find(appId: string, publicId: string): Promise<Push> {
     const record = /^[A-Za-z0-9]{1,16}$/.test(publicId)
       ? await findPushByPublicId(this.#deps.db, appId, publicId)
@@ -220,11 +220,11 @@ export class PushRecordService {
       (a, b) => a + b,
       0,
     );
-    const { receipts: byPush, troubles } = await this.#detailsOf(newest.appId, group);
+    const { receipts: byPush, gatewayFailures } = await this.#detailsOf(newest.appId, group);
     const receipts = [...byPush.values()];
     return toPublicRecord({ ...newest, devices, acked, repeats, displaced }, sums, {
       receipts: receipts.reduce(addReceipts, { ...noReceipts }),
-      trouble: [...troubles.values()][0] ?? '',
+      trouble: [...gatewayFailures.values()][0] ?? '',
     });
   }
 
@@ -240,11 +240,11 @@ export class PushRecordService {
   async #detailsOf(appId: string, records: readonly Push[]): Promise<RecordDetails> {
     const open = records.filter(({ totals }) => totals === null).map(({ id }) => id);
     const receipts = await this.#receiptsOf(appId, records);
-    const troubles = await describeGatewayFailures(this.#deps.db, appId, open);
+    const gatewayFailures = await describeGatewayFailures(this.#deps.db, appId, open);
     const languages = await this.#countsOf(appId, 'languages', records);
     return {
       receipts,
-      troubles,
+      gatewayFailures,
       languages,
       variables: await this.#countsOf(appId, 'variables', records),
     };
@@ -257,12 +257,12 @@ export class PushRecordService {
 
   async #toPublic(record: Push, details?: RecordDetails): Promise<JsonObject> {
     const totals = record.totals ?? (await readTotals(this.#deps.db, record.appId, record.id));
-    const { receipts, troubles, languages, variables } =
+    const { receipts, gatewayFailures, languages, variables } =
       details ?? (await this.#detailsOf(record.appId, [record]));
     const counted = { ...record, repeats: await this.#repeatsOf(record) };
     const document = toPublicRecord(counted, totals, {
       receipts: receipts.get(record.id) ?? noReceipts,
-      trouble: troubles.get(record.id) ?? '',
+      trouble: gatewayFailures.get(record.id) ?? '',
     });
     const { pushOrder } = record;
     return {

@@ -39,7 +39,8 @@ export function htmlPage(
 ): Page {
   const html = [
     `<!doctype html><html lang="${language}"><head><meta charset="utf-8">`,
-    '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="robots" content="noindex">',
+    '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="robots" ' +
+      'content="noindex">',
     `<title>${title}</title><style>${style}</style></head><body><h1>${title}</h1>`,
     ...body,
     '</body></html>',

@@ -20,7 +20,9 @@ const forbidden = /\p{Cc}|[【】]|:\/\/|www\./iu;
 
 const defaultTexts = {
   zh: '{{#if op}}您正在{{name}}进行{{op}}，{{else}}{{name}}：您的{{/if}}验证码是 {{code}}，{{ttl}} 分钟内有效，请勿告诉他人。',
-  en: 'Your {{name}} code{{#if op}} for {{op}}{{/if}} is {{code}}. It is valid for {{ttl}} minutes. Tell it to nobody.',
+  en:
+    'Your {{name}} code{{#if op}} for {{op}}{{/if}} is {{code}}. It is valid for {{ttl}} ' +
+    'minutes. Tell it to nobody.',
 };
 
 /** Templates of the default texts, parsed with the first message: many services send none. */

@@ -148,7 +148,9 @@ const texts = {
   invalidLink: {
     en: {
       title: 'This link does not work',
-      text: 'It was used already, has expired, or is incomplete. Please ask for a new mail in the app.',
+      text:
+        'It was used already, has expired, or is incomplete. Please ask for a new mail in ' +
+        'the app.',
     },
     zh: { title: '链接无效', text: '链接已被使用、已过期或不完整，请在应用中重新发送邮件。' },
   },

@@ -17,7 +17,7 @@ const text = z.string('expected one text').min(1).max(200).optional();
 const auditQuery = z.object({
   ...pageQuery,
   app: text.describe('Id of an app.'),
-  actor: text.describe('Name of a token; `admin` for CARILLON_ADMIN_TOKEN.'),
+  actor: text.describe('Name of a token. `admin` for CARILLON_ADMIN_TOKEN.'),
   action: text.describe('Such as `profile.put`, or `profile` for all changes of profiles.'),
   target: text.describe('Id or name of what was changed.'),
   from: timeQuery,
@@ -37,7 +37,8 @@ const eventsQuery = z.object({
     .transform((text) => text.split(','))
     .pipe(z.array(z.string()).max(maxTopics, `expected at most ${maxTopics} topics`))
     .describe(
-      '`push:<appId>/<objectId>`, `overview:<appId>`, `overview`, `breakers`, `queues`; several with commas.',
+      '`push:<appId>/<objectId>`, `overview:<appId>`, `overview`, `breakers`, `queues`. ' +
+        'Separate several by commas.',
     ),
 });
 
@@ -54,7 +55,7 @@ const failureQuery = z.object({
     .string('expected one reason')
     .max(1000)
     .optional()
-    .describe('Reason, as the summary has it.'),
+    .describe('Reason, in the form of the summary.'),
 });
 
 const timelineQuery = z.object({
@@ -64,7 +65,7 @@ const timelineQuery = z.object({
     .min(1)
     .max(maxStepSeconds)
     .default(1)
-    .describe('Seconds of a step; longer where there would be more than 600.'),
+    .describe('Seconds of a step. Longer if there would be more than 600 steps.'),
 });
 
 const pushOf = ({ params }: { params: Record<string, string> }): [string, string] => [
@@ -110,7 +111,7 @@ export default [
     method: 'GET',
     path: `${base}/failures`,
     operation: 'listPushFailures',
-    summary: 'Lists the recipients that a push did not reach, with the reason of each.',
+    summary: 'Lists the recipients that a push did not reach, each with the reason.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -125,7 +126,8 @@ export default [
     path: `${base}/failures/summary`,
     operation: 'summarizePushFailures',
     summary:
-      'Counts the failures of a push by cause, most frequent first, each with the code of a remedy.',
+      'Counts the failures of a push by cause, most frequent first, each with the code of a ' +
+      'remedy.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -138,7 +140,8 @@ export default [
     path: `${base}/messages`,
     operation: 'listGatewayMessages',
     summary:
-      'Lists the ids that gateways gave to the messages of a push, oldest first, for questions to their support.',
+      'Lists the gateways’ message ids of a push, oldest first. Use them to contact a ' +
+      'gateway’s support.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,

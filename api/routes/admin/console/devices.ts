@@ -42,7 +42,8 @@ export default [
     path: base,
     operation: 'listAppInstallations',
     summary:
-      'Lists the installations of an app by an id or a condition, newest first; tokens are whole from the role operator on.',
+      'Lists the installations of an app by an id or a condition, newest first. Below the ' +
+      'role operator, tokens are shortened.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -76,7 +77,7 @@ export default [
     method: 'GET',
     path: `${base}/:id/pushes`,
     operation: 'listInstallationPushes',
-    summary: 'Tells what became of the newest pushes of the app at one installation.',
+    summary: 'Explains the newest pushes of the app for one installation.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -91,7 +92,8 @@ export default [
     path: '/console/api/search',
     operation: 'search',
     summary:
-      'Finds apps, pushes, installations and users by an id, a token, a name, an address or a number.',
+      'Finds apps, pushes, installations and users by an id, a token, a name, an address or a ' +
+      'number.',
     auth: 'admin',
     role: 'viewer',
     isFiltered: true,

@@ -15,7 +15,8 @@ export default [
     path: `${base}/meta`,
     operation: 'getMeta',
     summary:
-      'Describes the service: version, connectors with their credentials, options and the body of a push.',
+      'Describes the service: version, connectors with their credentials, options and the ' +
+      'body of a push.',
     auth: 'admin',
     role: 'viewer',
     isFiltered: true,
@@ -29,7 +30,8 @@ export default [
     path: `${base}/overview`,
     operation: 'getOverview',
     summary:
-      'Returns the state of one app, or of all: running pushes, today, open breakers, credentials that expire.',
+      'Returns the state of one app or of all apps: running pushes, today, open breakers, ' +
+      'credentials that expire.',
     auth: 'admin',
     role: 'viewer',
     isFiltered: true,
@@ -45,7 +47,7 @@ export default [
     path: `${base}/apps/:appId/move-in`,
     operation: 'getMoveIn',
     summary:
-      'Tells how far the move of an app is: steps, devices by day, gateways, the last import.',
+      'Returns the progress of an app’s move: steps, devices by day, gateways, the last import.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,

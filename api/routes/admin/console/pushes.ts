@@ -24,7 +24,7 @@ const listQuery = z.object({
     .min(1, 'expected the id of a recurring push')
     .max(Number.MAX_SAFE_INTEGER)
     .optional()
-    .describe('Recurring push that they were made from.'),
+    .describe('Recurring push that made the pushes.'),
   source: z
     .string('expected one source')
     .max(64)
@@ -46,7 +46,7 @@ export default [
     method: 'GET',
     path: base,
     operation: 'listAppPushes',
-    summary: 'Lists the pushes of an app, cancelled ones included, newest first.',
+    summary: 'Lists the pushes of an app including cancelled pushes, newest first.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,

@@ -53,7 +53,7 @@ export default [
     path: `${base}/session`,
     operation: 'startConsoleSession',
     summary:
-      'Starts a session of the console and sets its cookie, for a token or the code of a login link.',
+      'Starts a console session by a token or the code of a login link, and sets its cookie.',
     auth: 'login',
     limit: smallBody,
     isBodyRequired: true,
@@ -78,7 +78,7 @@ export default [
     method: 'GET',
     path: `${base}/session`,
     operation: 'getConsoleSession',
-    summary: 'Returns who calls, and when the session ends.',
+    summary: 'Returns the caller, and when the session ends.',
     auth: 'admin',
     role: 'viewer',
     isFiltered: true,

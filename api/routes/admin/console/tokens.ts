@@ -14,14 +14,14 @@ const base = '/console/api/tokens';
 const maxApps = 100;
 
 const newToken = z.strictObject({
-  name: callerName.describe('Person or machine that holds the token.'),
+  name: callerName.describe('Person or machine that uses the token.'),
   role: z.enum(operatorRoles, `expected one of ${operatorRoles.join(', ')}`),
   apps: z
     .array(z.string('expected the id of an app').min(1).max(64))
     .min(1, 'expected at least one app')
     .max(maxApps, `must be at most ${maxApps} apps`)
     .nullish()
-    .describe('Ids of the apps that the token is for; all without it.'),
+    .describe('Ids of the apps that the token may use. All apps by default.'),
   expiresAt: time.nullish(),
 });
 
@@ -30,7 +30,8 @@ export default [
     method: 'POST',
     path: base,
     operation: 'createConsoleToken',
-    summary: 'Creates a token for a person or a machine. Only this reply holds the token itself.',
+    summary:
+      'Creates a token for a person or a machine. Only this reply contains the token itself.',
     auth: 'admin',
     role: 'owner',
     limit: smallBody,
@@ -59,7 +60,7 @@ export default [
     method: 'DELETE',
     path: `${base}/:id`,
     operation: 'deleteConsoleToken',
-    summary: 'Deletes a token; its sessions end at once.',
+    summary: 'Deletes a token. Its sessions end at once.',
     auth: 'admin',
     role: 'owner',
     limit: smallBody,

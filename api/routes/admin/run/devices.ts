@@ -12,12 +12,12 @@ import { maxDeleted } from '../../../services/operator/devices/devices.ts';
 const base = '/console/api/apps/:appId/installations';
 
 const deletion = z.strictObject({
-  where: jsonObject.describe('Condition; `{}` means all installations of the app.'),
+  where: jsonObject.describe('Condition. `{}` means all installations of the app.'),
   expected: z
     .int('expected a whole number')
     .min(0, 'must be at least 0')
     .max(maxDeleted, `must be at most ${maxDeleted}: delete them by narrower conditions`)
-    .describe('Number of matches that the caller was shown.'),
+    .describe('Number of matches that the caller has seen.'),
 });
 
 export default [
@@ -26,7 +26,8 @@ export default [
     path: `${base}/:id`,
     operation: 'updateAppInstallation',
     summary:
-      'Changes members of an installation, as `PUT /1.1/installations/:objectId` does with the master key.',
+      'Changes members of an installation, as `PUT /1.1/installations/:objectId` does with ' +
+      'the master key.',
     auth: 'admin',
     role: 'operator',
     limit: installationBody,
@@ -56,7 +57,8 @@ export default [
     path: `${base}/delete`,
     operation: 'deleteMatchingInstallations',
     summary:
-      'Deletes the installations that meet a condition if there are as many as expected, else 409.',
+      'Deletes the installations that match a condition. Returns 409 if their number is not ' +
+      'the expected number.',
     auth: 'admin',
     role: 'operator',
     limit: operatorBody,

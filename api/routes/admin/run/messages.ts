@@ -29,7 +29,7 @@ const redriveBody = z.strictObject({
   state: z
     .enum(['failed', 'kept'], 'expected failed or kept')
     .optional()
-    .describe('`failed` by default; `kept`: no provider was configured.'),
+    .describe('`failed` by default. `kept` means that no provider was configured.'),
   reason: z
     .string('expected one reason')
     .min(1)
@@ -38,7 +38,7 @@ const redriveBody = z.strictObject({
     .describe('Only with this reason.'),
   from: timeQuery.describe('Only messages of this time or later.'),
   to: timeQuery.describe('Only messages before this time.'),
-  cursor: pageQuery.cursor.describe('`next` of the call before.'),
+  cursor: pageQuery.cursor.describe('`next` of the previous call.'),
 });
 
 const redriveOf = ({ state = 'failed', cursor, ...filter }: z.infer<typeof redriveBody>) => ({
@@ -53,7 +53,9 @@ export default [
     path: `${base}/outbox`,
     operation: 'listOutbox',
     summary:
-      'Lists messages by mail and SMS, newest first; those that no provider could send are included. In pages with `state`, `limit` or `cursor`, and for operators, who get no texts.',
+      'Lists mails and SMS messages, newest first, including messages that no provider could ' +
+      'send. Returns pages if `state`, `limit` or `cursor` is set. Operators always get ' +
+      'pages, without texts.',
     auth: 'admin',
     role: 'operator',
     limit: noBody,
@@ -74,7 +76,7 @@ export default [
     method: 'POST',
     path: `${base}/outbox/:id/retry`,
     operation: 'retryMessage',
-    summary: 'Sends a message again that failed or found no provider.',
+    summary: 'Sends a message again that failed or had no provider.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
@@ -90,7 +92,7 @@ export default [
     path: `${base}/outbox/redrive/explain`,
     operation: 'explainMessageRedrive',
     summary:
-      'Counts the messages that a redrive of the outbox would send again, by cause; sends nothing.',
+      'Counts by cause the messages that a redrive of the outbox would send again. Sends nothing.',
     auth: 'admin',
     role: 'operator',
     changesNothing: true,
@@ -106,7 +108,8 @@ export default [
     path: `${base}/outbox/redrive`,
     operation: 'redriveMessages',
     summary:
-      'Sends messages again that failed or found no provider, the oldest first, at most 1000; leaves out codes that have expired.',
+      'Sends messages again that failed or had no provider, oldest first, at most 1000. Skips ' +
+      'expired codes.',
     auth: 'admin',
     role: 'operator',
     limit: operatorBody,

@@ -45,7 +45,8 @@ export default [
     path,
     operation: 'getProfile',
     summary:
-      'Returns a push profile with its ids and settings, fingerprints of its secrets and its problems.',
+      'Returns a push profile with its ids and settings, fingerprints of its secrets and its ' +
+      'problems.',
     auth: 'admin',
     role: 'operator',
     limit: noBody,
@@ -57,7 +58,8 @@ export default [
     method: 'POST',
     path: `${path}/check`,
     operation: 'checkProfile',
-    summary: 'Asks the gateway for an access token or a connection, within 8 s; sends nothing.',
+    summary:
+      'Requests an access token or a connection from the gateway, within 8 s. Sends no push.',
     auth: 'admin',
     role: 'operator',
     changesNothing: true,
@@ -71,7 +73,8 @@ export default [
     path: candidatePath,
     operation: 'stageProfile',
     summary:
-      'Stages a second version of the credentials, checks it at the gateway, and tries it on 1 % of the batches of pushes.',
+      'Stages a second version of the credentials, checks it at the gateway, and tries it on ' +
+      '1 % of the batches of pushes.',
     auth: 'admin',
     role: 'operator',
     limit: operatorBody,
@@ -80,7 +83,7 @@ export default [
     reply: profileRotation,
     refusals: ['notFound', 'tooManyRequests', 'forbidden'],
     handle: async (call, { profileRotations }) => {
-      const options = { isHeld: call.query.hold === true, role: call.operator.role };
+      const options = { waitsForPromotion: call.query.hold === true, role: call.operator.role };
       return json(toPublic(await profileRotations.stage(profileOf(call), call.body, options)));
     },
   }),
@@ -102,7 +105,7 @@ export default [
     path: `${candidatePath}/promote`,
     operation: 'promoteProfile',
     summary:
-      'Makes the checked candidate the current version now; the replaced one is kept for 7 days.',
+      'Makes the checked candidate the current version. The replaced version is kept for 7 days.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
@@ -115,7 +118,7 @@ export default [
     method: 'POST',
     path: `${candidatePath}/rollback`,
     operation: 'rollBackProfile',
-    summary: 'Drops the candidate, or brings the version before the last promotion back.',
+    summary: 'Drops the candidate, or restores the version before the last promotion.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,

@@ -15,7 +15,7 @@ const connector = z
 
 const redriveBody = z.strictObject({
   connector,
-  cursor: pageQuery.cursor.describe('`next` of the call before.'),
+  cursor: pageQuery.cursor.describe('`next` of the previous call.'),
 });
 
 const requestOf = ({ connector: of, cursor }: z.infer<typeof redriveBody>) => ({
@@ -29,7 +29,8 @@ export default [
     path: base,
     operation: 'listFailedReceipts',
     summary:
-      'Lists calls of gateways with receipts that could not be processed, newest first, with the reason.',
+      'Lists receipt calls of gateways that could not be processed, newest first, each with ' +
+      'the reason.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -49,7 +50,7 @@ export default [
     path: `${base}/redrive/explain`,
     operation: 'explainReceiptRedrive',
     summary:
-      'Counts the calls that could be processed with the credentials of now; changes nothing.',
+      'Counts the calls that could be processed with the current credentials. Changes nothing.',
     auth: 'admin',
     role: 'operator',
     changesNothing: true,
@@ -65,7 +66,8 @@ export default [
     path: `${base}/redrive`,
     operation: 'redriveReceipts',
     summary:
-      'Processes calls again with the credentials of now, the oldest first, at most 50; those that are refused again stay.',
+      'Processes calls again with the current credentials, oldest first, at most 50. Calls ' +
+      'that are refused again stay.',
     auth: 'admin',
     role: 'operator',
     limit: operatorBody,

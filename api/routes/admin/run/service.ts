@@ -22,7 +22,7 @@ const jobsQuery = z.object({
     .min(0, 'must be at least 0')
     .max(1_000_000)
     .default(0)
-    .describe('Only jobs that were tried so often.'),
+    .describe('Only jobs with at least this many tries.'),
 });
 
 const maxGraceSeconds = 365 * 24 * 3600;
@@ -33,7 +33,7 @@ const rotation = z.strictObject({
     .min(0, 'must be at least 0')
     .max(maxGraceSeconds, `must be at most ${maxGraceSeconds}`)
     .default(3600)
-    .describe('How long the old key stays valid.'),
+    .describe('Seconds for which the old key stays valid.'),
 });
 
 /**
@@ -50,7 +50,7 @@ function keyOf({ key }: Record<string, string>): KeyName {
 const path = '/console/api/secret/rotation';
 
 const rotationQuery = z.object({
-  count: flagQuery.describe('1 counts all values now; otherwise the last count is shown.'),
+  count: flagQuery.describe('1 counts all values now. Otherwise the last count is returned.'),
 });
 
 /** Returns the state in the form of the admin API. */
@@ -73,7 +73,8 @@ export default [
     method: 'GET',
     path: '/console/api/processes',
     operation: 'listProcesses',
-    summary: 'Lists the running api and dispatcher processes; each renews its entry every 5 s.',
+    summary:
+      'Lists the running api and dispatcher processes. Each process renews its entry every 5 s.',
     auth: 'admin',
     role: 'operator',
     limit: noBody,
@@ -85,7 +86,7 @@ export default [
     method: 'GET',
     path: '/console/api/doctor',
     operation: 'runDoctor',
-    summary: 'Runs the checks of `carillon doctor` that need the database only.',
+    summary: 'Runs the checks of `carillon doctor` that need only the database.',
     auth: 'admin',
     role: 'operator',
     limit: noBody,
@@ -97,7 +98,7 @@ export default [
     method: 'GET',
     path: '/console/api/queues/:queue/jobs',
     operation: 'listJobs',
-    summary: 'Lists the jobs of a queue that are not done, the oldest first.',
+    summary: 'Lists the unfinished jobs of a queue, oldest first.',
     auth: 'admin',
     role: 'operator',
     limit: noBody,
@@ -128,7 +129,8 @@ export default [
     path: '/console/api/apps/:appId/keys/:key/rotate',
     operation: 'rotateKey',
     summary:
-      'Replaces a key of an app (`appKey`, `masterKey`, `hookKey`); the old one stays valid for some time.',
+      'Replaces a key of an app (`appKey`, `masterKey`, `hookKey`). The old key stays valid ' +
+      'for some time.',
     auth: 'admin',
     role: 'owner',
     limit: smallBody,
@@ -144,7 +146,8 @@ export default [
     path,
     operation: 'getSecretRotation',
     summary:
-      'Shows the keys of CARILLON_SECRET by their ids, what is encrypted under each, and the rotation.',
+      'Returns the keys of CARILLON_SECRET by id, the number of values encrypted with each ' +
+      'key, and the rotation.',
     auth: 'admin',
     role: 'owner',
     limit: noBody,
@@ -159,7 +162,7 @@ export default [
     path,
     operation: 'rotateSecret',
     summary:
-      'Requests that dispatchers encrypt everything at rest under the first key of CARILLON_SECRET.',
+      'Requests that dispatchers encrypt all stored values with the first key of CARILLON_SECRET.',
     auth: 'admin',
     role: 'owner',
     limit: smallBody,

@@ -23,7 +23,7 @@ const listQuery = z.object({
     .max(1024)
     .refine((text) => !text.includes('\0'), 'must not hold NUL')
     .optional()
-    .describe('An objectId; from `operator` on also a name, an address or a number.'),
+    .describe('An objectId. Operators may also use a name, an address or a number.'),
   where: z.string('expected one condition').max(10_000).optional().describe('Condition as JSON.'),
   count: countQuery,
 });
@@ -78,7 +78,8 @@ export default [
     path: base,
     operation: 'listAppUsers',
     summary:
-      'Lists the users of an app by an id or a condition, newest first; below operator shortened.',
+      'Lists the users of an app by an id or a condition, newest first. Below the role ' +
+      'operator, personal data is shortened.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -99,7 +100,7 @@ export default [
     method: 'GET',
     path,
     operation: 'getAppUser',
-    summary: 'Returns a user with its accounts on other platforms and the state of its lock.',
+    summary: 'Returns a user with third-party accounts and lock state.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -113,7 +114,8 @@ export default [
     path,
     operation: 'updateAppUser',
     summary:
-      'Changes members of a user, as `PUT /1.1/users/:objectId` does with the master key, hooks included.',
+      'Changes members of a user, as `PUT /1.1/users/:objectId` does with the master key, ' +
+      'including hooks.',
     auth: 'admin',
     role: 'operator',
     limit: userBody,
@@ -129,7 +131,7 @@ export default [
     method: 'DELETE',
     path,
     operation: 'deleteAppUser',
-    summary: 'Deletes a user, hooks included.',
+    summary: 'Deletes a user, including hooks.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
@@ -157,7 +159,7 @@ export default [
   actRoute({
     act: 'send-reset',
     operation: 'sendUserReset',
-    summary: 'Mails a link to a user that resets the password.',
+    summary: 'Mails a link to a user. The link resets the password.',
     refusals: ['notFound', 'emailMissing', 'tooManyMails'],
     run: (control, target) => control.sendReset(target),
   }),

@@ -35,7 +35,7 @@ const sendQuery = z.object({
     .min(0)
     .max(60, 'must be at most 60')
     .default(0)
-    .describe('The push is scheduled so many seconds ahead, in which it can be cancelled.'),
+    .describe('Seconds by which the push is delayed, so that it can be cancelled.'),
 });
 
 /** Returns the reply to an accepted push. */
@@ -63,7 +63,7 @@ const listQuery = z.object({
     .string('expected one cursor')
     .regex(/^\d{1,15}-\d{1,10}$/, 'expected the `next` of a page before')
     .optional()
-    .describe('`next` of the page before.'),
+    .describe('`next` of the previous page.'),
 });
 
 const { push_time, expiration_time, expiration_interval } = queryBody.shape;
@@ -96,11 +96,11 @@ const target = z.strictObject({
     .min(0)
     .max(20, 'must be at most 20')
     .default(0)
-    .describe('Devices to show.'),
+    .describe('Number of devices to return.'),
   clauses: z
     .boolean('expected true or false')
     .default(false)
-    .describe('Count without each clause too.'),
+    .describe('True to also count the audience without each clause.'),
 });
 
 /** Query parameters of the suggestions for conditions (protocol/admin-api.md#suggestions). */
@@ -110,7 +110,7 @@ const query = z.object({
     .max(100)
     .refine((text) => !text.includes('\0'), 'must not hold NUL')
     .default('')
-    .describe('Beginning of the names.'),
+    .describe('Prefix of the names.'),
 });
 
 export default [
@@ -119,7 +119,9 @@ export default [
     path: '/console/api/apps/:appId/push',
     operation: 'sendAppPush',
     summary:
-      'Sends a push; the body is that of `POST /1.1/push` or `POST /1.1/push/devices`. `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409 where the audience moved by more than 5 %.',
+      'Sends a push. The body is the same as for `POST /1.1/push` or `POST /1.1/push/devices`. ' +
+      '`Idempotency-Key` is its `req_id`. With the digest of a dry run in ' +
+      '`X-Carillon-Explained`, 409 if the audience changed by more than 5 %.',
     auth: 'admin',
     role: 'sender',
     limit: { rate: 'push', bodyBytesBelow, isObject: true },
@@ -140,7 +142,7 @@ export default [
     method: 'GET',
     path: base,
     operation: 'listScheduledAppPushes',
-    summary: 'Lists the pushes of an app that wait for their time, the next one first.',
+    summary: 'Lists the scheduled pushes of an app, earliest first.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -160,7 +162,8 @@ export default [
     path: `${base}/:id`,
     operation: 'moveScheduledAppPush',
     summary:
-      'Moves a push that waits for its time. Its expiry stays unless the body has another one; the default of seven days moves with it.',
+      'Changes the time of a scheduled push. Its expiry stays unless the body sets one. The ' +
+      'default expiry of seven days moves with the push.',
     auth: 'admin',
     role: 'sender',
     limit: operatorBody,
@@ -180,7 +183,7 @@ export default [
     method: 'DELETE',
     path: `${base}/:id`,
     operation: 'cancelScheduledAppPush',
-    summary: 'Cancels a push that waits for its time.',
+    summary: 'Cancels a scheduled push.',
     auth: 'admin',
     role: 'sender',
     limit: smallBody,
@@ -195,7 +198,7 @@ export default [
     method: 'POST',
     path: '/console/api/apps/:appId/audience',
     operation: 'countAudience',
-    summary: 'Counts the devices that a push with this target would go to, by connector.',
+    summary: 'Counts by connector the devices that a push with this target would reach.',
     auth: 'admin',
     role: 'viewer',
     changesNothing: true,
@@ -242,7 +245,7 @@ export default [
     method: 'GET',
     path: '/console/api/apps/:appId/channels',
     operation: 'suggestChannels',
-    summary: 'Lists channels of the newest 2000 installations, the most frequent first.',
+    summary: 'Lists channels of the newest 2000 installations, most frequent first.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,

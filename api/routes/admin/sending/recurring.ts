@@ -21,14 +21,12 @@ const recurrence = {
     .string('expected an IANA time zone')
     .max(64)
     .describe('IANA time zone of the expression.'),
-  startsAt: time.describe('No push is made before.'),
-  endsAt: time.describe('No push is made from then on.'),
+  startsAt: time.describe('Time before which no push is made.'),
+  endsAt: time.describe('Time from which no push is made.'),
 };
 
 const definition = {
-  name: z
-    .string('expected a name')
-    .describe('Name, of 1 to 100 characters; another one has it only once.'),
+  name: z.string('expected a name').describe('Name of 1 to 100 characters, unique in the app.'),
   ...recurrence,
   body: jsonObject.describe(
     'Body of each push, without `push_time`, `expiration_time` and `req_id`.',
@@ -54,7 +52,7 @@ const previewBody = z.strictObject({
     .min(1)
     .max(50, 'must be at most 50')
     .default(10)
-    .describe('Largest number of times.'),
+    .describe('Maximum number of times.'),
 });
 
 const nameOf = (params: Record<string, string>) => ({ appId: params.appId ?? '', id: params.id });
@@ -78,7 +76,7 @@ export default [
     method: 'POST',
     path: base,
     operation: 'createRecurringPush',
-    summary: 'Creates a recurring push: a push is made at each time of its cron expression.',
+    summary: 'Creates a recurring push, which sends a push at each time of its cron expression.',
     auth: 'admin',
     role: 'sender',
     limit: operatorBody,
@@ -95,7 +93,8 @@ export default [
     path: `${base}/preview`,
     operation: 'previewRecurringPush',
     summary:
-      'Returns the next times of a cron expression, in UTC and in its time zone, and stores nothing.',
+      'Returns the next times of a cron expression, in UTC and in its time zone, and stores ' +
+      'nothing.',
     auth: 'admin',
     role: 'viewer',
     changesNothing: true,
@@ -127,7 +126,8 @@ export default [
     path: `${base}/:id`,
     operation: 'changeRecurringPush',
     summary:
-      'Changes members of a recurring push, enables or disables it. Its times count from now on.',
+      'Changes members of a recurring push, or enables or disables it. New times apply from ' +
+      'now on.',
     auth: 'admin',
     role: 'sender',
     limit: operatorBody,
@@ -142,7 +142,7 @@ export default [
     method: 'DELETE',
     path: `${base}/:id`,
     operation: 'deleteRecurringPush',
-    summary: 'Deletes a recurring push; the pushes that were made stay.',
+    summary: 'Deletes a recurring push. The pushes that it made stay.',
     auth: 'admin',
     role: 'sender',
     limit: smallBody,
@@ -158,7 +158,8 @@ export default [
     path: `${base}/:id/start`,
     operation: 'startRecurringPush',
     summary:
-      'Makes a push from a recurring push now; its times stay. `Idempotency-Key` is the `req_id` of the push.',
+      'Sends a push from a recurring push now. Its times do not change. `Idempotency-Key` is ' +
+      'the `req_id` of the push.',
     auth: 'admin',
     role: 'sender',
     limit: smallBody,

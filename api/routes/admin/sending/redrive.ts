@@ -30,24 +30,25 @@ const outcomes = z
 const redriveBody = z.strictObject({
   outcomes: outcomes
     .optional()
-    .describe('Outcomes of the recipients to send to; all three by default.'),
+    .describe('Outcomes of the recipients to send to. All three by default.'),
   connector: connector.optional().describe('Only recipients of this connector.'),
   reason: reason
     .optional()
-    .describe('Only recipients with this reason, as the summary of failures has it.'),
+    .describe('Only recipients with this reason, in the form of the failures’ summary.'),
   from: timeQuery.describe('Only recipients that ended at this time or later.'),
   to: timeQuery.describe('Only recipients that ended before this time.'),
   includeUnsure: z
     .boolean('expected true or false')
     .optional()
     .describe(
-      'Whether recipients that may have the message, since their gateway did not answer, get it too: it may arrive twice. Not by default.',
+      'True to include recipients whose gateway did not reply. They may have the message ' +
+        'already, so it may arrive twice. False by default.',
     ),
   expiration_interval: common.expiration_interval.describe(
-    'Lifetime of the redrive in seconds; by default that of the push.',
+    'Lifetime of the redrive in seconds. By default the lifetime of the push.',
   ),
   expiration_time: common.expiration_time.describe('Time from which the redrive is not delivered.'),
-  flow_control: flowControl.describe('Recipients per second; by default those of the push.'),
+  flow_control: flowControl.describe('Recipients per second. By default the rate of the push.'),
 });
 
 const requestOf = (body: z.infer<typeof redriveBody>): RedriveRequest => {
@@ -95,7 +96,8 @@ export default [
     path: `${base}/undelivered`,
     operation: 'listUndelivered',
     summary:
-      'Lists finished pushes with recipients that failed, expired or were capped, newest first, and how many were sent to again.',
+      'Lists finished pushes with recipients that failed, expired or were capped, newest ' +
+      'first, with the number of recipients in redrives.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -110,7 +112,8 @@ export default [
     path: `${base}/notifications/:id/redrive/explain`,
     operation: 'explainRedrive',
     summary:
-      'Tells how many recipients a redrive has and which limits it meets, and sends nothing. The body is that of the redrive.',
+      'Returns how many recipients a redrive has and which limits apply. Sends nothing. The ' +
+      'body is the same as for the redrive.',
     auth: 'admin',
     role: 'sender',
     changesNothing: true,
@@ -126,7 +129,9 @@ export default [
     path: `${base}/notifications/:id/redrive`,
     operation: 'redriveAppPush',
     summary:
-      'Sends a finished push again to the selected recipients that it certainly did not reach, each at most once. `Idempotency-Key` is the `req_id` of the redrive.',
+      'Sends a finished push again to the selected recipients that it certainly did not ' +
+      'reach. Each recipient gets it at most once. `Idempotency-Key` is the `req_id` of the ' +
+      'redrive.',
     auth: 'admin',
     role: 'sender',
     limit: operatorBody,

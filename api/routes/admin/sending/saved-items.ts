@@ -107,7 +107,7 @@ export default [
     operation: 'PushTemplate',
     noun: 'push template',
     body: z.strictObject({
-      body: jsonObject.describe('Body of a push; it is checked when it is sent.'),
+      body: jsonObject.describe('Body of a push. It is checked when it is sent.'),
     }),
     reply: savedTemplate,
     content: ({ body }) => body,
@@ -136,7 +136,7 @@ export default [
         .string('expected one id')
         .min(1)
         .max(512)
-        .describe('objectId, installationId or device token; the objectId is stored.'),
+        .describe('objectId, installationId or device token. The objectId is stored.'),
     }),
     reply: savedTestDevice,
     content: ({ installation }) => installation,

@@ -55,14 +55,14 @@ export class ProfileRotationService {
 
   /**
    * Stages candidate credentials and checks them with the gateway. If the gateway accepts them,
-   * real pushes try them, unless `isHeld` is true. Otherwise they stay staged with the reason.
+   * real pushes try them, unless `waitsForPromotion` is true. Otherwise they stay staged with the reason.
    * Throws 404 if the profile does not exist, 400 if the credentials are invalid, and as
    * `requireMaySetAddresses`.
    */
   async stage(
     id: ProfileId,
     sent: JsonObject,
-    { isHeld, role }: { isHeld: boolean; role: OperatorRole },
+    { waitsForPromotion, role }: { waitsForPromotion: boolean; role: OperatorRole },
   ): Promise<ProfileRotation> {
     const { db, vault } = this.#deps;
     const checkedId = await this.#checkId(id);
@@ -81,7 +81,7 @@ export class ProfileRotationService {
       connectorOf(id.connector),
       credentials,
     );
-    const to = ok ? (isHeld ? 'checked' : 'canary') : 'staged';
+    const to = ok ? (waitsForPromotion ? 'checked' : 'canary') : 'staged';
     const result = { stagedAt: staged.stagedAt, to, reason, detail: ok ? null : sentence } as const;
     const checked = await db.transaction((tx) => saveCheck(tx, checkedId, result));
     this.#deps.appCache.forget(id.appId);

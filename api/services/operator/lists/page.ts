@@ -64,12 +64,12 @@ export const pageQuery = {
     .min(1, 'must be at least 1')
     .max(maxLimit, `must be at most ${maxLimit}`)
     .default(defaultLimit)
-    .describe('Largest number of results.'),
+    .describe('Maximum number of results.'),
   cursor: z
     .string('expected one cursor')
     .regex(/^\d{1,15}$/, 'expected the `next` of a page before')
     .optional()
-    .describe('`next` of the page before.'),
+    .describe('`next` of the previous page.'),
 };
 
 /** `count=1` counts the matches. */

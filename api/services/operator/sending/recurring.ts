@@ -203,7 +203,7 @@ export class RecurringPushService {
       reqId: idempotencyKey ?? null,
       expirationSeconds: lifeSeconds,
     };
-    const sent = await this.#pushes.sendOrder(withNote(sender, recurring), {
+    const sent = await this.#pushes.sendOrder(recordingStart(sender, recurring), {
       pushOrder: { ...pushOrder, recurring: { id, name: recurring.name } },
       timing: { ...timing, pushTime: null, expirationTime: null },
       warnings: [],
@@ -270,7 +270,7 @@ export class RecurringPushService {
 }
 
 /** Returns the sender, extended to record the start in the recurring push. */
-function withNote(sender: PushSender, recurring: RecurringPush): PushSender {
+function recordingStart(sender: PushSender, recurring: RecurringPush): PushSender {
   const { adminSettings } = sender;
   if (!adminSettings) return sender;
   const onStored: typeof adminSettings.onStored = async (tx, push) => {

@@ -91,7 +91,7 @@ export class RedriveService {
       const order = orderOf(push, request);
       if (!order.redrive || !(await this.#isPossible(appId, order.redrive)))
         throw refuse('conflict', detail('nothingFailed'));
-      const sender = senderWithNote(
+      const sender = recordingRedrive(
         this.#sending.senderOf(operator, app, senderOptions(push)),
         push,
       );
@@ -126,7 +126,7 @@ const senderOptions = ({ objectId }: Push) => ({
 });
 
 /** Returns the sender, extended to record the redrive in the push, in the same transaction. */
-function senderWithNote(sender: PushSender, push: Push): PushSender {
+function recordingRedrive(sender: PushSender, push: Push): PushSender {
   const { adminSettings } = sender;
   if (!adminSettings) return sender;
   const onStored: typeof adminSettings.onStored = async (tx, created) => {

@@ -44,7 +44,7 @@ interface TraceFacts {
   failure: TracedFailure | undefined;
   inbox: InboxState | null;
   /** Last failure of the gateway, if the device still waits for it. */
-  trouble: GatewayFailure | undefined;
+  gatewayFailure: GatewayFailure | undefined;
 }
 
 /** Explains why a device did or did not get a push. */
@@ -107,8 +107,8 @@ export class PushTraceService {
     };
     const inbox =
       batch?.connector === 'channel' ? await this.#inboxState(push, batch, device.id) : null;
-    const trouble = await this.#troubleOf(batch, app.appId);
-    return { push, current, batch, failure, inbox, trouble };
+    const gatewayFailure = await this.#gatewayFailureOf(batch, app.appId);
+    return { push, current, batch, failure, inbox, gatewayFailure };
   }
 
   async #routerOf(app: App, push: Push): Promise<Router> {
@@ -133,10 +133,10 @@ export class PushTraceService {
     const failure = await findFailure(db, push, { objectId });
     if (!failure) throw refuse('notFound', detail('noInstallation'));
     const batch = await findBatchOfDevice(db, push, failure.installation);
-    return { push, current: undefined, batch, failure, inbox: null, trouble: undefined };
+    return { push, current: undefined, batch, failure, inbox: null, gatewayFailure: undefined };
   }
 
-  async #troubleOf(
+  async #gatewayFailureOf(
     batch: TracedBatch | undefined,
     appId: string,
   ): Promise<GatewayFailure | undefined> {
@@ -161,11 +161,11 @@ export class PushTraceService {
 
 /** Describes what happened between the push and the device, as input for the texts of the reply. */
 function traceOf({ options }: App, facts: TraceFacts): PushTrace {
-  const { push, current, batch, failure: lastFailure, inbox, trouble } = facts;
+  const { push, current, batch, failure: lastFailure, inbox, gatewayFailure } = facts;
   const isPlanned = batch !== undefined || lastFailure !== undefined;
   const outcome: Outcome | null = batch?.outcome ?? (batch ? null : (lastFailure?.outcome ?? null));
   return {
-    ...{ push, batch, outcome, inbox, trouble },
+    ...{ push, batch, outcome, inbox, gatewayFailure },
     clause: isPlanned ? undefined : current?.unmetClause,
     device: current?.device,
     route: routeOf(facts),
@@ -180,7 +180,7 @@ function traceReply(
   trace: PushTrace,
   { installation, explained }: { installation: string; explained: RuleExplanation[] },
 ): JsonObject {
-  const { clause, route, batch, outcome, failure, inbox, trouble } = trace;
+  const { clause, route, batch, outcome, failure, inbox, gatewayFailure } = trace;
   const isPlanned = batch !== undefined || lastFailure !== undefined;
   const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
   const sentences = [...traceTexts(trace), ...explained.flatMap(({ texts }) => texts)];
@@ -201,11 +201,11 @@ function traceReply(
     meaning: failure ? meaningOf(failure.reason) : null,
     remedy: failure ? { ...remedyOf(failure.outcome, failure.reason) } : null,
     letter: inbox,
-    gatewayFailure: trouble
+    gatewayFailure: gatewayFailure
       ? {
-          reason: reasonText(trouble.reason),
-          meaning: meaningOf(trouble.reason),
-          at: trouble.at.toISOString(),
+          reason: reasonText(gatewayFailure.reason),
+          meaning: meaningOf(gatewayFailure.reason),
+          at: gatewayFailure.at.toISOString(),
         }
       : null,
     at: at?.toISOString() ?? null,

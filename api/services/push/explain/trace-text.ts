@@ -35,7 +35,7 @@ export interface PushTrace {
   outcome: Outcome | null;
   failure: TracedFailure | undefined;
   inbox: InboxState | null;
-  trouble: GatewayFailure | undefined;
+  gatewayFailure: GatewayFailure | undefined;
   validityDays: number;
 }
 
@@ -122,10 +122,15 @@ function pendingTexts(trace: PushTrace, batch: TracedBatch): TraceText[] {
 }
 
 /** Explains why the device waits: its gateway is unreachable, or the last attempt failed. */
-function waitTexts({ trouble }: PushTrace, { connector, lastReason }: TracedBatch): TraceText[] {
-  if (trouble) {
-    const code = hasAnswered(trouble.reason) ? 'gatewayRefuses' : 'gatewaySilent';
-    return [textOf(code, { connector, why: trouble.reason, at: trouble.at.toISOString() })];
+function waitTexts(
+  { gatewayFailure }: PushTrace,
+  { connector, lastReason }: TracedBatch,
+): TraceText[] {
+  if (gatewayFailure) {
+    const code = hasAnswered(gatewayFailure.reason) ? 'gatewayRefuses' : 'gatewaySilent';
+    return [
+      textOf(code, { connector, why: gatewayFailure.reason, at: gatewayFailure.at.toISOString() }),
+    ];
   }
   return lastReason === null ? [] : [textOf('lastTry', { why: lastReason })];
 }
