@@ -32,7 +32,7 @@ export function addDuration(durations: DurationCounts, seconds: number): void {
   durations.sumSeconds += seconds;
 }
 
-/** Adds `more` to `durations`, which is changed. */
+/** Adds `more` to `durations` in place. */
 function addDurations(durations: DurationCounts, more: DurationCounts): void {
   for (const [bucket, count] of more.counts.entries())
     durations.counts[bucket] = (durations.counts[bucket] ?? 0) + count;
@@ -48,7 +48,7 @@ type Values = MetricObjectWithValues<MetricValueWithName<string>>;
 export class DurationHistogram<Label extends string = string> extends Histogram<Label> {
   readonly #name: string;
   readonly #label: Label;
-  /** Describes this metric. Needed because the inherited methods call each other. */
+  /** Histogram without values. `get` copies its name, help text and type. */
   readonly #empty: Histogram;
   readonly #byLabel = new Map<string, DurationCounts>();
 
@@ -107,13 +107,13 @@ export class DurationHistogram<Label extends string = string> extends Histogram<
  * Maximum number of apps with their own series. Each series needs memory in this process and in
  * Prometheus.
  */
-const mostApps = 1000;
+const maxApps = 1000;
 /** Label value for all other apps. */
 const otherApps = 'other';
 
 /**
- * Creates a counter with a label `app`. Only the first `mostApps` apps that the process counts get
- * their own value; all others share one.
+ * Creates a counter with a label `app`. Only the first `maxApps` apps that the process counts get
+ * their own value; all other apps share the value `other`.
  */
 export function appCounter<T extends string>(options: CounterConfiguration<T>): Counter<T> {
   const counter = new Counter<T>(options);
@@ -121,7 +121,7 @@ export function appCounter<T extends string>(options: CounterConfiguration<T>): 
   const apps = new Set<unknown>();
   const hasOwn = (app: unknown): boolean => {
     if (apps.has(app)) return true;
-    if (apps.size >= mostApps) return false;
+    if (apps.size >= maxApps) return false;
     apps.add(app);
     return true;
   };

@@ -2,7 +2,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
-import { holdsLink, plainText, type SmsType } from '../../../shared/domain/messages/sms.ts';
+import { containsLink, plainText, type SmsType } from '../../../shared/domain/messages/sms.ts';
 import { parseTemplate, type Template } from '../../../shared/template.ts';
 
 /** Longest message: seven parts of a long SMS. */
@@ -116,7 +116,7 @@ function requirePlain(name: string, value: string): string {
  * link of any form.
  */
 function requireNoLink(name: string, value: string): string {
-  if (holdsLink(value))
+  if (containsLink(value))
     throw refuse('invalidParameter', `${name}: must not hold links or addresses`);
   return requirePlain(name, plainText(value));
 }

@@ -67,7 +67,7 @@ ${lastViolations.length === 0 ? '' : `<h2>Violations</h2><ul class="bad">${lastV
 }
 
 function requestHtml({ body, devices, path, status }: ShownRequest): string {
-  const text = readable(body);
+  const text = readableText(body);
   const cut = text.length > shownChars ? `${text.slice(0, shownChars)} …` : text;
   return `<p><code>${escapeHtml(path.slice(0, 300))}</code> → ${status}, ${devices} ${devices === 1 ? 'device' : 'devices'}</p>
 <pre>${escapeHtml(cut)}</pre>`;
@@ -77,7 +77,7 @@ function requestHtml({ body, devices, path, status }: ShownRequest): string {
  * Formats a body: JSON is indented, a form is unescaped with one field per line, and other text
  * stays unchanged.
  */
-function readable(body: Buffer): string {
+function readableText(body: Buffer): string {
   const text = body.toString('utf8');
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

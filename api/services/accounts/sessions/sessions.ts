@@ -1,4 +1,4 @@
-import { readable, sha256 } from '../../../../shared/crypto.ts';
+import { openOrUndefined, sha256 } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { findSessionOwner, findUser, replaceSession } from '../../../../shared/db/tables/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
@@ -118,6 +118,6 @@ export class Sessions {
    * key decrypts it.
    */
   #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
-    return readable(() => sessionTokens(this.#deps.vault, appId, objectId, nonce)) ?? [];
+    return openOrUndefined(() => sessionTokens(this.#deps.vault, appId, objectId, nonce)) ?? [];
   }
 }
