@@ -38,11 +38,11 @@ export interface SmsMessage extends Envelope {
 /** Result of one attempt. `reason` is a stored reason from a bounded set, without personal data. */
 export type ProviderResult =
   | { kind: 'sent' }
-  /** Refused permanently. */
+  /** The provider refused the message permanently. */
   | { kind: 'refused'; reason: string }
   /**
-   * Not accepted, or no response. The dispatcher retries after its backoff, but not before
-   * `afterMs`.
+   * The message was not accepted, or there was no response. The dispatcher retries after its
+   * backoff, but not before `afterMs`.
    */
   | { kind: 'retry'; reason: string; afterMs: number | null };
 

@@ -31,10 +31,10 @@ export const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
 
 /** Offset of China's only time zone from UTC. China has no daylight saving time. */
-const aheadMs = 8 * hourMs;
+const chinaOffsetMs = 8 * hourMs;
 
 /** Returns the milliseconds since midnight in China. */
-const sinceMidnight = (nowMs: number): number => (nowMs + aheadMs) % dayMs;
+const sinceMidnight = (nowMs: number): number => (nowMs + chinaOffsetMs) % dayMs;
 
 /** True if the time in China is from `fromHour` until before `toHour`. */
 export function isBetweenHours(nowMs: number, fromHour: number, toHour: number): boolean {

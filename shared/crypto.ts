@@ -29,7 +29,7 @@ export class SealError extends Error {
 }
 
 /** Returns the decrypted value; undefined if no key decrypts it. */
-export function readable<T>(open: () => T): T | undefined {
+export function openOrUndefined<T>(open: () => T): T | undefined {
   try {
     return open();
   } catch (error) {

@@ -101,25 +101,25 @@ function openMetrics(): Metrics {
     ...threadMetricsIn(registers),
     gatewayRequestSeconds: new DurationHistogram({
       name: 'carillon_gateway_request_seconds',
-      help: 'Time from a request to a gateway to its answer',
+      help: 'Time from a request to a gateway until its response',
       label: 'connector',
       registers,
     }),
     pushFirstSendSeconds: new Histogram({
       name: 'carillon_push_first_send_seconds',
-      help: 'Time from the acceptance of a push (or its push_time, or the end of the last wait that was asked for) to its first send',
+      help: 'Time from the acceptance of a push, its push_time or the end of its last requested wait until its first send',
       buckets: firstSendBuckets,
       registers,
     }),
     pushCompleteSeconds: new Histogram({
       name: 'carillon_push_complete_seconds',
-      help: 'Time from the acceptance of a push (or its push_time) to done, with all its waits',
+      help: 'Time from the acceptance of a push or its push_time until it is done, including all waits',
       buckets: completeBuckets,
       registers,
     }),
     httpRequestSeconds: new Histogram({
       name: 'carillon_http_request_seconds',
-      help: 'Time to answer a request',
+      help: 'Time until a request is answered',
       labelNames: ['route', 'method', 'status'],
       buckets: httpBuckets,
       registers,
@@ -140,19 +140,19 @@ export function createThreadMetrics() {
 const threadMetricsIn = (registers: Registry[]) => ({
   http2Connections: new Gauge({
     name: 'carillon_http2_connections',
-    help: 'HTTP/2 connections to gateways, of all threads',
+    help: 'Open HTTP/2 connections to gateways in all threads',
     labelNames: ['connector'],
     registers,
   }),
   http2Streams: new Gauge({
     name: 'carillon_http2_streams',
-    help: 'Requests on their way over HTTP/2, of all threads',
+    help: 'HTTP/2 requests in flight to gateways in all threads',
     labelNames: ['connector'],
     registers,
   }),
   http2Events: new Counter({
     name: 'carillon_http2_events_total',
-    help: 'What happened to connections and streams of gateways that are spoken to over HTTP/2',
+    help: 'Events of HTTP/2 connections and streams to gateways',
     labelNames: ['connector', 'event'],
     registers,
   }),
@@ -165,7 +165,7 @@ const threadMetricsIn = (registers: Registry[]) => ({
   }),
   poolWaitSeconds: new DurationHistogram({
     name: 'carillon_db_pool_wait_seconds',
-    help: "Time that calls waited for a database connection of a pool, with their app's turn",
+    help: 'Time that calls waited for a database connection of a pool, including the wait for the turn of their app',
     label: 'pool',
     registers,
   }),
@@ -196,43 +196,43 @@ function countersIn(registers: Registry[]) {
     }),
     recipients: appCounter({
       name: 'carillon_recipients_total',
-      help: 'Recipients by how they ended',
+      help: 'Recipients by outcome',
       labelNames: ['app', 'connector', 'outcome'],
       registers,
     }),
     recipientsRepeated: new Counter({
       name: 'carillon_recipients_repeated_total',
-      help: 'Recipients that are sent to again because a request got no answer, by what became of the request',
+      help: 'Recipients that are sent to again because a request got no response, by the reason of the failed request',
       labelNames: ['connector', 'reason'],
       registers,
     }),
     redrivenRecipients: appCounter({
       name: 'carillon_recipients_redriven_total',
-      help: 'Recipients of redrives: a push before did not reach them',
+      help: 'Recipients of redrives, which an earlier push did not reach',
       labelNames: ['app'],
       registers,
     }),
     gatewayResponses: new Counter({
       name: 'carillon_gateway_responses_total',
-      help: 'Answers of gateways; status 0 is no answer',
+      help: 'Responses of gateways; status 0 means no response',
       labelNames: ['connector', 'status', 'reason'],
       registers,
     }),
     receipts: new Counter({
       name: 'carillon_receipts_total',
-      help: 'What gateways told afterwards of single devices, as often as they told it',
+      help: 'Receipts of gateways for single devices, including repeated receipts',
       labelNames: ['connector', 'event'],
       registers,
     }),
     messages: new Counter({
       name: 'carillon_messages_total',
-      help: 'Mail and SMS sent through a provider, by outcome: sent, kept (no provider is configured), retried, failed',
+      help: 'Mail and SMS by outcome: sent, kept (no provider is configured), retried, failed',
       labelNames: ['kind', 'outcome'],
       registers,
     }),
     hooks: new Counter({
       name: 'carillon_hooks_total',
-      help: 'Hooks of users run at function hosts, by outcome: ok, refused, failed, dropped (too many at a time)',
+      help: 'Calls of user hooks at function hosts by outcome: ok, refused, failed, dropped (too many at the same time)',
       labelNames: ['hook', 'outcome'],
       registers,
     }),
@@ -243,25 +243,25 @@ function gaugesIn(registers: Registry[]) {
   return {
     smsBreakerOpen: new Gauge({
       name: 'carillon_sms_breaker_open',
-      help: '1 while messages to a country are refused because hardly any code sent there was used',
+      help: '1 if messages to a country are refused because almost no code sent to it was used',
       labelNames: ['app', 'prefix'],
       registers,
     }),
     breakerState: new Gauge({
       name: 'carillon_breaker_state',
-      help: '0 closed, 1 half-open, 2 open',
+      help: 'State of a circuit breaker: 0 closed, 1 half-open, 2 open',
       labelNames: ['connector', 'app', 'profile'],
       registers,
     }),
     queueDepth: new Gauge({
       name: 'carillon_queue_depth',
-      help: 'Jobs that could be taken now',
+      help: 'Jobs that are ready to run',
       labelNames: ['queue'],
       registers,
     }),
     queueOldestSeconds: new Gauge({
       name: 'carillon_queue_oldest_seconds',
-      help: 'How long the oldest job that could be taken has waited',
+      help: 'Waiting time of the oldest job that is ready to run',
       labelNames: ['queue'],
       registers,
     }),
@@ -312,5 +312,5 @@ export function mayReadMetrics(
 /** Returns the error text if a caller may not read the metrics. */
 export const metricsRefusal = (token: string | undefined): string =>
   token === undefined
-    ? 'Without METRICS_TOKEN the metrics are for callers on the same machine only.'
+    ? 'Without METRICS_TOKEN, only callers on the same machine may read the metrics.'
     : 'Unauthorized.';

@@ -136,7 +136,10 @@ const only = <T extends 1 | true>(value: T): Reader =>
 const onlyOne = only(1);
 const onlyTrue = only(true);
 
-/** A value above the limit is a number of milliseconds, which is a common mistake. */
+/**
+ * A time in seconds since 1970. Values above the limit are refused, because they are milliseconds,
+ * which is a common mistake.
+ */
 const epochSeconds = as(
   refined(
     number(),
@@ -190,8 +193,15 @@ const backgroundMembers: Readers = { ...notificationMembers, 'content-available'
 /** Members that the user notices. */
 export const showingMembers: readonly string[] = ['alert', 'title', 'badge', 'sound'];
 
-/** Members of an alert that contain a text. The others only format it. */
-const shownMembers = ['title', 'title-loc-key', 'subtitle', 'subtitle-loc-key', 'body', 'loc-key'];
+/** Members of an alert that contain a text. The other members only format it. */
+const alertTextMembers = [
+  'title',
+  'title-loc-key',
+  'subtitle',
+  'subtitle-loc-key',
+  'body',
+  'loc-key',
+];
 
 const isFilled = (value: Json | undefined): boolean =>
   value !== undefined &&
@@ -201,7 +211,7 @@ const isFilled = (value: Json | undefined): boolean =>
 
 function isEmptyAlert(alert: Json | undefined): boolean {
   return isJsonObject(alert)
-    ? !shownMembers.some((name) => isFilled(alert[name]))
+    ? !alertTextMembers.some((name) => isFilled(alert[name]))
     : !isFilled(alert);
 }
 
@@ -331,8 +341,8 @@ export const pushTypes: ReadonlyMap<string, PushType> = new Map<string, PushType
 export const defaultPushType = 'alert';
 
 /**
- * Returns the row of a push type. Throws if the type is unknown; rendering refuses unknown types
- * before.
+ * Returns the row of a push type. Throws if the type is unknown, which rendering has already
+ * excluded.
  */
 export function pushTypeOf(name: string): PushType {
   const type = pushTypes.get(name);

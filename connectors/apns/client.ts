@@ -62,8 +62,8 @@ interface ApnsSession {
 }
 
 /**
- * Result for all recipients that are not sent to yet; null until the first such result. The topics
- * of one `send` share it.
+ * Result for all remaining recipients. Null until a response ends the send. All topics of one
+ * `send` share it.
  */
 interface Ending {
   attempt: AttemptResult | null;
@@ -90,7 +90,7 @@ const probeSize = 100;
 /** With at least this many recipients, the push's collapse id gets an entry in the HPACK table. */
 const manyRecipients = 100;
 
-type Again = 'renew_token' | 'renew_connection';
+type RenewReaction = 'renew_token' | 'renew_connection';
 
 /**
  * Sends one push to the recipients of one topic. The first pass sends to everyone; later passes
@@ -101,7 +101,7 @@ class Delivery {
   /** Result for the remaining recipients of this topic only. */
   #topicEnding: AttemptResult | null = null;
   #remaining: Recipient[] = [];
-  #cause: Again | null = null;
+  #cause: RenewReaction | null = null;
   /** The provider token of the current pass. */
   #token: ProviderToken | null = null;
   #refusal: ApnsError | null = null;
@@ -228,7 +228,7 @@ class Delivery {
     }
     const attempt = attemptResult(answer, reply.retryAfterMs, isOnlyTopic);
     report(recipient.index, attempt);
-    return this.#verdict(answer, attempt);
+    return this.#decide(answer, attempt);
   }
 
   #recordSuccess(): void {
@@ -238,7 +238,7 @@ class Delivery {
   }
 
   /** Handles a refusal. Returns whether the transport continues the batch after this response. */
-  #verdict(answer: ApnsError, attempt: AttemptResult): ResponseDecision {
+  #decide(answer: ApnsError, attempt: AttemptResult): ResponseDecision {
     const { session, ending, refusals, topic, bodies } = this.#options;
     // If bodies differ, a refused body says nothing about the other bodies.
     const reaction = answer.reaction === 'fail_push' && bodies ? 'fail' : answer.reaction;

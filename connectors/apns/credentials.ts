@@ -12,8 +12,8 @@ import {
 import {
   causeOf,
   certificatesIn,
-  keptForm,
   maxPemChars,
+  originalIfUsual,
   privateKeysIn,
   readPrivateKey,
 } from '../contract/pem.ts';
@@ -36,7 +36,7 @@ export const bundleIdOf = ({ subject }: X509Certificate): string | undefined =>
 
 /**
  * Returns the topics that a certificate lists. Returns null if it lists none or the list cannot be
- * read; APNs then decides. Push types with a suffix have topics of their own.
+ * read; APNs then decides. Push types with a suffix have separate topics.
  */
 function topicsIn(certificate: X509Certificate): string[] | null {
   const topics = topicLists.flatMap((oid) => topicsBehind(certificate.raw, oid));
@@ -140,8 +140,8 @@ export function bestPair(
 }
 
 /**
- * Returns 2 if a certificate covers a topic by its list or bundle id. Returns 1 if one of the two
- * ids is the app and the other belongs to a push type of this app. Returns 0 otherwise.
+ * Returns 2 if a certificate covers a topic by its list or bundle id. Returns 1 if topic and bundle
+ * id differ only by a suffix, so that they may belong to the same app. Returns 0 otherwise.
  */
 function relationOf(certificate: X509Certificate, topic: string): 0 | 1 | 2 {
   const bundleId = bundleIdOf(certificate);
@@ -169,8 +169,8 @@ function issuersOf(
 /** Members of both kinds of credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
 const common = {
   /**
-   * The gateway that the credentials are for. If absent, they are for both, and `prod` of the push
-   * decides.
+   * Gateway that the credentials are for. Absent: both gateways, and `prod` of the push chooses the
+   * gateway.
    */
   environment: z.enum(['prod', 'dev']).optional(),
   endpoint: z.url({ protocol: /^https$/, error: 'endpoint must be an https URL' }).optional(),
@@ -205,7 +205,7 @@ const token = z
 const certificate = z
   .strictObject({
     auth: z.literal('certificate'),
-    /** May contain several certificates. The one that fits is stored. */
+    /** May contain several certificates. Only the certificate that fits the topic is stored. */
     certificate: z.string().max(maxPemChars),
     privateKey: z.string().max(maxPemChars),
     topic,
@@ -259,8 +259,8 @@ function readPair({
   const chain = issuersOf(best.certificate, certificates).map(String).join('');
   return {
     pair: {
-      certificate: keptForm(certificateText, `${best.certificate}${chain}`),
-      privateKey: keptForm(privateKey, pem),
+      certificate: originalIfUsual(certificateText, `${best.certificate}${chain}`),
+      privateKey: originalIfUsual(privateKey, pem),
     },
   };
 }

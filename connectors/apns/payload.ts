@@ -70,7 +70,7 @@ const controlMembers = new Map<string, Control>([
 ]);
 
 /** Members that are only for Android (protocol/push.md#android-content). */
-const foreignMembers = new Set(['silent', 'action', '_notificationChannel', '__proto__']);
+const androidMembers = new Set(['silent', 'action', '_notificationChannel', '__proto__']);
 
 /** Maximum number of digits of an incremented badge. */
 const badgeDigits = 10;
@@ -179,7 +179,7 @@ function addLayer(
   for (const [name, value] of Object.entries(plain)) {
     const control = controlMembers.get(name);
     const path = `${prefix}${name}`;
-    if (dataKeyOwners.has(name) || foreignMembers.has(name)) continue;
+    if (dataKeyOwners.has(name) || androidMembers.has(name)) continue;
     if (control) setControl(content, control, { value, path });
     else if (apsMembers.has(name)) content.aps.set(name, { value, path, isShared: prefix === '' });
     else content.custom[name] = value;

@@ -156,7 +156,7 @@ export interface ApnsError extends ResponseRule {
 
 /**
  * Returns the rule of an error response. An unknown reason gets a rule by its status. A body that
- * does not come from APNs fails only this attempt. Neither marks a token as dead.
+ * does not come from APNs leads to a retry. Neither rule marks a token as dead.
  */
 export function parseError(reply: Extract<RequestResult, { kind: 'response' }>): ApnsError {
   const { status } = reply;

@@ -34,8 +34,8 @@ interface Group {
 }
 
 /**
- * Groups recipients by content. All Android devices share their content, and all other devices
- * share theirs.
+ * Groups recipients by content. All Android devices get one content, and all other devices get
+ * another.
  */
 function groupByContent(recipients: Recipient[]): Group[] {
   const android = recipients.filter(({ deviceType }) => deviceType === 'android');

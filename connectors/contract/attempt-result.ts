@@ -21,7 +21,7 @@ export type AttemptResult =
   /**
    * The gateway says that exactly this token is invalid.
    *
-   * - `invalidSinceMs`: since when, if the gateway says so.
+   * - `invalidSinceMs`: time since when the token is invalid, if the gateway reports it.
    * - `isProof`: the gateway says that the token has ended, not only that it is invalid.
    * - `form`: the API or kind of token, if the connector has several. A success with another form
    *   says nothing about this token. `bothForms` needs a success with each form.
@@ -37,10 +37,10 @@ export type AttemptResult =
       keepForMs?: number;
     }
   /**
-   * Not accepted, but another attempt may succeed. `afterMs` is the shortest wait; null if there is
-   * none. The dispatcher waits at least its own backoff. If this process or this connection caused
-   * the failure, `afterMs` is 0 and the first repeat is immediate. A response of the gateway never
-   * results in 0.
+   * The message was not accepted, but another attempt may succeed. `afterMs` is the minimum wait;
+   * null if there is no minimum. The dispatcher waits at least its own backoff. If this process or
+   * this connection caused the failure, `afterMs` is 0 and the first repeat is immediate. A
+   * response of the gateway never results in 0.
    */
   | {
       kind: 'retry';

@@ -25,7 +25,7 @@ export interface PushMessage {
   /** `data` of the request, unchanged. */
   data: JsonObject;
   prod: 'dev' | 'prod';
-  /** `topic` and `pgw_team_id` of the push. Used for devices that have none of their own. */
+  /** `topic` and `pgw_team_id` of the push. Used for devices without these fields. */
   topic?: string;
   teamId?: string;
   /**
@@ -198,7 +198,10 @@ export interface SendRequest {
    * `unknown`.
    */
   signal: AbortSignal;
-  /** Refusals shared by the sends of one batch. If absent, this send counts its own. */
+  /**
+   * Equal refusals, counted over all sends of one batch. If absent, this send counts only its own
+   * refusals.
+   */
   refusals?: EqualRefusals | undefined;
 }
 
@@ -236,7 +239,7 @@ export interface Sender {
   warmUp?(message: Pick<PushMessage, 'prod'>): Promise<void>;
   /**
    * Checks the credentials without sending a message: fetches an access token, or opens a
-   * connection if the gateway has no token call. Absent if the gateway has neither.
+   * connection if the gateway has no token call. Absent if neither is possible.
    */
   check?(): Promise<GatewayCheck>;
   /** Returns the open HTTP/2 connections and streams. Absent if the sender has none. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { isBaseUrl } from '../../shared/domain/addresses.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import type { CredentialReport } from './connector.ts';
-import { causeOf, certificatesIn, type KeyKind, keptForm, readPrivateKey } from './pem.ts';
+import { causeOf, certificatesIn, type KeyKind, originalIfUsual, readPrivateKey } from './pem.ts';
 
 // Schema parts for credentials (protocol/admin-api.md#credentials-of-a-push-profile). Error
 // messages name the expected value and never quote the given value.
@@ -34,7 +34,7 @@ export const trustedCertificates = z
   .max(1_000_000, 'ca must be at most 1000000 characters')
   .transform((text, context) => {
     const certificates = certificatesOf(text);
-    if (certificates) return keptForm(text, certificates.map(String).join(''));
+    if (certificates) return originalIfUsual(text, certificates.map(String).join(''));
     const cause = causeOf(text, (label) => label === 'CERTIFICATE');
     context.addIssue({
       code: 'custom',

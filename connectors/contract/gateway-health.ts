@@ -19,7 +19,10 @@ const ignoredReasons = new Set([
 /** Reasons of failed token calls. The gateway itself got no request. */
 const tokenCallReasons = new Set(['token_call_refused', 'token_reply_unreadable']);
 
-/** Returns true if the gateway got the request of a failed attempt. Only such attempts count. */
+/**
+ * Returns true if the gateway got the request of a failed attempt. Other attempts say nothing about
+ * the gateway.
+ */
 export const hasReachedGateway = ({
   status,
   reason,
@@ -52,8 +55,8 @@ export function isFailure(attempt: AttemptResult): boolean | null {
 }
 
 /**
- * Returns the reason why the gateway could not be reached or was unavailable. Returns undefined if
- * the result is no such failure.
+ * Returns the reason why the gateway could not be reached or was unavailable. Returns undefined for
+ * all other results.
  */
 export function failureCause(attempt: AttemptResult): string | undefined {
   switch (attempt.kind) {

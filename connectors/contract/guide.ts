@@ -37,7 +37,7 @@ export interface GuideFacts {
    * from this vendor.
    */
   fromFile?(document: JsonObject): VendorFile | undefined;
-  /** Members that contain the content of such a file. */
+  /** Members of the credentials that contain a whole file of the vendor. */
   fileMembers?: readonly string[];
   /**
    * Member that contains only digits. No other member does, so a swap of two members is detected.

@@ -162,19 +162,19 @@ export function readPrivateKey(text: string, kind: KeyKind): { pem: string } | {
   if (!first) {
     const [other] = keys;
     return {
-      error: `${expected}; ${other ? `it is ${shownKind(other.key)}` : causeOf(text, isKeyLabel)}`,
+      error: `${expected}; ${other ? `it is ${kindName(other.key)}` : causeOf(text, isKeyLabel)}`,
     };
   }
   if (fitting.some(({ key }) => !key.equals(first.key)))
     return { error: `${expected}; it holds several keys` };
-  return { pem: keptForm(text, first.pem) };
+  return { pem: originalIfUsual(text, first.pem) };
 }
 
 /**
  * Returns the text unchanged if it is already in the usual form. Its fingerprint then equals the
  * fingerprint of the file.
  */
-export const keptForm = (text: string, usual: string): string =>
+export const originalIfUsual = (text: string, usual: string): string =>
   text.trimEnd() === usual.trimEnd() ? text : usual;
 
 function kindOf({ asymmetricKeyDetails, asymmetricKeyType }: KeyObject): KeyKind | undefined {
@@ -184,7 +184,7 @@ function kindOf({ asymmetricKeyDetails, asymmetricKeyType }: KeyObject): KeyKind
     : undefined;
 }
 
-function shownKind(key: KeyObject): string {
+function kindName(key: KeyObject): string {
   const kind = kindOf(key);
   if (kind === 'RSA') return 'an RSA key, as of a certificate or of a service account';
   if (kind === 'P-256') return "an EC P-256 key, as of Apple's .p8 file";

@@ -70,7 +70,7 @@ const maxUndecided = 50;
  * Only pushes to at most this many recipients report FCM's message ids. For larger pushes they
  * would cost too much memory.
  */
-const fewRecipients = 20;
+const maxRecipientsWithIds = 20;
 
 /**
  * Sends one push to the recipients of a batch. A second pass repeats with a new access token if
@@ -78,7 +78,7 @@ const fewRecipients = 20;
  */
 class Delivery {
   readonly #options: DeliveryOptions;
-  /** Result for all recipients that are not sent to yet; null until the first such result. */
+  /** Result for all remaining recipients. Null until a response ends the send. */
   #ending: AttemptResult | null = null;
   /**
    * Result for the remaining recipients of one form. FCM may refuse a message with a `token` but
@@ -203,7 +203,7 @@ class Delivery {
       context.onCall({ status, reason: 'ok', seconds });
       if (this.#successes[form] === 0) this.#refusals.recordSent(form);
       this.#successes[form] += 1;
-      const isFew = request.recipients.length <= fewRecipients;
+      const isFew = request.recipients.length <= maxRecipientsWithIds;
       request.report(recipient.index, isFew ? sentAs(reply.body, form) : sentTo[form]);
       return this.#endingOf(form) ? 'stop' : undefined;
     }

@@ -20,17 +20,17 @@ import {
   duration,
   flag,
   int,
-  like,
   list,
   mapOf,
+  matching,
   number,
   object,
   oneName,
   refined,
+  scalarText,
   text,
   texts,
   unfitMember,
-  written,
 } from '../kit/values.ts';
 
 // Members of FCM's message (protocol/fcm.md#members).
@@ -41,14 +41,17 @@ const longestTtlS = 2_419_200;
 const isReserved = (name: string): boolean =>
   /^(from|message_type|google|gcm)$|^(google|gcm)\./.test(name);
 
-const label = like(/^[a-zA-Z0-9\-_.~%]{1,50}$/, 'a label of at most 50 letters, digits and -_.~%');
+const label = matching(
+  /^[a-zA-Z0-9\-_.~%]{1,50}$/,
+  'a label of at most 50 letters, digits and -_.~%',
+);
 const moment = refined(
   text(),
   (value) => time.safeParse(value).success,
   'a time such as "2027-01-31T08:00:00Z"',
 );
 const data = mapOf(text());
-const headers = mapOf(written);
+const headers = mapOf(scalarText);
 const share = number(0, 1);
 const anyDuration = duration(0, 315_576_000_000);
 const largestInt = 2_147_483_647;
@@ -58,7 +61,7 @@ const androidNotification = {
   title: text(),
   body: text(),
   icon: text(),
-  color: like(/^#[0-9a-fA-F]{6}$/, 'a colour such as "#ff0000"'),
+  color: matching(/^#[0-9a-fA-F]{6}$/, 'a colour such as "#ff0000"'),
   sound: text(),
   tag: text(),
   click_action: text(),
@@ -97,13 +100,13 @@ const androidConfig = {
   restricted_satellite_ok: flag,
 };
 
-const lightSettings = (place: string) => [
-  ...membersAt(`${place}.light_settings`, {
+const lightSettings = (parent: string) => [
+  ...membersAt(`${parent}.light_settings`, {
     color: part,
     light_on_duration: anyDuration,
     light_off_duration: anyDuration,
   }),
-  ...membersAt(`${place}.light_settings.color`, {
+  ...membersAt(`${parent}.light_settings.color`, {
     red: share,
     green: share,
     blue: share,
@@ -181,10 +184,12 @@ const objectAt = (message: JsonObject, path: string): JsonObject | undefined => 
 function messageError(message: JsonObject, path: string): string | null {
   return (
     ['', 'android.', 'android_v2.', 'webpush.']
-      .map((place) => reservedIn(objectAt(message, `${place}data`), `${path}.${place}data`))
+      .map((parent) => reservedIn(objectAt(message, `${parent}data`), `${path}.${parent}data`))
       .find((error) => error !== null) ??
     ['android.notification', 'android_v2.remote_notification.notification']
-      .map((place) => lightError(objectAt(message, `${place}.light_settings`), `${path}.${place}`))
+      .map((parent) =>
+        lightError(objectAt(message, `${parent}.light_settings`), `${path}.${parent}`),
+      )
       .find((error) => error !== null) ??
     secondFormError(message, path)
   );
@@ -370,11 +375,11 @@ function messageOf(
  */
 function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject> {
   const { badge: _, message = null, ...members } = withoutProtected(vendor);
-  if (message === null) return placed(members, vendorKey);
+  if (message === null) return vendorMembers(members, vendorKey);
   if (!isJsonObject(message))
     return { ok: false, error: unfitMember(`${vendorKey}.message`, 'must be an object') };
   const [beside] = Object.keys(members);
-  if (beside === undefined) return placed(withoutProtected(message), `${vendorKey}.message`);
+  if (beside === undefined) return vendorMembers(withoutProtected(message), `${vendorKey}.message`);
   return {
     ok: false,
     error: unfitMember(
@@ -387,7 +392,7 @@ function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject
 const withoutProtected = (object: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !protectedMembers.has(name)));
 
-function placed(message: JsonObject, path: string): Rendering<JsonObject> {
+function vendorMembers(message: JsonObject, path: string): Rendering<JsonObject> {
   const own = fcmMembers.arrange(message, path);
   const problem = own.ok ? messageError(own.payload, path) : null;
   return problem === null ? own : { ok: false, error: problem };

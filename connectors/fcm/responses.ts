@@ -24,9 +24,9 @@ export interface FcmRule extends ResponseRule {
 }
 
 /** Shortest retry delay that Google recommends (protocol/fcm.md#answers). */
-const soonestMs = 10_000;
+const minRetryMs = 10_000;
 /** Waits after status 429: the time that Google requests, or a minute (protocol/fcm.md#answers). */
-const quota = { afterMs: soonestMs, unaskedMs: 60_000 };
+const quota = { afterMs: minRetryMs, defaultWaitMs: 60_000 };
 
 export const responseRules: readonly FcmRule[] = [
   // This code has several meanings: the token is invalid or malformed, or the message is invalid or
@@ -90,20 +90,20 @@ export const responseRules: readonly FcmRule[] = [
   { code: '429 QUOTA_EXCEEDED', reason: 'quota_exceeded', reaction: 'throttle', ...quota },
   { code: '429 RESOURCE_EXHAUSTED', reason: 'quota_exceeded', reaction: 'throttle', ...quota },
   // From Google's front end: the client or an FCM server gave up.
-  { code: '499 CANCELLED', reason: 'request_cancelled', reaction: 'retry', afterMs: soonestMs },
-  { code: '500 INTERNAL', reason: 'internal', reaction: 'retry', afterMs: soonestMs },
+  { code: '499 CANCELLED', reason: 'request_cancelled', reaction: 'retry', afterMs: minRetryMs },
+  { code: '500 INTERNAL', reason: 'internal', reaction: 'retry', afterMs: minRetryMs },
   {
     code: '500 UNSPECIFIED_ERROR',
     reason: 'unspecified_error',
     reaction: 'retry',
-    afterMs: soonestMs,
+    afterMs: minRetryMs,
   },
-  { code: '503 UNAVAILABLE', reason: 'unavailable', reaction: 'retry', afterMs: soonestMs },
+  { code: '503 UNAVAILABLE', reason: 'unavailable', reaction: 'retry', afterMs: minRetryMs },
   {
     code: '504 DEADLINE_EXCEEDED',
     reason: 'deadline_exceeded',
     reaction: 'retry',
-    afterMs: soonestMs,
+    afterMs: minRetryMs,
   },
 ];
 
@@ -112,7 +112,7 @@ const known = new Set(responseRules.map(({ code }) => code));
 
 /**
  * Returns the rule of an error response. An unknown code gets the rule of its status. A body that
- * does not come from FCM gets the rule of a page. Neither marks a token as dead.
+ * does not come from FCM is treated like the page of a proxy. Neither rule marks a token as dead.
  */
 export function ruleForResponse(status: number, body: string, form: TargetForm = 'token'): FcmRule {
   const error = errorIn(body);
@@ -122,7 +122,7 @@ export function ruleForResponse(status: number, body: string, form: TargetForm =
   if (known.has(meaning)) return ruleFor(meaning);
   const rule = name === '' ? ruleForPage(status) : ruleForStatus(status);
   if (status === 429) return { ...rule, ...quota };
-  return waits.has(rule.reaction) ? { ...rule, afterMs: soonestMs } : rule;
+  return waits.has(rule.reaction) ? { ...rule, afterMs: minRetryMs } : rule;
 }
 
 function errorIn(body: string): JsonObject {
@@ -183,7 +183,7 @@ function fieldsOf({ fieldViolations: violations }: JsonObject): Json[] {
     : [];
 }
 
-/** True if the quota of the device is exceeded. Otherwise it is the quota of the project. */
+/** True if the quota of the device is exceeded. False if the quota of the project is exceeded. */
 function isOfDevice(error: JsonObject): boolean {
   const violations = detail(error, 'QuotaFailure')?.violations;
   const text = Array.isArray(violations) ? JSON.stringify(violations) : String(error.message ?? '');

@@ -51,7 +51,7 @@ export class Watchdog {
   }
 
   /**
-   * Returns false if a PING was not acknowledged in time. Called periodically. The time starts
+   * Returns false if a PING was not acknowledged in time. Called periodically. The timeout starts
    * again while a large upload before the PING makes progress, because the PING may not be written
    * yet.
    */

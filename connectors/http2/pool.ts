@@ -4,7 +4,7 @@ import { hourMs } from '../../shared/clock.ts';
 import { isTemporaryStatus } from '../../shared/http/result.ts';
 import type { TransportOptions } from './transport.ts';
 
-const usual = { firstMs: 100, longestMs: 30_000 };
+const defaultBackoff = { firstMs: 100, longestMs: 30_000 };
 /** Number of failures after which waiting requests are rejected instead of kept. */
 const unreachableAfter = 3;
 
@@ -21,8 +21,8 @@ export class Backoff {
   }
 
   /** Counts a failure. `firstMs` is the delay after the first failure. */
-  fail(nowMs: number, firstMs = usual.firstMs): void {
-    const fullMs = backoffMs(this.#failures, { ...usual, firstMs });
+  fail(nowMs: number, firstMs = defaultBackoff.firstMs): void {
+    const fullMs = backoffMs(this.#failures, { ...defaultBackoff, firstMs });
     this.#failures += 1;
     this.#untilMs = nowMs + fullMs * (0.5 + Math.random() / 2);
   }
@@ -47,7 +47,7 @@ const regrowEveryMs = 100;
  * replaced at the same time.
  */
 const maxAgeMs = 8 * hourMs;
-/** Minimum interval between two replacements because of age. */
+/** Minimum interval between two replacements of old connections. */
 const retireEveryMs = 10_000;
 /**
  * First pause after ENHANCE_YOUR_CALM, INADEQUATE_SECURITY and HTTP_1_1_REQUIRED. The next

@@ -47,8 +47,8 @@ const quantum = 64;
 
 /**
  * Opens a connection pool to `options.baseUrl`. Connects when the first batch is sent. Throws if
- * the URL or a PEM is invalid, or if certificate and key do not match. Credentials must be checked
- * before.
+ * the URL or a PEM is invalid, or if certificate and key do not match. The caller must have checked
+ * the credentials.
  */
 export const openTransport = (options: TransportOptions): Transport => new PooledTransport(options);
 

@@ -15,8 +15,8 @@ export interface RequestTemplate {
   /** Shared headers, with lower-case names and without pseudo headers. */
   headers: Readonly<Record<string, string>>;
   /**
-   * Names of `headers` whose values are used in this batch only. HPACK indexes only the name of
-   * these (protocol/apns.md#connections).
+   * Names of `headers` whose values are used in this batch only. HPACK indexes only their names
+   * (protocol/apns.md#connections).
    */
   batchHeaders?: readonly string[];
   /** Name of the header whose value differs between requests (`headerValue`). */

@@ -1,7 +1,7 @@
 /**
  * Access tokens that are fetched by a call (develop/architecture.md#access-tokens). Each sender has
- * one instance. All threads and dispatchers share a token through the store. One of them renews it
- * before it expires.
+ * one instance. All threads and dispatchers share a token through the store. One thread renews the
+ * token before it expires.
  */
 
 import { createPrivateKey } from 'node:crypto';
@@ -20,8 +20,8 @@ import { profileError, type ResponseRule, retry, unanswered, waits } from './res
 import { parseObject } from './values.ts';
 
 /**
- * Access token of a gateway. `lifetimeMs` is how long to use it; this may be less than the gateway
- * grants.
+ * Access token of a gateway. `lifetimeMs` is the time for which the token is used. It may be
+ * shorter than the lifetime that the gateway grants.
  */
 interface TokenGrant {
   value: string;
@@ -31,7 +31,7 @@ interface TokenGrant {
 /** Result of a token call. */
 export type TokenFetch = ({ ok: true } & TokenGrant) | { ok: false; attempt: AttemptResult };
 
-/** Access token, or the result of all recipients if there is none (`retry` or `profile_error`). */
+/** Access token. If there is none, the result for all recipients (`retry` or `profile_error`). */
 type TokenResult = { ok: true; value: string } | { ok: false; attempt: AttemptResult };
 
 interface AccessTokensOptions {
@@ -50,7 +50,8 @@ interface AccessTokensOptions {
  */
 const renewBeforeMs = 5 * minuteMs;
 /**
- * Longer than any token call. If a process crashes during a call, others take over after this time.
+ * Maximum duration of a claim to renew the token. It is longer than any token call. If a process
+ * crashes during its call, another process may renew the token after this time.
  */
 const leaseMs = 20_000;
 const pollMs = 100;
@@ -121,7 +122,7 @@ export class AccessTokens {
     return this.#inFlight;
   }
 
-  /** Takes the token that another thread has renewed, or renews it for all. */
+  /** Returns the token that another thread has renewed, or renews the token for all threads. */
   async #share(refused: string | null): Promise<TokenResult> {
     const { clock, credential, store } = this.#options;
     const endsAtMs = clock.monotonicMs() + leaseMs;

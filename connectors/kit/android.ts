@@ -106,8 +106,8 @@ const merged = (sent: readonly Sent[]): ReadonlyMap<string, Sent> =>
   new Map(sent.filter(([, value]) => value !== null).map((one) => [one[0], one]));
 
 /**
- * Converts a member to its type on Android. A default alert that is an object is for iOS, so it is
- * only a misfit.
+ * Converts a member to its type on Android. An object as default alert is meant for iOS, so the
+ * error says that the message does not fit, not that a member is wrong.
  */
 function contentMember(name: string, value: Json, path: string): Rendering<Json> {
   if (name === 'silent') {

@@ -30,8 +30,8 @@ export const membersAt = (parent: string, types: Readonly<Record<string, ValueTy
 
 export interface TableOptions {
   /**
-   * Objects whose members callers may also write at the top of the vendor's object. If several have
-   * a name, the first counts.
+   * Objects whose members callers may also write at the top of the vendor's object. If several of
+   * these objects have a member of this name, the first object gets it.
    */
   flat: readonly string[];
   /**
@@ -49,7 +49,10 @@ export interface TableOptions {
 export interface ArrangeOptions {
   /** Object of the request that the given object belongs to; the request itself by default. */
   parent?: string;
-  /** Objects at the top that belong elsewhere: their name, and the place they move to. */
+  /**
+   * Objects at the top of the vendor's object that are moved: name of the object, and its path in
+   * the request.
+   */
   moved?: Readonly<Record<string, string>>;
 }
 
@@ -65,7 +68,7 @@ export class MemberTable {
   readonly members: readonly Member[];
   readonly #options: TableOptions;
   readonly #byPath: ReadonlyMap<string, Member>;
-  /** Alternative spellings: spelling to name. */
+  /** Names of members by alternative spelling. */
   readonly #spellings: ReadonlyMap<string, string>;
   readonly #parents: ReadonlySet<string>;
 
@@ -115,7 +118,9 @@ export class MemberTable {
     return read;
   }
 
-  /** Converts one member and returns it in its place below `at`. */
+  /**
+   * Converts one member. Returns an object that contains the member at its path below `at.parent`.
+   */
   #readOne(sent: string, value: Json, at: Position): JsonObject {
     const name = this.#nameOf(sent);
     const path = `${at.path}.${shortName(sent)}`;
@@ -195,7 +200,10 @@ function valuesOf(object: JsonObject, type: ValueType, path: string): JsonObject
   return Object.fromEntries(values);
 }
 
-/** Place in the request, and the path of the same object in the push. */
+/**
+ * Path of an object in the request (`parent`), and the path of the same object in the push
+ * (`path`).
+ */
 interface Position {
   parent: string;
   path: string;

@@ -123,7 +123,7 @@ class MulticastSend {
    */
   readonly #duplicates = new Map<string, Recipient[]>();
   readonly #queue: Recipient[][] = [];
-  /** Result for everything that is not sent yet; null until the first such result. */
+  /** Result for all recipients that are not sent to yet. Null until a response ends the send. */
   #ending: AttemptResult | null = null;
   #halvings = 0;
   readonly #refusals: EqualRefusals;
@@ -148,7 +148,9 @@ class MulticastSend {
     await Promise.all(Array.from({ length: workers }, () => this.#runWorker()));
   }
 
-  /** Returns one recipient per token. The others become twins. */
+  /**
+   * Returns one recipient per token. The other recipients of the token are kept in `#duplicates`.
+   */
   #distinct(recipients: readonly Recipient[]): Recipient[] {
     const seen = new Set<string>();
     const targets: Recipient[] = [];

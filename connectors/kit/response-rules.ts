@@ -80,7 +80,7 @@ export interface ResponseRule {
   /** Minimum wait for `retry` and `throttle`. The gateway cannot lower it. */
   afterMs?: number;
   /** Wait for `retry` and `throttle` if the gateway asks for no wait. */
-  unaskedMs?: number;
+  defaultWaitMs?: number;
   /** Reaction to `ambiguous` if the request has one recipient. */
   singleTarget?: 'dead_token' | 'fail';
 }
@@ -155,7 +155,7 @@ function temporaryRule(status: number): ResponseRule | undefined {
   };
 }
 
-/** Reactions that wait. They are consistent with a temporary status. */
+/** Reactions that already delay further sends. A temporary status does not replace them. */
 export const waits: ReadonlySet<Reaction> = new Set<Reaction>(['retry', 'throttle', 'cap']);
 
 /**
@@ -197,7 +197,7 @@ export function attemptResult(
       return retry(
         status,
         reason,
-        longerWait(rule.afterMs, details.retryAfterMs || rule.unaskedMs),
+        longerWait(rule.afterMs, details.retryAfterMs || rule.defaultWaitMs),
       );
     case 'cap':
       return capped(status, reason);

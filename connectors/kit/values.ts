@@ -150,13 +150,13 @@ export const bytes = (max: number): ValueType =>
   );
 
 /** A string that matches a pattern. `expected` describes the pattern. */
-export const like = (form: RegExp, expected: string): ValueType =>
+export const matching = (form: RegExp, expected: string): ValueType =>
   typeOf(
     expected,
     accepted((value) => typeof value === 'string' && form.test(value)),
   );
 
-export const httpsUrl = like(/^https:\/\/\S+$/, 'an https:// URL');
+export const httpsUrl = matching(/^https:\/\/\S+$/, 'an https:// URL');
 
 export const list = (of: ValueType, expected: string, max = Number.POSITIVE_INFINITY): ValueType =>
   typeOf(expected, (value) => {
@@ -173,7 +173,7 @@ export const object = typeOf('an object', accepted(isJsonObject));
 export const mapOf = (values: ValueType): ValueType => ({ ...object, values });
 
 /** A string that may also be written as a number or boolean, as in HTTP headers. */
-export const written = typeOf('a string', (value) =>
+export const scalarText = typeOf('a string', (value) =>
   typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean'
     ? String(value)
     : text().read(value),
@@ -236,8 +236,8 @@ export const unfitMember = (member: string, rule: string): string =>
   reasonAs(`${member} ${rule}`, 'memberUnfit', { member });
 
 /** Returns the reason for a text that is too long for a gateway. */
-export const tooLong = (member: string, mostChars: number, connector: string): string =>
-  reasonAs(`${member} must have at most ${mostChars} characters for ${connector}`, 'tooLong', {
+export const tooLong = (member: string, maxChars: number, connector: string): string =>
+  reasonAs(`${member} must have at most ${maxChars} characters for ${connector}`, 'tooLong', {
     member,
     connector,
   });

@@ -2,7 +2,10 @@ import { createRequire } from 'node:module';
 import { reasonAs, reasonText } from '../../shared/domain/reasons.ts';
 import type { MailMessage, Provider, ProviderResult } from '../provider.ts';
 
-/** Reasons by the library's error codes (nodemailer, "Error codes"); other codes are `error`. */
+/**
+ * Reasons by error code of the library (nodemailer, "Error codes"). All other codes get the reason
+ * `error`.
+ */
 const reasons = new Map([
   ['ECONNECTION', 'connection_lost'],
   ['ESOCKET', 'connection_lost'],
@@ -20,7 +23,8 @@ const reasons = new Map([
 ]);
 
 /**
- * Errors about this mail: final with a 5xx reply (RFC 5321 4.2.1). All other errors are temporary.
+ * Errors that concern only this mail. With a 5xx reply they are permanent (RFC 5321 4.2.1). All
+ * other errors are temporary.
  */
 const mailErrors = new Set(['EENVELOPE', 'EMESSAGE']);
 
@@ -31,8 +35,9 @@ function member(error: unknown, name: 'code' | 'responseCode'): unknown {
 }
 
 /**
- * Returns the result of a failed mail. Ignores the error's text, since servers quote the address in
- * it. Retries after bad credentials, which the operator can fix while the mail waits.
+ * Returns the result of a failed mail. Ignores the text of the error, because servers quote the
+ * address in it. Bad credentials lead to a retry, because the operator can fix them while the mail
+ * waits.
  */
 function readFailure(error: unknown): ProviderResult {
   const code = String(member(error, 'code') ?? '');
@@ -49,11 +54,11 @@ function readFailure(error: unknown): ProviderResult {
 /** Options of the SMTP provider. */
 interface SmtpOptions {
   /**
-   * `smtp://` (STARTTLS where offered) or `smtps://`, with user and password; `?from=` names the
-   * sender.
+   * `smtp://` (STARTTLS if the server offers it) or `smtps://`, with user and password. `?from=`
+   * sets the sender.
    */
   url: string;
-  /** Host of PUBLIC_URL: for the sender's address where the URL names none, and for message ids. */
+  /** Host of PUBLIC_URL. Used in message ids, and in the sender's address if the URL sets none. */
   host: string;
   timing?: SmtpTiming;
 }
@@ -62,13 +67,16 @@ interface SmtpOptions {
 interface SmtpTiming {
   connectMs: number;
   greetingMs: number;
-  /** Longest silence of the server during a mail. */
+  /** Maximum time without data from the server during a mail. */
   silenceMs: number;
 }
 
 const require = createRequire(import.meta.url);
 
-/** Loads nodemailer with the first transport: it takes 5 MB, and many services send no mail. */
+/**
+ * Loads nodemailer when the first transport is opened. It needs 5 MB, and many services send no
+ * mail.
+ */
 const loadMailer = (): typeof import('nodemailer') => require('nodemailer');
 
 const defaultTiming: SmtpTiming = { connectMs: 10_000, greetingMs: 10_000, silenceMs: 30_000 };
@@ -78,7 +86,7 @@ const maxConnections = 4;
 const maxMessages = 100;
 
 /**
- * Address that an envelope accepts: a single one, without blanks, brackets, commas or control
+ * Matches a single address that an envelope accepts: without blanks, brackets, commas and control
  * characters.
  */
 const singleAddress = /^[^\s<>,;:"()[\]\\@]+@[^\s<>,;:"()[\]\\@]+$/;
@@ -101,11 +109,11 @@ export function openSmtp({
     connectionTimeout: timing.connectMs,
     greetingTimeout: timing.greetingMs,
     socketTimeout: timing.silenceMs,
-    // Templates and addresses are untrusted: they must not make the library read a file or a URL.
+    // Templates and addresses are untrusted. They must not make the library read a file or a URL.
     disableFileAccess: true,
     disableUrlAccess: true,
   });
-  // Emitted for broken idle connections; a failed mail rejects its own promise.
+  // Emitted for broken idle connections. A failed mail rejects its own promise.
   transport.on('error', () => undefined);
   return {
     host: new URL(transportUrl).host,
@@ -145,7 +153,7 @@ interface Sender {
   host: string;
 }
 
-/** Part of the library's transport that this module uses. */
+/** The part of the library's transport that this module uses. */
 interface Transport {
   sendMail(
     mail: Parameters<ReturnType<typeof import('nodemailer').createTransport>['sendMail']>[0],
@@ -160,7 +168,7 @@ async function sendMail(
   if (!singleAddress.test(message.to)) return { kind: 'refused', reason: 'address' };
   try {
     await transport.sendMail({
-      // As objects: the library parses a text as a list of addresses.
+      // Addresses are objects, because the library would parse a text as a list of addresses.
       from: { name: message.fromName, address: from },
       to: { name: '', address: message.to },
       envelope: { from, to: message.to },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { type Figure, readArgs, spread } from './harness/arguments.ts';
+import { type Figure, percentiles, readArgs } from './harness/arguments.ts';
 import { type Bench, withBench, writeInstallations } from './harness/bench-service.ts';
 import { type BenchApp, callAsMaster, createApp, pushAndWait } from './harness/client.ts';
 import { processUse } from './harness/process-use.ts';
@@ -56,7 +56,7 @@ export function benchAccounts(args: string[], log: (line: string) => void): Prom
     log(`${clients} clients log in while pushes to ${devices} devices run: ${seconds} s`);
     const both = await round(bench, { ...rounds, clients, hasPushes: true });
     return [
-      ...spread('cheap call, idle', idle.cheapMs),
+      ...percentiles('cheap call, idle', idle.cheapMs),
       ...figuresOf('logins', logins),
       ...figuresOf('logins and pushes', both),
       {
@@ -79,8 +79,8 @@ function figuresOf(
       value: (apiCpuSeconds * 1000) / loginsMs.length,
       unit: 'CPU ms per login',
     },
-    ...spread(`${name}: login`, loginsMs),
-    ...spread(`${name}: cheap call`, cheapMs),
+    ...percentiles(`${name}: login`, loginsMs),
+    ...percentiles(`${name}: cheap call`, cheapMs),
   ];
 }
 
@@ -128,7 +128,7 @@ async function logIn(bench: Bench, app: BenchApp, n: number): Promise<void> {
 /** Repeats a call until `isOver` returns true. Returns the milliseconds that each call took. */
 async function repeat(
   isOver: () => boolean,
-  restMs: number,
+  pauseMs: number,
   work: (n: number) => Promise<unknown>,
 ): Promise<number[]> {
   const tookMs: number[] = [];
@@ -136,7 +136,7 @@ async function repeat(
     const startedAtMs = performance.now();
     await work(tookMs.length);
     tookMs.push(performance.now() - startedAtMs);
-    if (restMs > 0) await sleep(restMs);
+    if (pauseMs > 0) await sleep(pauseMs);
   }
   return tookMs;
 }

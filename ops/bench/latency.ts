@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../shared/clock.ts';
-import { type Figure, readArgs, spread } from './harness/arguments.ts';
+import { type Figure, percentiles, readArgs } from './harness/arguments.ts';
 import { type Bench, withBench, writeInstallations } from './harness/bench-service.ts';
 import { type BenchApp, createApp, push, pushAndWait, untilDone } from './harness/client.ts';
 
@@ -45,7 +45,7 @@ export function benchLatency(args: string[], log: (line: string) => void): Promi
         value: waits[0] ?? Number.NaN,
         unit: 'ms',
       },
-      ...spread(`push to ${largeDevices}: to first request`, waits),
+      ...percentiles(`push to ${largeDevices}: to first request`, waits),
     ];
   });
 }
@@ -102,7 +102,7 @@ export async function singleApp(bench: Bench): Promise<BenchApp> {
  */
 interface Sampled {
   body?: object;
-  restMs?: number;
+  pauseAfterMs?: number;
   isOver?: () => boolean;
 }
 
@@ -114,12 +114,12 @@ export async function sample(
   bench: Bench,
   app: BenchApp,
   count: number,
-  { body = {}, restMs = pauseMs, isOver = () => false }: Sampled = {},
+  { body = {}, pauseAfterMs = pauseMs, isOver = () => false }: Sampled = {},
 ): Promise<number[]> {
   const ids: string[] = [];
   for (let i = 0; i < count && !isOver(); i += 1) {
     ids.push(await push(bench, app, body));
-    await sleep(restMs);
+    await sleep(pauseAfterMs);
   }
   return readWaits(bench, app.appId, ids);
 }
@@ -140,6 +140,6 @@ async function readWaits({ db }: Bench, appId: string, ids: string[]): Promise<n
 function figures(name: string, waits: number[]): Figure[] {
   return [
     { name: `${name}: single pushes`, value: waits.length, unit: 'pushes' },
-    ...spread(`${name}: to first send`, waits),
+    ...percentiles(`${name}: to first send`, waits),
   ];
 }

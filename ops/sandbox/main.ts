@@ -47,10 +47,10 @@ process.on('message', (message) => {
   if (parsed.success) void replaceDevices(parsed.data.devices);
 });
 
-async function replaceDevices(wanted: z.infer<typeof devicesCommand>['devices']): Promise<void> {
+async function replaceDevices(order: z.infer<typeof devicesCommand>['devices']): Promise<void> {
   await devices?.close();
   try {
-    devices = await connectDevices(wanted);
+    devices = await connectDevices(order);
   } catch (error) {
     log.warn({ err: error }, 'connecting the simulated devices failed');
   }

@@ -137,7 +137,7 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 const logLevel = z
   .enum(logLevels, `expected one of ${logLevels.join(', ')}`)
   .default('info')
-  .describe('Least level that is logged.');
+  .describe('Minimum level of logged lines.');
 
 /** Description of a variable. `byDefault` describes a default that is not a fixed value. */
 const meaning = (description: string, byDefault: string) => ({ description, byDefault });
@@ -146,7 +146,7 @@ const connections = (min: number, usual: number, use: string) =>
   wholeNumber('expected a whole number')
     .pipe(z.number().min(min, `expected at least ${min}`).max(1000, 'expected at most 1000'))
     .default(usual)
-    .describe(`Largest number of database connections for ${use}.`);
+    .describe(`Maximum number of database connections for ${use}.`);
 
 /** Variables of all programs with a database. */
 const poolerVariables = {
@@ -154,7 +154,7 @@ const poolerVariables = {
     .optional()
     .meta(
       meaning(
-        'PostgreSQL without a pooler: for notifications, migrations and imports, which need a session.',
+        'PostgreSQL without a pooler. Notifications, migrations and imports use it, because they need a session.',
         '`DATABASE_URL`',
       ),
     ),
@@ -162,7 +162,7 @@ const poolerVariables = {
     .enum(['none', 'transaction'], 'expected none or transaction')
     .default('none')
     .describe(
-      '`transaction` if `DATABASE_URL` leads to PgBouncer with `pool_mode = transaction`: no named statements, no settings of a session.',
+      '`transaction` if `DATABASE_URL` leads to PgBouncer with `pool_mode = transaction`. The service then uses no named statements and no session settings.',
     ),
 };
 
@@ -170,35 +170,35 @@ const poolerVariables = {
 export const processVariables = z.object({
   PORT: port
     .default(8080)
-    .describe('HTTP port of the api: public API, device channel, metrics of the api.'),
+    .describe(
+      'HTTP port of the api, for the public API, the device channel and the metrics of the api.',
+    ),
   HOST: address.default('0.0.0.0').describe('Address that the api listens on.'),
   PUBLIC_URL: publicUrl
     .optional()
-    .meta(
-      meaning('Base URL of every link that the service hands out.', '`http://127.0.0.1:$PORT`'),
-    ),
+    .meta(meaning('Base URL of all links that the service creates.', '`http://127.0.0.1:$PORT`')),
   DATABASE_URL: databaseUrl.describe(
-    'PostgreSQL, 15 or newer. `sslmode` means what it means to libpq; without it nothing is encrypted.',
+    'PostgreSQL, 15 or newer. `sslmode` has the same meaning as in libpq. Without `sslmode` the connection is not encrypted.',
   ),
   DATABASE_READ_URL: databaseUrl
     .optional()
-    .meta(meaning('Hot standby that scans for pushes and queries read.', '`DATABASE_URL`')),
+    .meta(meaning('Hot standby for the scans of pushes and for queries.', '`DATABASE_URL`')),
   ...poolerVariables,
   DATABASE_CONNECTIONS_CALLS: connections(2, 10, 'saves, logins and reads by id'),
   DATABASE_CONNECTIONS_ADMISSION: connections(
     2,
     5,
-    'accepting pushes, apps and profiles, `/readyz`',
+    'accepting pushes, for apps and profiles, and for `/readyz`',
   ),
-  DATABASE_CONNECTIONS_SAVES: connections(1, 2, 'saves of installations in groups'),
+  DATABASE_CONNECTIONS_SAVES: connections(1, 2, 'grouped saves of installations'),
   DATABASE_CONNECTIONS_QUERIES: connections(2, 8, 'conditions, lists and scans'),
-  DATABASE_CONNECTIONS_DISPATCHER: connections(4, 10, 'recording of a dispatcher'),
-  DATABASE_CONNECTIONS_SMALL: connections(2, 4, 'statements that pushes share'),
-  DATABASE_CONNECTIONS_SCANS: connections(2, 18, 'planning of a dispatcher'),
+  DATABASE_CONNECTIONS_DISPATCHER: connections(4, 10, 'the results of a dispatcher'),
+  DATABASE_CONNECTIONS_SMALL: connections(2, 4, 'statements for several pushes'),
+  DATABASE_CONNECTIONS_SCANS: connections(2, 18, 'the planning of a dispatcher'),
   DATABASE_CONNECTIONS_THREAD: connections(2, 4, 'each thread of a dispatcher'),
   CARILLON_ADMIN_TOKEN: token.describe('Bearer token of the admin API, at least 16 characters.'),
   CARILLON_SECRET: secretList.describe(
-    'Keys that encrypt keys and credentials at rest, 32 bytes in base64 each, separated by commas: the first encrypts, all decrypt.',
+    'Keys that encrypt stored keys and credentials: 32 bytes in base64 each, separated by commas. The first key encrypts, and all keys decrypt.',
   ),
   DISPATCHER_THREADS: wholeNumber('expected a whole number')
     .pipe(z.number().min(1, 'expected at least 1').max(256, 'expected at most 256'))
@@ -211,13 +211,13 @@ export const processVariables = z.object({
   METRICS_TOKEN: token
     .optional()
     .describe(
-      'Bearer token that `/metrics` of api and dispatcher asks for. Without it they answer callers on the same machine only.',
+      'Bearer token for `/metrics` of api and dispatcher. Without it, only callers on the same machine may read the metrics.',
     ),
   TRUSTED_PROXIES: wholeNumber('expected how many proxies are in front, a whole number')
     .pipe(z.number().max(10, 'expected at most 10'))
     .default(0)
     .describe(
-      'Proxies in front of the api that add to `X-Forwarded-For`, at most 10. Where it is too low, all clients share the address of a proxy, and its limits.',
+      'Number of proxies in front of the api that add to `X-Forwarded-For`, at most 10. If the number is too low, all clients share the address of a proxy and its limits.',
     ),
   SMTP_URL: z
     .url({ protocol: /^smtps?$/, error: 'expected an smtp:// or smtps:// URL' })
@@ -228,7 +228,7 @@ export const processVariables = z.object({
     .optional()
     .meta(
       meaning(
-        'Mail address that is told of credentials that end within 30 days (dispatcher).',
+        'Mail address for warnings about credentials that expire within 30 days (dispatcher).',
         'no mail',
       ),
     ),
@@ -241,7 +241,7 @@ export const processVariables = z.object({
     .default('')
     .meta(
       meaning(
-        'Private networks (`10.1.0.0/16`), addresses and host names, separated by commas, that URLs of the admin API may lead to: `endpoint`, `authEndpoint`, `proxy`, `token_uri`, `jwksUrl`, `functionsUrl`. Public addresses are always allowed, link-local addresses and those of cloud metadata services never.',
+        'Private networks (`10.1.0.0/16`), addresses and host names that URLs of the admin API may lead to, separated by commas. The URLs are `endpoint`, `authEndpoint`, `proxy`, `token_uri`, `jwksUrl` and `functionsUrl`. Public addresses are always allowed. Link-local addresses and addresses of cloud metadata services are never allowed.',
         'none; `npm start`: loopback',
       ),
     ),
@@ -250,7 +250,7 @@ export const processVariables = z.object({
     .describe('Function host of apps without `functionsUrl`; `npm start` sets it.'),
   CARILLON_FUNCTIONS_TOKEN: token
     .optional()
-    .describe('Token of calls to the host of `CARILLON_FUNCTIONS_URL`; `npm start` sets it.'),
+    .describe('Token for calls to `CARILLON_FUNCTIONS_URL`; `npm start` sets it.'),
   LOG_LEVEL: logLevel,
   NODE_ENV: z
     .string()
@@ -262,7 +262,7 @@ export const processVariables = z.object({
 export const functionHostVariables = z.object({
   CARILLON_FUNCTIONS_DIR: z.string().describe('Folder of cloud functions.'),
   CARILLON_FUNCTIONS_PORT: port.describe('Port that the function host listens on.'),
-  CARILLON_FUNCTIONS_TOKEN: token.describe('Token that calls of the api carry.'),
+  CARILLON_FUNCTIONS_TOKEN: token.describe('Token that calls of the api contain.'),
   CARILLON_API_URL: publicUrl.describe('Base URL of the api, for functions that call it.'),
   LOG_LEVEL: logLevel,
 });
@@ -271,27 +271,27 @@ export const functionHostVariables = z.object({
 export const localVariables = z.object({
   PORT: port
     .optional()
-    .meta(meaning('HTTP port of the api.', '8080, or a free one where that is taken')),
-  HOST: address.default('127.0.0.1').describe('Address that everything listens on.'),
+    .meta(meaning('HTTP port of the api.', '8080, or a free port if 8080 is in use')),
+  HOST: address.default('127.0.0.1').describe('Address that all servers listen on.'),
   PUBLIC_URL: publicUrl
     .optional()
     .meta(
       meaning(
-        'Base URL of every link; where the command line finds the api.',
+        'Base URL of all links. The command line calls the api at this URL.',
         '`http://127.0.0.1:$PORT`',
       ),
     ),
   METRICS_PORT: port
     .optional()
     .meta(
-      meaning('Port of the metrics of the dispatcher.', '9464, or a free one where that is taken'),
+      meaning('Port of the metrics of the dispatcher.', '9464, or a free port if 9464 is in use'),
     ),
   METRICS_HOST: address
     .optional()
     .meta(meaning('Address that the metrics of the dispatcher listen on.', '`HOST`')),
   DATABASE_URL: databaseUrl
     .optional()
-    .meta(meaning('PostgreSQL, 15 or newer.', 'an embedded one under `CARILLON_DATA_DIR`')),
+    .meta(meaning('PostgreSQL, 15 or newer.', 'an embedded PostgreSQL in `CARILLON_DATA_DIR`')),
   DATABASE_DIRECT_URL: poolerVariables.DATABASE_DIRECT_URL,
   CARILLON_DATA_DIR: z
     .string()
@@ -307,13 +307,16 @@ export const localVariables = z.object({
     .meta(
       meaning(
         'Bearer token of the admin API.',
-        'made on the first start, kept in `CARILLON_DATA_DIR`',
+        'created at the first start and stored in `CARILLON_DATA_DIR`',
       ),
     ),
   CARILLON_SECRET: z
     .string()
     .optional()
     .meta(
-      meaning('Keys that encrypt at rest.', 'made on the first start, kept in `CARILLON_DATA_DIR`'),
+      meaning(
+        'Keys that encrypt stored values.',
+        'created at the first start and stored in `CARILLON_DATA_DIR`',
+      ),
     ),
 });

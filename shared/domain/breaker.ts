@@ -55,7 +55,7 @@ export interface BreakerView extends BreakerKey {
    * opened it.
    */
   nextProbeAt: Date | null;
-  /** Null if the gateway has responded again since. */
+  /** Last failure. Null if the gateway has responded since. */
   lastFailure: GatewayFailure | null;
 }
 

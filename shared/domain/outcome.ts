@@ -40,7 +40,7 @@ export function totalsOf(settled: Uint8Array): OutcomeTotals {
   return totals;
 }
 
-/** Adds `more` to `totals`, which is changed, and returns it. */
+/** Adds `more` to `totals` in place. Returns `totals`. */
 export function addTotals(totals: OutcomeTotals, more: OutcomeTotals): OutcomeTotals {
   for (const outcome of outcomes) {
     const n = more[outcome];
@@ -53,10 +53,7 @@ export function sumTotals(totals: OutcomeTotals): number {
   return outcomes.reduce((sum, outcome) => sum + (totals[outcome] ?? 0), 0);
 }
 
-/**
- * State of each recipient of a batch, one byte each, as stored in `push_batch.settled`
- * (`outcome.ts`).
- */
+/** State of each recipient of a batch, one byte each, as stored in `push_batch.settled`. */
 export class RecipientStates {
   /** The bytes, for the database and for messages between threads. */
   readonly bytes: Uint8Array<ArrayBuffer>;

@@ -221,8 +221,8 @@ export class StreamedExchange extends Exchange {
 
   protected onFailure({ isWritten: _, ...failure }: ExchangeFailure): void {
     this.#options.onEnd();
-    // No request waits for a connection, because each has its own. So the connection attempt was
-    // too slow.
+    // No request waits for a connection, because each request has its own connection. So the
+    // connection attempt was too slow.
     const reason = failure.reason === 'queue_timeout' ? 'timeout' : failure.reason;
     this.#options.resolve({ kind: 'failed', ...failure, reason });
   }

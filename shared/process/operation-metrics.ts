@@ -32,7 +32,7 @@ export function addDuration(durations: DurationCounts, seconds: number): void {
   durations.sumSeconds += seconds;
 }
 
-/** Adds `more` to `durations`, which is changed. */
+/** Adds `more` to `durations` in place. */
 function addDurations(durations: DurationCounts, more: DurationCounts): void {
   for (const [bucket, count] of more.counts.entries())
     durations.counts[bucket] = (durations.counts[bucket] ?? 0) + count;
@@ -48,7 +48,7 @@ type Values = MetricObjectWithValues<MetricValueWithName<string>>;
 export class DurationHistogram<Label extends string = string> extends Histogram<Label> {
   readonly #name: string;
   readonly #label: Label;
-  /** Describes this metric. Needed because the inherited methods call each other. */
+  /** Histogram without values. `get` copies its name, help text and type. */
   readonly #empty: Histogram;
   readonly #byLabel = new Map<string, DurationCounts>();
 
@@ -107,13 +107,13 @@ export class DurationHistogram<Label extends string = string> extends Histogram<
  * Maximum number of apps with their own series. Each series needs memory in this process and in
  * Prometheus.
  */
-const mostApps = 1000;
+const maxApps = 1000;
 /** Label value for all other apps. */
 const otherApps = 'other';
 
 /**
- * Creates a counter with a label `app`. Only the first `mostApps` apps that the process counts get
- * their own value; all others share one.
+ * Creates a counter with a label `app`. Only the first `maxApps` apps that the process counts get
+ * their own value; all other apps share the value `other`.
  */
 export function appCounter<T extends string>(options: CounterConfiguration<T>): Counter<T> {
   const counter = new Counter<T>(options);
@@ -121,7 +121,7 @@ export function appCounter<T extends string>(options: CounterConfiguration<T>): 
   const apps = new Set<unknown>();
   const hasOwn = (app: unknown): boolean => {
     if (apps.has(app)) return true;
-    if (apps.size >= mostApps) return false;
+    if (apps.size >= maxApps) return false;
     apps.add(app);
     return true;
   };
@@ -153,24 +153,20 @@ export function operationMetricsIn(registers: Registry[]) {
     ...smsCounters(counter),
     channelMessages: counter(
       'channel_messages_total',
-      'Messages on the device channel: sent (as often as they were), acknowledged, displaced (dropped for newer ones), expired (deleted without an acknowledgement)',
+      'Messages on the device channel: sent (including repeats), acknowledged, displaced (evicted by newer messages), expired (deleted without an acknowledgement)',
       ['event'],
     ),
-    scans: counter(
-      'scans_total',
-      'Scans for the devices of pushes, by the database that served them',
-      ['database'],
-    ),
+    scans: counter('scans_total', 'Scans for the devices of pushes, by database', ['database']),
     plannedRecipients: counter('planned_recipients_total', 'Recipients written into batches'),
     planningSeconds: new Histogram({
       name: 'carillon_planning_seconds',
-      help: 'Time of one turn of planning',
+      help: 'Duration of one step of planning',
       buckets: planningBuckets,
       registers,
     }),
     recipientsRetried: counter(
       'recipients_retried_total',
-      'Recipients that wait for another attempt because the gateway was busy or did not answer',
+      'Recipients that wait for another attempt because the gateway was busy or did not respond',
       ['connector'],
     ),
   } as const;
@@ -196,23 +192,26 @@ type MakeCounter = <L extends string = never>(
 
 function processMetrics(gauge: MakeGauge, counter: MakeCounter) {
   return {
-    buildInfo: gauge('build_info', '1; the labels name the kind of process and its versions', [
-      'process',
-      'version',
-      'node',
-    ]),
+    buildInfo: gauge(
+      'build_info',
+      'Always 1; the labels contain the kind of process and its versions',
+      ['process', 'version', 'node'],
+    ),
     schemaPending: gauge(
       'schema_pending',
-      'Migrations that this process needs and the database lacks',
+      'Migrations that this process needs but the database does not have',
     ),
     schemaNewer: gauge('schema_newer', 'Migrations of a newer version that the database has'),
     poolConnections: gauge(
       'db_pool_connections',
-      'Database connections by pool: used, idle, limit; waiting are calls without one',
+      'Database connections by pool: used, idle, limit; and the number of calls that wait for a connection',
       ['pool', 'state'],
     ),
-    databaseErrors: counter('db_errors_total', 'Statements that failed, by kind', ['kind']),
-    standbyLag: gauge('standby_lag_seconds', 'Time by which the standby is behind; 0 without one'),
+    databaseErrors: counter('db_errors_total', 'Failed statements by kind', ['kind']),
+    standbyLag: gauge(
+      'standby_lag_seconds',
+      'Replication lag of the standby; 0 if there is no standby',
+    ),
     httpInFlight: gauge('http_in_flight', 'Requests that are being answered'),
     refusals: counter('http_refusals_total', 'Refused calls by error code', ['code']),
   };
@@ -227,37 +226,37 @@ function accountGauges(gauge: MakeGauge) {
   return {
     credentialExpiry: gauge(
       'gateway_credential_expiry_timestamp_seconds',
-      'When credentials of a profile end; only those that say so, the 100 that end first',
+      'Expiry time of the credentials of a profile, if they contain one; the 100 profiles that expire first',
       [...profile],
     ),
     profileRotations: gauge(
       'profile_rotation',
-      '1 for the state of each rotation of credentials that is open or ended within a day (100 at most)',
+      '1 for the state of each rotation of credentials that is open or ended within the last day (at most 100)',
       [...profile, 'state'],
     ),
     oldSecretValues: gauge(
       'secret_old_values',
-      'Encrypted values that are not under the first key of CARILLON_SECRET, while it has several keys',
+      'Encrypted values that are not encrypted with the first key of CARILLON_SECRET, if it contains several keys',
       ['column'],
     ),
     quotaUsedUp: gauge(
       'gateway_quota_used_up',
-      '1 if a gateway takes no more messages of a profile today (in China), else 0; for the profiles of carillon_gateway_day_recipients',
+      '1 if a gateway accepts no more messages of a profile today (China time), otherwise 0; for the profiles of carillon_gateway_day_recipients',
       [...profile],
     ),
     gatewayDayRecipients: gauge(
       'gateway_day_recipients',
-      'Recipients that a gateway accepted today (in China); of 100 profiles, those with a used-up quota first',
+      'Recipients that a gateway accepted today (China time); at most 100 profiles, profiles with a used-up quota first',
       [...profile],
     ),
     keptTokens: gauge(
       'tokens_kept',
-      'Invalid tokens that a push of the last day kept because most of a profile were called so; of the 100 newest such pushes',
+      'Devices with invalid tokens that were kept because a gateway called most tokens of a push invalid; the 100 newest of these pushes within a day',
       [...profile],
     ),
     capUsed: gauge(
       'app_cap_used_ratio',
-      'Used part of the daily recipient cap (1 is all of it), of the 100 apps that used most',
+      'Used share of the daily recipient cap (1 means all of it), for the 100 apps with the highest share',
       ['app'],
     ),
   };
@@ -268,12 +267,12 @@ function peopleGauges(gauge: MakeGauge) {
   return {
     approvalsWaiting: gauge(
       'approvals_waiting',
-      'Pushes that wait for the approval of a second person; of 100 apps, those that wait longest',
+      'Pushes that wait for the approval of a second person, for the 100 apps that wait longest',
       ['app'],
     ),
     consoleTokens: gauge(
       'console_tokens',
-      'Tokens of the admin API: valid, of those ending (within 30 days), and expired',
+      'Tokens of the admin API: valid, ending (valid tokens that expire within 30 days), expired',
       ['state'],
     ),
   };
@@ -285,11 +284,9 @@ function peopleGauges(gauge: MakeGauge) {
  */
 function sharedStateGauges(gauge: MakeGauge) {
   return {
-    freezes: gauge(
-      'freezes',
-      'Freezes that hold pushes, by scope: of the whole service, and of apps',
-      ['scope'],
-    ),
+    freezes: gauge('freezes', 'Active freezes by scope: of the whole service, and of apps', [
+      'scope',
+    ]),
     queueJobs: gauge('queue_jobs', 'Jobs of a queue: ready, delayed (not yet due), active', [
       'queue',
       'state',
@@ -297,13 +294,13 @@ function sharedStateGauges(gauge: MakeGauge) {
     pushesOpen: gauge('pushes_open', 'Pushes that are not done', ['state']),
     pushOldestOpen: gauge(
       'push_oldest_open_seconds',
-      'Age of the oldest push that is queued or being sent, with all its waits (local time, quiet hours, a freeze)',
+      'Age of the oldest push that is queued or being sent, including all waits (local time, quiet hours, a freeze)',
     ),
     scheduledPushes: gauge('scheduled_pushes', 'Pushes that wait for their push_time'),
-    scheduledLag: gauge('scheduled_lag_seconds', 'Time by which the next scheduled push is late'),
+    scheduledLag: gauge('scheduled_lag_seconds', 'Delay of the next scheduled push that is due'),
     sharedSampleAge: gauge(
       'shared_reading_age_seconds',
-      'Age of the reading that the gauges of queues and pushes show',
+      'Age of the sample that the gauges of queues and pushes report',
     ),
   };
 }
@@ -312,22 +309,22 @@ function sharedStateGauges(gauge: MakeGauge) {
 const recurringCounters = (counter: MakeCounter) => ({
   recurringStarts: counter(
     'recurring_starts_total',
-    'Times of recurring pushes: started, caught_up (late), missed, held_back (too many open pushes)',
+    'Runs of recurring pushes: started, caught_up (late), missed, held_back (too many open pushes)',
     ['outcome'],
   ),
   deviceCapped: counter(
     'device_capped_recipients_total',
-    'Recipients that had their pushes of the day (`devicePushesPerDay`)',
+    'Recipients that already had the maximum pushes of the day (`devicePushesPerDay`)',
     ['app'],
   ),
   quietRecipients: counter(
     'quiet_hours_recipients_total',
-    'Recipients within their quiet hours: `waiting` for the end, or `expired` since their push expires before it',
+    'Recipients in their quiet hours: `waiting` for the end of the hours, or `expired` because the push expires before the end',
     ['app', 'outcome'],
   ),
   localRecipients: counter(
     'local_time_recipients_total',
-    'Recipients of pushes at local time: `due` at the time of their zone, `late` where it had passed before the call',
+    'Recipients of pushes at local time: `due` at the time in their zone, `late` if this time had passed before the call',
     ['app', 'timing'],
   ),
 });
@@ -336,16 +333,16 @@ const recurringCounters = (counter: MakeCounter) => ({
 const smsCounters = (counter: MakeCounter) => ({
   smsRequests: counter(
     'sms_requests_total',
-    'SMS and voice messages asked for, by what they are for and accepted or the kind of refusal',
+    'Requested SMS and voice messages, by purpose, and by outcome: accepted or the kind of refusal',
     ['app', 'type', 'outcome'],
   ),
-  smsVerifications: counter('sms_verifications_total', 'Codes that were tried: right or wrong', [
+  smsVerifications: counter('sms_verifications_total', 'Submitted codes: right or wrong', [
     'app',
     'outcome',
   ]),
   smsBreakerTrips: counter(
     'sms_breaker_trips_total',
-    'How often messages to a country were broken off because hardly any code sent there was used',
+    'Number of times that messages to a country were suspended because almost no code sent to it was used',
     ['app', 'prefix'],
   ),
 });
@@ -357,12 +354,12 @@ const smsCounters = (counter: MakeCounter) => ({
 const redriveCounters = (counter: MakeCounter) => ({
   redrivenMessages: counter(
     'messages_redriven_total',
-    'Mail and SMS that an operator had sent again together',
+    'Mail and SMS that operators sent again in bulk',
     ['kind'],
   ),
   refusedReceiptCalls: counter(
     'receipt_calls_refused_total',
-    'Calls of gateways that were no receipts or had a wrong signature; kept: they can be processed again',
+    'Calls of gateways that were no receipts or had a wrong signature; kept means that they can be processed again',
     ['connector', 'kept'],
   ),
 });
@@ -370,23 +367,21 @@ const redriveCounters = (counter: MakeCounter) => ({
 const backgroundJobMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({
   backgroundJobLastSuccess: gauge(
     'duty_last_success_timestamp_seconds',
-    'When a background job of this dispatcher last succeeded; its start before that',
+    'Time when a background job of this dispatcher last succeeded; the start of the process before the first success',
     ['duty'],
   ),
-  backgroundJobFailures: counter('duty_failures_total', 'Passes of background jobs that failed', [
-    'duty',
-  ]),
-  backgroundJobRows: counter('duty_rows_total', 'Rows that background jobs handled', ['duty']),
+  backgroundJobFailures: counter('duty_failures_total', 'Failed runs of background jobs', ['duty']),
+  backgroundJobRows: counter('duty_rows_total', 'Rows that background jobs processed', ['duty']),
 });
 
 const threadMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({
   workerBusySeconds: counter(
     'worker_busy_seconds_total',
-    'Time that event loops of worker threads were busy',
+    'Busy time of the event loops of worker threads',
   ),
   workerHeapBytes: gauge(
     'worker_heap_bytes',
-    'Heap of worker threads: used by all of them, used by the largest one, and the limit of one',
+    'Heap of worker threads: used by all threads, used by the largest thread, and limit per thread',
     ['kind'],
   ),
 });

@@ -464,10 +464,10 @@ describe('a bundle of certificates and keys', () => {
     const client = { commonName: topic, userId: topic };
     const production = await authority.issueClient({
       ...client,
-      environmentMark: 2,
+      environmentExtension: 2,
       validForMs: 90 * dayMs,
     });
-    const development = await authority.issueClient({ ...client, environmentMark: 1 });
+    const development = await authority.issueClient({ ...client, environmentExtension: 1 });
     const pairs = [production, development];
     const stored = (environment: Json) =>
       String(storedOf('apns', sentOf(pairs, pairs, { environment })).privateKey).trim();

@@ -7,7 +7,7 @@ import {
   SeenNumbers,
   secondsOf,
 } from '../../ops/bench/gateway/gateway.ts';
-import { type Figure, readArgs, spread } from '../../ops/bench/harness/arguments.ts';
+import { type Figure, percentiles, readArgs } from '../../ops/bench/harness/arguments.ts';
 import { processUse } from '../../ops/bench/harness/process-use.ts';
 import { sandboxConnectors } from '../../ops/sandbox/all/definitions.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
@@ -84,8 +84,8 @@ describe('arguments of a benchmark', () => {
 
 test('durations are reported as median, 95th percentile and maximum', () => {
   const hundred = Array.from({ length: 100 }, (_, i) => 100 - i);
-  expect(spread('x', hundred).map(({ value }) => value)).toEqual([50, 95, 100]);
-  expect(spread('x', [7]).map(({ value }) => value)).toEqual([7, 7, 7]);
+  expect(percentiles('x', hundred).map(({ value }) => value)).toEqual([50, 95, 100]);
+  expect(percentiles('x', [7]).map(({ value }) => value)).toEqual([7, 7, 7]);
 });
 
 test('the limit of open files is known before thousands of devices connect', () => {

@@ -1,5 +1,5 @@
 import { dayMs } from '../../../shared/clock.ts';
-import { readable } from '../../../shared/crypto.ts';
+import { openOrUndefined } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   type ListedMessage,
@@ -95,7 +95,7 @@ export class MessageRedriveService {
     const last = messages.length < maxMessages ? undefined : messages.at(-1);
     const sorted: Sorted = { possible: [], expired: 0, unreadable: 0 };
     for (const message of messages) {
-      const opened = readable(() => openListed(this.#deps.vault, appId, message));
+      const opened = openOrUndefined(() => openListed(this.#deps.vault, appId, message));
       if (opened === undefined) sorted.unreadable += 1;
       else if (opened.code !== undefined && message.expiresAt <= now) sorted.expired += 1;
       else sorted.possible.push(message);

@@ -1,5 +1,5 @@
 import { dayMs, hourMs } from '../../../shared/clock.ts';
-import { readable } from '../../../shared/crypto.ts';
+import { openOrUndefined } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   insertOutboxMessage,
@@ -99,7 +99,7 @@ export class OutboxService {
       ...(row.reason === null
         ? {}
         : { reason: reasonText(row.reason), meaning: meaningOf(row.reason) }),
-      ...(isOwner ? readable(() => openListed(vault, appId, { ...row, body })) : {}),
+      ...(isOwner ? openOrUndefined(() => openListed(vault, appId, { ...row, body })) : {}),
     }));
     return { results: documents, next };
   }
@@ -122,7 +122,7 @@ export class OutboxService {
       if (!message) throw refuse('notFound', 'There is no such message.');
       if (message.state !== 'failed' && message.state !== 'kept')
         throw refuse('conflict', `The message is ${message.state}.`);
-      const opened = readable(() => openListed(vault, appId, message));
+      const opened = openOrUndefined(() => openListed(vault, appId, message));
       if (opened === undefined)
         throw refuse('conflict', 'No key of CARILLON_SECRET decrypts the message.');
       const isOver = message.expiresAt.getTime() <= clock.now();

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ReceiptCall } from '../../../connectors/contract/connector.ts';
-import { readable, sha256 } from '../../../shared/crypto.ts';
+import { openOrUndefined, sha256 } from '../../../shared/crypto.ts';
 import {
   keepFailedReceipt,
   type ReceiptSource,
@@ -66,7 +66,7 @@ export function openRefusedCall(
   { appId, connector }: ReceiptSource,
   { call, digest }: SealedCall,
 ): ReceiptCall | undefined {
-  return readable(() =>
+  return openOrUndefined(() =>
     storedCall.parse(vault.open(call, sealContexts.receipt(appId, connector, digest))),
   );
 }

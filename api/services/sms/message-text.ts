@@ -2,7 +2,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
-import { holdsLink, plainText, type SmsType } from '../../../shared/domain/messages/sms.ts';
+import { containsLink, plainText, type SmsType } from '../../../shared/domain/messages/sms.ts';
 import { parseTemplate, type Template } from '../../../shared/template.ts';
 
 /** Maximum length of a message: seven parts of a long SMS. */
@@ -121,7 +121,7 @@ function requirePlain(name: string, value: string): string {
  * refused. Throws 1 if the text contains any form of a link.
  */
 function requireNoLink(name: string, value: string): string {
-  if (holdsLink(value))
+  if (containsLink(value))
     throw refuse('invalidParameter', `${name}: must not hold links or addresses`);
   return requirePlain(name, plainText(value));
 }

@@ -59,7 +59,7 @@ export class FrameReader {
   /** The frame that is not complete yet. */
   readonly #partial = Buffer.allocUnsafeSlow(frameHeaderBytes + defaultFrameBytes);
   #partialBytes = 0;
-  /** The header block that has no END_HEADERS yet. */
+  /** Parts of the current header block. Its last frame, with END_HEADERS, has not arrived yet. */
   #block: Buffer[] = [];
   #blockBytes = 0;
   #blockId = 0;

@@ -10,7 +10,7 @@ const firstBytes = 65_536;
  * Maximum size of a buffer. Large buffers keep one write per tick; Node.js would copy several
  * buffers into one.
  */
-const mostBytes = 524_288;
+const maxBufferBytes = 524_288;
 const keptBuffers = 2;
 
 /**
@@ -46,7 +46,7 @@ export class Output {
   /** Ensures that `count` bytes fit after `length`. `count` is at most 64 KiB. */
   reserve(count: number): void {
     if (this.length + count <= this.bytes.length) return;
-    if (this.bytes.length >= mostBytes) this.flush();
+    if (this.bytes.length >= maxBufferBytes) this.flush();
     else this.#grow();
   }
 

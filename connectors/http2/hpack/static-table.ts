@@ -69,7 +69,7 @@ export const entryOverhead = 32;
 /** Default size of a dynamic table (RFC 9113 6.5.2). */
 export const defaultTableSize = 4096;
 
-/** Kinds of response fields; numbers, since every table entry stores one. */
+/** Kinds of response fields. They are numbers, because each entry of a table stores its kind. */
 
 const otherField = 0;
 export const statusField = 1;

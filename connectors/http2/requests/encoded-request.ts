@@ -1,6 +1,6 @@
 /**
  * Requests as bytes. The part that the requests of a batch share is encoded once, including the
- * frame headers. A request is a copy of it, with its own stream id, path and header value.
+ * frame headers. Each request is a copy of this part with its own stream id, path and header value.
  */
 import { flag, frame, frameHeaderBytes, writeFrameHead } from '../frames/wire-format.ts';
 import type { Field, HeaderEncoder } from '../hpack/encoder.ts';
@@ -22,7 +22,10 @@ export class EncodedRequest {
   readonly bytes: Buffer;
   /** Offset of the request's path. */
   readonly pathOffset: number;
-  /** Offset of the request's header value, behind its shared beginning; -1 if there is none. */
+  /**
+   * Offset of the part of the header value that differs between requests; -1 if there is no such
+   * header.
+   */
   readonly headerOffset: number;
   /** Offset of the DATA frame header; -1 if the body is empty. */
   readonly dataOffset: number;

@@ -1,11 +1,11 @@
 /**
- * Seconds of responses that may be outstanding. This many are still in flight when a push is
- * stopped.
+ * Limit of the open requests, in seconds of responses. These requests are still in flight when a
+ * push is stopped.
  */
 const aheadSeconds = 0.4;
 /** Response time above which requests are assumed to wait in a queue of the peer. */
 const lateSeconds = 0.8;
-/** Both limits in round trips, for distant peers. */
+/** For distant peers, both limits are at least this number of round trips. */
 const aheadTrips = 2;
 const lateTrips = 3;
 /**
@@ -13,7 +13,7 @@ const lateTrips = 3;
  * a second.
  */
 const firstStreams = 100;
-const leastStreams = 16;
+const minStreams = 16;
 const measureMs = 100;
 /** Minimum time for which the quickest response is remembered. */
 const memoryMs = 30_000;
@@ -66,11 +66,12 @@ export class StreamWindow {
     if (passedMs < measureMs || this.#responses === 0) return;
     const trip = Math.min(this.#quickest, this.#quickestBefore);
     const ahead = Math.max(aheadSeconds, aheadTrips * trip);
-    // Responses to requests that were written before the last change do not reflect it.
+    // Responses to requests that were written before the last change do not show the effect of this
+    // change.
     const isRecent = nowMs - this.#latest * 1000 >= this.#changedAtMs;
     if (this.#slowest > Math.max(lateSeconds, lateTrips * trip)) {
       const responsesAhead = Math.ceil((this.#responses * 1000 * ahead) / passedMs);
-      this.#change(Math.max(leastStreams, Math.min(responsesAhead, this.#limit)), nowMs);
+      this.#change(Math.max(minStreams, Math.min(responsesAhead, this.#limit)), nowMs);
     } else if (this.#wasFull && isRecent && this.#slowest < ahead)
       this.#change(this.#limit * 2, nowMs);
     this.#measuredAtMs = nowMs;

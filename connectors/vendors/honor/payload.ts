@@ -21,8 +21,8 @@ import {
   duration,
   httpsUrl,
   int,
-  like,
   list,
+  matching,
   object,
   oneName,
   oneNumber,
@@ -37,7 +37,7 @@ const largestInt = 2_147_483_647;
 /** 15 days, the maximum of Honor (protocol/honor.md#message). */
 const longestTtlS = 1_296_000;
 
-const activity = like(/^[A-Za-z][\w$.]{0,255}$/, 'the full name of an activity');
+const activity = matching(/^[A-Za-z][\w$.]{0,255}$/, 'the full name of an activity');
 
 /** A string. An object is converted to JSON text. */
 const dataText: ValueType = {
@@ -103,7 +103,7 @@ export const honorMembers = new MemberTable(
 const protectedMembers = new Set(['token', 'badgeClass']);
 
 /** Returns the members of the request that the vendor's object sets. */
-function placed(vendor: JsonObject, path: string): Rendering<JsonObject> {
+function vendorMembers(vendor: JsonObject, path: string): Rendering<JsonObject> {
   const members = Object.entries(vendor).filter(([name]) => !protectedMembers.has(name));
   // If the object is a complete body of Honor, `notification` is already in the right place.
   const moved: Record<string, string> = hasOwnText(vendor)
@@ -195,7 +195,7 @@ export function renderHonor(
 ): Rendering<HonorPayload> {
   const content = androidContent(message, { connector: 'vendor_f', can, limits, isNative });
   if (!content.ok) return content;
-  const own = placed(content.payload.vendor, content.payload.vendorKey);
+  const own = vendorMembers(content.payload.vendor, content.payload.vendorKey);
   if (!own.ok) return own;
   const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, biTag: message.objectId };
   const body = deepMerge({ android }, bodyWith(own.payload, content.payload, { message, options }));

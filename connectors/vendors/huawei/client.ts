@@ -208,10 +208,10 @@ function tokenRefusalIn(attempt: AttemptResult): Refusal | undefined {
 
 /**
  * Combines the results of a token that the first API refused and that was then sent to the second
- * API. A second refusal may be caused by the project. So it counts only if both APIs have
- * successes, because both would then know valid tokens.
+ * API. A second refusal may be caused by the project. So it counts only if both APIs have accepted
+ * other tokens, which shows that the project is valid for both.
  */
-function ofBoth(refusal: Refusal, second: AttemptResult, first: ApiVersion): AttemptResult {
+function combinedResult(refusal: Refusal, second: AttemptResult, first: ApiVersion): AttemptResult {
   const secondRefusal = tokenRefusalIn(second);
   if (secondRefusal && refusal.kind === 'invalid_token')
     return { ...refusal, form: otherSystem.has(secondRefusal.reason) ? bothForms : first };
@@ -290,7 +290,7 @@ class HuaweiSender implements Sender {
       recipients: request.recipients.filter(({ index }) => refused.has(index)),
       report: (index, attempt) => {
         const known = refused.get(index);
-        request.report(index, known ? ofBoth(known, attempt, first.api) : attempt);
+        request.report(index, known ? combinedResult(known, attempt, first.api) : attempt);
       },
     });
   }

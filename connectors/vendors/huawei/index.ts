@@ -3,7 +3,7 @@ import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { type HuaweiCredentials, huaweiCredentials, inspectHuawei, openHuawei } from './client.ts';
 import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './payload.ts';
-import { renderV3, v3Mistake } from './payload-v3.ts';
+import { renderV3, v3Error } from './payload-v3.ts';
 import { readReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -15,9 +15,7 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
     tokenField: 'registrationId',
     credentials: huaweiCredentials,
     render: (message, deviceType) =>
-      isHarmonyDeviceType(deviceType)
-        ? renderV3(message)
-        : (v3Mistake(message) ?? renderV1(message)),
+      isHarmonyDeviceType(deviceType) ? renderV3(message) : (v3Error(message) ?? renderV1(message)),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
     // Huawei counts recipients (protocol/huawei.md#limits). AppGallery Connect shows the rate of an
     // app.

@@ -13,14 +13,14 @@ import {
   can,
   collapseId,
   dataSizeError,
-  finish,
   type HuaweiPayload,
   isTest,
   limits,
   objectOf,
-  placedInV3,
   type RenderOptions,
+  splitAtTokens,
   ttlSeconds,
+  vendorMembersInV3,
 } from './payload.ts';
 
 /** Rules of one kind of v3 message (protocol/huawei.md#v3-requests). */
@@ -103,7 +103,7 @@ export function renderV3(
   };
   const body = { payload, pushOptions: deepMerge(options, pushOptions), target: { token: [] } };
   const { appMessageId, notifyId } = objectOf(payload.notification);
-  return finish('v3', body, {
+  return splitAtTokens('v3', body, {
     headers: { 'push-type': String(type.payload) },
     tokensPerRequest:
       kinds.get(type.payload)?.tokens ??
@@ -119,7 +119,7 @@ const ownMembers = ['payload', 'pushOptions', 'push-type', 'pushType'];
  * Returns the error of a wrong member in the v3 part of the vendor's object; null if there is none.
  * The error is reported even if no device needs a v3 request.
  */
-export function v3Mistake(
+export function v3Error(
   message: PushMessage,
 ): Extract<Rendering<HuaweiPayload>, { ok: false }> | null {
   const { hms, vendor_a: vendor } = message.data;
@@ -155,7 +155,7 @@ function requestOf(
   type: number,
 ): Rendering<V3Request> {
   const { vendor, vendorKey: key } = content;
-  const placed = placedInV3(isNative(vendor) ? nativeParts(vendor) : vendor, key);
+  const placed = vendorMembersInV3(isNative(vendor) ? nativeParts(vendor) : vendor, key);
   const kind = kinds.get(type);
   if (!placed.ok || !kind)
     return placed.ok ? { ok: false, error: `${type} is no push-type` } : placed;
@@ -206,7 +206,8 @@ function payloadError(
 }
 
 /**
- * Returns the members to use with a complete payload. Of the other members, only the options count.
+ * Returns the members to use if the payload is complete: the payload, the options and the receipt id.
+ * All other members are ignored.
  */
 const nativeParts = ({
   payload = null,

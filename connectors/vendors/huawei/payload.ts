@@ -26,8 +26,8 @@ import {
   httpsUrl,
   int,
   jsonObject,
-  like,
   list,
+  matching,
   object,
   oneName,
   oneNumber,
@@ -163,7 +163,7 @@ export const v1Members = new MemberTable(
     ...membersAt('android.notification', {
       ...textMembers,
       icon: text(),
-      color: like(/^#[0-9a-fA-F]{6}$/, 'a colour such as "#AACCDD"'),
+      color: matching(/^#[0-9a-fA-F]{6}$/, 'a colour such as "#AACCDD"'),
       sound: text(),
       default_sound: flag,
       tag: text(),
@@ -260,7 +260,10 @@ export const v3Members = new MemberTable(
         3,
       ),
       notifyId: int(-1, largestInt),
-      appMessageId: like(/^[A-Za-z0-9+/=\-_ ]{1,64}$/, '1 to 64 letters, digits, blanks and +/=-_'),
+      appMessageId: matching(
+        /^[A-Za-z0-9+/=\-_ ]{1,64}$/,
+        '1 to 64 letters, digits, blanks and +/=-_',
+      ),
       profileId: text(0, 64),
       badge: withoutClass(badge(['setNum', 'addNum'])),
       sound: text(),
@@ -299,18 +302,18 @@ export const v3Members = new MemberTable(
  */
 const protectedMembers = ['token', 'topic', 'condition', 'target', 'validate_only'];
 /** Members that contain complete messages of v1, and the member with the push type of v3. */
-const ofNoTable = ['message', 'msg', 'push-type', 'pushType'];
+const specialMembers = ['message', 'msg', 'push-type', 'pushType'];
 /** Members that have another meaning in v3. */
-const notOfV3 = new Set([
+const v1OnlyMembers = new Set([
   ...protectedMembers,
-  ...ofNoTable,
+  ...specialMembers,
   'style',
   'sound',
   'android',
   'notification',
   'data',
 ]);
-const notOfV1 = new Set([...protectedMembers, ...ofNoTable]);
+const v3OnlyMembers = new Set([...protectedMembers, ...specialMembers]);
 
 const without = (object: JsonObject, isLeftOut: (name: string) => boolean): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !isLeftOut(name)));
@@ -319,11 +322,11 @@ const without = (object: JsonObject, isLeftOut: (name: string) => boolean): Json
  * Returns the members of the v1 message that the vendor's object sets. Members that only v3 has are
  * ignored.
  */
-const placedInV1 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
+const vendorMembersInV1 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
   v1Members.arrange(
     without(
       vendor,
-      (name) => notOfV1.has(name) || (v3Members.hasAtTop(name) && !v1Members.hasAtTop(name)),
+      (name) => v3OnlyMembers.has(name) || (v3Members.hasAtTop(name) && !v1Members.hasAtTop(name)),
     ),
     path,
     { moved: { notification: 'android.notification' } },
@@ -340,11 +343,11 @@ const nativeInV1 = (message: JsonObject, path: string): Rendering<JsonObject> =>
  * Returns the members of the v3 request that the vendor's object sets. Members that only v1 has are
  * ignored.
  */
-export const placedInV3 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
+export const vendorMembersInV3 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
   v3Members.arrange(
     without(
       vendor,
-      (name) => notOfV3.has(name) || (v1Members.hasAtTop(name) && !v3Members.hasAtTop(name)),
+      (name) => v1OnlyMembers.has(name) || (v1Members.hasAtTop(name) && !v3Members.hasAtTop(name)),
     ),
     path,
   );
@@ -389,7 +392,7 @@ export interface RenderOptions {
   nowMs?: number;
 }
 
-const usualHost = 'cn.leancloud.push';
+const defaultHost = 'cn.leancloud.push';
 /** Number of characters of the alert that replace a missing title. */
 const titleChars = 40;
 /** Limit for `data` and `channels` together (protocol/push.md#sizes-of-vendors). */
@@ -411,7 +414,7 @@ export function renderV1(
   if (!own.ok) return own;
   const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, bi_tag: message.objectId };
   const body = deepMerge({ android }, own.payload);
-  return finish(
+  return splitAtTokens(
     'v1',
     { validate_only: false, message: { ...body, token: [] } },
     {
@@ -433,7 +436,7 @@ function ownMessage(
   const { vendor, vendorKey: key } = content;
   const native = nativeMessage(vendor);
   const nativePath = `${key}.${isJsonObject(vendor.message) ? 'message' : 'msg'}`;
-  const placed = native === null ? placedInV1(vendor, key) : nativeInV1(native, nativePath);
+  const placed = native === null ? vendorMembersInV1(vendor, key) : nativeInV1(native, nativePath);
   if (!placed.ok) return placed;
   const notification = objectOf(objectOf(placed.payload.android).notification);
   const error = clickError(
@@ -452,7 +455,7 @@ function ownMessage(
 function contentMessage(
   content: AndroidContent,
   { objectId }: PushMessage,
-  { intentHost = usualHost, placed }: { intentHost: string | undefined; placed: JsonObject },
+  { intentHost = defaultHost, placed }: { intentHost: string | undefined; placed: JsonObject },
 ): JsonObject {
   if (content.silent) {
     // If there is a notification, the app does not get the data (protocol/huawei.md#messages).
@@ -523,7 +526,7 @@ export function dataSizeError({ channels, data }: PushMessage): string | null {
 }
 
 /** Splits the body at the tokens, which come last. Checks its size without the tokens. */
-export function finish(
+export function splitAtTokens(
   api: ApiVersion,
   body: JsonObject,
   rest: Pick<HuaweiPayload, 'tokensPerRequest' | 'isRepeatHidden'> & Partial<HuaweiPayload>,

@@ -24,7 +24,7 @@ import {
   filled,
   int,
   jsonObject,
-  like,
+  matching,
   object,
   oneNumber,
   text,
@@ -36,7 +36,7 @@ import {
 // Members of Meizu's message and their rules (protocol/meizu.md#message), checked before anything
 // is sent.
 
-const time = like(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/, 'a time as yyyy-MM-dd HH:mm:ss');
+const time = matching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/, 'a time as yyyy-MM-dd HH:mm:ss');
 
 /** Meizu expects the number of the events as a string. */
 const events: ValueType = {
@@ -79,7 +79,7 @@ export const meizuMembers = new MemberTable(
       suspend: bit,
       clearNoticeBar: bit,
       notificationType: part,
-      notifyKey: like(/^[\w-]{1,8}$/, '1 to 8 letters, digits, _ or -'),
+      notifyKey: matching(/^[\w-]{1,8}$/, '1 to 8 letters, digits, _ or -'),
       fixDisplay: bit,
       fixStartDisplayTime: time,
       fixEndDisplayTime: time,
@@ -169,10 +169,10 @@ export function renderMeizu(
   const { vendor, vendorKey: key } = content.payload;
   const parameters = formParameters(vendor, key);
   if (!parameters.ok) return parameters;
-  const own = placed(vendor, key);
+  const own = vendorMembers(vendor, key);
   if (!own.ok) return own;
   const base = baseMessage(content.payload, message);
-  const whole = withLife(deepMerge(base, own.payload), message.expiresAtMs - nowMs);
+  const whole = withTimeToLive(deepMerge(base, own.payload), message.expiresAtMs - nowMs);
   const problem = messageError(whole);
   if (problem !== null) return { ok: false, error: problem };
   const tooLarge = bodySizeError('vendor_c', Buffer.byteLength(JSON.stringify(whole)), limits);
@@ -198,7 +198,7 @@ const memberOf = (object: JsonObject, name: string): JsonObject => {
 
 /** True if the vendor's object is a complete message of Meizu. */
 function isNative(vendor: JsonObject): boolean {
-  const own = placed(vendor, '');
+  const own = vendorMembers(vendor, '');
   return !own.ok || typeof memberOf(own.payload, 'noticeBarInfo').content === 'string';
 }
 
@@ -226,7 +226,7 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonOb
  * Returns the members of the message that the vendor's object sets: the complete message under
  * `messageJson`, overridden by single members.
  */
-function placed(
+function vendorMembers(
   { messageJson = null, badge: _, restrictedPackageNames: __, ...vendor }: JsonObject,
   key: string,
 ): Rendering<JsonObject> {
@@ -270,7 +270,7 @@ function formParameters(
  * Sets the time to live in hours. If less than a second is left, only online devices get the
  * message (protocol/gateways.md#time-to-live).
  */
-function withLife(message: JsonObject, leftMs: number): JsonObject {
+function withTimeToLive(message: JsonObject, leftMs: number): JsonObject {
   const requestedHours = memberOf(message, 'pushTimeInfo').validTime;
   if (leftMs < 1000)
     return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.min } });

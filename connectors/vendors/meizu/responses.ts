@@ -25,7 +25,7 @@ export const callRules: readonly ResponseRule[] = [
   { code: '110010', reason: 'rate_exceeded', reaction: 'throttle' },
   { code: '110019', reason: 'day_quota_exceeded', reaction: 'cap' },
   { code: '110051', reason: 'app_quota_exceeded', reaction: 'cap' },
-  // This connector creates no tasks. A retry does no harm.
+  // Concerns tasks, which this connector does not create. A retry does no harm.
   { code: '110032', reason: 'bad_task', reaction: 'retry' },
   // The response does not say which device is meant, and is not reliable for a single device
   // either.

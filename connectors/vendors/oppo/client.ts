@@ -80,7 +80,7 @@ class SavedMessages {
       message_id: saved.messageId,
       target_type: 2,
       target_value: deviceTokens.join(';'),
-      ...flat(payload.envelope),
+      ...formFields(payload.envelope),
     };
     const result = await this.#post({ ...formPost(`${this.#root}/broadcast`, form), signal });
     if (result.kind === 'parsed' && result.rule.code === '31') this.#forget(key, saving);
@@ -98,7 +98,7 @@ class SavedMessages {
     // Leaves out the id: OPPO stores one message per id, and another thread may have saved this
     // message.
     const { app_message_id: _, ...fields } = notification;
-    const form = { auth_token: token, ...flat(fields) };
+    const form = { auth_token: token, ...formFields(fields) };
     const save = this.#post(formPost(`${this.#root}/save_message_content`, form));
     this.#saves.set(key, save);
     const oldest = this.#saves.keys().next().value;
@@ -117,7 +117,7 @@ const keyOf = ({ notification: { off_line_ttl: _, ...rest } }: OppoPayload): str
 const unsaved = { code: '0', reason: 'saved_without_id', reaction: 'retry' } as const;
 
 /** Encodes each member as a form field. */
-const flat = (members: JsonObject): Record<string, string> =>
+const formFields = (members: JsonObject): Record<string, string> =>
   Object.fromEntries(
     Object.entries(members).map(([name, value]) => [
       name,
@@ -147,14 +147,14 @@ export const oppoCredentials = z.strictObject({
 export type OppoCredentials = z.infer<typeof oppoCredentials>;
 
 /** Prefix of usual registration ids in China. */
-const chinese = 'CN_';
+const chinaPrefix = 'CN_';
 
 /**
  * Returns the region of a registration id (protocol/oppo.md#hosts). It is China if the id has only
  * one part, or if the second last of its two or three parts is `CN`.
  */
 export function regionOf(registrationId: string): OppoRegion {
-  if (registrationId.startsWith(chinese) && !registrationId.includes('_', chinese.length))
+  if (registrationId.startsWith(chinaPrefix) && !registrationId.includes('_', chinaPrefix.length))
     return 'china';
   const parts = registrationId.split('_');
   if (parts.length === 1) return 'china';
@@ -169,8 +169,8 @@ export const baseUrlOf = (
 
 /**
  * Returns the rate in devices per second over all calls (protocol/oppo.md#limits). The default is
- * the rate of the smallest apps. Larger apps have up to 30000, depending on users and category, set
- * by the profile.
+ * the rate of the smallest apps. OPPO allows larger apps up to 30000, depending on users and
+ * category. The profile then sets the rate.
  */
 export const rateOf = ({
   ratePerSecond: perSecond = 5000,
@@ -223,7 +223,7 @@ function messagesTo(
   const isOne = deviceTokens.length === 1;
   return {
     ...formPost(`${root}/${isOne ? 'unicast' : 'unicast_batch'}`, {}),
-    body: joined(deviceTokens.map(encodeDevice), {
+    body: joinParts(deviceTokens.map(encodeDevice), {
       before: `auth_token=${encodeURIComponent(token)}&${isOne ? 'message=' : 'messages=%5B'}${message.head}`,
       between: `${message.tail}${comma}${message.head}`,
       after: `${message.tail}${isOne ? '' : '%5D'}`,
@@ -232,10 +232,10 @@ function messagesTo(
 }
 
 /** Registration ids that need no escape. */
-const plain = /^[\w-]+$/;
+const plainId = /^[\w-]+$/;
 
 const encodeDevice = (deviceToken: string): string =>
-  plain.test(deviceToken)
+  plainId.test(deviceToken)
     ? deviceToken
     : encodeURIComponent(JSON.stringify(deviceToken)).slice(quote.length, -quote.length);
 
@@ -243,7 +243,7 @@ const encodeDevice = (deviceToken: string): string =>
  * Joins the parts as bytes. Joining strings would copy the megabyte of a large request three times.
  * All parts are ASCII.
  */
-function joined(
+function joinParts(
   parts: readonly string[],
   texts: { before: string; between: string; after: string },
 ): Buffer {

@@ -27,11 +27,11 @@ import {
   oneName,
   oneNumber,
   refined,
+  scalarText,
   text,
   tooLong,
   unfitMember,
   type ValueType,
-  written,
 } from '../../kit/values.ts';
 
 // Members of OPPO's message and the rules of its notification (protocol/oppo.md#notification),
@@ -54,7 +54,7 @@ const channel = refined(
   'a string of 1 to 200 characters that can be seen',
 );
 /** Values of a template, as an object or as JSON text. */
-const parameters: ValueType = { ...jsonObject, values: written };
+const parameters: ValueType = { ...jsonObject, values: scalarText };
 
 const serviceCategories = ['IM', 'ACCOUNT', 'DEVICE_REMINDER', 'ORDER', 'TODO', 'SUBSCRIPTION'];
 const marketingCategories = ['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL'];
@@ -198,7 +198,7 @@ export function renderOppo(
     styled(deepMerge(base, isJsonObject(own) ? own : {})),
     message.objectId,
   );
-  const notification = withLife(named, message.expiresAtMs - nowMs);
+  const notification = withTimeToLive(named, message.expiresAtMs - nowMs);
   const problem = notificationProblem(notification);
   if (problem !== null) return { ok: false, error: problem };
   // Members that all devices get may be too long for OPPO.
@@ -308,7 +308,7 @@ function styled(notification: JsonObject): JsonObject {
  * Sets the time to live in seconds. If less than a second is left, only online devices get the
  * message (protocol/gateways.md#time-to-live).
  */
-function withLife(notification: JsonObject, leftMs: number): JsonObject {
+function withTimeToLive(notification: JsonObject, leftMs: number): JsonObject {
   if (leftMs < 1000) return { ...notification, off_line: false };
   const { off_line_ttl: requestedS } = notification;
   const leftS = Math.min(longestLifeS, Math.floor(leftMs / 1000));

@@ -58,7 +58,7 @@ const appIdOf = ({ appId }: Pick<VivoCredentials, 'appId'>): number | string =>
 
 /**
  * Returns the rate in devices per second (protocol/vivo.md#limits). The default is the rate of the
- * smallest apps. Apps with many users have up to 5000, set by the profile.
+ * smallest apps. vivo allows apps with many users up to 5000. The profile then sets the rate.
  */
 export const rateOf = ({
   ratePerSecond: perSecond = 3000,
@@ -199,7 +199,7 @@ const host = 'https://api-push.vivo.com.cn';
 const callbackChars = 128;
 /** Message class for the daily quota of saved messages. */
 const listClass = 'saveListPayload';
-const hours = { from: 7, to: 23 };
+const sendingHours = { from: 7, to: 23 };
 /** Retry delay if vivo refuses a message within its published sending hours. */
 const daytimeRetryMs = 15 * minuteMs;
 
@@ -322,7 +322,7 @@ class VivoSender implements Sender {
     const { rule, status } = result;
     if (rule.code === hoursCode) {
       if (messageClass === 'operation' && !this.#isDay())
-        this.#waitsUntilMs = this.#nowMs() + untilHourMs(this.#nowMs(), hours.from);
+        this.#waitsUntilMs = this.#nowMs() + untilHourMs(this.#nowMs(), sendingHours.from);
       return { kind: 'attempt', attempt: this.#retryInSendingHours(status) };
     }
     if (rule.code !== listQuotaCode) return result;
@@ -336,7 +336,7 @@ class VivoSender implements Sender {
    * backoff).
    */
   #retryInSendingHours(status = 0): AttemptResult {
-    const afterMs = this.#isDay() ? daytimeRetryMs : untilHourMs(this.#nowMs(), hours.from);
+    const afterMs = this.#isDay() ? daytimeRetryMs : untilHourMs(this.#nowMs(), sendingHours.from);
     return retry(status, 'outside_sending_hours', afterMs);
   }
 
@@ -345,7 +345,7 @@ class VivoSender implements Sender {
   }
 
   #isDay(): boolean {
-    return isBetweenHours(this.#nowMs(), hours.from, hours.to);
+    return isBetweenHours(this.#nowMs(), sendingHours.from, sendingHours.to);
   }
 
   async #post(

@@ -31,8 +31,8 @@ import {
   flag,
   int,
   jsonObject,
-  like,
   list,
+  matching,
   object,
   oneName,
   oneNumber,
@@ -82,7 +82,7 @@ const kindOf = ({ category, classification }: JsonObject): 'operation' | 'system
 
 /** Skip types that require `skipContent`. */
 const needsContent = new Set<Json | undefined>([2, 4]);
-const webUrl = like(/^https?:\/\//, 'an http:// or https:// URL');
+const webUrl = matching(/^https?:\/\//, 'an http:// or https:// URL');
 
 /** Returns the first error that concerns several members of a message; null if there is none. */
 function messageProblem(message: JsonObject): string | null {
@@ -198,10 +198,12 @@ export function renderVivo(
   const named = Object.entries(vendor).filter(([name]) => !ownNames.has(name));
   const own = vivoMembers.arrange(Object.fromEntries(named), vendorKey);
   if (!own.ok) return own;
-  const whole = titled(deepMerge(baseMessage(content.payload, message, own.payload), own.payload));
+  const whole = withTitle(
+    deepMerge(baseMessage(content.payload, message, own.payload), own.payload),
+  );
   const problem = messageProblem(whole);
   if (problem !== null) return { ok: false, error: problem };
-  const payload = withLife(whole, message.expiresAtMs - nowMs);
+  const payload = withTimeToLive(whole, message.expiresAtMs - nowMs);
   const tooLarge =
     mapProblem(payload) ??
     bodySizeError('vendor_e', Buffer.byteLength(JSON.stringify(payload)), limits);
@@ -262,7 +264,7 @@ const notifyIdOf = (text: string): number =>
   (createHash('sha256').update(text).digest().readUInt32BE(0) % 2_147_483_647) + 1;
 
 /** Completes a message: adds a title if it is empty, and removes an empty map of app members. */
-function titled(message: JsonObject): JsonObject {
+function withTitle(message: JsonObject): JsonObject {
   const { clientCustomMap: map, content, title, ...rest } = message;
   const isEmpty = isJsonObject(map) && Object.keys(map).length === 0;
   const shownTitle =
@@ -281,7 +283,7 @@ function titled(message: JsonObject): JsonObject {
  * Sets the time to live in seconds (protocol/gateways.md#time-to-live). If less than vivo's minimum
  * is left, only online devices get the message, so that it is never late.
  */
-function withLife(message: JsonObject, leftMs: number): JsonObject {
+function withTimeToLive(message: JsonObject, leftMs: number): JsonObject {
   const leftS = Math.floor(leftMs / 1000);
   if (leftS < lifeS.min) return { ...message, timeToLive: lifeS.min, sendOnline: true };
   const { timeToLive: requestedS } = message;

@@ -83,7 +83,7 @@ export const xiaomiCredentials = z.strictObject({
   ),
   /**
    * Region of all devices of this profile. If absent, devices of the vendor `mi` are in China, and
-   * devices of `mi-intl` elsewhere.
+   * devices of the vendor `mi-intl` are outside China.
    */
   region: z.enum(regionNames, `region must be one of ${regionNames.join(', ')}`).optional(),
   ...common,
@@ -100,7 +100,7 @@ interface DeviceRegion {
 
 /**
  * Returns the region of a device. The vendor `mi-intl` means outside China. If the profile has no
- * `region`, such a device is sent to through the global host, and the response proves nothing about
+ * `region`, requests for these devices go to the global host, and the response proves nothing about
  * the device.
  */
 export function regionFor(
@@ -121,7 +121,7 @@ export const baseUrlOf = (
 
 /**
  * Returns the rate in requests per second (protocol/xiaomi.md#limits). The default is the rate of
- * the smallest apps. Apps with many users may have up to 3000, set by the profile.
+ * the smallest apps. Xiaomi allows apps with many users up to 3000. The profile then sets the rate.
  */
 export function rateOf({
   ratePerSecond: perSecond = 500,

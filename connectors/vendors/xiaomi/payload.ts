@@ -24,25 +24,25 @@ import {
   int,
   jsonObject,
   jsonText,
-  like,
+  matching,
   object,
   oneNumber,
   refined,
+  scalarText,
   text,
   tooLong,
   unfitMember,
   type ValueType,
-  written,
 } from '../../kit/values.ts';
 
 // Members of the vendor's object as form fields of Xiaomi (protocol/xiaomi.md#fields), checked
 // before anything is sent.
 
-const url = like(/^https?:\/\/\S+$/, 'an http:// or https:// URL');
+const url = matching(/^https?:\/\/\S+$/, 'an http:// or https:// URL');
 
 /** Value of a variable of a template (protocol/xiaomi.md#templates). */
 const templateValue = refined(
-  written,
+  scalarText,
   (value) => isFilledTo(128, String(value)) && !/[\p{So}\p{Cn}]/u.test(String(value)),
   'a string of 1 to 128 characters that is not blank and has no emoji or other symbols',
 );
@@ -72,7 +72,7 @@ export const xiaomiMembers = new MemberTable(
       description: text(),
       payload: {
         expected: 'a string or an object',
-        read: (value) => (isJsonObject(value) ? value : written.read(value)),
+        read: (value) => (isJsonObject(value) ? value : scalarText.read(value)),
       },
       pass_through: bit,
       notify_type: int(-1, 7, '-1, or a sum of 1, 2 and 4'),
@@ -87,15 +87,15 @@ export const xiaomiMembers = new MemberTable(
       extra: object,
     }),
     ...membersAt('extra', {
-      channel_id: written,
+      channel_id: scalarText,
       notify_effect: oneNumber(1, 2, 3),
       intent_uri: text(1),
       web_uri: url,
       notify_foreground: bit,
       sound_uri: text(),
-      badge: written,
+      badge: scalarText,
       only_send_once: bit,
-      jobkey: like(
+      jobkey: matching(
         /^[0-9A-Za-z-][\w-]{0,19}$/,
         'at most 20 letters, digits, _ or -, the first no _',
       ),
@@ -233,8 +233,9 @@ function extrasError(fields: ReadonlyMap<string, string>, key: string): string |
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
 /**
- * 1000 devices, and less than 50 and 128 characters (protocol/xiaomi.md#fields,
- * protocol/gateways.md#text-lengths). The 4 KB are commonly quoted.
+ * 1000 devices per request. A title has less than 50 characters, and a text less than 128
+ * (protocol/xiaomi.md#fields, protocol/gateways.md#text-lengths). The limit of 4 KB is commonly
+ * quoted.
  */
 export const limits: ConnectorLimits = {
   recipientsPerRequest: 1000,
@@ -289,7 +290,7 @@ export function renderXiaomi(
   if (!isPassThrough) setEffect(fields);
   const problem = formError(fields, { key: content.payload.vendorKey, isPassThrough });
   if (problem !== null) return { ok: false, error: problem };
-  setLife(fields, message.expiresAtMs - nowMs);
+  setTimeToLive(fields, message.expiresAtMs - nowMs);
   const tooLarge = bodySizeError('vendor_b', sizeOf(fields), limits);
   if (tooLarge) return tooLarge;
   return {
@@ -345,7 +346,7 @@ function setEffect(fields: Map<string, string>): void {
  * Sets the time to live in milliseconds (protocol/gateways.md#time-to-live). If less than a second
  * is left, only online devices get the message.
  */
-function setLife(fields: Map<string, string>, leftMs: number): void {
+function setTimeToLive(fields: Map<string, string>, leftMs: number): void {
   const longest = fields.has('extra.channel_id') ? longestMs.ofCategory : longestMs.ofDefault;
   const requestedMs = Number(fields.get('time_to_live') ?? longest);
   fields.set('time_to_live', String(Math.max(1000, Math.min(leftMs, requestedMs, longest))));

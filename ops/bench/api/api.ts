@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { parseJson } from '../../../shared/domain/json.ts';
-import { type Figure, readArgs, spread } from '../harness/arguments.ts';
+import { type Figure, percentiles, readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench, writeInstallations } from '../harness/bench-service.ts';
 import {
   type BenchApp,
@@ -214,7 +214,7 @@ async function figuresAlone(load: Load, seconds: number, phase: Phase): Promise<
         unit,
         before: '5,350',
       },
-      ...spread('pushes, no dispatcher', done.tookMs),
+      ...percentiles('pushes, no dispatcher', done.tookMs),
       perThousand('pushes, no dispatcher: api CPU', used.api, count),
       ...ofDatabase('pushes, no dispatcher: PostgreSQL CPU', used, count),
     ];
@@ -263,7 +263,7 @@ async function figuresTogether(load: Load, seconds: number, phase: Phase): Promi
       goal: '≥ 1,500',
     },
     { name: 'pushes: delivered until the last', value: count / allSeconds, unit, before: '1,730' },
-    ...spread(phase.name, done.tookMs),
+    ...percentiles(phase.name, done.tookMs),
     perThousand('pushes: api CPU', api, count),
     ...ofDatabase('pushes: PostgreSQL CPU, with delivery', all, count),
     perThousand('pushes: dispatcher CPU', all.dispatcher, count),
@@ -372,7 +372,7 @@ async function figuresOf(load: Load, seconds: number, phase: Phase): Promise<Fig
   const after = await uses(load.bench);
   return [
     { name: `${phase.name}: rate`, value: done.tookMs.length / done.seconds, unit: phase.unit },
-    ...spread(phase.name, done.tookMs),
+    ...percentiles(phase.name, done.tookMs),
     ...costs(phase.name, { before, after }, done.tookMs.length),
   ];
 }

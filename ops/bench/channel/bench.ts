@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { currentEnvironment } from '../../../shared/config/config.ts';
-import { type Figure, readArgs, spread } from '../harness/arguments.ts';
+import { type Figure, percentiles, readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
 import { type BenchApp, call, createApp, pushAndWait } from '../harness/client.ts';
 import { processUse } from '../harness/process-use.ts';
@@ -124,7 +124,7 @@ async function measureStorm(stage: Stage): Promise<Figure[]> {
       value: seen.lost - connections,
       unit: 'connections',
     },
-    ...spread('storm, a call of the api', await probes),
+    ...percentiles('storm, a call of the api', await probes),
     perThousand('storm, api CPU', api?.cpuSeconds ?? Number.NaN, connections),
     {
       name: 'storm, api, peak resident memory',
@@ -135,7 +135,7 @@ async function measureStorm(stage: Stage): Promise<Figure[]> {
 }
 
 /** Makes a call of the HTTP API that queries the database. */
-function ask({ url, app }: Stage): Promise<unknown> {
+function queryInstallations({ url, app }: Stage): Promise<unknown> {
   const headers = { 'x-lc-id': app.appId, 'x-lc-key': `${app.masterKey},master` };
   return call(`${url}/1.1/installations?limit=1`, { headers }, z.unknown());
 }
@@ -144,9 +144,9 @@ function ask({ url, app }: Stage): Promise<unknown> {
 async function probe(stage: Stage, isOver: () => boolean): Promise<number[]> {
   const waits: number[] = [];
   while (!isOver()) {
-    const askedAtMs = performance.now();
-    await ask(stage);
-    waits.push(performance.now() - askedAtMs);
+    const startedAtMs = performance.now();
+    await queryInstallations(stage);
+    waits.push(performance.now() - startedAtMs);
     await sleep(probeMs);
   }
   return waits;

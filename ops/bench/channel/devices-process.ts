@@ -3,7 +3,7 @@
  * time are not counted for the api. The benchmark starts this process with an IPC channel.
  */
 import { connectDevices, type SimulatedDevices } from '../../sandbox/devices/devices.ts';
-import { answerBenchmark } from '../harness/asked-process.ts';
+import { answerBenchmark } from '../harness/question-process.ts';
 import { type DevicesSeen, devicesOrder, type Fleet } from './devices.ts';
 import { RawDevice, Recipients } from './raw-device.ts';
 

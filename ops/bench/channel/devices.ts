@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Environment } from '../../../shared/config/config.ts';
-import { AskedProcess } from '../harness/asked-process.ts';
+import { QuestionProcess } from '../harness/question-process.ts';
 
 const devicesSeen = z.object({
   /** Devices that are logged in. */
@@ -50,7 +50,7 @@ export async function startBenchDevices(
   log: (line: string) => void,
 ): Promise<BenchDevices> {
   const file = 'ops/bench/channel/devices-process.ts';
-  const child = new AskedProcess({ name: 'bench devices', file, env, log });
+  const child = new QuestionProcess({ name: 'bench devices', file, env, log });
   const ask = (order: z.infer<typeof devicesOrder>) => child.ask(order, devicesSeen);
   await child.start();
   return {

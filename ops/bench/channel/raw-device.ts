@@ -68,7 +68,7 @@ export class RawDevice implements FleetDevice {
   readonly #installationId: string;
   #socket: Socket | undefined;
   /** Received bytes of an incomplete frame. */
-  #rest: Buffer | undefined;
+  #partialFrame: Buffer | undefined;
   #isConnected = false;
   #isUpgraded = false;
   #isLoggedIn = false;
@@ -99,7 +99,7 @@ export class RawDevice implements FleetDevice {
     this.#socket = socket;
     this.#isConnected = false;
     this.#isUpgraded = false;
-    this.#rest = undefined;
+    this.#partialFrame = undefined;
     this.#closeCode = abnormalClosure;
     const key = randomBytes(16).toString('base64');
     socket.on('connect', () => {
@@ -137,13 +137,13 @@ export class RawDevice implements FleetDevice {
 
   /** Returns true so that the socket continues to read. */
   #onRead(chunk: Buffer): boolean {
-    const bytes = this.#rest ? Buffer.concat([this.#rest, chunk]) : chunk;
+    const bytes = this.#partialFrame ? Buffer.concat([this.#partialFrame, chunk]) : chunk;
     const start = this.#isUpgraded ? 0 : this.#readHead(bytes);
     const read = this.#isUpgraded
       ? readFrames(bytes, start, (opcode, from, to) => this.#onFrame(bytes, opcode, from, to))
       : 0;
     // The remaining bytes are copied because the read buffer is shared.
-    this.#rest = read === bytes.length ? undefined : Buffer.from(bytes.subarray(read));
+    this.#partialFrame = read === bytes.length ? undefined : Buffer.from(bytes.subarray(read));
     return true;
   }
 

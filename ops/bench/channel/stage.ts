@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { systemClock } from '../../../shared/clock.ts';
-import { type Figure, spread } from '../harness/arguments.ts';
+import { type Figure, percentiles } from '../harness/arguments.ts';
 import type { Bench } from '../harness/bench-service.ts';
 import { type BenchApp, push, untilDone } from '../harness/client.ts';
 import { allDatabaseCpuSeconds, processUse } from '../harness/process-use.ts';
@@ -16,7 +16,7 @@ export interface Stage extends Bench {
 }
 
 /** Poll interval of waits. */
-const lookMs = 20;
+const pollMs = 20;
 
 export async function until(
   { devices }: Stage,
@@ -25,7 +25,7 @@ export async function until(
   for (;;) {
     const seen = await devices.observe();
     if (isEnough(seen)) return seen;
-    await sleep(lookMs);
+    await sleep(pollMs);
   }
 }
 
@@ -123,8 +123,8 @@ async function measureSingle(stage: Stage, rounds: number): Promise<Single> {
   const after = await uses(stage);
   const api = await processUse(pids().api);
   const figures = [
-    ...spread('answer to first message', firsts),
-    ...spread('answer to last acknowledgement stored', settled),
+    ...percentiles('answer to first message', firsts),
+    ...percentiles('answer to last acknowledgement stored', settled),
     ...cpuFigures('messages', [before, after], connections * rounds),
     { name: 'api, peak resident memory', value: api?.peakMegabytes ?? Number.NaN, unit: 'MB' },
   ];
@@ -168,7 +168,7 @@ async function untilAcked({ db, app, connections }: Stage, objectIds: string[]):
       [app.appId, objectIds],
     );
     if (rows[0]?.acked === connections * objectIds.length) return;
-    await sleep(lookMs);
+    await sleep(pollMs);
   }
 }
 

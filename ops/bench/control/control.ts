@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../shared/clock.ts';
-import { type Figure, readArgs, spread } from '../harness/arguments.ts';
+import { type Observation, secondsOf } from '../gateway/gateway.ts';
+import { type Figure, percentiles, readArgs, type Setup } from '../harness/arguments.ts';
 import { type Bench, withBench, writeInstallations } from '../harness/bench-service.ts';
 import {
   type BenchApp,
@@ -23,10 +24,10 @@ const defaultDispatchers = 2;
 const streams = 20;
 
 /** Number of requests after which every dispatcher is sending. */
-const underWay = 5000;
+const startupRequests = 5000;
 /** Time without requests after which the dispatchers have stopped sending. */
 const quietMs = 1500;
-const lookMs = 20;
+const pollMs = 20;
 
 /**
  * Scheduled pushes to one device each. Their times are random within `spanMs`, which begins after
@@ -75,8 +76,8 @@ export function benchControl(args: string[], log: (line: string) => void): Promi
       const late = await schedule(bench, single);
       // The waits of these rounds are not used, because the gateway cannot distinguish requests of
       // the scheduled pushes from requests of the large push.
-      const again = repeat(bench, large, rounds, { isFrozen: false });
-      const [busy] = await Promise.all([fired(bench, single, late), again]);
+      const repeated = repeat(bench, large, rounds, { isFrozen: false });
+      const [busy] = await Promise.all([fired(bench, single, late), repeated]);
       return [
         ...promised('push_time to first send, idle', idle),
         ...promised('push_time to first send, busy', busy),
@@ -95,7 +96,7 @@ const promisedMs = 1000;
 function promised(name: string, waits: number[]): Figure[] {
   const over = waits.filter((ms) => ms > promisedMs).length;
   return [
-    ...spread(name, waits),
+    ...percentiles(name, waits),
     { name: `${name}, over 1 s`, value: over, unit: `of ${waits.length}` },
   ];
 }
@@ -136,14 +137,14 @@ async function repeat(
   for (let i = 0; i < rounds; i++) {
     await bench.gateway.forget();
     const objectId = await push(bench, app, {});
-    await arrived(bench, underWay);
+    await arrived(bench, startupRequests);
     waits.pause.push(await untilQuiet(bench, () => control(bench, app, objectId, 'pause')));
     waits.resume.push(await untilSent(bench, () => control(bench, app, objectId, 'resume')));
-    await arrived(bench, underWay);
+    await arrived(bench, startupRequests);
     if (isFrozen) {
       waits.freeze.push(await untilQuiet(bench, () => freezeService(bench)));
       waits.release.push(await untilSent(bench, () => releaseService(bench)));
-      await arrived(bench, underWay);
+      await arrived(bench, startupRequests);
     }
     waits.cancel.push(await untilQuiet(bench, () => control(bench, app, objectId, 'cancel')));
   }
@@ -154,7 +155,7 @@ async function arrived({ gateway }: Bench, count: number) {
   for (;;) {
     const seen = await gateway.observe();
     if (seen.total >= count) return seen;
-    await sleep(lookMs);
+    await sleep(pollMs);
   }
 }
 
@@ -174,6 +175,61 @@ async function untilQuiet({ gateway }: Bench, act: () => Promise<void>): Promise
     const { lastMs } = await gateway.observe();
     if (systemClock.now() - Math.max(lastMs, calledAtMs) > quietMs)
       return Math.max(0, lastMs - calledAtMs);
-    await sleep(lookMs);
+    await sleep(pollMs);
   }
+}
+
+const defaultPacedDevices = 30_000;
+const defaultPace = 2000;
+
+/**
+ * Measures pushes to `args[0]` devices (30,000) with a `flow_control` of `args[1]` (2,000) by two
+ * dispatcher processes. Prints the most and the fewest requests per second at a quick gateway, for
+ * the first push of fresh processes and for a later push. A second may begin at any hundredth of a
+ * second.
+ */
+export function benchPace(args: string[], log: (line: string) => void): Promise<Figure[]> {
+  const { numbers, setups } = readArgs(args);
+  const [devices = defaultPacedDevices, rate = defaultPace] = numbers;
+  if (!(devices / rate >= 3)) throw new Error('the push has to take at least three seconds');
+  const setup: Setup = { dispatchers: defaultDispatchers, gateway: 'quick', ...setups[0] };
+  return withBench(log, setup, async (bench) => {
+    const app = await createApp(bench);
+    await writeInstallations(bench, app.appId, devices);
+    const paced = async (name: string) => {
+      log(`${name}: ${devices} devices, ${rate} per second`);
+      await bench.gateway.forget();
+      const { seconds } = await pushAndWait(bench, app, { flow_control: rate });
+      return figures(name, await bench.gateway.observe(), { rate, seconds });
+    };
+    const cold = await paced('fresh processes');
+    log('a push without a pace');
+    const { seconds: unpaced } = await pushAndWait(bench, app, {});
+    return [
+      { name: 'devices', value: devices, unit: 'recipients' },
+      { name: 'without a pace', value: devices / unpaced, unit: 'recipients/s' },
+      { name: 'rate asked for', value: rate, unit: 'recipients/s' },
+      ...cold,
+      ...(await paced('warm processes')),
+    ];
+  });
+}
+
+function figures(
+  name: string,
+  { buckets, repeats, stallMs }: Observation,
+  { rate, seconds }: { rate: number; seconds: number },
+): Figure[] {
+  const relative = secondsOf(buckets)
+    .map((count) => count / rate)
+    .sort((a, b) => a - b);
+  const at = (part: number) => relative[Math.floor((relative.length - 1) * part)] ?? Number.NaN;
+  return [
+    { name: `${name}: answer to done`, value: seconds, unit: 's' },
+    { name: `${name}: largest second`, value: at(1), unit: '× rate' },
+    { name: `${name}: median second`, value: at(0.5), unit: '× rate' },
+    { name: `${name}: smallest second`, value: at(0), unit: '× rate' },
+    { name: `${name}: sent twice`, value: repeats, unit: 'recipients' },
+    { name: `${name}: longest stall of the gateway`, value: stallMs, unit: 'ms' },
+  ];
 }

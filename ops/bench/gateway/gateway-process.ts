@@ -8,7 +8,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { z } from 'zod';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
-import { answerBenchmark } from '../harness/asked-process.ts';
+import { answerBenchmark } from '../harness/question-process.ts';
 import { Arrivals, firstDevices, numberOfToken, type Observation, SeenNumbers } from './gateway.ts';
 
 const instrumentPriority = -10;
@@ -62,7 +62,7 @@ function forget(): void {
   delay.reset();
 }
 
-const { publicKey: _, ...shown } = credentials;
+const { publicKey: _, ...clientCredentials } = credentials;
 answerBenchmark({
   name: 'gateway',
   question: z.object({ forget: z.boolean() }),
@@ -71,6 +71,6 @@ answerBenchmark({
     if (order.forget) forget();
     return observation;
   },
-  ready: { url: gateway.url, ca: gateway.ca, ...shown },
+  ready: { url: gateway.url, ca: gateway.ca, ...clientCredentials },
   close: () => gateway.close(),
 });

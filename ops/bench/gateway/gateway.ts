@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Environment } from '../../../shared/config/config.ts';
-import { AskedProcess } from '../harness/asked-process.ts';
+import { QuestionProcess } from '../harness/question-process.ts';
 
 /** Highest device number for which the gateway records the time of the first request. */
 export const firstDevices = 4096;
@@ -49,7 +49,7 @@ export async function startBenchGateway(
   log: (line: string) => void,
 ): Promise<BenchGateway> {
   const file = 'ops/bench/gateway/gateway-process.ts';
-  const gateway = new AskedProcess({ name: 'bench gateway', file, env, log });
+  const gateway = new QuestionProcess({ name: 'bench gateway', file, env, log });
   const ask = (forget: boolean) => gateway.ask({ forget }, observation);
   const access = apns.parse(await gateway.start());
   return {
@@ -79,15 +79,15 @@ export class SeenNumbers {
   repeats = 0;
 
   add(number: number): void {
-    const place = number >>> 3;
-    if (place >= this.#bits.length) this.#grow(place);
+    const byteIndex = number >>> 3;
+    if (byteIndex >= this.#bits.length) this.#grow(byteIndex);
     const bit = 1 << (number & 7);
-    const known = this.#bits[place] ?? 0;
+    const known = this.#bits[byteIndex] ?? 0;
     if ((known & bit) !== 0) {
       this.repeats += 1;
       return;
     }
-    this.#bits[place] = known | bit;
+    this.#bits[byteIndex] = known | bit;
     this.distinct += 1;
   }
 
@@ -97,8 +97,8 @@ export class SeenNumbers {
     this.repeats = 0;
   }
 
-  #grow(place: number): void {
-    const larger = new Uint8Array(Math.max(place + 1, this.#bits.length * 2));
+  #grow(minIndex: number): void {
+    const larger = new Uint8Array(Math.max(minIndex + 1, this.#bits.length * 2));
     larger.set(this.#bits);
     this.#bits = larger;
   }
@@ -125,9 +125,9 @@ export class Arrivals {
     }
     this.count += 1;
     this.lastMs = atMs;
-    const place = Math.max(0, Math.floor((atMs - this.#originMs) / bucketMs));
-    while (this.#buckets.length <= place) this.#buckets.push(0);
-    this.#buckets[place] = (this.#buckets[place] ?? 0) + 1;
+    const bucketIndex = Math.max(0, Math.floor((atMs - this.#originMs) / bucketMs));
+    while (this.#buckets.length <= bucketIndex) this.#buckets.push(0);
+    this.#buckets[bucketIndex] = (this.#buckets[bucketIndex] ?? 0) + 1;
   }
 
   /** Number of requests in each bucket, from the first request to the last. */

@@ -132,12 +132,12 @@ export interface Figure {
   unit: string;
   /** Value that the figure must reach, for example "≥ 40,000". */
   goal?: string;
-  /** Value of an earlier version, measured on the quiet machine of docs/develop/speed.md. */
+  /** Value of an earlier version, measured on the quiet machine of docs/performance.md. */
   before?: string;
 }
 
 /** Returns the median, the 95th percentile and the maximum of durations in milliseconds. */
-export function spread(name: string, valuesMs: readonly number[]): Figure[] {
+export function percentiles(name: string, valuesMs: readonly number[]): Figure[] {
   const sorted = [...valuesMs].sort((a, b) => a - b);
   const at = (share: number) =>
     sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;

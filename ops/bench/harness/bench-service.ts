@@ -193,7 +193,10 @@ export const writeNames = (bench: Pick<Bench, 'db'>, appId: string): Promise<voi
  * Gives the installations of an app all fields that any kind of push reads: a locale, a name, and
  * one of four zones with the same time.
  */
-export async function writeTraits(bench: Pick<Bench, 'db'>, appId: string): Promise<void> {
+export async function writeFieldsOfAllKinds(
+  bench: Pick<Bench, 'db'>,
+  appId: string,
+): Promise<void> {
   await bench.db.query(
     `UPDATE installation SET time_zone = (ARRAY['Etc/UTC', 'Africa/Abidjan', 'Atlantic/Reykjavik', 'Africa/Accra'])[1 + (id % 4)::int]
       WHERE app_id = $1`,

@@ -154,11 +154,11 @@ export async function watchPush(
       throw new Error(`a stream is ${response.status}`);
     return response.body;
   });
-  const reading = (await Promise.all(streams)).map(countEvents);
+  const eventCounts = (await Promise.all(streams)).map(countEvents);
   return {
     async stop() {
       end.abort();
-      const events = await Promise.all(reading);
+      const events = await Promise.all(eventCounts);
       return count === 0 ? 0 : events.reduce((sum, n) => sum + n, 0) / count;
     },
   };

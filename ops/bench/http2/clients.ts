@@ -55,7 +55,7 @@ const headersOf = (recipient: BenchRecipient) => ({
   [requestHeaderName]: recipient.id,
 });
 
-/** Sends batches as the dispatcher does: two concurrent batches of 1000 recipients each. */
+/** Sends batches as the dispatcher does: four concurrent batches of 1000 recipients each. */
 async function overTransport(target: Target): Promise<Running> {
   const transport = openTransport({
     baseUrl: target.url,
@@ -98,16 +98,16 @@ async function overTransport(target: Target): Promise<Running> {
   return {
     send: async (requests) => {
       let batches = Math.ceil(requests / recipients.length);
-      const lane = async () => {
+      const sendBatches = async () => {
         while (batches-- > 0) await sendBatch();
       };
-      await Promise.all([lane(), lane(), lane(), lane()]);
+      await Promise.all([sendBatches(), sendBatches(), sendBatches(), sendBatches()]);
     },
   };
 }
 
 /** Keeps one request in flight for each stream. */
-function inLanes(
+function keepStreamsBusy(
   sendOne: (recipient: BenchRecipient, done: (status: number) => void) => void,
 ): Running {
   return {
@@ -143,7 +143,7 @@ function listen(stream: ClientHttp2Stream, done: (status: number) => void): void
 async function overNodeHttp2(target: Target): Promise<Running> {
   const session = connectHttp2(target.url, { ca: target.ca });
   await new Promise((resolve) => session.once('remoteSettings', resolve));
-  return inLanes((recipient, done) => {
+  return keepStreamsBusy((recipient, done) => {
     const stream = session.request(headersOf(recipient));
     listen(stream, done);
     stream.end(bodyOf(target, recipient));
@@ -152,7 +152,7 @@ async function overNodeHttp2(target: Target): Promise<Running> {
 
 async function overWrapper(target: Target): Promise<Running> {
   const agent = new http2wrapper.Agent({ maxEmptySessions: 1 });
-  return inLanes((recipient, done) => {
+  return keepStreamsBusy((recipient, done) => {
     const made = agent.request(target.url, { ca: target.ca }, headersOf(recipient));
     made.then(
       (stream) => {
@@ -171,7 +171,7 @@ async function overUndici(target: Target): Promise<Running> {
     pipelining: streams,
     maxConcurrentStreams: streams,
   });
-  return inLanes((recipient, done) => {
+  return keepStreamsBusy((recipient, done) => {
     const made = client.request({
       method: 'POST',
       path: `${pathPrefix}${recipient.token}`,

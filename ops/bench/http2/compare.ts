@@ -222,16 +222,16 @@ class Comparison {
   }
 
   async round(kind: BodyKind, log: (line: string) => void): Promise<void> {
-    const { url, ca, requests: most } = this.#target;
+    const { url, ca, requests: transportRequests } = this.#target;
     for (const { client, share } of contenders) {
-      const requests = roundUp(most * share);
+      const requests = roundUp(transportRequests * share);
       const warmUp = roundUp(requests * warmUpShare);
       const order = { client, url, ca, body: kind, warmUp, requests };
       const sample = await this.#counted(warmUp + requests, () => runClient(order));
       this.#add(kind, client, { ...sample, requests }, log);
     }
     if (!isH2loadInstalled()) return;
-    const requests = roundUp(most / 6);
+    const requests = roundUp(transportRequests / 6);
     const sample = await this.#counted(requests, () => runH2load(url, requests));
     this.#add(kind, 'h2load', { ...sample, requests }, log);
   }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
 import { moduleUrl } from '../../../shared/process/module-url.ts';
-import { type Figure, readArgs, spread } from '../harness/arguments.ts';
+import { type Figure, percentiles, readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench, writeInstallations } from '../harness/bench-service.ts';
 import { type BenchApp, call, createApp, push, pushAndWait } from '../harness/client.ts';
 import { processUse } from '../harness/process-use.ts';
@@ -210,7 +210,7 @@ async function measure(stage: Stage, name: string): Promise<Figure[]> {
     repeat(endsAtMs, () => push(stage, stage.app, {})),
     repeat(endsAtMs, () => call(`${stage.url}/readyz`, {}, z.unknown())),
   ]);
-  return [...spread(`${name}: push`, pushes), ...spread(`${name}: readyz`, checks)];
+  return [...percentiles(`${name}: push`, pushes), ...percentiles(`${name}: readyz`, checks)];
 }
 
 /** Repeats a call until `endsAtMs`. Returns the milliseconds that each call took. */

@@ -1,5 +1,5 @@
 import { sleep, systemClock } from '../../../shared/clock.ts';
-import { type Figure, readArgs, spread } from '../harness/arguments.ts';
+import { type Figure, percentiles, readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench, writeAudiences } from '../harness/bench-service.ts';
 import { type BenchApp, createApp, push, pushAndWait } from '../harness/client.ts';
 import { sample, singleApp } from '../latency.ts';
@@ -21,10 +21,10 @@ const scheduleApps = 20;
 const aheadMs = 75_000;
 /** Number of concurrent calls. */
 const clients = 16;
-const lookMs = 500;
-const looksPerLine = 10;
+const pollMs = 500;
+const pollsPerLine = 10;
 /** Pause between single pushes. It is long enough that these pushes cause no load. */
-const singleRestMs = 500;
+const singlePauseMs = 500;
 /**
  * Object id of the only installation of an app with one installation (harness/bench-service.ts).
  */
@@ -48,7 +48,7 @@ export function benchBacklog(args: string[], log: (line: string) => void): Promi
     const beganAtMs = performance.now();
     await inParallel(apps, (app) => push(bench, app, {}));
     log('all accepted');
-    const until = { restMs: singleRestMs, isOver: () => isOver.value };
+    const until = { pauseAfterMs: singlePauseMs, isOver: () => isOver.value };
     const beside = Promise.all([
       sample(bench, single, Number.POSITIVE_INFINITY, until),
       sample(bench, single, Number.POSITIVE_INFINITY, {
@@ -64,13 +64,19 @@ export function benchBacklog(args: string[], log: (line: string) => void): Promi
     return [
       { name: 'first call to all done', value: seconds, unit: 's' },
       { name: 'throughput', value: (count * devices) / seconds, unit: 'recipients/s' },
-      ...spread('answer to first send', await times(bench, apps, 'first_sent_at - created_at')),
-      ...spread('answer to done', await times(bench, apps, 'finished_at - created_at')),
-      ...spread(
+      ...percentiles(
+        'answer to first send',
+        await times(bench, apps, 'first_sent_at - created_at'),
+      ),
+      ...percentiles('answer to done', await times(bench, apps, 'finished_at - created_at')),
+      ...percentiles(
         `beside them, ${ofApp.length} pushes to an app of one device, to first send`,
         ofApp,
       ),
-      ...spread(`beside them, ${ofDevice.length} pushes to one objectId, to first send`, ofDevice),
+      ...percentiles(
+        `beside them, ${ofDevice.length} pushes to one objectId, to first send`,
+        ofDevice,
+      ),
       ...(await gauge),
       ...(await peaksOf(bench)),
     ];
@@ -105,8 +111,11 @@ export function benchSchedule(args: string[], log: (line: string) => void): Prom
     await expectOnce(bench, all.length, 0);
     return [
       { name: 'calls', value: all.length / callSeconds, unit: 'scheduled/s' },
-      ...spread('push_time to first send', await times(bench, apps, 'first_sent_at - push_time')),
-      ...spread('push_time to done', await times(bench, apps, 'finished_at - push_time')),
+      ...percentiles(
+        'push_time to first send',
+        await times(bench, apps, 'first_sent_at - push_time'),
+      ),
+      ...percentiles('push_time to done', await times(bench, apps, 'finished_at - push_time')),
       ...(await gauge),
       ...(await peaksOf(bench)),
     ];
@@ -119,10 +128,10 @@ async function schedule(
   apps: readonly BenchApp[],
   { i, each, atMs }: { i: number; each: number; atMs: number },
 ): Promise<void> {
-  const place = i % apps.length;
-  const app = apps[place];
+  const appIndex = i % apps.length;
+  const app = apps[appIndex];
   if (!app) return;
-  const number = place * each + Math.floor(i / apps.length) + 1;
+  const number = appIndex * each + Math.floor(i / apps.length) + 1;
   const objectId = number.toString(16).padStart(24, '0');
   await push(bench, app, { where: { objectId }, push_time: new Date(atMs).toISOString() });
 }
@@ -166,8 +175,8 @@ async function untilAllDone(
       [idsOf(apps)],
     );
     if (rows[0]?.open === 0) return;
-    if (looks % looksPerLine === 0) log(`${rows[0]?.open} pushes are open`);
-    await sleep(lookMs);
+    if (looks % pollsPerLine === 0) log(`${rows[0]?.open} pushes are open`);
+    await sleep(pollMs);
   }
 }
 
@@ -216,24 +225,24 @@ async function watchGauge(
     );
     return rows[0]?.age ?? 0;
   };
-  const worst = { shown: 0, error: 0, scrapeMs: 0 };
+  const worst = { gauge: 0, error: 0, scrapeMs: 0 };
   while (!isOver.value) {
     const before = await age();
     const startedAtMs = performance.now();
     const text = await (await fetch(`${url}/metrics`)).text();
-    const shown = Number(new RegExp(`^carillon_${name} (\\S+)$`, 'm').exec(text)?.[1]);
+    const gauge = Number(new RegExp(`^carillon_${name} (\\S+)$`, 'm').exec(text)?.[1]);
     worst.scrapeMs = Math.max(worst.scrapeMs, performance.now() - startedAtMs);
     const after = await age();
-    worst.shown = Math.max(worst.shown, shown);
+    worst.gauge = Math.max(worst.gauge, gauge);
     worst.error = Math.max(
       worst.error,
-      Math.min(before, after) - shown,
-      shown - Math.max(before, after),
+      Math.min(before, after) - gauge,
+      gauge - Math.max(before, after),
     );
-    await sleep(lookMs);
+    await sleep(pollMs);
   }
   return [
-    { name: `carillon_${name}, highest`, value: worst.shown, unit: 's' },
+    { name: `carillon_${name}, highest`, value: worst.gauge, unit: 's' },
     { name: `carillon_${name}, farthest from the table`, value: worst.error, unit: 's' },
     { name: 'slowest scrape', value: worst.scrapeMs, unit: 'ms' },
   ];

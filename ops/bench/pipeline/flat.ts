@@ -42,7 +42,7 @@ export async function benchFlat(args: string[], log: (line: string) => void): Pr
   // Prints the figures now because a later push may fail.
   for (const { name, value, unit } of firstFigures)
     log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
-  const warm = await measureInTurns(sizes, setup, log);
+  const warm = await measureAlternately(sizes, setup, log);
   return [
     ...firstFigures,
     ...warm.flatMap((course) => figuresOf(`${course.devices}, warm`, course)),
@@ -66,7 +66,7 @@ function measureFirst(
 }
 
 /** Returns the mean of the rounds for each size. A first round, upwards, is not measured. */
-function measureInTurns(
+function measureAlternately(
   sizes: readonly number[],
   setup: Setup,
   log: (line: string) => void,

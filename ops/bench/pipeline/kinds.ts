@@ -1,5 +1,5 @@
 import type { Figure, PushKind } from '../harness/arguments.ts';
-import { type Bench, writeInstallations, writeTraits } from '../harness/bench-service.ts';
+import { type Bench, writeFieldsOfAllKinds, writeInstallations } from '../harness/bench-service.ts';
 import { type BenchApp, createApp } from '../harness/client.ts';
 import { measurePushes, type PushCourse, serviceCpuMs } from './measure.ts';
 
@@ -27,7 +27,7 @@ export async function compareKinds(
   const app = await createApp(bench);
   log(`writing ${devices} installations`);
   await writeInstallations(bench, app.appId, devices);
-  await writeTraits(bench, app.appId);
+  await writeFieldsOfAllKinds(bench, app.appId);
   const courses = new Map<PushKind, PushCourse[]>(kinds.map((kind) => [kind, []]));
   const count = rounds || defaultRounds;
   for (let round = 0; round <= count; round += 1) {

@@ -31,8 +31,8 @@ export async function benchPipeline(
   const [kind = 'plain', ...others] = push;
   const [devices = defaultDevices, threads] = numbers;
   const figures: Figure[] = [];
-  for (const asked of setups) {
-    const setup = { ...(threads === undefined ? {} : { threads }), ...asked };
+  for (const requested of setups) {
+    const setup = { ...(threads === undefined ? {} : { threads }), ...requested };
     log(`${nameOf(setup)}: starting the service`);
     const found = await withBench(log, setup, (bench) =>
       others.length > 0

@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
  * Default time until the memory is measured. Idle processes return memory to the system within 20 s
  * after their start.
  */
-const defaultRestSeconds = 60;
+const defaultIdleSeconds = 60;
 
 /** Memory of one or more processes, in MB (millions of bytes). */
 interface Memory {
@@ -28,15 +28,15 @@ interface Memory {
  * the demo app, some seconds after the service is ready. Linux only.
  */
 export async function benchMemory(args: string[], log: (line: string) => void): Promise<Figure[]> {
-  const [restSeconds = defaultRestSeconds] = readArgs(args).numbers;
+  const [idleSeconds = defaultIdleSeconds] = readArgs(args).numbers;
   const dataDir = await mkdtemp(join(tmpdir(), 'carillon-memory-'));
   try {
     log('the first start creates the data directory and the demo app …');
     await stop(await start(dataDir));
     const service = await start(dataDir);
     try {
-      log(`ready again; waiting ${restSeconds} s …`);
-      await sleep(restSeconds * 1000);
+      log(`ready again; waiting ${idleSeconds} s …`);
+      await sleep(idleSeconds * 1000);
       return figuresOf(await memoryByKind(service.pid ?? 0));
     } finally {
       await stop(service);
@@ -56,9 +56,9 @@ async function start(dataDir: string): Promise<ChildProcess> {
 }
 
 async function stop(child: ChildProcess): Promise<void> {
-  const gone = new Promise((resolve) => child.once('exit', resolve));
+  const exited = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGTERM');
-  await gone;
+  await exited;
 }
 
 const kinds = ['carillon api', 'carillon dispatcher', 'carillon sandbox', 'carillon up', 'npm'];

@@ -72,13 +72,13 @@ const pushSeconds = 600;
  */
 const savesPerDeviceSecond = 4 / 86_400;
 /** Planned utilization of a core. */
-const busy = 0.6;
+const plannedUtilization = 0.6;
 
 /** Returns the resources that a service needs for a number of installations. */
 export function sizeOf(installations: number, costs: Costs): Size {
   const recipientsPerSecond = installations / pushSeconds;
   const savesPerSecond = installations * savesPerDeviceSecond;
-  const cores = (seconds: number) => Math.max(1, Math.ceil(seconds / busy));
+  const cores = (seconds: number) => Math.max(1, Math.ceil(seconds / plannedUtilization));
   return {
     installations,
     recipientsPerSecond,
@@ -165,12 +165,12 @@ const defaultRows = 1_000_000;
 const smallApp = 5000;
 const saves = 10_000;
 /** Number of devices that are saved in one statement, as the service does for concurrent calls. */
-const savedTogether = 50;
+const savesPerStatement = 50;
 const reads = 50;
 /** Number of messages in each inbox. */
 const messages = 10;
 /** Number of inbox rows that one statement reads. */
-const walkedTogether = 20_000;
+const inboxRowsPerStatement = 20_000;
 
 /**
  * Measures the tables that grow, with `args[0]` rows in each table (1,000,000): saves of
@@ -230,7 +230,7 @@ async function writeState({ db }: Bench): Promise<WriteState> {
 async function measureSaves(bench: Bench, appId: string, rows: number): Promise<Figure[]> {
   const before = await writeState(bench);
   const micros = await cpuMicros(bench, saves, async () => {
-    for (let i = 0; i < saves; i += savedTogether) await saveSome(bench, appId, rows);
+    for (let i = 0; i < saves; i += savesPerStatement) await saveSome(bench, appId, rows);
   });
   const after = await writeState(bench);
   return [
@@ -246,7 +246,7 @@ async function measureSaves(bench: Bench, appId: string, rows: number): Promise<
 
 /** Saves random devices without a change. */
 async function saveSome({ db }: Bench, appId: string, rows: number): Promise<void> {
-  const devices = Array.from({ length: savedTogether }, () => {
+  const devices = Array.from({ length: savesPerStatement }, () => {
     const number = 1 + Math.floor(Math.random() * rows);
     const objectId = number.toString(16).padStart(24, '0');
     return { appId, ids: { ...noIds, objectId } };
@@ -311,10 +311,10 @@ async function measureInboxes(bench: Bench, appId: string, rows: number): Promis
   );
   await db.query('VACUUM ANALYZE channel_inbox');
   const micros = await cpuMicros(bench, rows, async () => {
-    for (let place: typeof firstInbox | undefined = firstInbox; place; ) {
-      const step = await findFullInboxes(db, place, walkedTogether);
+    for (let cursor: typeof firstInbox | undefined = firstInbox; cursor; ) {
+      const step = await findFullInboxes(db, cursor, inboxRowsPerStatement);
       for (const [app, inboxes] of step.installations) await evictOldest(db, app, inboxes);
-      place = step.next;
+      cursor = step.next;
     }
   });
   return [{ name: 'pending message walked over, PostgreSQL CPU', value: micros, unit: 'µs' }];

@@ -8,7 +8,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { GatewayInstance, ShownRequest } from './definition.ts';
 
 /** Number of requests that a gateway's page shows, and number of characters of each body. */
-const shownRequests = 50;
+const maxListedRequests = 50;
 const shownChars = 4000;
 const refreshSeconds = 5;
 
@@ -37,7 +37,7 @@ function frame(title: string, content: string): string {
 function overviewPage(instances: readonly GatewayInstance[]): string {
   const rows = instances.map((instance) => {
     const { accepted, devices, requests, violations } = instance.summary();
-    const count = (n: number, mark = '') => `<td class="n${mark}">${n}</td>`;
+    const count = (n: number, cssClass = '') => `<td class="n${cssClass}">${n}</td>`;
     return `<tr><td><a href="/${instance.connector}">${escapeHtml(instance.title)}</a></td><td>${instance.connector}</td>
 <td>${escapeHtml(instance.vendor ?? '')}</td><td><code>${escapeHtml(instance.url)}</code></td>
 ${count(requests)}${count(devices)}${count(accepted)}${count(violations, violations > 0 ? ' bad' : '')}
@@ -55,19 +55,19 @@ ${rows.join('\n')}</table>
 /** Renders the page of one gateway: its last requests, newest first. */
 function gatewayPage(instance: GatewayInstance): string {
   const { accepted, devices, requests, violations } = instance.summary();
-  const lastViolations = instance.violations().slice(-shownRequests);
-  const shown = instance.requests().slice(-shownRequests).reverse();
+  const lastViolations = instance.violations().slice(-maxListedRequests);
+  const lastRequests = instance.requests().slice(-maxListedRequests).reverse();
   return frame(
     `${instance.title} – Carillon sandbox`,
     `<p><a href="/">all gateways</a></p><h1>${escapeHtml(instance.title)}</h1>
 <p>${requests} requests, ${devices} devices, ${accepted} accepted, ${violations} violations.</p>
 ${lastViolations.length === 0 ? '' : `<h2>Violations</h2><ul class="bad">${lastViolations.map((one) => `<li>${escapeHtml(one)}</li>`).join('')}</ul>`}
-<h2>The last requests</h2>${shown.length === 0 ? '<p>None so far.</p>' : shown.map(requestHtml).join('\n')}`,
+<h2>The last requests</h2>${lastRequests.length === 0 ? '<p>None so far.</p>' : lastRequests.map(requestHtml).join('\n')}`,
   );
 }
 
 function requestHtml({ body, devices, path, status }: ShownRequest): string {
-  const text = readable(body);
+  const text = readableText(body);
   const cut = text.length > shownChars ? `${text.slice(0, shownChars)} …` : text;
   return `<p><code>${escapeHtml(path.slice(0, 300))}</code> → ${status}, ${devices} ${devices === 1 ? 'device' : 'devices'}</p>
 <pre>${escapeHtml(cut)}</pre>`;
@@ -77,7 +77,7 @@ function requestHtml({ body, devices, path, status }: ShownRequest): string {
  * Formats a body: JSON is indented, a form is unescaped with one field per line, and other text
  * stays unchanged.
  */
-function readable(body: Buffer): string {
+function readableText(body: Buffer): string {
   const text = body.toString('utf8');
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

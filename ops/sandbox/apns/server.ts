@@ -76,9 +76,9 @@ export function setLimit(state: SessionState, limit: number): void {
 }
 
 /**
- * Records the provider token of the connection. Refuses a token that was not issued at least 20
- * minutes after the last one (protocol/apns.md#provider-tokens). The client then renews too often,
- * or alternates between two tokens.
+ * Records the provider token of the connection. Refuses a token that was issued less than 20
+ * minutes after the previous token (protocol/apns.md#provider-tokens). The client then renews too
+ * often, or alternates between two tokens.
  */
 export function recordToken(
   state: Pick<SessionState, 'token'>,

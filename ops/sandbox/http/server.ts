@@ -150,7 +150,7 @@ function reset({ socket, stream }: Http2ServerRequest): void {
 export const formIn = ({ body }: { body: Buffer }): URLSearchParams =>
   new URLSearchParams(body.toString('utf8'));
 
-/** Parses the body of a call as a JSON object; undefined if it is not one. */
+/** Parses the body of a call as a JSON object. Returns undefined for other bodies. */
 export function objectIn({ body }: { body: Buffer }): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

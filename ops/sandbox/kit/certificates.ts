@@ -47,7 +47,7 @@ export interface ClientRequest {
   /** Topics for Apple's extension that lists the topics of a push certificate. */
   topics?: readonly string[];
   /** Number of Apple's extension for an environment: 1 for development, 2 for production. */
-  environmentMark?: 1 | 2;
+  environmentExtension?: 1 | 2;
 }
 
 /**
@@ -74,7 +74,7 @@ export async function openCertificateAuthority(pem?: KeyPairPem): Promise<Certif
       }),
     issueClient: async ({
       commonName,
-      environmentMark,
+      environmentExtension,
       topics,
       userId,
       validForMs = 365 * dayMs,
@@ -87,8 +87,8 @@ export async function openCertificateAuthority(pem?: KeyPairPem): Promise<Certif
         extensions: [
           ...leafExtensions,
           clientUsage,
-          ...(environmentMark
-            ? [extension(`1.2.840.113635.100.6.3.${environmentMark}`, emptyValue)]
+          ...(environmentExtension
+            ? [extension(`1.2.840.113635.100.6.3.${environmentExtension}`, emptyValue)]
             : []),
           ...(topics ? [extension(topicListOid, topicList(topics))] : []),
         ],

@@ -122,7 +122,7 @@ class Http2Connection {
   readonly #answer: Frames;
   readonly #headers = new HeaderDecoder();
   readonly #onField: (name: string, value: string) => void;
-  #rest: Buffer = Buffer.alloc(0);
+  #partialFrame: Buffer = Buffer.alloc(0);
   #toSkip = prefaceBytes;
   #used = 0;
   #out = Buffer.allocUnsafe(outputBytes);
@@ -141,7 +141,8 @@ class Http2Connection {
   }
 
   receive(chunk: Buffer): void {
-    let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    let bytes =
+      this.#partialFrame.length === 0 ? chunk : Buffer.concat([this.#partialFrame, chunk]);
     if (this.#toSkip > 0) {
       const skipped = Math.min(this.#toSkip, bytes.length);
       this.#toSkip -= skipped;
@@ -155,7 +156,7 @@ class Http2Connection {
       this.#frame(bytes, at, end);
       at = end;
     }
-    this.#rest = Buffer.from(bytes.subarray(at));
+    this.#partialFrame = Buffer.from(bytes.subarray(at));
     if (this.#used > refillBytes) this.#refill();
     this.#flush();
   }
@@ -238,7 +239,7 @@ class Http1Connection {
   #isInRequest = false;
   #success: Success | undefined;
   /** Number of bytes of the body that have not arrived yet. */
-  #left = 0;
+  #bodyBytesLeft = 0;
   /** Body of a request whose reply depends on it. */
   #body: Buffer[] = [];
 
@@ -250,12 +251,12 @@ class Http1Connection {
   receive(chunk: Buffer): void {
     let rest = chunk;
     while (rest.length > 0) {
-      if (this.#left === 0) rest = this.#readHead(rest);
-      const piece = rest.subarray(0, this.#left);
+      if (this.#bodyBytesLeft === 0) rest = this.#readHead(rest);
+      const piece = rest.subarray(0, this.#bodyBytesLeft);
       if (typeof this.#success?.body === 'function') this.#body.push(piece);
-      this.#left -= piece.length;
+      this.#bodyBytesLeft -= piece.length;
       rest = rest.subarray(piece.length);
-      if (this.#isInRequest && this.#left === 0) this.#answer();
+      if (this.#isInRequest && this.#bodyBytesLeft === 0) this.#answer();
     }
   }
 
@@ -268,7 +269,7 @@ class Http1Connection {
     const text = bytes.toString('latin1', 0, end);
     const path = text.slice(text.indexOf(' ') + 1, text.indexOf(' HTTP/'));
     this.#success = this.#options.successes.find((success) => path.endsWith(success.path));
-    this.#left = Number(/\r\ncontent-length: *(\d+)/i.exec(text)?.[1] ?? 0);
+    this.#bodyBytesLeft = Number(/\r\ncontent-length: *(\d+)/i.exec(text)?.[1] ?? 0);
     this.#isInRequest = true;
     return bytes.subarray(end + endOfHead.length);
   }

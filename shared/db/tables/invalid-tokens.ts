@@ -1,7 +1,7 @@
 import {
   type Deletable,
-  guardFrom,
   type KeptTokens,
+  minInvalidTokens,
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../pool.ts';
@@ -243,7 +243,7 @@ export async function deleteReportedInvalid(
   const reached = await query(tx).column<number>(
     `SELECT t.push_id FROM push_receipt_total t JOIN notification p ON p.app_id = $1 AND p.id = t.push_id
       WHERE t.app_id = $1 AND t.connector = $2 AND t.push_id = ANY ($3::bigint[]) AND t.delivered > 0
-        AND (p.devices < ${guardFrom} OR t.delivered >= t.deleted +
+        AND (p.devices < ${minInvalidTokens} OR t.delivered >= t.deleted +
                (SELECT count(*) FROM dead_notice n
                  WHERE n.app_id = $1 AND n.push_id = t.push_id AND n.connector = $2 AND n.is_sure))`,
     [appId, connector, pushIds],

@@ -1,4 +1,4 @@
-import { readable, type Vault } from '../../crypto.ts';
+import { openOrUndefined, type Vault } from '../../crypto.ts';
 import {
   type CanaryCounts,
   judgeCanary,
@@ -122,7 +122,9 @@ function canaryOf(
 ): Pick<StoredProfile, 'canary'> {
   if (!candidate || !stagedAt) return {};
   return (
-    readable(() => ({ canary: { credentials: vault.open(candidate, context), stagedAt } })) ?? {}
+    openOrUndefined(() => ({
+      canary: { credentials: vault.open(candidate, context), stagedAt },
+    })) ?? {}
   );
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readable, sha256, type Vault } from '../../crypto.ts';
+import { openOrUndefined, sha256, type Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import { type AuthData, resealedMembers } from '../../domain/users/auth-data.ts';
 import { sealedSession, sessionTokens } from '../../domain/users/user.ts';
@@ -40,7 +40,7 @@ const textOf = (bytes: Buffer): string => `\\x${bytes.toString('hex')}`;
 
 /** Decrypts and encrypts a value. Returns undefined if no key decrypts it. */
 function renewed(vault: Vault, value: string, context: string): string | undefined {
-  return readable(() => textOf(vault.seal(vault.open(bytesOf(value), context), context)));
+  return openOrUndefined(() => textOf(vault.seal(vault.open(bytesOf(value), context), context)));
 }
 
 /**
@@ -80,7 +80,7 @@ const sessions: SealedColumn = {
 function resealSession(vault: Vault, row: SealedRow): string | undefined {
   const [objectId, nonce] = [column(row, 'object_id'), bytesOf(row.value)];
   const hash = bytesOf(column(row, 'session_hash'));
-  const tokens = readable(() => sessionTokens(vault, row.appId, objectId, nonce)) ?? [];
+  const tokens = openOrUndefined(() => sessionTokens(vault, row.appId, objectId, nonce)) ?? [];
   const token = tokens.find((one) => sha256(one).equals(hash));
   return token === undefined ? undefined : textOf(sealedSession(vault, row.appId, objectId, token));
 }

@@ -9,7 +9,7 @@ const maxLength = 100;
  * Invisible characters: control and format characters (such as zero-width spaces and direction
  * marks), line separators, and lone surrogates.
  */
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+const invisibleCharacters = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /**
  * Returns a name for people, trimmed. Throws error 1 if the name is empty, too long or contains
@@ -17,7 +17,7 @@ const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
  */
 export function displayNameOf(name: string): string {
   const trimmed = name.trim();
-  if (trimmed === '' || trimmed.length > maxLength || unseen.test(trimmed))
+  if (trimmed === '' || trimmed.length > maxLength || invisibleCharacters.test(trimmed))
     throw refuse('invalidParameter', detail('itemName', { n: maxLength }));
   return trimmed;
 }
@@ -59,7 +59,7 @@ export const callerName = z
   .normalize('NFC')
   .min(1, 'must not be empty')
   .max(maxLength, `must be at most ${maxLength} characters`)
-  .refine((text) => !unseen.test(text), 'must not hold control or format characters')
+  .refine((text) => !invisibleCharacters.test(text), 'must not hold control or format characters')
   .refine((text) => !isReservedName(text), 'is a name of this service: choose another one');
 
 /** True if people would confuse two names. */

@@ -304,7 +304,7 @@ export const reasonsByRemedy = {
   vendorCode: [
     ...(['other', 'unknown_code', 'unknown_reason', 'refused_without_reason'] as const),
     ...(['send_result_false', 'envelope', 'error', 'smsStatus'] as const),
-    // The inner reason decides.
+    // The remedy depends on the inner reason.
     ...(['retriesExhausted', 'expiredAfterTry'] as const),
   ],
 } as const satisfies Record<string, readonly ReasonCode[]>;
@@ -330,7 +330,7 @@ const remedies = new Map<string, RemedyCode>(
   ),
 );
 
-/** HTTP statuses with a remedy of their own. */
+/** Remedies by HTTP status. */
 const byStatus: Readonly<Record<string, RemedyCode>> = {
   '401': 'credentials',
   '403': 'credentials',

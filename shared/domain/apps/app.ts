@@ -94,33 +94,33 @@ export type MailTemplate = z.infer<typeof mailTemplate>;
 const unknownOutcome = z.enum(['repeat', 'fail'], 'expected "repeat" or "fail"');
 export type UnknownOutcome = z.infer<typeof unknownOutcome>;
 
-/** Options of an app, with their types (protocol/admin-api.md#options-of-an-app). */
 /** Limits for the data that one network address may store. */
 const perHour = z.int().min(0).max(1_000_000);
 const perDay = z.int().min(0).max(1_000_000_000);
 
+/** Options of an app, with their types (protocol/admin-api.md#options-of-an-app). */
 const optionShape = {
   emailVerification: z
     .boolean()
     .describe('Sends a verification mail when a user sets an e-mail address.'),
   forbidUnverifiedEmailLogin: z
     .boolean()
-    .describe('Refuses a login by an address that is not verified (216).'),
+    .describe('Refuses a login with an e-mail address that is not verified (216).'),
   phoneVerification: z
     .boolean()
-    .describe('Sends a code when a user signs up with a number, or sets another one.'),
+    .describe('Sends a code when a user signs up with a phone number or changes it.'),
   forbidUnverifiedPhoneLogin: z
     .boolean()
-    .describe('Refuses a login of a user whose number is not verified (215).'),
+    .describe('Refuses a login of a user whose phone number is not verified (215).'),
   reloginAfterPasswordChange: z
     .boolean()
-    .describe('Ends the session of a user whose password changes.'),
+    .describe('Ends the session of a user when the password changes.'),
   generalSms: z
     .boolean()
-    .describe('Allows `POST /1.1/requestSmsCode`: codes that belong to no account.'),
+    .describe('Allows `POST /1.1/requestSmsCode`, which sends codes that belong to no account.'),
   captchaForSms: z
     .boolean()
-    .describe('Asks for a solved captcha (`validate_token`) before a code is sent.'),
+    .describe('Requires a solved captcha (`validate_token`) before a code is sent.'),
   hybridPush: z
     .boolean()
     .describe(
@@ -131,62 +131,64 @@ const optionShape = {
   allowStrictUserQuery: z
     .boolean()
     .describe(
-      'Lets the app key find users by `GET /1.1/users/strictlyQuery`. An import of users switches it on.',
+      'Lets the app key find users by `GET /1.1/users/strictlyQuery`. An import of users enables this option.',
     ),
   strictQueriesPerAddressPerHour: perHour.describe(
-    'Calls of `strictlyQuery` that one network address makes with the app key in an hour; beyond, 429.',
+    'Maximum calls of `strictlyQuery` per network address and hour with the app key. Further calls get 429.',
   ),
   allowInstallationQuery: z.boolean().describe('Lets the app key list installations.'),
   allowInstallationDelete: z.boolean().describe('Lets the app key delete installations.'),
   allowRoleCreate: z.boolean().describe('Lets the app key create roles.'),
-  maxRoles: z.int().min(0).max(100_000).describe('Roles that an app may have.'),
+  maxRoles: z.int().min(0).max(100_000).describe('Maximum number of roles of the app.'),
   rolesPerAddressPerHour: perHour.describe(
-    'Roles that one network address creates with the app key in an hour; beyond, 429.',
+    'Maximum roles that one network address may create per hour with the app key. Further calls get 429.',
   ),
   roleBytesPerAddressPerDay: perDay.describe(
-    'Bytes of roles that one network address writes with the app key in a day; beyond, 429.',
+    'Maximum bytes of roles that one network address may write per day with the app key. Further calls get 429.',
   ),
   roleBytes: z
     .int()
     .min(1024)
     .max(256 * 1024)
-    .describe('Size of a role that is written with the app key.'),
+    .describe('Maximum size in bytes of a role that is written with the app key.'),
   pushCallsPerMinute: z
     .int()
     .min(1)
     .max(9600)
-    .describe('Push calls that an app may make in a minute; beyond, 429.'),
+    .describe('Maximum push calls of the app per minute. Further calls get 429.'),
   dailyRecipientCap: z
     .int()
     .min(0)
     .max(1_000_000_000_000)
-    .describe('Recipients that an app may send to in a day; further ones are counted `capped`.'),
+    .describe('Maximum recipients of the app per day. Further recipients are counted as `capped`.'),
   approvalAboveDevices: z
     .int()
     .min(1)
     .max(1_000_000_000)
     .nullable()
-    .describe('A push to more devices waits until a second person approves it; null for none.'),
+    .describe(
+      'A push to more devices than this waits for the approval of a second person. Null means that no approval is needed.',
+    ),
   devicePushesPerDay: z
     .int()
     .min(1)
     .max(1000)
     .nullable()
     .describe(
-      'Pushes that a device gets in a day (UTC), transactional ones aside; further ones are counted `capped`. Null for no limit.',
+      'Maximum pushes per device and day (UTC), not counting transactional pushes. Further recipients are counted as `capped`. Null means no limit.',
     ),
   quietHours: z
     .string()
     .refine(isQuietHours, quietHoursForm)
     .nullable()
     .describe(
-      'Hours in which a device gets no pushes, transactional ones aside, in its own `timeZone` (`22:00-08:00`): they wait for the end. Null for none.',
+      'Hours in which a device gets only transactional pushes, in its own `timeZone` (`22:00-08:00`). Other pushes wait until the hours end. Null means no quiet hours.',
     ),
   defaultTimeZone: z
     .string()
     .refine(isTimeZone, 'expected a time zone, such as "Asia/Shanghai"')
     .describe(
-      'Time zone of devices without a known `timeZone`, for pushes at local time and quiet hours.',
+      'Time zone of devices without a valid `timeZone`, for pushes at local time and quiet hours.',
     ),
   installationValidityDays: z
     .int()
@@ -194,17 +196,17 @@ const optionShape = {
     .max(365)
     .describe('Days without an update after which an installation gets no pushes and is deleted.'),
   installationsPerAddressPerHour: perHour.describe(
-    'Installations that one network address creates with the app key in an hour; beyond, 429. Many phones of a carrier share an address.',
+    'Maximum installations that one network address may create per hour with the app key. Further calls get 429. Many phones of a carrier share one address.',
   ),
   installationBytesPerAddressPerDay: perDay.describe(
-    'Bytes of installations that one network address writes with the app key in a day; beyond, 429.',
+    'Maximum bytes of installations that one network address may write per day with the app key. Further calls get 429.',
   ),
   installationBytes: z
     .int()
     .min(1024)
     .max(128 * 1024)
     .describe(
-      'Size of an installation that is written with the app key; with the master key 128 KB.',
+      'Maximum size in bytes of an installation that is written with the app key. With the master key, the maximum is 128 KB.',
     ),
   functionsUrl: functionsUrl
     .nullable()
@@ -215,23 +217,23 @@ const optionShape = {
   functionsMasterKey: z
     .boolean()
     .describe(
-      'Sends the master key with the request for the list of hooks, for hosts that refuse the hook key (engines of Go and Java).',
+      'Sends the master key with the request for the list of hooks. Needed for hosts that refuse the hook key (engines for Go and Java).',
     ),
   authPlatforms: authPlatforms.describe(
-    'Credentials by platform name: access tokens of these platforms are checked.',
+    'Credentials by platform name. The service checks access tokens of these platforms.',
   ),
   checkedPlatformsOnly: z
     .boolean()
-    .describe('Refuses accounts of platforms that `authPlatforms` does not name.'),
+    .describe('Refuses accounts of platforms that are not in `authPlatforms`.'),
   trustUnverifiedNumbers: z
     .boolean()
     .describe(
-      'Lets the holder of a number enter an account that has the number but never proved it. True for an app that moves in with its id.',
+      'Lets the owner of a phone number log in to an account with this number, even if the number was never verified. True by default for an app that moves in with its id.',
     ),
   concealUsers: z
     .boolean()
     .describe(
-      'Answers requests for unknown users, addresses and numbers like those for known ones.',
+      'Gives requests for unknown users, addresses and numbers the same replies as requests for existing users.',
     ),
   mailTemplates: z
     .record(z.string().max(64), mailTemplate)
@@ -242,46 +244,48 @@ const optionShape = {
     .number()
     .min(0)
     .max(1_000_000_000)
-    .describe('Balance that pays for messages; templates need 200.'),
+    .describe(
+      'Balance from which messages are paid. Creating or changing templates requires a balance of 200.',
+    ),
   captchasPerAddressPerHour: perHour.describe(
-    'Captchas that one network address requests with the app key in an hour; beyond, 429.',
+    'Maximum captchas that one network address may request per hour with the app key. Further calls get 429.',
   ),
   signUpsPerAddressPerHour: perHour.describe(
-    'Sign-ups with the app key from one network address in an hour; beyond, 429.',
+    'Maximum sign-ups per network address and hour with the app key. Further calls get 429.',
   ),
   signUpBytesPerAddressPerDay: perDay.describe(
-    'Bytes of users that sign up with the app key, or grow, from one network address in a day; beyond, 429.',
+    'Maximum bytes that one network address may add to users per day with the app key, by sign-ups and changes. Further calls get 429.',
   ),
   userBytes: z
     .int()
     .min(1024)
     .max(maxUserBytes)
-    .describe('Size of a user that is written with the app key.'),
+    .describe('Maximum size in bytes of a user that is written with the app key.'),
   smsCountries: z
     .array(z.string().refine(isCountry, 'expected a country, such as "CN" (ISO 3166)'))
     .min(1)
     .max(250)
     .nullable()
-    .describe('Countries (ISO 3166) to whose numbers messages are sent; null for all.'),
+    .describe('Countries (ISO 3166) whose numbers may get messages. Null means all countries.'),
   smsPerAddressPerHour: z
     .int()
     .min(0)
     .max(1_000_000)
-    .describe('Messages that one network address may cause in an hour.'),
+    .describe('Maximum messages that one network address may request per hour.'),
   smsPerAppPerDay: z
     .int()
     .min(0)
     .max(1_000_000_000)
-    .describe('Messages that an app may send in a day.'),
+    .describe('Maximum messages of the app per day.'),
   receiptUrlGeneration: z
     .int()
     .min(0)
     .max(1_000_000)
     .describe(
-      'Another number changes the secret in the URLs to which gateways send receipts: those with the number before are refused. For a secret that became known.',
+      'Changing this number changes the secret in the URLs that gateways send receipts to. Receipts with an earlier secret are refused. Use it if a secret was leaked.',
     ),
   unknownOutcome: unknownOutcome.describe(
-    'Whether a recipient whose request got no answer, and whose device could show a repeat, is sent to again (`repeat`) or counted as failed (`fail`).',
+    'What to do if a request got no response and the device would show a repeat as a second message: send again (`repeat`), or count the recipient as failed (`fail`).',
   ),
 };
 

@@ -2,7 +2,10 @@
 export const rotationStates = ['staged', 'checked', 'canary', 'promoted', 'rolled_back'] as const;
 export type RotationState = (typeof rotationStates)[number];
 
-/** One batch in this number is sent with the candidate. The first batch is sent with it at once. */
+/**
+ * One of this number of batches is sent with the candidate. The first batch of a canary is always
+ * sent with it.
+ */
 export const canaryShare = 100;
 
 /**

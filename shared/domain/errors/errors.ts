@@ -39,15 +39,15 @@ const table = {
   forbiddenName: { code: 121, status: 400 },
   invalidAcl: { code: 123, status: 400 },
   timedOut: { code: 124, status: 400 },
-  // For a cloud function (protocol/functions.md#function-errors).
+  // The timeout of a cloud function (protocol/functions.md#function-errors).
   functionTimedOut: { code: 124, status: 503 },
   invalidEmail: { code: 125, status: 400, isForUsers: true },
   invalidPhone: { code: 127, status: 400, isForUsers: true },
-  // For members of a relation: too many at once, or unknown members.
+  // The members of a relation are unknown, or there are too many in one operation.
   invalidRelation: { code: 128, status: 400 },
   duplicate: { code: 137, status: 400, isForUsers: true },
   invalidRoleName: { code: 139, status: 400 },
-  // protocol/functions.md#hook-times.
+  // The timeout of a hook (protocol/functions.md#hook-times).
   hookTimedOut: { code: 141, status: 400 },
   hookRefused: { code: 142, status: 400 },
   invalidPushTime: { code: 152, status: 400 },

@@ -95,7 +95,7 @@ const invisible = /[\p{Cf}\p{Mn}\u115f\u1160\u3164]/gu;
 export const plainText = (text: string): string => text.normalize('NFKC');
 
 /** True if a text contains a link, or text that mail and SMS programs convert to a link. */
-export function holdsLink(text: string): boolean {
+export function containsLink(text: string): boolean {
   return link.test(plainText(text.replace(invisible, '')));
 }
 
@@ -107,7 +107,7 @@ const maxNameChars = 40;
  * advertisements.
  */
 export function mailName(name: string): string {
-  if (holdsLink(name)) return '';
+  if (containsLink(name)) return '';
   const plain = plainText(name)
     .replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')
     .trim();

@@ -61,57 +61,59 @@ export const common = {
     .record(z.string(), data)
     .nullish()
     .describe(
-      'Members of `data` in other languages, by language tag: each device gets the one that fits its `locale` best.',
+      'Translations of members of `data`, by language tag. Each device gets the translation that fits its `locale` best.',
     ),
   variables: z
     .record(z.string(), z.strictObject({ field: z.string(), default: z.string().max(100) }))
     .nullish()
     .describe(
-      'Values for `{{name}}` in `alert` and `title`, by name: a field of the installation, and a default for devices without it.',
+      'Values for `{{name}}` in `alert` and `title`, by name. Each value is a field of the installation, with a default for devices without this field.',
     ),
   notification_id: shortId.describe(
-    'Id of the push for statistics, at most 16 letters and digits; made where absent.',
+    'Id of the push for statistics, at most 16 letters and digits. Generated if absent.',
   ),
   req_id: shortId.describe(
-    'Id of the request, at most 16 letters and digits: a repeat within 5 minutes returns the first push.',
+    'Id of the request, at most 16 letters and digits. A request with the same id within 5 minutes returns the first push.',
   ),
-  expiration_time: pushTime.describe('Time from which the push is not delivered.'),
+  expiration_time: pushTime.describe('Time after which the push is not delivered.'),
   expiration_interval: seconds.describe(
-    'Seconds from `push_time`, or the call, after which it is not delivered.',
+    'Seconds after which the push is not delivered, counted from `push_time` or from the call.',
   ),
   prod: z
     .enum(['dev', 'prod'], 'expected "dev" or "prod"')
     .nullish()
     .describe(
-      'Gateway of APNs; without it `prod`, or `dev` where the header `X-LC-Prod` is not 1.',
+      'Gateway of APNs. The default is `prod`, or `dev` if the header `X-LC-Prod` is present and not 1.',
     ),
-  topic: text.describe('APNs topic (bundle id) in place of that of the device.'),
-  pgw_team_id: text.describe('APNs team, where profiles of several teams exist.'),
+  topic: text.describe('APNs topic (bundle id). Overrides the topic of the device.'),
+  pgw_team_id: text.describe('APNs team id. Needed if the app has profiles of several teams.'),
   apns_team_id: text.describe('Same as `pgw_team_id`.'),
   kind: z
     .enum(pushKinds, 'expected "marketing" or "transactional"')
     .nullish()
-    .describe('`transactional`: limits per device do not apply to it. `marketing` by default.'),
+    .describe(
+      'Limits per device do not apply to `transactional` pushes. The default is `marketing`.',
+    ),
   device_cap: z
     .int('expected a whole number')
     .min(0)
     .max(1000)
     .nullish()
     .describe(
-      'Pushes per device and day, in place of `devicePushesPerDay` of the app; 0 for no limit.',
+      'Maximum pushes per device and day. Overrides `devicePushesPerDay` of the app. 0 means no limit.',
     ),
   quiet_hours: z
     .string()
     .refine((hours) => hours === noQuietHours || isQuietHours(hours), `${quietHoursForm}, or "off"`)
     .nullish()
     .describe(
-      'Hours in which a device gets nothing, in its own `timeZone` (`22:00-08:00`), in place of `quietHours` of the app; `off` for none.',
+      'Hours in which a device gets no push, in its own `timeZone` (`22:00-08:00`). Overrides `quietHours` of the app. `off` means no quiet hours.',
     ),
   lastActiveDeviceOnly: z
     .boolean('expected true or false')
     .nullish()
     .describe(
-      'Of the devices of the push with the same `user`, only the one that was saved last gets it; devices without a `user` all get it.',
+      'If several targeted devices have the same `user`, only the device that was saved last gets the push. All devices without a `user` get the push.',
     ),
   _notificationChannel: text.describe('Android notification channel (category).'),
 };
@@ -123,26 +125,28 @@ export const queryBody = z.object({
     .unknown()
     .meta({ type: ['object', 'array', 'string'] })
     .optional()
-    .describe('Condition on installations; without it all installations.'),
+    .describe('Condition on installations. Absent: all installations.'),
   cql: z
     .unknown()
     .meta({ type: 'string', maxLength: 16_384 })
     .optional()
-    .describe('The condition as a CQL statement, in place of `where`.'),
-  channels: channels.describe('Only installations that subscribe one of these channels.'),
-  push_time: pushTime.describe('Time to send at; within the next minute, it is sent at once.'),
+    .describe('The condition as a CQL statement, instead of `where`.'),
+  channels: channels.describe('Only installations that subscribe to one of these channels.'),
+  push_time: pushTime.describe(
+    'Time to send the push. If it is less than a minute ahead, the push is sent at once.',
+  ),
   push_time_local: z
     .boolean()
     .nullish()
     .describe(
-      '`push_time` has no zone (`2026-12-01T09:00:00`): each device gets the push at that time of its own `timeZone`.',
+      'If true, `push_time` has no time zone (`2026-12-01T09:00:00`), and each device gets the push at this time in its own `timeZone`.',
     ),
   default_time_zone: z
     .string()
     .refine(isTimeZone, 'expected a time zone, such as "Asia/Shanghai"')
     .nullish()
     .describe(
-      'With `push_time_local`: zone of devices without a known one; `defaultTimeZone` of the app without it.',
+      'With `push_time_local`: time zone of devices without a valid time zone. The default is `defaultTimeZone` of the app.',
     ),
   flow_control: flowControl.describe('Recipients per second over all dispatchers; at least 1,000.'),
 });

@@ -19,7 +19,7 @@ export interface ProfileAnswers {
 }
 
 /** From this number of invalid tokens, their share decides whether devices are deleted. */
-export const guardFrom = 20;
+export const minInvalidTokens = 20;
 
 /**
  * What may be deleted: `called` for tokens that the gateway only calls invalid, `proven` for tokens
@@ -41,8 +41,8 @@ export function deletableOf({
   proofs,
 }: Omit<ProfileAnswers, 'reason'>): Deletable {
   return {
-    called: invalid < guardFrom || invalid * 2 <= answers,
-    proven: proofs < guardFrom || proofs * 10 <= answers * 9,
+    called: invalid < minInvalidTokens || invalid * 2 <= answers,
+    proven: proofs < minInvalidTokens || proofs * 10 <= answers * 9,
   };
 }
 

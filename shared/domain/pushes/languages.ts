@@ -132,7 +132,7 @@ interface Translated {
   languages?: Translations;
 }
 
-/** Returns an order with its content in one language. Null means `data` as it is. */
+/** Returns an order with its content in one language. Null means `data` without a translation. */
 export function orderIn<T extends Translated>(order: T, language: string | null): T {
   const members = language === null ? undefined : order.languages?.[language];
   return members ? { ...order, data: translated(order.data, members) } : order;
@@ -140,19 +140,22 @@ export function orderIn<T extends Translated>(order: T, language: string | null)
 
 /** Language that a recipient gets. */
 interface LanguageChoice {
-  /** Tag of a translation. Null if no translation fits; the recipient then gets `data` as it is. */
+  /**
+   * Tag of a translation. Null if no translation fits; the recipient then gets `data` without a
+   * translation.
+   */
   language: string | null;
   /** True if no translation fits, or if the translation is only similar to the locale. */
   isFallback: boolean;
 }
 
 /** Maximum number of cached locales. Devices may send any text as locale. */
-const maxRemembered = 5000;
+const maxCachedLocales = 5000;
 
 /** Chooses the language of each recipient from the translations of a push. */
 export class LanguageChooser {
   readonly #languages: { tag: string; locale: NonNullable<ReturnType<typeof readLocale>> }[];
-  readonly #known = new Map<string, LanguageChoice>();
+  readonly #choices = new Map<string, LanguageChoice>();
 
   constructor(translations: Translations) {
     this.#languages = Object.keys(translations).flatMap((tag) => {
@@ -164,11 +167,11 @@ export class LanguageChooser {
   /** Chooses by the `locale` of an installation; null if it has none. */
   choose(locale: string | null): LanguageChoice {
     const name = locale ?? '';
-    const known = this.#known.get(name);
+    const known = this.#choices.get(name);
     if (known) return known;
-    if (this.#known.size >= maxRemembered) this.#known.clear();
+    if (this.#choices.size >= maxCachedLocales) this.#choices.clear();
     const choice = this.#find(name);
-    this.#known.set(name, choice);
+    this.#choices.set(name, choice);
     return choice;
   }
 
@@ -184,12 +187,16 @@ export class LanguageChooser {
 interface LanguageCount {
   devices: number;
   /**
-   * Number of these recipients whose locale is only similar. For `data` as it is, all recipients.
+   * Number of these recipients whose locale is only similar to the language. If no translation is
+   * used, all recipients.
    */
   fallback: number;
 }
 
-/** Numbers of recipients by language tag. The key for `data` as it is is the empty string. */
+/**
+ * Numbers of recipients by language tag. The empty string is the key for recipients without a
+ * translation.
+ */
 export type LanguageCounts = Readonly<Record<string, LanguageCount>>;
 
 /** Counts recipients by language from their locales. */

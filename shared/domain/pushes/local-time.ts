@@ -16,8 +16,8 @@ export type LocalTime = {
 
 const minuteMs = 60_000;
 /** Largest and smallest offset from UTC of a time zone. */
-const mostOffsetMs = 14 * hourMs;
-const leastOffsetMs = -12 * hourMs;
+const maxOffsetMs = 14 * hourMs;
+const minOffsetMs = -12 * hourMs;
 
 /**
  * If the time in a zone passed less than this before the call, devices in the zone get the push at
@@ -55,8 +55,8 @@ export const localTimeText = (wallMs: number): string =>
 export const wallMsOf = ({ time }: LocalTime): number => Date.parse(`${time}Z`);
 
 /** Return when a local time comes in the first and in the last time zone. */
-export const firstStartMs = (wallMs: number): number => wallMs - mostOffsetMs;
-export const lastStartMs = (wallMs: number): number => wallMs - leastOffsetMs;
+export const firstStartMs = (wallMs: number): number => wallMs - maxOffsetMs;
+export const lastStartMs = (wallMs: number): number => wallMs - minOffsetMs;
 
 /**
  * Fixed offsets as Android names them: `GMT+08:00`, `GMT+0800`, `UTC+8`, `+08:00`. Only whole
@@ -68,7 +68,7 @@ function fixedOffsetMs(zone: string): number | undefined {
   const [, sign, hours, minutes = '0'] = fixedOffset.exec(zone) ?? [];
   if (hours === undefined) return undefined;
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * minuteMs * (sign === '-' ? -1 : 1);
-  return offsetMs >= leastOffsetMs && offsetMs <= mostOffsetMs ? offsetMs : undefined;
+  return offsetMs >= minOffsetMs && offsetMs <= maxOffsetMs ? offsetMs : undefined;
 }
 
 /** Maximum length of a zone name. The longest real name is shorter. */

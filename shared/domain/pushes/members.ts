@@ -7,7 +7,7 @@ import { type Detail, detail } from '../texts/texts.ts';
  * (protocol/push.md#push-call, 5.11). The Java SDK sends all parameters of a query, and the old
  * push client for browsers sends its configuration. Private members (`_…`) are also accepted.
  */
-const tolerated = new Set([
+const ignoredMembers = new Set([
   'appId',
   'appKey',
   'className',
@@ -35,7 +35,7 @@ export function unknownMemberWarnings(
   { known, hasTarget }: { known: ReadonlySet<string>; hasTarget: boolean },
 ): Detail[] {
   const unknown = Object.keys(body).filter(
-    (name) => !known.has(name) && !tolerated.has(name) && !name.startsWith('_'),
+    (name) => !known.has(name) && !ignoredMembers.has(name) && !name.startsWith('_'),
   );
   const [first] = unknown;
   if (first !== undefined && !hasTarget)

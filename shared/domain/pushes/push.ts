@@ -66,8 +66,8 @@ export interface Redrive extends RedriveSelection {
   pushId: number;
   objectId: string;
   /**
-   * Target of the earlier push, which decides the routes. Of a target that lists devices, only
-   * their number is kept (`listed`).
+   * Target of the earlier push, which decides the routes. If the target lists devices, only their
+   * number is kept (`listed`).
    */
   target: PushOrder['target'] & { listed?: number };
 }
@@ -252,8 +252,8 @@ export function parsePush(
   checkTexts(body, '');
   const local = localRequestOf(body, nowMs);
   const sent = parse(queryBody, local ? { ...body, push_time: null } : body);
-  // `withoutCql` has already replaced `cql` by `where`. Ignoring a `cql` that is left would send
-  // the push to all devices.
+  // `withoutCql` has already replaced a valid `cql` by `where`. If a remaining `cql` were ignored,
+  // the push would go to all devices.
   if (sent.cql !== undefined && sent.cql !== null)
     throw refuse('invalidQuery', 'cql was not read.');
   const { where } = body;

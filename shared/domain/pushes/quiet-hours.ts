@@ -46,7 +46,7 @@ interface ReadRule extends QuietMinutes {
 }
 
 /** Maximum number of cached rules. Enough for all time zones and several apps. */
-const maxRemembered = 1000;
+const maxCachedRules = 1000;
 const rules = new Map<string, ReadRule | undefined>();
 
 function readRule(rule: string): ReadRule | undefined {
@@ -56,7 +56,7 @@ function readRule(rule: string): ReadRule | undefined {
   const minutes = minutesOf(hours);
   const offsetAt = offsetsOf(zone);
   const read = minutes && offsetAt && { ...minutes, zone, offsetAt };
-  if (rules.size >= maxRemembered) rules.clear();
+  if (rules.size >= maxCachedRules) rules.clear();
   rules.set(rule, read);
   return read;
 }

@@ -287,7 +287,7 @@ const mapEntries = (
 ): AuthData =>
   Object.fromEntries(Object.entries(authData).map(([name, entry]) => [name, change(name, entry)]));
 
-/** Returns the platforms for a reply to a client, with harmless members only. */
+/** Returns the platforms for a reply to a client, with visible members only. */
 export const visibleAuthData = (authData: AuthData): AuthData =>
   mapEntries(authData, (_platform, entry) => visibleEntry(entry));
 
@@ -300,7 +300,7 @@ function visibleEntry(entry: JsonObject): JsonObject {
 }
 
 /**
- * Returns the platforms in the form of the database. All but the harmless members of each entry are
+ * Returns the platforms in the form of the database. All members except the visible members are
  * encrypted for this app and account.
  */
 export const sealedAuthData = (sealer: Sealer, appId: string, authData: AuthData): AuthData =>
@@ -337,15 +337,15 @@ export function withSentEntries(
 ): JsonObject {
   const { authData } = document;
   if (!isJsonObject(authData)) return document;
-  const entries = Object.entries(authData).map(([platform, shown]): [string, Json] => {
+  const entries = Object.entries(authData).map(([platform, entry]): [string, Json] => {
     const own = sent.get(platform);
     const written = stored.get(platform);
-    if (!own || !written || !isJsonObject(shown)) return [platform, shown];
+    if (!own || !written || !isJsonObject(entry)) return [platform, entry];
     const kept = Object.entries(own).filter(
       ([name, value]) =>
         Object.hasOwn(written, name) && stableText(written[name] ?? null) === stableText(value),
     );
-    return [platform, { ...shown, ...Object.fromEntries(kept) }];
+    return [platform, { ...entry, ...Object.fromEntries(kept) }];
   });
   return { ...document, authData: Object.fromEntries(entries) };
 }

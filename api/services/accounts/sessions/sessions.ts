@@ -1,4 +1,4 @@
-import { readable, sha256 } from '../../../../shared/crypto.ts';
+import { openOrUndefined, sha256 } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { findSessionOwner, findUser, replaceSession } from '../../../../shared/db/tables/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
@@ -120,6 +120,6 @@ export class Sessions {
    * token, returns the token if a key decrypts it.
    */
   #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
-    return readable(() => sessionTokens(this.#deps.vault, appId, objectId, nonce)) ?? [];
+    return openOrUndefined(() => sessionTokens(this.#deps.vault, appId, objectId, nonce)) ?? [];
   }
 }

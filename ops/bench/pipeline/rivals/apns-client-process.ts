@@ -34,7 +34,7 @@ async function push({ url, ca, topic, devices, packages }: RivalOrder): Promise<
     provider ?? new apn.Provider(providerSettings({ hostname, port, ca }));
   provider = connection;
   let next = 0;
-  const lane = async () => {
+  const sendCalls = async () => {
     while (next < tokens.length) {
       const slice = tokens.slice(next, next + tokensOfCall);
       next += tokensOfCall;
@@ -45,7 +45,7 @@ async function push({ url, ca, topic, devices, packages }: RivalOrder): Promise<
       if (failed.length > 0) throw new Error(`${failed.length} notifications failed`);
     }
   };
-  await Promise.all(Array.from({ length: callsAtOnce }, lane));
+  await Promise.all(Array.from({ length: callsAtOnce }, sendCalls));
   return (performance.now() - startedAtMs) / 1000;
 }
 

@@ -46,14 +46,14 @@ async function sendAll(
   topic: string,
 ): Promise<void> {
   let next = 0;
-  const lane = async () => {
+  const sendTokens = async () => {
     while (next < tokens.length) {
       const token = tokens[next] ?? '';
       next += 1;
       await sendOne(session, token, topic);
     }
   };
-  await Promise.all(Array.from({ length: streams }, lane));
+  await Promise.all(Array.from({ length: streams }, sendTokens));
 }
 
 let session: ClientHttp2Session | undefined;

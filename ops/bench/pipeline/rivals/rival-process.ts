@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { answerBenchmark } from '../../harness/asked-process.ts';
+import { answerBenchmark } from '../../harness/question-process.ts';
 
 /**
  * Order to another push program (a rival): send one push to devices 1 to `devices` of the gateway

@@ -14,10 +14,10 @@ import {
   versionIn,
 } from '../../../check/toolchains.ts';
 import { type Figure, readArgs, type Setup } from '../../harness/arguments.ts';
-import { AskedProcess } from '../../harness/asked-process.ts';
 import { type Bench, withBench, writeInstallations } from '../../harness/bench-service.ts';
 import { type BenchApp, createApp } from '../../harness/client.ts';
 import { allDatabaseCpuSeconds, processUse } from '../../harness/process-use.ts';
+import { QuestionProcess } from '../../harness/question-process.ts';
 import { measurePushes, serviceCpuMs } from '../measure.ts';
 import { type RivalAnswer, type RivalOrder, rivalAnswer } from './rival-process.ts';
 
@@ -54,7 +54,7 @@ function nodeRun(
   packages: string,
   log: (line: string) => void,
 ): RivalRun {
-  const child = new AskedProcess({
+  const child = new QuestionProcess({
     name,
     file: `ops/bench/pipeline/rivals/${file}`,
     // Without this setting Parse Server writes log files into the working directory.

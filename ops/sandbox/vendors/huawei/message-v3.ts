@@ -43,8 +43,8 @@ function optionsFault(options: JsonObject, pushType: string): Fault | null {
 const optionNames = new Set([
   ...['testMessage', 'ttl', 'biTag', 'receiptId', 'collapseKey', 'backgroundMode'],
 ]);
-const isBytes = (value: Json, most: number): boolean =>
-  typeof value === 'string' && Buffer.byteLength(value) <= most;
+const isBytes = (value: Json, maxBytes: number): boolean =>
+  typeof value === 'string' && Buffer.byteLength(value) <= maxBytes;
 
 /** Required members of a payload by push type. */
 const needed = new Map<string, readonly string[]>([

@@ -233,7 +233,7 @@ class MeizuRules implements GatewayRules {
   readonly #options: MeizuGatewayOptions;
   readonly #state: MeizuState;
   readonly #sentToday = new Map<string, number>();
-  readonly #shown = new Map<string, number[]>();
+  readonly #deliveryTimesMs = new Map<string, number[]>();
   #second = { number: 0, devices: 0 };
   #messages = 0;
 
@@ -306,10 +306,12 @@ class MeizuRules implements GatewayRules {
     const { messagesPerMinute = Number.POSITIVE_INFINITY } = this.#options;
     if (messagesPerMinute === Number.POSITIVE_INFINITY) return null;
     const nowMs = this.#state.nowMs();
-    const shown = (this.#shown.get(token) ?? []).filter((atMs) => atMs > nowMs - 60_000);
-    this.#shown.set(token, shown);
-    if (shown.length >= messagesPerMinute) return 520;
-    shown.push(nowMs);
+    const lastMinute = (this.#deliveryTimesMs.get(token) ?? []).filter(
+      (atMs) => atMs > nowMs - 60_000,
+    );
+    this.#deliveryTimesMs.set(token, lastMinute);
+    if (lastMinute.length >= messagesPerMinute) return 520;
+    lastMinute.push(nowMs);
     return null;
   }
 

@@ -1,4 +1,3 @@
-/** Both ends of the IPC channel between a benchmark and a process that answers its questions. */
 import { z } from 'zod';
 import type { Environment } from '../../../shared/config/config.ts';
 import {
@@ -9,6 +8,8 @@ import {
 import { createLogger } from '../../../shared/process/logging.ts';
 import { Supervised } from '../../local/supervised.ts';
 
+/** Both ends of the IPC channel between a benchmark and a process that answers its questions. */
+
 const stopMs = 6000;
 
 const question = z.object({ number: z.number(), question: z.unknown() });
@@ -16,11 +17,11 @@ const answer = z.object({ number: z.number(), answer: z.unknown(), error: z.stri
 type Answer = z.infer<typeof answer>;
 
 /** Process that answers questions of a benchmark, as the benchmark uses it. */
-export class AskedProcess {
+export class QuestionProcess {
   readonly #child: Supervised;
   readonly #waiting = new Map<number, (answer: Answer) => void>();
   #ready: unknown;
-  #asked = 0;
+  #questionCount = 0;
 
   /** `file` is the source file of the process, relative to the project's root. */
   constructor(options: {
@@ -47,8 +48,8 @@ export class AskedProcess {
    * error.
    */
   async ask<T>(question: object, form: z.ZodType<T>): Promise<T> {
-    this.#asked += 1;
-    const number = this.#asked;
+    this.#questionCount += 1;
+    const number = this.#questionCount;
     const { answer, error } = await new Promise<Answer>((resolve) => {
       this.#waiting.set(number, resolve);
       this.#child.send({ number, question });
@@ -93,9 +94,9 @@ export function answerBenchmark<Question>(own: AnsweringProcess<Question>): void
   stack.add(own.name, () => own.close());
   closeOnSignals({ log, stack });
   process.on('message', async (message) => {
-    const { number, question: asked } = question.parse(message);
+    const { number, question: content } = question.parse(message);
     try {
-      notifySupervisor({ number, answer: await own.answer(own.question.parse(asked)) });
+      notifySupervisor({ number, answer: await own.answer(own.question.parse(content)) });
     } catch (error) {
       notifySupervisor({ number, answer: null, error: String(error) });
     }
