@@ -35,11 +35,11 @@ describe('the limits of a transaction', () => {
     );
     await expect(endless).rejects.toBeInstanceOf(ResultTooLarge);
     expect(await one(db)).toBe(1);
-    // The count was per transaction.
+    // The count is per transaction.
     expect(await read(2)).toBe(2);
   });
 
-  test('apply to its statements only', async () => {
+  test('apply only to its own statements', async () => {
     const settings = [
       'statement_timeout',
       'max_parallel_workers_per_gather',
@@ -55,7 +55,7 @@ describe('the limits of a transaction', () => {
     expect(await read(db)).toBe(before);
   });
 
-  test('hold for a statement that may take longer, which runs alone where the whole pool has its limit', async () => {
+  test('apply to a statement with a longer timeout, which runs alone if the whole pool has its limit', async () => {
     const long = new Database({ url, applicationName: 'long', statementTimeoutMs: 4000 });
     const shown = `SELECT current_setting('statement_timeout') AS time, current_setting('transaction_read_only') AS "isReadOnly"`;
     const read = async (from: Database, ms: number) => (await from.queryWithin(ms, shown)).rows[0];
@@ -69,7 +69,7 @@ describe('the limits of a transaction', () => {
     ['many states', '(a|b)*a(a|b){150}c', 'ab'],
     ['a look-ahead at each place', '(?=(a|b)*c)(?=(a|b)*d)a', 'ab'],
     ['a look-back at each place', '(?<=c(a|b)*)d', 'ab'],
-  ])('end a pattern with %s at once', async (_, pattern, letters) => {
+  ])('end a pattern with %s immediately', async (_, pattern, letters) => {
     const work = db.transaction(
       (tx) =>
         tx.query(
