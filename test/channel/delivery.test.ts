@@ -13,7 +13,7 @@ describe('delivery of messages', () => {
   });
   afterAll(() => fixture.drop());
 
-  test('a connected device gets its message and the acknowledgement counts', async () => {
+  test('a connected device gets its message, and the acknowledgement counts', async () => {
     const [id = 0] = await fixture.install(['online']);
     const received: unknown[] = [];
     const devices = await connectDevices({
@@ -64,7 +64,7 @@ describe('delivery of messages', () => {
     expect(await fixture.ackedOf(pushId)).toBe(0);
   });
 
-  test('a repeated acknowledgement counts once, for a finished push too', async () => {
+  test('a repeated acknowledgement counts once, even for a finished push', async () => {
     const [id = 0] = await fixture.install(['twice']);
     const pushId = await fixture.enqueue([id]);
     await fixture.db.query(
@@ -93,7 +93,7 @@ describe('delivery of messages', () => {
     again.close();
   });
 
-  test('an acknowledgement affects messages of its own device only', async () => {
+  test('an acknowledgement affects only messages of its own device', async () => {
     const [mine = 0, others = 0] = await fixture.install(['mine', 'others']);
     const pushId = await fixture.enqueue([others]);
     const probe = await fixture.enqueue([mine]);

@@ -43,7 +43,7 @@ describe('messages in the database', () => {
     expect(await countOf('channel_inbox', pushId)).toBe(2);
   });
 
-  test('an overlapping call adds the new recipients only', async () => {
+  test('an overlapping call adds only the new recipients', async () => {
     const pushId = await fixture.push();
     expect(await enqueue(pushId, [10, 30, 20])).toBe(3);
     expect(await enqueue(pushId, [25, 35])).toBe(2);
@@ -86,7 +86,7 @@ describe('messages in the database', () => {
     for (const pushId of pushes) expect(await fixture.ackedOf(pushId)).toBe(100);
   });
 
-  test('expired messages are deleted in bounded passes, ten minutes after their expiry', async () => {
+  test('expired messages are deleted in limited passes, ten minutes after their expiry', async () => {
     const pushId = await fixture.push();
     await enqueue(
       pushId,

@@ -164,7 +164,7 @@ describe('several api processes on one database', () => {
     await channel.close();
   });
 
-  test('a process that stops closes with 1001, stores acknowledgements and removes its sessions', async () => {
+  test('a stopping process closes with 1001, stores acknowledgements and removes its sessions', async () => {
     const installationIds = Array.from({ length: 30 }, (_, i) => `leaving-${i}`);
     const ids = await fixture.install(installationIds);
     const stopping = await fixture.startApi();

@@ -54,13 +54,13 @@ const literalReasons = new Set([
 /** Reasons of no recipient: answers that are successes, and answers to receipts. */
 const successes = new Set(['ok', 'repeated', 'duplicate']);
 
-test('every reason of the response tables and the dispatcher has a meaning of its own', () => {
+test('every reason of the response tables and the dispatcher has its own meaning', () => {
   const reasons = [...literalReasons].filter((reason) => !successes.has(reason));
   expect(reasons.length).toBeGreaterThan(200);
   expect(reasons.filter((reason) => meaningOf(reason).code === 'other')).toEqual([]);
 });
 
-test('no meaning is left over', () => {
+test('there is no unused meaning', () => {
   const known = [
     ...all(/'([A-Za-z_]+)'/g),
     // Codes of Node.js, which no source writes.
@@ -80,7 +80,7 @@ test('no meaning is left over', () => {
   expect(Object.keys(reasonTemplates).filter((code) => !named.has(code))).toEqual([]);
 });
 
-test('no hint is left over', () => {
+test('there is no unused hint', () => {
   expect(codesOf('hints').filter((code) => !sources.includes(`'${code}'`))).toEqual([]);
 });
 
@@ -191,7 +191,7 @@ test.for([
     '网关不接受凭证',
   ],
   ['something new', 'something new', 'other', '网关或服务给出的原因'],
-] as const)('%s is read', ([text, stored, code, zh]) => {
+] as const)('%s is parsed', ([text, stored, code, zh]) => {
   expect(reasonText(stored)).toBe(text);
   const meaning = meaningOf(stored);
   expect(meaning.code).toBe(code);

@@ -47,7 +47,7 @@ function expectOnce({ apns }: TestService, crowd: readonly AppOnGateway[], each:
 
 const open = `state IN ('queued', 'sending')`;
 
-test('pushes of many apps at the same time all begin, let a single push pass, and reach each device once', {
+test('pushes of many apps at once all start, do not block a single push, and reach each once', {
   timeout: 120_000,
 }, async () => {
   const crowd = await createApps(busy, devicesPerApp);
@@ -78,7 +78,7 @@ test('pushes of many apps at the same time all begin, let a single push pass, an
 });
 
 describe('scheduled pushes that are due at the same time', () => {
-  test('tell how late they are, and are each sent once', { timeout: 120_000 }, async () => {
+  test('report their delay, and are each sent once', { timeout: 120_000 }, async () => {
     const crowd = await createApps(late, scheduledPerApp);
     const dueMs = systemClock.now() - 1000;
     const timeOf = (place: number) =>

@@ -9,7 +9,7 @@ const dispatchers = useDispatcherProcesses(service);
 const exitOf = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
 
 describe('kill -9 of the dispatcher in the middle of a push', () => {
-  test('and a new one started: no recipient is lost, and the record is exact', {
+  test('and a new start: no recipient is lost, and the record is exact', {
     timeout: 120_000,
   }, async () => {
     const app = await service.api.createApp();
@@ -35,7 +35,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     expect(service.apns.total - 6000).toBeLessThan(sentBefore);
   });
 
-  test('that is a redrive: who got it is not sent to, and the others get it once, less those in flight', {
+  test('of a redrive: recipients who got it are skipped, others get it once, except in flight', {
     timeout: 120_000,
   }, async () => {
     const cap = 1000;
@@ -76,7 +76,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     expect(refused.body).toMatchObject({ code: 409 });
   });
 
-  test('SIGTERM: it exits with code 0, and another one continues', {
+  test('with SIGTERM instead: it exits with code 0, and another dispatcher continues', {
     timeout: 120_000,
   }, async () => {
     const app = await service.api.createApp();

@@ -56,7 +56,7 @@ async function failedPush(app: App, token: string): Promise<string> {
 const pushOf = async (app: App): Promise<string> =>
   (await readPushes(service.db, app))[0]?.objectId ?? '';
 
-test('a frozen service sends nothing more of a running push, and nothing that becomes due, until it is released', async () => {
+test('a frozen service sends nothing more, neither of a running nor of a due push', async () => {
   const large = await createAppOn(service, null, 8000);
   const [planned, repeated, again, small] = await Promise.all(
     [1, 1, 1, 1].map((devices) => createAppOn(service, null, devices)),

@@ -50,7 +50,7 @@ async function untilAllSent(
   expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
 }
 
-describe('a push in work', { timeout: 300_000 }, () => {
+describe('a running push', { timeout: 300_000 }, () => {
   let first: Dispatcher;
   let second: Dispatcher;
   beforeAll(async () => {
@@ -76,7 +76,7 @@ describe('a push in work', { timeout: 300_000 }, () => {
     expect(Math.min(...shares), `shares ${shares}`).toBeGreaterThan((devices - own) / 4);
   });
 
-  test('goes on with another dispatcher when one is stopped', async () => {
+  test('continues on another dispatcher if one is stopped', async () => {
     const { app, tokens } = await createAppOn(service, null, 20_000);
     const before = service.apns.total;
     slow(50);

@@ -53,7 +53,7 @@ async function settledTokens(app: App): Promise<string[]> {
 }
 
 describe('kill -9 of the dispatcher in the middle of a push', () => {
-  test('with variables: each device gets its own text only, and those of settled batches get it once', {
+  test('with variables: each device gets only its own text, once if its batch was settled', {
     timeout: 120_000,
   }, async () => {
     const app = await iosApp();
@@ -95,7 +95,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     expect(tokens.filter((token) => service.apns.seen(token) > 2)).toEqual([]);
   });
 
-  test('with quiet hours: those within them wait on, are counted once, and get it once at the end', {
+  test('with quiet hours: waiting devices keep waiting, count once, and get it once at the end', {
     timeout: 120_000,
   }, async () => {
     const app = await iosApp({ quietHours: hoursOfNow() });

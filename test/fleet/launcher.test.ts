@@ -39,8 +39,8 @@ beforeAll(async () => {
 
 afterAll(() => database.drop());
 
-describe('on a Node that is too old', () => {
-  test('runs the command with the Node of the npm package, with arguments, input, output and exit code', async () => {
+describe('on a Node version that is too old', () => {
+  test("runs the command with the npm package's Node, with arguments, input, output and exit code", async () => {
     expect(await carillonProcess(['--help'], { nodeArgs: pretendOld })).toMatchObject({
       code: 0,
       stderr: '',
@@ -110,7 +110,7 @@ test.each([
   ['apiFlags', apiFlags],
   ['importFlags', importFlags],
 ])(
-  'the command line starts a process with the %s of `npm start` and of the benchmarks',
+  'the command line starts a process with the same %s as `npm start` and the benchmarks',
   async (name, flags) => {
     expect(await readFile(launcher, 'utf8')).toContain(
       `const ${name} = [${flags.map((flag) => `'${flag}'`).join(', ')}];`,
@@ -134,28 +134,25 @@ describe.each([
   ['dispatcher', []],
   ['api', pretendOld],
 ])('carillon %s %j', (name, nodeArgs) => {
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    '%s stops it cleanly with exit code 0',
-    async (signal) => {
-      const { child, document, ended, messages } = await start(name, nodeArgs);
-      expect(document).toMatchObject({ process: name });
-      // Each is started by another process, with memory limits.
-      expect(document.pid === child.pid).toBe(false);
-      child.kill(signal);
-      expect(await ended).toEqual({ code: 0, signal: null });
-      expect(await isGone(document.pid)).toBe(true);
-      expect(messages).toContainEqual({ ready: true });
-    },
-  );
+  test.each(['SIGTERM', 'SIGINT'] as const)('exits cleanly with code 0 on %s', async (signal) => {
+    const { child, document, ended, messages } = await start(name, nodeArgs);
+    expect(document).toMatchObject({ process: name });
+    // Each is started by another process, with memory limits.
+    expect(document.pid === child.pid).toBe(false);
+    child.kill(signal);
+    expect(await ended).toEqual({ code: 0, signal: null });
+    expect(await isGone(document.pid)).toBe(true);
+    expect(messages).toContainEqual({ ready: true });
+  });
 });
 
-test('the process stops when its launcher is killed', async () => {
+test('stops when its launcher is killed', async () => {
   const { child, document } = await start('api', pretendOld);
   child.kill('SIGKILL');
   expect(await isGone(document.pid)).toBe(true);
 });
 
-test('the process stops when its supervisor exits', async () => {
+test('stops when its supervisor exits', async () => {
   const { child, document, ended } = await start('api', pretendOld);
   child.disconnect();
   expect(await ended).toEqual({ code: 0, signal: null });

@@ -117,7 +117,7 @@ const stateOf = async (objectId: string): Promise<string> =>
 describe('a backup in the middle of a push, restored on another machine', {
   timeout: 60_000,
 }, () => {
-  test('reports what it holds', async () => {
+  test('reports what it pauses', async () => {
     const { pushes, scheduled } = restored.held;
     expect(pushes + scheduled).toBe(2);
     expect(restored.held).toMatchObject({ messages: 1, channelMessages: 0 });
@@ -127,7 +127,7 @@ describe('a backup in the middle of a push, restored on another machine', {
     ]);
   });
 
-  test('sends nothing twice, and new pushes at once', async () => {
+  test('sends nothing twice, and sends new pushes immediately', async () => {
     const [sent, other] = [before.apns.total, after.apns];
     expect(sent).toBe(2 * devices);
     await after.dispatch();
@@ -144,7 +144,7 @@ describe('a backup in the middle of a push, restored on another machine', {
     expect(await stateOf(ids.later)).toBe('scheduled');
   });
 
-  test('a resumed push goes on from the restored state, a cancelled one ends', async () => {
+  test('continues a resumed push from the restored state, and ends a cancelled push', async () => {
     const control = (objectId: string, verb: string) =>
       after.api.request(
         'POST',
@@ -164,7 +164,7 @@ describe('a backup in the middle of a push, restored on another machine', {
     expect(await checkRestoration(after.db)).toEqual([]);
   });
 
-  test('drops old messages only, and goes on with ids that no device has seen', async () => {
+  test('drops only old messages, and continues with ids that no device has seen', async () => {
     const { rows } = await after.db.query<{ recipient: string; reason: string | null }>(
       'SELECT recipient, reason FROM outbox WHERE app_id = $1 ORDER BY recipient',
       [app.appId],
@@ -180,14 +180,14 @@ describe('a backup in the middle of a push, restored on another machine', {
     expect(await highest(after)).toBeGreaterThan((await highest(before)) + 1000);
   });
 
-  test('has the secret, readable for its owner only', async () => {
+  test('has the secret, readable only for its owner', async () => {
     expect((await stat(join(newDir ?? '', 'secret'))).mode & 0o777).toBe(0o600);
     expect(await readdir(newDir ?? '')).toEqual(expect.arrayContaining(['postgres', 'secret']));
   });
 });
 
 describe('a restore refuses', () => {
-  test('a data directory whose database runs', async () => {
+  test('a data directory whose database is running', async () => {
     await expect(restore(backups ?? '', oldDir ?? '', undefined)).rejects.toThrow(
       /already running/,
     );
@@ -212,7 +212,7 @@ describe('a restore refuses', () => {
   });
 });
 
-test('what is overdue in a database that other tools restored is held, by its URL', async () => {
+test('overdue work of a database that other tools restored is paused, by its URL', async () => {
   const { body } = await api.request('POST', '/1.1/push', {
     ...{ app: await api.createApp(), master: true },
     body: { data: { alert: 'x' }, push_time: new Date(Date.now() + 3_600_000).toISOString() },

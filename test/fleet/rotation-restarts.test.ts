@@ -62,7 +62,7 @@ async function untilTried(app: App, deviceToken: string): Promise<void> {
   while ((await candidate(app)).asked === 0);
 }
 
-test('a canary goes on where it was when all dispatchers are killed and the api restarts', async () => {
+test('a canary continues after all dispatchers are killed and the api restarts', async () => {
   const app = await appUsing(first);
   const [one = ''] = await service.addIosInstallations(app, 1);
   const many = await service.addIosInstallations(app, 1200, { tag: 'many' });
@@ -92,7 +92,7 @@ test('a canary goes on where it was when all dispatchers are killed and the api 
   await api.close();
 });
 
-test('two candidates staged at the same time leave one, which decides', async () => {
+test('of two candidates that are staged at the same time one stays, which decides', async () => {
   const app = await appUsing(first);
   const [one = ''] = await service.addIosInstallations(app, 1);
   const path = `${pathOf(app)}/candidate`;
@@ -136,7 +136,7 @@ test('two profiles of an app rotate at once, each with its own decision', async 
   expect(await states()).toEqual(['promoted', 'rolled_back']);
 });
 
-test('a batch that is interrupted before its first request leaves its place to the next one', async () => {
+test('a batch that is interrupted before its first request leaves its place to the next batch', async () => {
   const app = await appUsing(first);
   const { appId } = app;
   const { stagedAt } = await put(`${pathOf(app)}/candidate`, second);

@@ -30,7 +30,7 @@ async function counted(app: App): Promise<Record<string, number>> {
 }
 
 describe.each([2, 4])('%i dispatchers on one database', (count) => {
-  test('send to each recipient once, small and large pushes at the same time', {
+  test('send to each recipient once, with small and large pushes at the same time', {
     timeout: 90_000,
   }, async () => {
     await startUpTo(count);

@@ -9,7 +9,7 @@ const dispatchers = useDispatcherProcesses(service);
 
 const pushes = 120;
 
-test('kill -9 of the dispatcher among many pushes to one device: none is lost, those that had ended are not repeated', {
+test('kill -9 of the dispatcher loses no single-device push, and repeats no finished one', {
   timeout: 120_000,
 }, async () => {
   const app = await service.api.createApp();

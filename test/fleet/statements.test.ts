@@ -80,7 +80,7 @@ async function callsOf(app: App, body: object = {}): Promise<Record<string, numb
  */
 const rounds = 6;
 
-describe('a push that uses no quiet hours, limit per device, variables or languages', () => {
+describe('a push without quiet hours, frequency cap, variables and languages', () => {
   test.each([
     ['of two batches', async (): Promise<object> => ({})],
     ['to one device', async (app: App): Promise<object> => ({ where: await oneDevice(app) })],
@@ -104,7 +104,7 @@ describe('a push that uses no quiet hours, limit per device, variables or langua
     },
   );
 
-  test('is told from one that uses them by its statements', async () => {
+  test('differs by its statements from a push that uses them', async () => {
     const app = await appWith({});
     await changeDevices(service.db, app, { timeZone: awakeZone });
     const variables = { name: { field: 'name', default: 'friend' } };

@@ -153,7 +153,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     await endBySignal(service, 'SIGTERM');
   });
 
-  test('restarts a process that was killed, also the database', async () => {
+  test('restarts a killed process, even the database', async () => {
     const service = await npmStart();
     for (const name of ['api', 'dispatcher']) {
       const killed = await pidOf(name);
@@ -172,7 +172,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     await endBySignal(service, 'SIGINT');
   });
 
-  test('leaves no process for more than a few seconds when it is killed', async () => {
+  test('leaves no process for more than a few seconds if it is killed', async () => {
     const service = await npmStart();
     const { stdout } = await run('pgrep', ['-P', String(service.child.pid)]);
     process.kill(Number(stdout.trim().split('\n')[0]), 'SIGKILL');
@@ -183,7 +183,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
   test.each([
     ['during a first start', 'other', /database migrated/],
     ['after it is ready', 'data', /^carillon ready (\S+)/m],
-  ])('leaves no process when its terminal is closed %s', async (_case, name, line) => {
+  ])('leaves no process if its terminal is closed %s', async (_case, name, line) => {
     const directory = join(parentDir, name);
     const inTerminal = ['script', '--quiet', '--return', '--command', 'npm start', '/dev/null'];
     const { child, ended } = await npmStart({ command: inTerminal, directory, line });

@@ -86,7 +86,7 @@ function askNghttp2(
 }
 
 describe('a header block', () => {
-  test('is broken exactly when nghttp2 finds it broken, and decodes to the same fields otherwise', async () => {
+  test('is broken exactly if nghttp2 finds it broken, and otherwise decodes to the same fields', async () => {
     await fuzz(
       fc.asyncProperty(blocks, async (block) => {
         const decoder = new HeaderDecoder(limits);

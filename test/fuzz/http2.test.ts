@@ -9,8 +9,8 @@ import { fuzz } from './runs.ts';
 
 const noise = fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes));
 
-describe('frames of a peer that are broken', () => {
-  test('are parsed alike in any chunks, up to the first fault', async () => {
+describe('broken frames of a peer', () => {
+  test('are parsed alike in any chunks, up to the first error', async () => {
     await fuzz(
       fc.property(fc.oneof(mutated(sound), noise), cuts, (bytes, lengths) => {
         const whole = readIn(bytes, [Math.max(1, bytes.length)]);

@@ -74,7 +74,7 @@ async function split(bytes: Buffer, sizes: number[]): Promise<RawRecord[]> {
   return found;
 }
 
-describe('a file of an export that is damaged', () => {
+describe('a damaged file of an export', () => {
   test('has the same records for all chunk sizes', async () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 8 });
     await fuzz(
@@ -89,7 +89,7 @@ describe('a file of an export that is damaged', () => {
     );
   }, 600_000);
 
-  test('affects only its own records: each is imported, exists already, or is refused with a message', async () => {
+  test('affects only its own records: each is imported, exists already, or is refused', async () => {
     await fuzz(
       fc.asyncProperty(
         fc.array(brokenLine, { maxLength: 12 }),

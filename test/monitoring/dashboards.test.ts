@@ -124,13 +124,13 @@ describe.skipIf(program === undefined)(
       expect(empty).toEqual([]);
     });
 
-    test('loads the rules, and no alert is about this service', async () => {
+    test('loads the rules, and no alert fires for this service', async () => {
       const reply = await fetch(`${url}/api/v1/rules`);
       expect(await reply.text()).not.toContain('"health":"err"');
       expect(await query('ALERTS{alertstate="firing"}')).toEqual([]);
     });
 
-    test('has one value for the query that KEDA scales by, which rises while jobs wait', async () => {
+    test("has one value for KEDA's query, which rises while jobs wait", async () => {
       const expr = scalingQuery();
       const waited = async () => single.parse(await query(expr))[0].value[1];
       await work();

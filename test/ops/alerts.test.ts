@@ -303,14 +303,14 @@ test('every alert has a fault, a near miss, and a runbook', async () => {
   expect(runbooks.match(/(?<=^## )Carillon.*$/gm)?.toSorted()).toEqual(names.toSorted());
 });
 
-test('a fault can be made for each alert, and times in thresholds are those of the rules', () => {
+test('a fault can be caused for each alert, and times in thresholds match the rules', () => {
   const made = new Set(scenes.flatMap((scene) => scene.alerts));
   expect([...made].toSorted()).toEqual(alerts.map(({ name }) => name).toSorted());
   for (const { expr, lastsSeconds } of alerts)
     if (lastsSeconds !== undefined) expect(expr).toMatch(new RegExp(`> ${lastsSeconds}$`));
 });
 
-test('rules and dashboards name metrics that exist', async () => {
+test('rules and dashboards name existing metrics', async () => {
   const known = new Set(
     (await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name),
   );
@@ -330,7 +330,7 @@ test('rules and dashboards name metrics that exist', async () => {
   expect(missing).toEqual([]);
 });
 
-test('panels have ids, and dashboards fixed addresses', () => {
+test('panels have ids, and dashboards have fixed URLs', () => {
   for (const { panels } of dashboards) {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
@@ -349,7 +349,7 @@ describe.skipIf(promtool === undefined)('promtool', { timeout: 180_000 }, () => 
   const run = (args: string[]) =>
     execFileSync(promtool ?? '', args, { encoding: 'utf8', stdio: 'pipe' });
 
-  test('finds the rules right', () => {
+  test('accepts the rules', () => {
     expect(run(['check', 'rules', `${rules}alerts.yml`, `${rules}recordings.yml`])).not.toContain(
       'FAILED',
     );

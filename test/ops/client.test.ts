@@ -52,7 +52,7 @@ describe('the client of the admin API', () => {
     ]);
   });
 
-  test('sends a body that is JSON text as it is', async () => {
+  test('sends a JSON text unchanged as the body', async () => {
     const { call, sent } = clientOf({});
     await call('countAudience', {
       path: { appId: 'a' },
@@ -61,14 +61,14 @@ describe('the client of the admin API', () => {
     expect(sent).toMatchObject([{ body: '{"where":{"n":1e400}}' }]);
   });
 
-  test('passes the signal that ends a call on', async () => {
+  test('passes the abort signal on', async () => {
     const { call, sent } = clientOf({});
     const { signal } = new AbortController();
     await call('getMeta', { signal });
     expect(sent[0]?.signal).toBe(signal);
   });
 
-  test('tells the address of a stream, which no call returns', () => {
+  test('returns the URL of a stream, which no call returns', () => {
     const { path } = requestOf('streamEvents', { query: { topics: 'push:a/b,breakers' } });
     expect(path).toBe('/events?topics=push%3Aa%2Fb%2Cbreakers');
   });
@@ -82,7 +82,7 @@ describe('the client of the admin API', () => {
     },
   );
 
-  test('knows a refusal', () => {
+  test('recognizes a refusal', () => {
     expect(isRefused({ code: 404, error: 'There is no such app.' })).toBe(true);
     for (const other of [undefined, null, 'x', [], { code: 404 }, { code: '404', error: 'x' }])
       expect(isRefused(other)).toBe(false);

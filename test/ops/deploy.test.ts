@@ -43,19 +43,19 @@ describe.skipIf(!existsSync(analyze))('the systemd units', () => {
   });
   afterAll(() => rm(copies, { recursive: true, force: true }));
 
-  test('are understood by systemd, without a warning', async () => {
+  test('are accepted by systemd without a warning', async () => {
     expect(units).toHaveLength(3);
     const { stdout, stderr } = await run(analyze, ['verify', '--man=no', ...units]);
     // Units of the machine that ours depend on may have warnings of their own.
     expect((stdout + stderr).split('\n').filter((line) => line.includes('carillon'))).toEqual([]);
   });
 
-  test('leave little of the machine open', async () => {
+  test('are exposed to little of the machine', async () => {
     for (const unit of units)
       await run(analyze, ['security', '--offline=true', `--threshold=${mostExposure}`, unit]);
   });
 
-  test('a misspelt line is found', async () => {
+  test('a misspelled line is detected', async () => {
     const [unit = ''] = units;
     await writeFile(
       unit,
@@ -100,7 +100,7 @@ describe('the Kubernetes overlays', () => {
   const overlays = new URL('../../ops/deploy/kubernetes/overlays/', import.meta.url);
   const read = async (path: string) => parseYaml(await readFile(new URL(path, overlays), 'utf8'));
 
-  test('give PostgreSQL enough connections for all processes of the large one, and for those that KEDA adds', async () => {
+  test('give PostgreSQL enough connections for the large overlay and the processes of KEDA', async () => {
     const { api, dispatcher } = connectionsOf(readConfig({ ...required, DISPATCHER_THREADS: '2' }));
     const { replicas } = z
       .object({ replicas: counts })

@@ -75,7 +75,7 @@ const read = async (url: string) => {
 };
 
 describe('npx carillon sandbox', () => {
-  test('prints addresses and credentials that each connector accepts and can send with', async () => {
+  test('prints addresses and credentials with which each connector can send', async () => {
     const sandbox = await startJson();
     expect(sandbox.gateways.map(({ connector }) => connector)).toEqual(profileConnectorIds);
     for (const { connector: id, credentials } of sandbox.gateways) {
@@ -106,7 +106,7 @@ describe('npx carillon sandbox', () => {
     expect(await sandbox.end()).toBe(0);
   });
 
-  test('listens on ports in a row where asked, and keeps what it accepts in a file', async () => {
+  test('listens on consecutive ports if requested, and keeps its credentials in a file', async () => {
     // Below the ports that Linux gives to clients, which other tests are.
     const port = await choosePort({
       requested: undefined,
@@ -141,7 +141,7 @@ describe('npx carillon sandbox', () => {
 
 describe('its output for people', () => {
   const service = useTestService();
-  test('is a table, and commands that put the profiles', async () => {
+  test('is a table, with commands that store the profiles', async () => {
     const { end, printed } = await start([], (text) => text.includes('Ctrl-C'));
     expect(printed).toMatch(/^Huawei +vendor_a +HMS +https:\/\/127\.0\.0\.1:\d+$/m);
     const page = /what each received +(\S+)\//.exec(printed)?.[1] ?? '';
@@ -163,7 +163,7 @@ describe('its output for people', () => {
 });
 
 describe('gateways without checks', () => {
-  test('accept what connectors send to unknown devices, and count requests alone', async () => {
+  test('accept what connectors send to unknown devices, and count only requests', async () => {
     const sandbox = await startGateways({ checks: 'none' });
     onTestFinished(() => sandbox.close());
     for (const { connector: id, credentials, summary, vendor } of sandbox.instances) {
@@ -195,7 +195,7 @@ describe('gateways without checks', () => {
     expect(fixture.gateway.total).toBe(50);
   });
 
-  test('answer other paths over HTTP/1.1 with 404, also several requests in one packet', async () => {
+  test('answer other paths over HTTP/1.1 with 404, even several requests in one packet', async () => {
     const gateway = await startFcmGateway({ account: createServiceAccount(), checks: 'none' });
     onTestFinished(() => gateway.close());
     const socket = connect({

@@ -62,7 +62,7 @@ describe.skipIf(!isProxyInstalled('caddy'))('behind Caddy', () => {
     });
   });
 
-  test('calls reach the api, and a large body its own refusal', async () => {
+  test('calls reach the api, which refuses a large body itself', async () => {
     const app = await api.createApp();
     const headers = {
       'X-LC-Id': app.appId,

@@ -52,7 +52,7 @@ describe('from a call to the recipient', () => {
     expect(reply.status).toBe(200);
   });
 
-  test("a mail with the app's template arrives over SMTP, names escaped in its HTML, and its link works", async () => {
+  test("a mail with the app's template arrives over SMTP with escaped names and a working link", async () => {
     const html = '<p>{{username}}</p><a href="{{link}}">go</a>';
     const app = await api.createApp({
       emailVerification: true,
@@ -72,7 +72,7 @@ describe('from a call to the recipient', () => {
   });
 });
 
-test('no log contains a number, an address, a code or a link, also for errors', async () => {
+test('no log contains a number, an address, a code or a link, even for errors', async () => {
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
   const log = createLogger({ level: 'trace', name: 'test', destination });

@@ -74,7 +74,7 @@ async function addOwn(app: App, count: number): Promise<string[]> {
   return ids;
 }
 
-test(`a push to ${devices} devices over all channels reaches each once, with the text of its channel`, {
+test(`a push to ${devices} devices through all channels reaches each once with its own text`, {
   timeout: 300_000,
 }, async () => {
   const app = await service.api.createApp({ hybridPush: true });

@@ -61,7 +61,7 @@ const honorBody = (pushId: string, tokens: string[], status = 40_000_002) =>
   });
 
 describe('receipts at the callback URL of the message', () => {
-  test('are refused at the URL of another generation, and messages name the new one', async () => {
+  test('are refused at the URL of another generation, and messages name the new URL', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 4);
     const { xiaomi } = vendors.gateways;
@@ -83,7 +83,7 @@ describe('receipts at the callback URL of the message', () => {
     expect((await post(old, 'data={}')).status).toBe(404);
   });
 
-  test('of Xiaomi count each device once, also when repeated', async () => {
+  test('of Xiaomi count each device once, even if repeated', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 30);
     const { xiaomi } = vendors.gateways;
@@ -98,7 +98,7 @@ describe('receipts at the callback URL of the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 25, clicked: 15 });
   });
 
-  test('of Meizu carry its token, or are refused', async () => {
+  test('of Meizu contain its token, or are refused', async () => {
     const app = await vendors.app('vendor_c');
     const ids = await vendors.add(app, 'vendor_c', 5);
     const { meizu } = vendors.gateways;
@@ -110,7 +110,7 @@ describe('receipts at the callback URL of the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 5, clicked: 2 });
   });
 
-  test('are kept when their token is wrong, and counted once it is right', async () => {
+  test('are kept if their token is wrong, and counted after it is corrected', async () => {
     const app = await vendors.app('vendor_c');
     const ids = await vendors.add(app, 'vendor_c', 4);
     const { meizu } = vendors.gateways;
@@ -138,7 +138,7 @@ describe('receipts at the callback URL of the message', () => {
     expect((await redrive()).body).toEqual({ processed: 0, refused: 0, next: null });
   });
 
-  test('of OPPO come one by one', async () => {
+  test('of OPPO arrive one by one', async () => {
     const app = await vendors.app('vendor_d');
     const ids = await vendors.add(app, 'vendor_d', 12);
     const { oppo } = vendors.gateways;
@@ -148,7 +148,7 @@ describe('receipts at the callback URL of the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 7, clicked: 0 });
   });
 
-  test('of vivo carry its codes: delivered, or why not', async () => {
+  test('of vivo contain its codes: delivered, or the reason', async () => {
     const app = await vendors.app('vendor_e');
     const ids = await vendors.add(app, 'vendor_e', 8);
     const { vivo } = vendors.gateways;
@@ -161,7 +161,7 @@ describe('receipts at the callback URL of the message', () => {
     expect((await idsLeft(app)).sort()).toEqual(ids.slice(0, 6).sort());
   });
 
-  test('of Honor and Huawei name the push by its tag, and get the reply that they expect', async () => {
+  test('of Honor and Huawei name the push by its tag, and get the expected reply', async () => {
     const app = await vendors.app('vendor_a', 'vendor_f');
     const [ofHonor, ofHuawei] = [
       await vendors.add(app, 'vendor_f', 4),
@@ -235,7 +235,7 @@ describe('receipts at the callback URL of the message', () => {
 });
 
 describe('calls that are not receipts of the app', () => {
-  test('an unknown URL is a plain 404; a known one answers probes', async () => {
+  test('an unknown URL is a plain 404, and a known URL answers probes', async () => {
     const app = await vendors.app('vendor_f');
     const other = await vendors.app('vendor_f');
     const right = addressFor(app, 'vendor_f');
@@ -281,7 +281,7 @@ describe('calls that are not receipts of the app', () => {
     expect(await counts(other, foreign)).toEqual({ delivered: 0, clicked: 0 });
   });
 
-  test('invalid calls are refused without a 5xx, and too long bodies are not read', async () => {
+  test('invalid calls are refused without a 5xx, and long bodies are not read', async () => {
     const app = await vendors.app();
     const texts = [
       '',
@@ -356,7 +356,7 @@ test('waiting calls of an app share transactions, and excess calls are asked to 
 describe('receipts that report an invalid token', () => {
   const invalidTokenType = 16;
 
-  test('delete its installation once the push has a success, and no other', async () => {
+  test('delete its installation after the push has a success, and no other', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 6);
     const { xiaomi } = vendors.gateways;
@@ -380,7 +380,7 @@ describe('receipts that report an invalid token', () => {
     expect(record.body).toMatchObject({ errors: '', outcomes: { sent: 6 } });
   });
 
-  test('keep an installation that was saved since, and do nothing for any other code', async () => {
+  test('keep an installation that was saved since, and do nothing for other codes', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 6);
     const { xiaomi } = vendors.gateways;
@@ -406,7 +406,7 @@ describe('receipts that report an invalid token', () => {
     expect((await idsLeft(app)).sort()).toEqual([ids[0], ids[2]].sort());
   });
 
-  test('delete no more devices of a push to many than it reached, and the rest when an operator says so', async () => {
+  test('delete at most as many devices as the push reached, and the rest on request', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 30);
     const { xiaomi } = vendors.gateways;
@@ -423,7 +423,7 @@ describe('receipts that report an invalid token', () => {
     expect((await idsLeft(app)).sort()).toEqual([...ids.slice(0, 3), ...ids.slice(25)].sort());
   });
 
-  test('count those that were deleted before', async () => {
+  test('count devices that were deleted before', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 30);
     const { xiaomi } = vendors.gateways;
@@ -433,7 +433,7 @@ describe('receipts that report an invalid token', () => {
     expect((await idsLeft(app)).sort()).toEqual([...ids.slice(0, 3), ...ids.slice(6)].sort());
   });
 
-  test('delete at the second push where the gateway only advises it, unless the device was reached in between', async () => {
+  test('delete at the second push if the gateway only advises it and none reached the device', async () => {
     const app = await vendors.app('vendor_a');
     const tokens = await vendors.add(app, 'vendor_a', 3);
     const [deletedId = '', returned = '', alive = ''] = tokens;

@@ -28,7 +28,7 @@ const path = ({ appId }: App, rest: string) => `/console/api/apps/${appId}/${res
 const redrive = (from: Pick<TestApi, 'request'>, app: App, of: string, body: object = {}) =>
   from.request('POST', path(app, `${of}/redrive`), { admin: true, body });
 
-test('mails that five calls to two processes redrive at once are sent once each', async () => {
+test('mails that five concurrent calls to two processes redrive are sent once each', async () => {
   const app = await api.createApp({ emailVerification: true });
   const email = 'anna@example.com';
   await api.request('POST', '/1.1/users', {
@@ -66,7 +66,7 @@ test('mails that five calls to two processes redrive at once are sent once each'
   expect((await redrive(api, app, 'outbox')).body).toMatchObject({ messages: 0, next: null });
 });
 
-test('an app keeps 1000 refused calls of gateways, none of more than 64 KB; a metric counts the others', async () => {
+test('an app keeps 1000 refused receipts of at most 64 KB; a metric counts the others', async () => {
   const app = await api.createApp();
   const vault = new Vault(testConfig(api.databaseUrl).secrets);
   const url = callbackUrl(api.url, vault, {

@@ -89,10 +89,10 @@ afterAll(async () => {
 }, maxMs);
 
 describe.skipIf(installed === undefined)(
-  'a service with data whose database is spread',
+  'a service with data whose database is sharded',
   { timeout: maxMs },
   () => {
-    test('has a plan first; doctor then finds its rows on both workers', async () => {
+    test('has a plan first, and doctor then finds its rows on both workers', async () => {
       const plan = await run(['migrate', '--distribute', '--plan']);
       expect(plan.stdout).toMatch(
         /There is no way back[\s\S]*installation: by app_id, about 2\d\d,000 rows/,
@@ -116,7 +116,7 @@ describe.skipIf(installed === undefined)(
       expect(notSeen(1)).toEqual([]);
     });
 
-    test('sends a scheduled push, and a redrive to those that the first push did not reach', async () => {
+    test('sends a scheduled push, and a redrive to recipients that the first push missed', async () => {
       const push_time = new Date(Date.now() + 1500).toISOString();
       expect(await service.untilDone(small, await push(small, { push_time }))).toMatchObject({
         successes: 1000,
@@ -155,7 +155,7 @@ describe.skipIf(installed === undefined)(
       });
     });
 
-    test('encrypts all values under a new secret, which reads them without the old one', async () => {
+    test('encrypts all values with a new secret, which reads them without the old one', async () => {
       const both = `${newKey},${testEnvironment('').CARILLON_SECRET}`;
       await close();
       await open(both);
@@ -166,7 +166,7 @@ describe.skipIf(installed === undefined)(
       expect(checks).toContainEqual(expect.objectContaining({ name: 'secrets', status: 'ok' }));
     });
 
-    test('goes on after its coordinator was killed during a push: each device gets it once', async () => {
+    test('continues after its coordinator was killed during a push: each device gets it once', async () => {
       const objectId = await push(large);
       await service.apns.waitFor(devices / 5);
       await servers.killCoordinator();

@@ -44,7 +44,7 @@ async function statusOfUpgrade(port: number): Promise<number | undefined> {
   return response.statusCode;
 }
 
-describe('a CARILLON_SECRET that does not open the database', () => {
+describe('a CARILLON_SECRET that does not match the database', () => {
   let database: TestDatabase;
   let right: TestApi;
   let wrong: TestApi;
@@ -142,7 +142,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     await expect.poll(async () => (await api.request('GET', '/readyz')).status, often).toBe(200);
   });
 
-  test('in a list with the right one works', async () => {
+  test('works in a list that contains the right key', async () => {
     const { secrets } = testConfig(database.url);
     const both = `${otherSecret},${secrets[0]?.toString('base64')}`;
     const api = await startTestApi({ databaseUrl: database.url, env: { CARILLON_SECRET: both } });
@@ -207,7 +207,7 @@ describe('a database of another version', () => {
     expect(await readiness(port)).toEqual({ code: 200, status: 'ready' });
   });
 
-  test('becomes unready while an api and a dispatcher run without a migration or a queue that they need', async () => {
+  test('makes a running api and dispatcher unready if a migration or queue is missing', async () => {
     const { db, api } = await startOnDatabase();
     const status = async () => (await api.request('GET', '/readyz')).body.status;
     await db.query(`UPDATE pgboss.queue SET name = 'plan-later' WHERE name = 'plan'`);
@@ -220,7 +220,7 @@ describe('a database of another version', () => {
       .toMatch(/^The queue of the database is newer than this version/);
   });
 
-  test('shows the migrations that it lacks in the metrics of a running process, without a probe of its readiness', async () => {
+  test('is shown as missing migrations in the metrics, without a readiness probe', async () => {
     const { db, api } = await startOnDatabase();
     const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
     await expect.poll(metrics, often).toMatch(/^carillon_schema_pending 0$/m);
@@ -230,7 +230,7 @@ describe('a database of another version', () => {
     await expect.poll(metrics, often).toMatch(/^carillon_schema_pending 1$/m);
   });
 
-  test('of a newer version is accepted, and the log says so', async () => {
+  test('of a newer version is accepted and logged', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     const db = new Client({ connectionString: database.url });
@@ -276,7 +276,7 @@ describe('a database of another version', () => {
     },
   );
 
-  test('ends the wait of an api that is stopped', async () => {
+  test('stops the wait of an api that is stopped', async () => {
     const database = await createEmptyDatabase();
     onTestFinished(() => database.drop());
     const stack = new ClosingStack(silentLog);
@@ -288,7 +288,7 @@ describe('a database of another version', () => {
   });
 });
 
-test('a server that only reads, as a former primary does, is answered with 503 until it writes again', async () => {
+test('a read-only server, like a former primary, causes 503 until it accepts writes again', async () => {
   const { db, api } = await startOnDatabase();
   const app = await api.createApp();
   /** New connections only read, or write; the old ones end. */

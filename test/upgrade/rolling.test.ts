@@ -144,7 +144,7 @@ describe.skipIf(obstacle !== undefined)(
     describe('with the migration before the new processes', () => {
       const database = useReleasedDatabase();
 
-      test('sends a push that is under way once to each device', async () => {
+      test('sends a running push once to each device', async () => {
         const { url: databaseUrl } = database;
         const oldApi = await processes.start(old, 'api', databaseUrl);
         const oldDispatcher = await processes.start(old, 'dispatcher', databaseUrl);
@@ -209,7 +209,7 @@ describe.skipIf(obstacle !== undefined)(
         expect([gateway.total, gateway.distinct]).toEqual([devices, devices]);
       });
 
-      test('a step back during a push, after migrations of a later version, loses and repeats nothing', async () => {
+      test('a downgrade during a push, after later migrations, loses and repeats nothing', async () => {
         gateway.forget();
         const { url: databaseUrl } = database;
         const large = await push(api.url, app);

@@ -46,7 +46,7 @@ describe('a WebSocket of the channel', () => {
     return socket;
   }
 
-  test('is accepted with the proof of RFC 6455, and reads what follows in the same packet', async () => {
+  test('is accepted with the proof of RFC 6455, and reads the rest of the same packet', async () => {
     const reply = await buffer(upgrade(handshake, closeFrame));
     const end = reply.indexOf('\r\n\r\n');
     const head = reply.toString('latin1', 0, end);
@@ -64,7 +64,7 @@ describe('a WebSocket of the channel', () => {
     expect(String(await buffer(upgrade(headers)))).toMatch(/^HTTP\/1\.1 400 [\s\S]*"code":1,/);
   });
 
-  test('selects the first sub-protocol that it has, and no compression', async () => {
+  test('selects the first sub-protocol that it supports, and no compression', async () => {
     const socket = new WebSocket(channel.url, ['klingon', 'lc.protobuf2.3', 'lc.protobuf2.1']);
     await new Promise((resolve) => socket.once('open', resolve));
     expect([socket.protocol, socket.extensions]).toEqual(['lc.protobuf2.3', '']);
@@ -82,7 +82,7 @@ describe('a WebSocket of the channel', () => {
     socket.terminate();
   });
 
-  test('is closed with 1009 above the limit of a frame, and ended if the device does not answer', async () => {
+  test('is closed with 1009 above the frame limit, and ended if the device does not answer', async () => {
     const client = upgrade(handshake, Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0xff, 0, 0, 0]));
     client.pause();
     await eventually(() => channel.sockets.at(-1)?.destroyed === true);
@@ -91,7 +91,7 @@ describe('a WebSocket of the channel', () => {
     client.destroy();
   });
 
-  test('is ended when a device that closes does not end the connection', async () => {
+  test('is ended if a closing device does not end the connection', async () => {
     const client = upgrade(handshake, closeFrame);
     await new Promise((resolve) => client.resume().once('end', resolve));
     await eventually(() => channel.sockets.at(-1)?.destroyed === true);

@@ -78,7 +78,7 @@ const stored = (user: AV.User) =>
 const code = (expected: number) => expect.objectContaining({ code: expected });
 
 describe('registration and login with a password', () => {
-  test('signs up and is the current user', async () => {
+  test('signs up and becomes the current user', async () => {
     const user = await signUp({
       email: `${newName()}@example.com`,
       nick: 'Tom',
@@ -96,7 +96,7 @@ describe('registration and login with a password', () => {
     expect(await user.isAuthenticated()).toBe(true);
   });
 
-  test('gets the text and the code of the public service for a name that is taken', async () => {
+  test('gets the text and code of the public service for a taken name', async () => {
     const user = await signUp();
     const again = AV.User.signUp(user.getUsername(), 'another');
     await expect(again).rejects.toMatchObject({
@@ -119,7 +119,7 @@ describe('registration and login with a password', () => {
     );
   });
 
-  test('gets a refusal for a wrong password, and at last for a locked account', async () => {
+  test('gets a refusal for a wrong password, and finally for a locked account', async () => {
     const user = await signUp();
     const wrong = () => AV.User.logIn(user.getUsername(), 'wrong');
     for (let i = 0; i < 6; i += 1)
@@ -164,7 +164,7 @@ describe('the current user', () => {
     expect((await stored(user)).nick).toBe('Tam');
   });
 
-  test('holds a file, and is saved with it again', async () => {
+  test('contains a file, and is saved with it again', async () => {
     const user = await signUp({ avatar: AV.File.createWithoutData('5d831ac89c9235000886c691') });
     await user.fetch();
     expect(user.get('avatar').id).toBe('5d831ac89c9235000886c691');
@@ -174,13 +174,13 @@ describe('the current user', () => {
     expect((await stored(user)).nick).toBe('Tom');
   });
 
-  test('unlinks an account by null, as other SDKs do', async () => {
+  test('unlinks an account by null, like other SDKs', async () => {
     const user = await AV.User.loginWithAuthData({ uid: newUid(), access_token: 't' }, 'github');
     await user.save({ authData: { github: null } });
     expect((await stored(user)).authData ?? {}).toEqual({});
   });
 
-  test('changes no other user', async () => {
+  test('cannot change another user', async () => {
     const target = await signUp();
     await signUp();
     const other = AV.Object.createWithoutData('_User', target.id ?? '');
@@ -224,7 +224,7 @@ describe('the current user', () => {
     expect((await AV.User.logIn(user.getUsername(), 'new password')).id).toBe(user.id);
   });
 
-  test('deletes itself; the stale token that the SDK still sends does not hinder a sign-up', async () => {
+  test('deletes itself, and its stale token does not prevent a sign-up', async () => {
     const user = await signUp();
     const name = user.getUsername();
     await user.destroy();
@@ -374,7 +374,7 @@ describe('phones', () => {
     await expect(AV.User.logInWithMobilePhoneSmsCode(phone, login)).rejects.toEqual(code(603));
   });
 
-  test('are verified, by the session of the current user and without one', async () => {
+  test('are verified, by the session of the current user and without a session', async () => {
     for (const isLoggedIn of [true, false]) {
       const phone = newPhone();
       const user = await signUp({ mobilePhoneNumber: phone });
@@ -418,7 +418,7 @@ describe('the general code service', () => {
     await expect(AV.Cloud.verifySmsCode(sent, phone)).rejects.toEqual(code(603));
   });
 
-  test('requires a captcha where the app does', async () => {
+  test('requires a captcha if the app does', async () => {
     await api.services.apps.change(app.appId, { options: { captchaForSms: true } });
     const phone = newPhone();
     await expect(AV.Cloud.requestSmsCode(phone)).rejects.toEqual(code(608));

@@ -37,7 +37,7 @@ const numbersOf = async (found: AV.Query<AV.Installation>) =>
   (await found.find(asMaster)).map((one) => one.get('n'));
 
 describe('a query', () => {
-  test('finds by conditions of each kind', async () => {
+  test('finds by each kind of condition', async () => {
     expect(await numbersOf(query().equalTo('owner', ann))).toEqual([1]);
     expect(await numbersOf(query().equalTo('owner', ann).exists('owner'))).toEqual([1]);
     expect(await numbersOf(query().containsAll('tags', ['a', 'b']))).toEqual([3]);
@@ -76,7 +76,7 @@ describe('a query', () => {
   });
 });
 
-test('a push takes a query', async () => {
+test('can be the target of a push', async () => {
   const sent = await AV.Push.send(
     { data: { alert: 'x' }, where: query().equalTo('n', 1) },
     asMaster,

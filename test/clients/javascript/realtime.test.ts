@@ -78,7 +78,7 @@ describe('the realtime library', () => {
     ['binary', false],
     ['base64', true],
   ])(
-    '%s: logs in, gets and acknowledges pushes, sends heartbeats, and gets errors for other services',
+    '%s: logs in, gets and acknowledges pushes, pings, and gets errors for other services',
     async (name, noBinary) => {
       const api = await startApi();
       client.targetPort = portOf(api.channelUrl);

@@ -49,7 +49,7 @@ async function createRole(
 }
 
 describe('a role', () => {
-  test('is saved, fetched, changed and destroyed by callers that its ACL allows', async () => {
+  test('is saved, fetched, changed and deleted by callers that its ACL allows', async () => {
     const [outsider, owner] = [await signUp(), await signUp()];
     const role = await createRole(owner, [owner]);
     expect(role.id).toMatch(/^[0-9a-f]{24}$/);
@@ -80,7 +80,7 @@ describe('a role', () => {
     await expect(unnamed.save()).rejects.toEqual(code(139));
   });
 
-  test('is created and destroyed together with others', async () => {
+  test('is created and deleted together with others', async () => {
     const owner = await signUp();
     const roles = [1, 2].map(() => new AV.Role(newRoleName(), ownedBy(owner)));
     await AV.Object.saveAll(roles);
@@ -111,7 +111,7 @@ describe('members', () => {
     expect(idsOf(await role.getUsers().query().find())).toEqual(idsOf([owner]));
   });
 
-  test('are found from a role that the client knows by its id only', async () => {
+  test('are found from a role of which the client knows only the id', async () => {
     const owner = await signUp();
     const child = await createRole(owner, []);
     const role = await createRole(owner, [owner], [child]);
@@ -133,7 +133,7 @@ describe('members', () => {
 });
 
 describe('an ACL', () => {
-  test('allows members of a role, also through a role above theirs, until they leave', async () => {
+  test('allows members of a role, also through a role above, until they leave', async () => {
     const [near, far, outsider, owner] = [
       await signUp(),
       await signUp(),
@@ -168,7 +168,7 @@ describe('an ACL', () => {
     expect([await seenBy(near), await seenBy(far)]).toEqual([200, 403]);
   });
 
-  test('allows members of a role to manage another one', async () => {
+  test('allows members of a role to manage another role', async () => {
     const [admin, owner] = [await signUp(), await signUp()];
     const admins = await createRole(owner, [admin]);
     const acl = new AV.ACL();

@@ -107,7 +107,7 @@ const contents: { type: string; suffix: string; data: JsonObject; isLarge: boole
   });
 
 describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
-  'requests to APNs, judged by pushy',
+  'requests to APNs, validated by pushy',
   () => {
     const service = useTestService();
     const credentials = createApnsCredentials([topic]);
@@ -168,7 +168,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
 
     const oneGood = (): JsonObject => ({ deviceToken: good[0] ?? '' });
 
-    test.each(contents)('takes $type, number %#', async ({ type, suffix, data, isLarge }) => {
+    test.each(contents)('accepts $type, number %#', async ({ type, suffix, data, isLarge }) => {
       const sent = await push(data, oneGood());
       const [request, ...others] = await judge.take(1);
       expect([request?.refused, others]).toEqual([null, []]);
@@ -180,7 +180,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       if (isLarge) expect(request?.bytes).toBeGreaterThan(3700);
     });
 
-    test('takes a push to many once for each token, each with an id of its own', async () => {
+    test('accepts a push to many once for each token, each with its own id', async () => {
       const { outcomes } = await push({ alert: 'to many' }, { mark: 'good' });
       const judged = await judge.take(good.length);
       expect(outcomes).toEqual({ sent: good.length });
@@ -189,7 +189,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       expect(new Set(judged.map(({ headers }) => headers['apns-id'])).size).toBe(good.length);
     });
 
-    test('takes an expiry, and the topic of a push', async () => {
+    test('accepts an expiry, and the topic of a push', async () => {
       const { outcomes } = await push({ alert: 'a' }, oneGood(), {
         expiration_interval: 60,
         topic,
@@ -201,7 +201,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       });
     });
 
-    test('refuses tokens and topics; the records say what it answered', async () => {
+    test('refuses tokens and topics, and the records have its replies', async () => {
       const { outcomes, failures } = await push(
         { alert: 'to all' },
         { mark: { $in: ['good', ...Object.keys(bad)] } },

@@ -19,7 +19,7 @@ const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const pem = (key: { export(options: object): string | Buffer }, type: string) =>
   key.export({ type, format: 'pem' }).toString();
 
-describe('a token of ours', () => {
+describe('one of our tokens', () => {
   test('for APNs is ES256, and names key, team and time', () => {
     const nowMs = Date.now();
     const privateKey = pem(ec.privateKey, 'pkcs8');
@@ -44,7 +44,7 @@ describe('a token of ours', () => {
   });
 
   test.each(['RS256', 'PS256'] as const)(
-    'of a service account is %s, and is valid for an hour',
+    'for a service account is %s, and is valid for an hour',
     async (algorithm) => {
       const nowS = Math.floor(Date.now() / 1000);
       const aud = 'https://oauth2.example.com/token';

@@ -63,7 +63,7 @@ const kinds: [name: string, paths: string, headers: () => string[]][] = [
 ];
 
 describe.skipIf(!hasPrograms(['python3'], 'the judge of the API'))(
-  'the API meets its description',
+  'the API matches its description',
   () => {
     beforeAll(async () => {
       packages = await pythonPackages(new URL('requirements.txt', import.meta.url));

@@ -23,7 +23,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     page.getByRole('heading', { name: 'Carillon console' }).waitFor();
   const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
 
-  test('a token is shown once, works by hand and by its link, and ends every session when it is revoked', async () => {
+  test('a token is shown once, works typed or by its link, and its revocation ends every session', async () => {
     const page = await open('/console/people');
     await page.getByRole('button', { name: 'New token' }).click();
     const dialog = page.getByRole('dialog');
@@ -68,7 +68,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     expect(lines.map((line) => JSON.parse(line).action)).toEqual(['token.create']);
   });
 
-  test('a link in the session of another person asks, and logs in only when that is wanted', async () => {
+  test('a link in the session of another person asks first, and logs in only after confirmation', async () => {
     const reply = await api.request('POST', `${base}/tokens`, {
       ...{ admin: true, body: { name: 'Mallory', role: 'viewer' } },
     });
@@ -102,7 +102,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     await fresh.getByRole('button', { name: /Mallory \(viewer\)/ }).waitFor();
   });
 
-  test('an owner ends a session; others neither see the pages nor their links', async () => {
+  test('an owner ends a session; others see neither the pages nor links to them', async () => {
     const reply = await api.request('POST', `${base}/tokens`, {
       ...{ admin: true, body: { name: 'Li', role: 'viewer' } },
     });
@@ -119,7 +119,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     await untilLogin(viewer);
   });
 
-  test('a page on another port changes and reads nothing with the cookie', async () => {
+  test('a page on another port can change and read nothing with the cookie', async () => {
     const attacker = createServer((_, response) =>
       response.end('<!doctype html><form></form>'),
     ).listen(0);
@@ -147,7 +147,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     attacker.close();
   });
 
-  test('says that a new version is there when the server has another build', async () => {
+  test('a notice appears if the server has another build', async () => {
     const page = await browser.page();
     await page.route('**/console/build.json', (route) =>
       route.fulfill({ json: { digest: 'another' } }),
@@ -161,7 +161,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
   });
 
   // The last test: afterwards this address has to wait.
-  test('says that there were too many attempts, and accepts the right token all the same', async () => {
+  test('too many attempts are reported, and the right token is still accepted', async () => {
     for (let i = 0; i < 10; i += 1)
       await api.request('POST', `${base}/session`, { body: { token: `wrong ${i}` } });
     const page = await browser.page();

@@ -29,7 +29,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
   const api = useTestApi();
   const browser = useBrowser();
 
-  test('needs few requests, and little time of the processor for 200 rows', async () => {
+  test('needs few requests, and little CPU time for 200 rows', async () => {
     for (let at = 0; at < rows; at += 1) await api.createApp();
     const page = await browser.page();
     await browser.login(page, api.url, testConfig(api.databaseUrl).adminToken);
@@ -54,7 +54,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     expect(shownMs).toBeLessThan(maxMs * Math.max(1, workMs / workloadMs));
   });
 
-  test('leads to every app, also where one page cannot show all', async () => {
+  test('leads to every app, even if one page cannot show all', async () => {
     const last = (
       await api.request('POST', '/console/api/apps', { admin: true, body: { name: 'Zoo' } })
     ).body;
@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     await page.getByRole('option', { name: last.appId }).waitFor();
   });
 
-  test('lets owners choose every app for a token and in the audit, and shows its name', async () => {
+  test('lets owners choose any app for a token and in the audit log, and shows its name', async () => {
     const body = { name: 'Last of all' };
     const last = (await api.request('POST', '/console/api/apps', { admin: true, body })).body;
     const page = await browser.page();

@@ -41,7 +41,7 @@ const reach = `(() => {
 
 const unreached = `[...document.querySelectorAll('[data-unreached]')].map((one) => one.outerHTML.slice(0, 160))`;
 
-describe.skipIf(!hasChromium)('the console by keys only', () => {
+describe.skipIf(!hasChromium)('the console by keyboard only', () => {
   const { login, showPage } = useScene();
 
   /**
@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)('the console by keys only', () => {
     return [...faults, ...left.map((html) => `not reached by Tab: ${html}`)];
   }
 
-  test('reaches everything on every page, shows where it is, and leaves the page', {
+  test('reaches everything on every page, shows the focus, and can leave the page', {
     timeout: maxMs,
   }, async () => {
     const page = await login();

@@ -35,7 +35,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     page.evaluate<string>('document.activeElement?.textContent ?? ""');
 
   test.for(['en', 'zh-CN'] as const)(
-    'have no fault of WCAG 2.2 AA, and fit every screen: %s',
+    'have no WCAG 2.2 AA violation, and fit every screen: %s',
     { timeout: maxMs },
     async (language) => {
       const page = await login({ language });
@@ -62,7 +62,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     },
   );
 
-  test('are found by their names of the public service, in both languages', async () => {
+  test('are found by their names in the public service, in both languages', async () => {
     const page = await login();
     await show(page, `/apps/${scene().app.appId}`);
     await page.keyboard.press('Control+k');
@@ -82,7 +82,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     await field.waitFor({ state: 'detached' });
   });
 
-  test('show what an id, a token or a name finds, by keys only', async () => {
+  test('show what an id, a token or a name finds, by keyboard only', async () => {
     const { app, pushId, deviceId, deviceToken } = scene();
     const device = await findDevice(service.db, app, { deviceToken });
     const body = { username: 'anna', password: 'secret' };
@@ -106,7 +106,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     }
   });
 
-  test('are live, ask where the stream is lost, and are live again', async () => {
+  test('are live, poll if the stream is lost, and become live again', async () => {
     const { app, openPushId } = scene();
     const path = `/apps/${app.appId}/notifications/${openPushId}`;
     const control = (verb: string) =>

@@ -40,7 +40,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   };
   const shows = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 
-  test('logs in with a valid token only, and keeps no token in page, storage and cookies', async () => {
+  test('logs in only with a valid token, and keeps no token in page, storage or cookies', async () => {
     const page = await browser.page();
     await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes`);
     await page.getByLabel('Token').fill('a-wrong-token');
@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(again, /This link was used already/);
   });
 
-  test('shows the login in every tab after a logout in one', async () => {
+  test('shows the login in every tab after a logout in one tab', async () => {
     const page = await open();
     const second = await page.context().newPage();
     await second.goto(`${service.api.url}/console/operating`);
@@ -89,7 +89,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await second.getByLabel('Token').waitFor();
   });
 
-  test('leads from the apps to a push, whose totals are those of its record', async () => {
+  test('leads from the apps to a push, whose totals equal those of its record', async () => {
     const page = await open();
     await page.locator(`main a[href$="/apps/${app.appId}"]`).click();
     await page.getByRole('heading', { name: 'Test app', level: 1 }).waitFor();
@@ -103,7 +103,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(figures.join('\n')).toContain(`${body.outcomes.sent}\nHanded over`.split('\n')[0]);
   });
 
-  test('keeps filters in the address, and says when nothing matches', async () => {
+  test('keeps filters in the URL, and reports if nothing matches', async () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByLabel('State').selectOption('cancelled');
     await shows(page, 'No push matches the filters.');
@@ -119,13 +119,13 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
   });
 
-  test('says which quotas only the makers know', async () => {
+  test('reports which quotas only the vendors know', async () => {
     const page = await open(`/apps/${app.appId}/quotas`);
     await page.getByRole('cell', { name: 'not told' }).first().waitFor();
     await shows(page, 'Not told: only the maker knows this quota');
   });
 
-  test('tells a refusal and its members in the language of the page', async () => {
+  test("shows a refusal and its members in the page's language", async () => {
     const page = await open(`/apps/${app.appId}/pushes?from=yesterday`, { language: 'zh-CN' });
     await shows(page, '参数无效。');
     await page.goto(`${service.api.url}/console/apps/nowhere/pushes`);
@@ -133,7 +133,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(page, 'There is no such app.');
   });
 
-  test('filters pushes by their time, which is in the address', async () => {
+  test('filters pushes by time, which is in the URL', async () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
     await page.getByLabel('Before').fill('2020-01-31T12:30');
@@ -152,7 +152,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
   });
 
-  test('leads from the failures of a push by cause and remedy to the story of a device', async () => {
+  test("leads from a push's failures by cause and remedy to the explanation for a device", async () => {
     const [token = ''] = await service.addIosInstallations(other, 3);
     service.apns.deadTokens.set(token, Date.now());
     const body = { data: { alert: 'To few' } };
@@ -186,7 +186,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(page, 'Invalid token');
   });
 
-  test('finds a device by its token, and shows its delivery and its last pushes', async () => {
+  test('finds a device by its token, and shows its route and its last pushes', async () => {
     const [token = ''] = await service.addIosInstallations(app, 1, { city: 'Rome' });
     const page = await open(`/apps/${app.appId}/devices`);
     await page.getByRole('searchbox').fill(token);
@@ -268,7 +268,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await expect.poll(ended).toBeGreaterThan(atOnce);
   });
 
-  test('opens pages by keys, and moves the focus to their headings', async () => {
+  test('opens pages by keyboard, and moves the focus to their headings', async () => {
     const page = await open(`/apps/${app.appId}`);
     await page.getByRole('heading', { name: 'Test app', level: 1 }).waitFor();
     await page.keyboard.press('g');

@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await service.untilDone(guarded, objectId)).toMatchObject({ successes: 3 });
   });
 
-  test('shows one body as form, JSON and curl, and keeps what the form does not know', async () => {
+  test('shows one body as form, JSON and curl, and keeps members that the form does not know', async () => {
     const page = await compose(app);
     await page.getByLabel('Title').fill('News');
     await page.getByRole('tab', { name: 'JSON' }).click();
@@ -127,7 +127,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
       .waitFor();
   });
 
-  test('sends to the devices of a condition that rows made, and not to others', async () => {
+  test('sends only to devices of a condition that was built from rows', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('To Rome');
     await sendButton(page, '50').waitFor();
@@ -144,7 +144,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText(/"city": "Rome"/).waitFor();
   });
 
-  test('says every limit, and lets refusals land on the member that they name', async () => {
+  test('reports every limit, and shows refusals at the member that they name', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Late');
     await page.getByLabel('Recipients per second').fill('5');
@@ -156,7 +156,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await sendButton(page, '.*').isDisabled()).toBe(true);
   });
 
-  test('runs the dry run by itself after one that took long, and by its button after two in a row', async () => {
+  test('runs the dry run automatically after one slow run, on request after two in a row', async () => {
     const page = await browser.page();
     await browser.login(page, service.api.url, token());
     let runs = 0;
@@ -180,7 +180,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(runs).toBe(3);
   });
 
-  test('sends nothing when the audience has moved since the dry run, and shows the new number', async () => {
+  test('sends nothing if the audience changed since the dry run, and shows the new number', async () => {
     const moving = await service.api.createApp();
     await service.addApnsProfile(moving);
     await service.addIosInstallations(moving, 10);
@@ -202,7 +202,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(list.body.results.length).toBe(1);
   });
 
-  test('copies a push with all that it says, and undoes one in the ten seconds before it begins', async () => {
+  test('copies a push completely, and undoes a push in the ten seconds before it starts', async () => {
     const body = {
       data: { alert: 'Copied', ios: { badge: 7 } },
       where: { city: 'Oslo' },
@@ -223,7 +223,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText('Cancelled', { exact: true }).waitFor();
   });
 
-  test('saves templates, conditions and test devices, and sends to the test devices only', async () => {
+  test('saves templates, conditions and test devices, and sends only to the test devices', async () => {
     const saving = await service.api.createApp();
     await service.addApnsProfile(saving);
     const [device = ''] = await service.addIosInstallations(saving, 4, { city: 'Rome' });
@@ -263,7 +263,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await page.getByLabel('Value', { exact: true }).inputValue()).toBe('Rome');
   });
 
-  test('schedules a push, moves it and cancels it', async () => {
+  test('schedules, moves and cancels a push', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Tomorrow');
     await page.getByLabel('At a time').check();
@@ -284,7 +284,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText(/^No push waits for its time/).waitFor();
   });
 
-  test('defines a recurring push with its next times in sight, makes one now, and leads back from it', async () => {
+  test('defines a recurring push with its next runs visible, runs it now, and links back', async () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByRole('link', { name: 'Recurring pushes' }).click();
     await page.getByText('No push recurs. Define one below.').waitFor();
@@ -342,7 +342,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     ]);
   });
 
-  test('draws the message from the requests of the gateways', async () => {
+  test('draws the message from the requests to the gateways', async () => {
     const page = await compose(app);
     await page.getByLabel('Title').fill('Preview of a title');
     await page.getByLabel('Text', { exact: true }).fill('and of a text');
@@ -352,7 +352,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText(/^\d+ of 4,096 bytes$/).waitFor();
   });
 
-  test('wants the number typed above 10,000 devices', async () => {
+  test('requires that a number above 10,000 devices is typed', async () => {
     const large = await service.api.createApp();
     await service.addApnsProfile(large);
     await service.addIosInstallations(large, 10_001);

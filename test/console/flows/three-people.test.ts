@@ -9,7 +9,7 @@ import { hasChromium, useBrowser } from '../browser/browser.ts';
 const maxMs = 120_000;
 
 /** Walks the console as three people: a developer, an operator and a security tester. */
-describe.skipIf(!hasChromium)('the console as three people see it', { timeout: maxMs }, () => {
+describe.skipIf(!hasChromium)('the console used by three people', { timeout: maxMs }, () => {
   // Few requests at a time: a push to 20,000 through a slow gateway is not done before somebody
   // stops it.
   const service = useTestService({ gateway: { maxStreams: 20 } });
@@ -28,7 +28,7 @@ describe.skipIf(!hasChromium)('the console as three people see it', { timeout: m
   };
   const address = (app: App, path: string) => `${service.api.url}/console/apps/${app.appId}${path}`;
 
-  test('a developer comes from the first visit to the first push by the page alone', async () => {
+  test('a developer gets from the first visit to the first push by the page alone', async () => {
     const page = await login();
     await page.getByText('There is no app yet.').waitFor();
     await page.getByLabel('Name', { exact: true }).fill('Corner shop');
@@ -53,7 +53,7 @@ describe.skipIf(!hasChromium)('the console as three people see it', { timeout: m
     await page.getByRole('heading', { name: 'Running' }).waitFor();
   });
 
-  test('an operator stops a wrong push to 20,000 with two clicks', async () => {
+  test('an operator stops a wrong push to 20,000 devices with two clicks', async () => {
     const { app, tokens } = await createAppOn(service, null, 20_000);
     service.apns.misbehave({ kind: 'slow', delayMs: 2000 });
     const objectId = await beginPush(service, app, { data: { alert: 'Wrong price' } });
@@ -91,7 +91,7 @@ describe.skipIf(!hasChromium)('the console as three people see it', { timeout: m
     await page.getByText('PayloadTooLarge').first().waitFor();
   });
 
-  test('a viewer and a stolen page change nothing and reveal no secret', async () => {
+  test('a viewer and a stolen page can change nothing and see no secret', async () => {
     const { app } = await createAppOn(service, null, 3);
     const token = await tokenFor('Vera', 'viewer', [app.appId]);
     const page = await login(token);

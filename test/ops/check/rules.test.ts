@@ -19,7 +19,7 @@ const refused: readonly (readonly [advice: string, pattern: RegExp])[] = [
 /** Saves find rows by their ctid; the file has another statement for a sharded database. */
 const singleServerOnly = ['shared/db/tables/installation-saves.ts'];
 
-test('statements of shared/db have forms that a sharded database runs too', () => {
+test('statements of shared/db have forms that a sharded database can run', () => {
   const root = fileURLToPath(new URL('../../..', import.meta.url));
   const files = execFileSync('git', ['ls-files', 'shared/db/tables/*.ts'], {
     cwd: root,

@@ -74,7 +74,7 @@ test('the Chinese help of every command has no English sentence', () => {
   expect(sentences).toEqual([]);
 });
 
-test('a line of Chinese help does not begin with punctuation', () => {
+test('a line of Chinese help does not start with punctuation', () => {
   chooseLanguage('zh');
   expect(helpLines().filter((line) => /^\s*[，。；：、）》”]/.test(line))).toEqual([]);
 });
@@ -103,7 +103,7 @@ test.each([
   [['resend', 'x', '--app', 'x'], 'resend', 'redrive'],
   [['apps', '--q', 'shop'], 'apps', 'app list --sizes'],
   [['user', 'find', 'ada@example.com'], 'user find', 'user list --q'],
-])('%j names the command that took its place', async (args, old, replacement) => {
+])('%j names the command that replaced it', async (args, old, replacement) => {
   const sentence = `\`carillon ${old}\` was removed: use \`carillon ${replacement}\`.`;
   expect(await carillon(args)).toMatchObject({
     code: 2,

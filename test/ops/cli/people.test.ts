@@ -31,7 +31,7 @@ const run = (...args: string[]) =>
     },
   });
 
-test('the commands show quiet hours, variables and limits before, during and after a push', async () => {
+test('the commands show quiet hours, variables and caps before, during and after a push', async () => {
   const push = [
     'push',
     '--alert',
@@ -79,7 +79,7 @@ test('the commands show quiet hours, variables and limits before, during and aft
   expect(service.apns.seen(asleep)).toBe(0);
 });
 
-test('the command that follows a push says that only quiet hours delay it', async () => {
+test('the command that follows a push reports that only quiet hours delay it', async () => {
   const env = {
     ...bareEnvironment(),
     PUBLIC_URL: service.api.url,

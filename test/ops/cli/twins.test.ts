@@ -76,7 +76,7 @@ function calledOperations(): Set<string> {
   return new Set(texts.map(([, text = '']) => text).filter((text) => text in operations));
 }
 
-test('every operation of the admin API has a command, or a reason to have none', () => {
+test('every operation of the admin API has a command, or a reason for having none', () => {
   const known = [...calledOperations(), ...Object.keys(withoutCommand)];
   expect(known.toSorted()).toEqual(Object.keys(operations).toSorted());
 });
@@ -92,7 +92,7 @@ const leaves = (
     return exampleOf(one) === undefined ? below : [[own.join(' '), one], ...below];
   });
 
-test('a command either calls its operation, or is made by hand for a reason, or writes the audit itself', () => {
+test('a command calls its operation, has a reason not to, or writes the audit itself', () => {
   const byHand = leaves(program).filter(([, command]) => operationOf(command) === undefined);
   const known = [...Object.keys(madeByHand), ...Object.keys(audited)];
   expect(byHand.map(([words]) => words).toSorted()).toEqual(known.toSorted());

@@ -43,7 +43,7 @@ test.each([
   ['vivo', vivo.map(rule)],
   ['apns', apns.map(({ reason, reaction }) => ({ code: reason, reaction }))],
 ] as const)(
-  'the page of %s has each code of the gateway with its reaction',
+  'the page of %s lists each code of the gateway with its reaction',
   async (page, rules) => {
     const rows = await rowsOf(page);
     const stated = rows.flatMap(({ codes }) => codes);

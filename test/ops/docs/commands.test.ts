@@ -145,7 +145,7 @@ function refused(pattern: RegExp, isKnown: (text: string) => boolean): string[] 
   );
 }
 
-describe('every document names only what exists', () => {
+describe('every document names only existing', () => {
   test('commands of the command line, with their options', () => {
     const commands = found.flatMap(({ codes }) =>
       codes.flatMap((code) => code.match(commandLine)?.[1] ?? []),
@@ -154,7 +154,7 @@ describe('every document names only what exists', () => {
     expect(refused(commandLine, (line) => unknownWord(wordsOf(line)) === undefined)).toEqual([]);
   });
 
-  test('commands in blocks with their app, and sending ones with targets', () => {
+  test('commands in blocks, with their app, and with targets if they send', () => {
     const wanting = found.flatMap(({ page, lines }) =>
       lines
         .flatMap((line) => line.match(commandLine)?.[1] ?? [])
@@ -170,7 +170,7 @@ describe('every document names only what exists', () => {
     ).toEqual([]);
   });
 
-  test('options of `npm test`, each in the pages for contributors', async () => {
+  test('options of `npm test`, each on the pages for contributors', async () => {
     const source = await readFile(new URL('ops/check/all.ts', root), 'utf8');
     const [, members = ''] = source.match(/const optional = \{([^}]+)\}/) ?? [];
     const options = [...members.matchAll(/(\w+):/g)].map(([, name]) => `--${name}`);
@@ -184,7 +184,7 @@ describe('every document names only what exists', () => {
       expect([...new Set(named(page))].sort(), page).toEqual([...options].sort());
   });
 
-  test('every benchmark in their list', async () => {
+  test('benchmarks, and lists all of them', async () => {
     const text = await readFile(new URL('ops/bench/README.md', root), 'utf8');
     const listed = [...text.matchAll(/`([a-z0-9]+)(?: \[[^`]*)?`(?=[^|\n]*\|)/g)].map(
       ([, name]) => name,
@@ -192,7 +192,7 @@ describe('every document names only what exists', () => {
     expect(benchmarkNames.filter((name) => !listed.includes(name))).toEqual([]);
   });
 
-  test('options that stand alone', () => {
+  test('options that are mentioned alone', () => {
     const isKnown = (name: string) => options.has(name) || foreign.has(name) || isBenchOption(name);
     expect(refused(/^(--[a-z][a-z-]*)/, isKnown)).toEqual([]);
   });

@@ -78,7 +78,7 @@ describe('docs/sending.md', () => {
       await service.api.request('POST', '/1.1/installations', { app, body: installation });
   });
 
-  test('has commands that work as they stand, and none that reaches every device', async () => {
+  test('has commands that work unchanged, and none that reaches every device', async () => {
     const variables = `URL=${service.api.url} APP_ID=${app.appId} MASTER_KEY=${app.masterKey}`;
     const printed: string[] = [];
     for (const block of await blocksOf('sending.md', 'sh')) {

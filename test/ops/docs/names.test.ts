@@ -56,7 +56,7 @@ function expanded(path: string): string[] {
     : list.split(',').flatMap((part) => expanded(`${head}${part}${tail}`));
 }
 
-describe('every document names only what exists', () => {
+describe('every document names only existing', () => {
   test('metrics', async () => {
     const known = new Set((await read('docs/reference/metrics.md')).match(/carillon_\w+/g));
     // A table of the database.
@@ -66,7 +66,7 @@ describe('every document names only what exists', () => {
     expect(await refused(texts, /\b(carillon_[a-z0-9_]+[a-z0-9])\b/g, isKnown)).toEqual([]);
   });
 
-  test('variables of the environment', async () => {
+  test('environment variables', async () => {
     const page = await read('docs/reference/configuration.md');
     const known = new Set([...page.matchAll(/^\| `(\w+)`/gm)].map(([, name = '']) => name));
     // Of the tests.
@@ -100,7 +100,7 @@ describe('every document names only what exists', () => {
     expect(missing.flat()).toEqual([]);
   });
 
-  test('modules by their name alone', async () => {
+  test('modules, by their name alone', async () => {
     const modules = (
       await run('git', ['ls-files', '*.ts', '*.tsx', '*.mjs', '*.cjs'], { cwd: root })
     ).stdout;
@@ -134,7 +134,7 @@ function isPathOf(route: string, written: string): boolean {
   return wanted.every((part, at) => isAny(part) || isAny(parts[at] ?? '') || part === parts[at]);
 }
 
-test('every document names only calls of the API that exist', async () => {
+test('every document names only existing calls of the API', async () => {
   const routes = (await loadRoutes()).flatMap(({ method, paths }) =>
     paths.map((path) => ({ method, path })),
   );

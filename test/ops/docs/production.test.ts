@@ -52,7 +52,7 @@ async function ready(terminal: Terminal, port: number): Promise<void> {
 }
 
 // Six processes start one after another, each for seconds on a busy machine.
-test('every command of docs/production.md works on an empty database, each block in its terminal', async () => {
+test('every command of docs/production.md works on an empty database, a terminal per block', async () => {
   const [port, metricsPort] = [await freePort(), await freePort()];
   const blocks = (await blocksOf('production.md', 'sh')).map((block) =>
     block

@@ -14,7 +14,7 @@ const codeMarks = (text: string) => {
   return [...new Set(marks)].sort();
 };
 
-test('the pages that a newcomer reads are translated', () => {
+test('the pages for newcomers are translated', () => {
   expect(translated.sort()).toEqual([
     'concepts.md',
     'getting-started.md',

@@ -83,13 +83,13 @@ test.each([
   expect(await answerOf(request)).toMatchObject({ status: 400, code: 107 });
 });
 
-test('arguments that do not arrive are 408, and their connection is closed', async () => {
+test('returns 408 if arguments do not arrive, and closes the connection', async () => {
   const request = open(['Content-Length: 100'], { to: hastyUrl });
   request.socket.write('{');
   expect(await request.reply).toMatch(/^HTTP\/1\.1 408 [\s\S]*connection: close[\s\S]*"code":408/i);
 });
 
-test('limits the arguments of all calls together: 503, until one of them ends', async () => {
+test('limits the arguments of all calls together: 503 until a call ends', async () => {
   const text = JSON.stringify('x'.repeat(90 * kb));
   const call = () =>
     fetch(`${url}/1.1/functions/length`, {

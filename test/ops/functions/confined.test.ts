@@ -172,7 +172,7 @@ describe.each([
     expect(result).toEqual({ error: expect.stringMatching(refusals) });
   });
 
-  test('sees the variables that are for functions and no others, and can import files of its folder', async () => {
+  test('sees only the variables for functions, and can import files of its folder', async () => {
     const { result } = await call('who');
     const [uid, names] = Array.isArray(result) ? result : [];
     // Node itself sets the last one for the channel between the processes.
@@ -186,7 +186,7 @@ describe.each([
 
 describe('a folder of functions', () => {
   test.runIf(isRoot)(
-    'that only root can read is run from a copy, which goes when the host ends',
+    'that only root can read is run from a copy, which is deleted when the host ends',
     async () => {
       const closed = join(parent, 'closed');
       await mkdir(join(closed, 'hooks'), { recursive: true });
@@ -224,7 +224,7 @@ describe('a folder of functions', () => {
   });
 });
 
-test('at the limit of processes an idle one is replaced, and another file is refused while all are busy', async () => {
+test('at the limit of processes replaces an idle process, or refuses if all are busy', async () => {
   const many = join(parent, 'many');
   await mkdir(many);
   const waits = 'export default ({ wait }) => wait ? new Promise(() => undefined) : process.pid;';

@@ -124,7 +124,7 @@ describe('a bad function', () => {
   });
 
   test.each(['eats', 'buffers'])(
-    'that uses too much memory ends without effect on others: %s',
+    'that uses too much memory ends without affecting others: %s',
     async (name) => {
       const reply = await call(name);
       expect(refusalOf(reply)).toEqual(refused(1, 500));
@@ -155,8 +155,8 @@ describe('a bad function', () => {
   });
 });
 
-describe('who may call', () => {
-  test('only the api: the host refuses calls without its token', async () => {
+describe('the callers', () => {
+  test('include only the api: the host refuses calls without its token', async () => {
     const asked = (headers: Record<string, string>) =>
       fetch(`${hostUrl}/1.1/functions/echo`, { method: 'POST', headers, body: '{}' });
     expect((await asked({})).status).toBe(401);
@@ -165,13 +165,13 @@ describe('who may call', () => {
   });
 
   test.each(['_help', 'constructor', 'hooks', 'echo.js', '__before_save_for__User', 'missing'])(
-    'the name %s is refused',
+    'cannot use the name %s',
     async (name) => {
       expect((await call(name, {}, { master: true })).status).toBe(404);
     },
   );
 
-  test('refuses a body that is not JSON', async () => {
+  test('cannot send a body that is not JSON', async () => {
     expect(refusalOf(await call('echo', '{'))).toEqual(refused(107));
   });
 });
@@ -198,7 +198,7 @@ describe('a good function', () => {
     expect((await call('echo', body)).body.result).toEqual(body);
   });
 
-  test('gets an integer that a double cannot hold as a bigint, and may return one', async () => {
+  test('gets an integer that a double cannot represent as a bigint, and may return one', async () => {
     const body = { id: 7091800003790954036n, ids: [7091800003790954037n] };
     expect((await call('echo', body)).body.result).toEqual(body);
     expect((await api.request('POST', '/1.1/call/echo', { app, body })).body.result).toEqual(body);
@@ -212,7 +212,7 @@ describe('a good function', () => {
   });
 });
 
-test('the example folder works as described, in a process that is restarted when it is killed', async () => {
+test('in the example folder works as described, and is restarted when its process is killed', async () => {
   const port = await freePort();
   const functionsUrl = `http://127.0.0.1:${port}`;
   const database = await createTestDatabase();

@@ -7,7 +7,7 @@ const fixture = useImports();
 const { imported, exportFile } = fixture;
 const rowsOfBatch = 2000;
 
-test('of records with a common value in different batches the first one is imported, also in a repeated run', async () => {
+test('of records with a common value in different batches, the first is imported, even repeated', async () => {
   const first = Array.from({ length: rowsOfBatch }, () => anInstallation());
   const second = first.map(({ deviceToken }, i) =>
     anInstallation(i % 2 === 0 ? { deviceToken } : {}),
@@ -60,7 +60,7 @@ function writersOfTwo() {
   return { writers, begun, add, lines };
 }
 
-test('batches are written over all connections, those with a common value one after the other', async () => {
+test('batches are written over all connections, except batches with a common value', async () => {
   const { writers, begun, add, lines } = writersOfTwo();
   await add(1, 11);
   await add(2, 12);
@@ -77,7 +77,7 @@ test('batches are written over all connections, those with a common value one af
   await writers.end();
 });
 
-test('no more batches are written than there are connections', async () => {
+test('no more batches are written at once than there are connections', async () => {
   const { writers, begun, add, lines } = writersOfTwo();
   await add(1);
   await add(2);
@@ -90,7 +90,7 @@ test('no more batches are written than there are connections', async () => {
   await writers.end();
 });
 
-test('after a failed batch none is begun, and the others are finished before the failure is reported', async () => {
+test('after a failed batch none starts, and the others finish before the failure is reported', async () => {
   const { writers, begun, add, lines } = writersOfTwo();
   await add(1);
   await add(2);

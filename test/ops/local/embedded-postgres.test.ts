@@ -139,7 +139,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   test.skipIf(process.platform !== 'linux')(
-    'keeps the memory of a statement for the next one of the same connection',
+    'keeps the memory of a statement for the next statement of the same connection',
     async () => {
       const { databaseUrl } = await start(usedDir);
       const client = new Client({ connectionString: databaseUrl });
@@ -214,7 +214,7 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(server, 'SELECT 1')).toBe(1);
   });
 
-  test('stops when its parent process is killed, and can start again at once', async () => {
+  test('stops when its parent process is killed, and can start again immediately', async () => {
     const { child, pid } = await startInChild(usedDir);
     child.kill('SIGKILL');
     const again = await start(usedDir);
@@ -230,7 +230,7 @@ describe('startEmbeddedPostgres', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  test.skipIf(!isRoot)('runs for root below a folder that only root may enter', async () => {
+  test.skipIf(!isRoot)('runs for root below a folder that only root can enter', async () => {
     await chmod(parentDir, 0o700);
     const server = await start();
     await query(server, 'CREATE TABLE kept AS SELECT 7 AS n');

@@ -112,7 +112,7 @@ describe('the check list', () => {
   });
 });
 
-test('names of gateways, platforms and topics are limited to a hundred of each', () => {
+test('is limited to a hundred names each of gateways, platforms and topics', () => {
   const needs = new Needs();
   const draft = (more: object) =>
     draftOf(new Map(Object.entries({ deviceType: 'ios', ...more })), false);

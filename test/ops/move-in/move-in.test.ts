@@ -56,7 +56,7 @@ describe('carillon move-in', () => {
     expect(await readdir(fixture.folder)).not.toContain(`${fixture.appId}.refused.jsonl`);
   });
 
-  test('is on record afterwards, with the steps that are left and the devices that have come', async () => {
+  test('is recorded, with the remaining steps and the devices that have called', async () => {
     const own = newKeys();
     const device = anInstallation();
     await write('_User.jsonl', [aUser({ email: 'ann@example.com' })]);
@@ -225,7 +225,7 @@ describe('is refused before it creates anything', () => {
     await untouched();
   });
 
-  test('with other keys than those of the app: 1, and names them', async () => {
+  test('with keys that differ from those of the app: 1, and names them', async () => {
     await write('_Installation.jsonl', [anInstallation()]);
     const own = newKeys();
     const stdin = JSON.stringify(own);
@@ -238,7 +238,7 @@ describe('is refused before it creates anything', () => {
     );
   });
 
-  test('when the service and the database differ: 1, with a message', async () => {
+  test('if the service and the database differ: 1, with a message', async () => {
     await write('_Installation.jsonl', [anInstallation()]);
     const other = await createTestDatabase();
     const { code, json } = await moveIn([], { env: { DATABASE_URL: other.url } });

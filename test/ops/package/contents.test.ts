@@ -47,7 +47,7 @@ const partOf = (path: string): string =>
   /^(?:dist\/)?(?:bundle\/)?(?:ops\/)?[^/]+/.exec(path)?.[0] ?? path;
 
 describe('npm pack', () => {
-  test('contains what an operator runs, and nothing of the workshop', () => {
+  test('contains what an operator runs, and no development tools', () => {
     expect([...new Set(packed.map(partOf))].sort()).toEqual([
       'CHANGELOG.md',
       'LICENSE',
@@ -80,7 +80,7 @@ describe('npm pack', () => {
     ]);
   });
 
-  test('contains one file of the documentation, and of the builds what `carillon up` imports', () => {
+  test('contains one documentation file, and of the builds only what `carillon up` imports', () => {
     const small = packed.filter((path) => /^dist\/(docs|ops\/package)\//.test(path));
     expect(small.sort()).toEqual([
       'dist/docs/examples.json',

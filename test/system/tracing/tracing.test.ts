@@ -56,7 +56,7 @@ const orphans = (spans: EndedSpan[]): string[] =>
 
 const named = (spans: EndedSpan[], name: string) => spans.filter((span) => span.name === name);
 
-it('continues the trace of a call to the answers of the gateway, batch by batch', async () => {
+it('continues the trace of a call to the replies of the gateway, batch by batch', async () => {
   const spans = await pushWithin('0af7651916cd43dd8448eb211c80319c', tokens.length, {
     where: { deviceType: 'ios' },
   });
