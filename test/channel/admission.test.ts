@@ -12,7 +12,7 @@ const upgrade = {
   'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
 };
 
-/** Returns the refusal of an upgrade. Rejects when it is accepted. */
+/** Returns the refusal of an upgrade. Rejects if the upgrade is accepted. */
 function refusal(url: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const request = get(

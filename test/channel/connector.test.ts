@@ -94,7 +94,7 @@ describe('content of the device channel', () => {
       { silent: false },
     ];
     for (const data of empty) expect(problemOf(data)).toBe('Android content needs an alert.');
-    // These show no notification (protocol/channel.md#message-members).
+    // These pushes show no notification (protocol/channel.md#message-members).
     expect(problemOf({ silent: true, k: 1 })).toBe(undefined);
     expect(problemOf({ action: 'com.example.STATUS', k: 1 })).toBe(undefined);
   });

@@ -9,7 +9,7 @@ import { ProtobufClient } from './support/protobuf-client.ts';
 import { RawClient } from './support/raw-client.ts';
 
 /**
- * Devices that log in before their installation exists
+ * Tests devices that log in before their installation exists
  * (protocol/channel.md#login-before-the-installation-is-saved).
  */
 let fixture: ChannelFixture;
@@ -33,7 +33,7 @@ async function appKeys() {
   return body;
 }
 
-/** Saves an installation as an SDK does. */
+/** Saves an installation like an SDK. */
 async function save(installationId: string): Promise<string> {
   const body = { deviceType: 'android', installationId };
   const reply = await api.request('POST', '/1.1/installations', { app: await appKeys(), body });
@@ -139,7 +139,7 @@ describe('a login before the installation is saved', () => {
     const live = await waitingDevice(installationId, other);
     const later = newId();
     const after = await waitingDevice(later);
-    // The device after it in the queue has its session: the process has looked the stale one up.
+    // The next device in the queue has its session, so the process has checked the stale device.
     await got(after, await messageTo(await save(later)));
     await got(live, String(await fixture.enqueue([id])));
     expect(stale.socket.readyState).toBe(stale.socket.OPEN);

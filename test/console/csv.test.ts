@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { toCsv } from '../../ops/console/src/kit/data/csv.ts';
 
-/** Splits a line as a spreadsheet does whose separator is `separator` and that knows no quotes. */
+/** Splits a line like a spreadsheet that uses `separator` and does not support quotes. */
 const cells = (csv: string, separator: RegExp) =>
   csv.split(separator).map((cell) => cell.replace(/^"/, ''));
 

@@ -36,7 +36,7 @@ const sources = [
 const all = (pattern: RegExp): string[] =>
   [...sources.matchAll(pattern)].map(([, text = '']) => text);
 
-/** Returns the stored reason for which a gateway does not take the content. */
+/** Returns the stored reason why a gateway refuses the content. */
 function rejection(connector: ConnectorId, data: JsonObject): string {
   const rendering = connectors
     .get(connector)
@@ -44,14 +44,14 @@ function rejection(connector: ConnectorId, data: JsonObject): string {
   return rendering?.ok === false ? rendering.error : '';
 }
 
-/** Reasons that the sources write as a literal. */
+/** Reasons that the sources contain as literals. */
 const literalReasons = new Set([
   ...all(/\breason: '([^']+)'/g),
   ...all(
     /\b(?:failed|retry|capped|profileError|configError|invalidMessage|rateLimited|busy)\(\s*(?:\w+|'[^']*'),\s*'([^']+)'/g,
   ),
 ]);
-/** Reasons of no recipient: answers that are successes, and answers to receipts. */
+/** Reasons that no recipient has: successful replies, and replies to receipts. */
 const successes = new Set(['ok', 'repeated', 'duplicate']);
 
 test('every reason of the response tables and the dispatcher has its own meaning', () => {
@@ -63,9 +63,9 @@ test('every reason of the response tables and the dispatcher has its own meaning
 test('there is no unused meaning', () => {
   const known = [
     ...all(/'([A-Za-z_]+)'/g),
-    // Codes of Node.js, which no source writes.
+    // Codes of Node.js, which no source contains.
     ...['ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'EPIPE', 'EHOSTUNREACH', 'ECONNREFUSED'],
-    // Codes that `reasons.ts` chooses.
+    // Codes that `reasons.ts` selects.
     ...[
       'certificateUntrusted',
       'connectionCode',
@@ -183,7 +183,7 @@ test.for([
     'certificate_refused',
     '网关的证书不受信任：请检查 endpoint 和 ca。',
   ],
-  // As versions before stored it.
+  // Form in which earlier versions stored reasons.
   [
     'auth_failed: Look it up.',
     reasonAs('auth_failed: Look it up.', 'auth_failed', { hint: 'Look it up.' }),

@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { buildConsole, buildConsoleSomewhere } from '../../ops/console/build.ts';
 import { useTestApi } from '../support/test-api.ts';
 
-/** Largest sum of the scripts and styles that the first page loads, compressed (kB). */
+/** Limit on the compressed scripts and styles that the first page loads, in kB. */
 const maxEntryKb = 245;
 
 const folder = mkdtempSync(join(tmpdir(), 'carillon-console-'));
@@ -23,7 +23,7 @@ afterAll(async () => {
 const get = (url: string, path: string, headers: Record<string, string> = {}) =>
   fetch(url + path, { headers: { 'accept-encoding': 'identity', ...headers } });
 
-/** Requests a path without changing it, and returns the status and the bytes as they were sent. */
+/** Requests a path unchanged. Returns the status and the bytes as they were sent. */
 const sentBytes = (url: string, path: string, headers: OutgoingHttpHeaders = {}) =>
   new Promise<{ status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }>(
     (resolve, reject) => {
@@ -72,7 +72,7 @@ describe('the built console', () => {
     expect(await buildConsole(folder)).toMatchObject({ isNew: false });
   });
 
-  // The root user may write everywhere except in such a file system.
+  // Root can write everywhere except in such a file system.
   test.skipIf(!existsSync('/sys'))(
     'is in the data directory if its folder is not writable',
     async () => {

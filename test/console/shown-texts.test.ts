@@ -32,7 +32,7 @@ test("a sentence shows its times in the reader's time zone, even in a nested sen
   expect(
     withTimes(`saved at ${at}`, { because: { code: 'staleDevice', params: { at } } }, clock),
   ).toBe('saved at [14:53]');
-  // A time inside of a condition is a part of it.
+  // A time inside a condition is part of the condition.
   const clause = `{"createdAt":{"$gt":"${at}"}}`;
   expect(withTimes(`the condition ${clause} does not hold`, { clause }, clock)).toContain(clause);
 });
@@ -85,7 +85,7 @@ describe('the chart of a push', () => {
 
   test.for<[sent: number[], hasEnded: boolean, values: number[] | undefined]>([
     [[10, 20, 30], true, [0, 10, 20, 30, 0]],
-    // It runs: the last step is not over, and nothing follows it.
+    // The push is running: its last step is incomplete, and no point follows it.
     [[10, 20, 3], false, [0, 10, 20]],
     [[10], false, [0, 10]],
     [[10], true, [0, 10, 0]],

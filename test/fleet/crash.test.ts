@@ -31,7 +31,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     const record = await service.untilDone(app, reply.body.objectId, 90_000);
     expect(record).toMatchObject({ status: 'done', devices: 6000, successes: 6000 });
     expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);
-    // Settled batches are not sent again: only batches in flight are repeated.
+    // Settled batches are not sent again. Only batches in flight are repeated.
     expect(service.apns.total - 6000).toBeLessThan(sentBefore);
   });
 
@@ -57,7 +57,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     const path = `/console/api/apps/${app.appId}`;
     const options = { dailyRecipientCap: 1_000_000 };
     await service.api.request('PATCH', path, { admin: true, body: { options } });
-    // A changed option counts within one second on every process.
+    // A changed option takes effect on every process within one second.
     await new Promise((resolve) => setTimeout(resolve, 1000));
     const redrive = `${path}/notifications/${objectId}/redrive`;
     const again = await service.api.request('POST', redrive, { admin: true, body: {} });

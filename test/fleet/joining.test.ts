@@ -6,15 +6,15 @@ import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
 
-// Few streams: a dispatcher waits for the gateway, not for the processor, so that a second one
-// doubles the speed.
+// Few streams, so that a dispatcher waits for the gateway and not for the CPU. So a second
+// dispatcher doubles the speed.
 const service = useTestService({ gateway: { maxStreams: 100 } });
 const processes = useDispatcherProcesses(service);
 afterEach(() => service.apns.behave());
 
 interface Dispatcher {
   child: ChildProcess;
-  /** Returns the recipients of an app in the batches that it has sent and recorded. */
+  /** Returns the number of an app's recipients in the batches that it has sent and recorded. */
   sentTo(appId: string): Promise<number>;
 }
 
@@ -58,11 +58,11 @@ describe('a running push', { timeout: 300_000 }, () => {
   });
 
   test('is shared with a dispatcher that starts in the middle of it', async () => {
-    // The first one has up to 12 batches of 5,000 in work when the gateway becomes faster; the rest
-    // is shared.
+    // When the gateway becomes faster, the first dispatcher has up to 12 batches of 5,000 in work.
+    // The rest is shared.
     const devices = 160_000;
     const { app, tokens } = await createAppOn(service, null, devices);
-    // Until the second one works, most of the push has to wait.
+    // Until the second dispatcher works, most of the push has to wait.
     slow(200);
     const objectId = await beginPush(service, app);
     await service.apns.waitFor(1000);

@@ -13,7 +13,7 @@ let queue: JobQueue;
 let dispatcher: RunningDispatcher | undefined;
 
 beforeAll(async () => {
-  // Few streams: a batch takes a while.
+  // Few streams, so that a batch takes a while.
   service = await startTestService({ gateway: { maxStreams: 5 } });
   queue = new JobQueue(service.db, silentLog, { supervise: false });
   await queue.start();
@@ -41,12 +41,12 @@ const stop = async () => {
 let jobKeeper: JobKeeper;
 let nowMs = 0;
 const clock = { now: () => Date.now(), monotonicMs: () => nowMs };
-/** Runs the duty once, `seconds` after its last run. */
+/** Runs the background job once, `afterSeconds` after its last run. */
 const runDuty = (afterSeconds: number) => {
   nowMs += afterSeconds * 1000;
   return jobKeeper.run({ db: service.db, queue, clock, log: silentLog });
 };
-/** Runs the duty twice, far enough apart for it to find work without a job. */
+/** Runs the background job twice, far enough apart for it to find work without a job. */
 const keep = async () => (await runDuty(31)) + (await runDuty(31));
 
 interface Push {
@@ -82,7 +82,7 @@ async function stopped(devices: number): Promise<Push> {
 }
 
 const isLive = "state IN ('created', 'retry', 'active')";
-/** Deletes jobs of a push, as if they had never been written; returns their number. */
+/** Deletes jobs of a push, as if they had never been created. Returns their number. */
 async function deleteJobs({ id }: Push, condition = 'true'): Promise<number> {
   const { rowCount } = await service.db.query(
     `DELETE FROM pgboss.job WHERE ${isLive} AND (data ->> 'pushId')::bigint = $1 AND ${condition}`,
@@ -332,7 +332,7 @@ describe('no job is created', () => {
       await expect.poll(sent, { interval: 10, timeout: 20_000 }).toBeGreaterThan(last);
       await deleteJobs(started);
       expect(await runDuty(31)).toBe(0);
-      // After the duty, so that what it saw is not more than this number.
+      // Counted after the background job, so that the job saw at most this number.
       last = await sent();
     }
     service.apns.behave();

@@ -20,7 +20,7 @@ const devices = 1500;
 const api = useTestApi();
 
 let home: string;
-/** Data directories of the service that is backed up, and of the machine that takes its place. */
+/** Data directories of the service that is backed up, and of the machine that replaces it. */
 let [oldDir, newDir, backups]: string[] = [];
 let oldServer: EmbeddedPostgres;
 let newServer: EmbeddedPostgres;
@@ -28,10 +28,7 @@ let before: TestService;
 let after: TestService;
 let app: App;
 let restored: Restored;
-/**
- * Pushes: one that was under way during the backup, one that was due after it, one that is due much
- * later.
- */
+/** Pushes: one in progress during the backup, one due after it, and one due much later. */
 let ids: { underWay: string; due: string; later: string };
 let tokens: string[];
 
@@ -65,7 +62,7 @@ beforeAll(async () => {
     underWay: '',
   };
   await insertMessages();
-  // Slow: a push takes minutes, so that both are open when the backup ends.
+  // Slow, so that both pushes take minutes and are open when the backup ends.
   before.apns.misbehave({ kind: 'slow', delayMs: 2000 });
   await before.dispatch();
   ids.underWay = await beginPush(before, app);
@@ -76,7 +73,7 @@ beforeAll(async () => {
   });
   expect(backup, backup.stderr).toMatchObject({ code: 0 });
   before.apns.behave();
-  // The old machine goes on: the backup knows nothing of it.
+  // The old machine continues. The backup does not contain this.
   await before.untilDone(app, ids.underWay);
   await before.untilDone(app, ids.due);
   const result = await carillon(['--json', 'restore', backups ?? ''], {
@@ -100,7 +97,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 }, 60_000);
 
-/** Inserts a mail of this minute and one of an hour ago, both waiting. */
+/** Inserts two waiting mails: one of this minute and one that is an hour old. */
 async function insertMessages(): Promise<void> {
   await before.db.query(
     `INSERT INTO outbox (app_id, kind, recipient, type, body, created_at)
@@ -158,7 +155,7 @@ describe('a backup in the middle of a push, restored on another machine', {
     const sent = before.apns.total;
     expect(await control(ids.due, 'resume')).toMatchObject({ status: 200 });
     expect(await after.untilDone(app, ids.due)).toMatchObject({ devices, successes: devices });
-    // The profile of the restored database leads to the gateway of before.
+    // The profile in the restored database points to the old gateway.
     expect(before.apns.total).toBeGreaterThan(sent);
     expect(tokens.filter((token) => before.apns.seen(token) > 3)).toEqual([]);
     expect(await checkRestoration(after.db)).toEqual([]);

@@ -54,8 +54,8 @@ async function push(
 }
 
 /**
- * Pushes to a device until a dispatcher has tried the candidate, which it knows of within half a
- * second.
+ * Pushes to a device until a dispatcher has tried the candidate. A dispatcher learns of it within
+ * half a second.
  */
 async function untilTried(app: App, deviceToken: string): Promise<void> {
   do expect(await push(app, { deviceToken })).toMatchObject({ successes: 1 });
@@ -76,8 +76,8 @@ test('a canary continues after all dispatchers are killed and the api restarts',
   const before = await candidate(app, undefined, api);
   expect(before).toMatchObject({ state: 'canary', asked: 1, accepted: 1, batches: 1 });
   await dispatchers.start();
-  // The next batch of the candidate is the hundredth after its first; then one with the recipients
-  // that are missing.
+  // The next batch of the candidate is the hundredth after its first. Then follows a batch with the
+  // missing recipients.
   while ((await candidate(app, undefined, api)).batchesSeen < 100)
     await Promise.all(Array.from({ length: 10 }, () => push(app, { deviceToken: one }, api)));
   while ((await candidate(app, undefined, api)).state === 'canary') {

@@ -22,7 +22,7 @@ async function counted(app: App): Promise<Record<string, number>> {
   );
   for (const { metricsPort } of dispatchers) {
     const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-    // A counter begins with 0 for every outcome.
+    // A counter starts with 0 for every outcome.
     for (const [, outcome = '', n] of text.matchAll(line))
       if (n !== '0') totals[outcome] = (totals[outcome] ?? 0) + Number(n);
   }

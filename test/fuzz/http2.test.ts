@@ -46,7 +46,7 @@ describe('a connection to a peer that sends any bytes', () => {
       const next = script.shift();
       if (next === undefined) void behave(connection);
       else {
-        // A client opens no stream before it has the settings.
+        // A client opens no stream before it has received the settings.
         connection.write(settingsFrame([]));
         void connection.request().then(() => {
           connection.write(next);

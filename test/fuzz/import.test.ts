@@ -17,7 +17,8 @@ const hexText = (bytes: number) =>
     .uint8Array({ minLength: bytes, maxLength: bytes })
     .map((array) => Buffer.from(array).toString('hex'));
 /**
- * Members that the fixtures choose at random; here the seed chooses them, so that a run repeats.
+ * Members that the fixtures choose at random. Here the seed chooses them, so that a run can be
+ * repeated.
  */
 const chosen = fc.record({ objectId: hexText(12), deviceToken: hexText(32), username: hexText(8) });
 const record = fc.tuple(fc.boolean(), chosen, members).map(([isUser, identity, more]) => {
@@ -95,7 +96,7 @@ describe('a damaged file of an export', () => {
         fc.array(brokenLine, { maxLength: 12 }),
         fc.boolean(),
         async (lines, areUsers) => {
-          // The first one says that the file has lines, not a list.
+          // The first record shows that the file contains lines, not a list.
           const [first, sound] = areUsers
             ? [aUser(), aUser()]
             : [anInstallation(), anInstallation()];

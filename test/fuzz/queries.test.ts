@@ -23,8 +23,7 @@ const { db } = await openTestDatabase({ statementTimeoutMs: 10_000 });
 const reader: Viewer = masterViewer('app');
 
 /**
- * Compiles and runs a query. Only the names of columns and tables are SQL text; all values are
- * parameters.
+ * Compiles and runs a query. Only column and table names are SQL text. All values are parameters.
  */
 async function run(query: Record<string, unknown>, cls: ClassSchema): Promise<void> {
   const { condition, orderBy, values, limit, skip } = compileList(
@@ -38,7 +37,7 @@ async function run(query: Record<string, unknown>, cls: ClassSchema): Promise<vo
   );
 }
 
-/** Accepts a refusal, and a value that PostgreSQL cannot store, which a caller gets as 111. */
+/** Accepts a refusal, and a value that PostgreSQL cannot store, which a caller receives as 111. */
 async function acceptRefusal(work: () => Promise<void>): Promise<void> {
   try {
     await work();

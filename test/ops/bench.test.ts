@@ -26,7 +26,8 @@ describe('arrivals at the gateway of a benchmark', () => {
 
   test('counts whole seconds that start at any hundredth', () => {
     const arrivals = new Arrivals();
-    // 100 per second, except for a burst of 50 in the middle of the second one and a gap after it.
+    // 100 per second, except for a burst of 50 in the middle of the second second and a gap after
+    // it.
     for (let ms = 0; ms < 4000; ms += 10) if (ms < 1500 || ms >= 2000) arrivals.add(1e12 + ms);
     for (let i = 0; i < 50; i++) arrivals.add(1e12 + 1490);
     expect(arrivals).toMatchObject({ count: 400, firstMs: 1e12, lastMs: 1e12 + 1490 });

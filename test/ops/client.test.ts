@@ -9,7 +9,10 @@ import {
   WrongPathPart,
 } from '../../ops/client/client.ts';
 
-/** Returns a client that answers every request with `reply`, and the requests that it sent. */
+/**
+ * Returns a client that answers every request with `reply`, and a list of the requests that it
+ * sent.
+ */
 function clientOf(reply: unknown) {
   const sent: AdminRequest[] = [];
   const call = createCall(async (request) => {

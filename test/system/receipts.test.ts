@@ -54,7 +54,7 @@ async function post(url: string, body: string, headers: Record<string, string> =
   return { status: reply.status, text: await reply.text() };
 }
 
-/** Returns receipts in the form of Honor, the simplest one. */
+/** Returns receipts in Honor's form, which is the simplest. */
 const honorBody = (pushId: string, tokens: string[], status = 40_000_002) =>
   JSON.stringify({
     statuses: tokens.map((token) => ({ token, biTag: pushId, status, timestamp: 1 })),
@@ -71,7 +71,7 @@ describe('receipts at the callback URL of the message', () => {
     const changed = await service.api.request('PATCH', `/console/api/apps/${app.appId}`, change);
     expect(changed.status).toBe(200);
     expect(await xiaomi.sendReceipt(1, ids)).toEqual([404]);
-    // A changed option counts within one second on every process.
+    // A changed option takes effect on every process within one second.
     await expect
       .poll(async () => {
         xiaomi.forget();
@@ -129,7 +129,7 @@ describe('receipts at the callback URL of the message', () => {
     ]);
     expect((await redrive()).body).toEqual({ processed: 0, refused: 1, next: null });
     await vendors.put(app, vendors.instance('vendor_c'), { receiptToken: 'another' });
-    // A changed profile counts within one second on every process.
+    // A changed profile takes effect on every process within one second.
     const possible = async () => (await redrive('/explain')).body;
     await expect.poll(possible).toEqual({ processed: 1, refused: 0, next: null });
     expect(await counts(app, id)).toEqual({ delivered: 0, clicked: 0 });
@@ -220,7 +220,7 @@ describe('receipts at the callback URL of the message', () => {
     const tokens = await vendors.add(app, 'vendor_f', 3000);
     const id = await push(app);
     const url = addressFor(app, 'vendor_f');
-    // Calls overlap, run concurrently, and each device comes four times.
+    // Calls overlap and run concurrently, and each device occurs four times.
     const slices = Array.from({ length: 24 }, (_, i) => tokens.slice(i * 120, i * 120 + 240));
     const calls = [...slices, ...slices.map((slice) => [...slice].reverse())];
     const replies = await Promise.all(calls.map((slice) => post(url, honorBody(id, slice))));
@@ -334,8 +334,8 @@ test('waiting calls of an app share transactions, and excess calls are asked to 
   const replies: Promise<number>[] = [];
   const refused = await service.db.transaction(async (tx) => {
     await tx.query('SELECT FROM notification WHERE app_id = $1 FOR UPDATE', [app.appId]);
-    // No row can be written now: 4 calls run, 50 transactions of two calls each wait, the others
-    // are refused.
+    // No row can be written now. 4 calls run, 50 transactions with two calls each wait, and the
+    // others are refused.
     const calls = Array.from({ length: 130 }, () => post(url, crowd).then(({ status }) => status));
     const small = tokens.map((token) =>
       post(url, honorBody(id, [token])).then(({ status }) => status),
@@ -363,7 +363,7 @@ describe('receipts that report an invalid token', () => {
     const id = await push(app);
     const { objectId: deletedId } = await findDevice(service.db, app, { registrationId: ids[0] });
     await xiaomi.sendReceipt(invalidTokenType, ids.slice(0, 2));
-    // The push has no success yet: the cause may be the app, not the devices.
+    // The push has no success yet, so the cause may be the app and not the devices.
     expect(await idsLeft(app)).toHaveLength(6);
     await xiaomi.sendReceipt(1, ids.slice(2, 3));
     expect((await idsLeft(app)).sort()).toEqual(ids.slice(2).sort());

@@ -35,7 +35,7 @@ test('mails that five concurrent calls to two processes redrive are sent once ea
     app,
     body: { username: 'anna', password: 'p', email },
   });
-  // As a dispatcher leaves them whose provider refused each: without a job.
+  // State in which dispatchers leave mails that the provider refused: without a job.
   await api.db.query("DELETE FROM pgboss.job WHERE name = 'message'");
   await changeMessages(api.db, app, { state: 'failed', reason: 'refused', attempts: 4 });
   await api.db.query(
@@ -103,7 +103,7 @@ test('an app keeps 1000 refused receipts of at most 64 KB; a metric counts the o
   );
   expect(await refuse('one more')).toBeGreaterThanOrEqual(400);
   expect([await kept(), await metric('no')]).toEqual([1000, 2]);
-  // The bound is of one app.
+  // The limit is per app.
   const neighbour = await api.createApp();
   const { pathname } = new URL(
     callbackUrl(api.url, vault, { appId: neighbour.appId, connector: 'vendor_c', generation: 0 }),

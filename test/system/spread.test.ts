@@ -11,7 +11,7 @@ import { type CitusServers, startCitusServers } from '../support/servers/citus.t
 import { startTestService, type TestService } from '../support/service.ts';
 
 /**
- * A server with Citus (develop/testing.md); the tests start servers of their own from its programs.
+ * A server with Citus (develop/testing.md). The tests start their own servers with its programs.
  */
 const installed = process.env.CARILLON_TEST_CITUS?.split(',')[0];
 const devices = 200_000;
@@ -40,8 +40,7 @@ async function close(): Promise<void> {
 }
 
 /**
- * Runs a command as an operator does: with the variables of the service, and the address of its
- * api.
+ * Runs a command like an operator: with the variables of the service and the address of its api.
  */
 function run(
   args: string[],
@@ -131,7 +130,7 @@ describe.skipIf(installed === undefined)(
       const options = { dailyRecipientCap: 1_000_000 };
       const path = `/console/api/apps/${capped.appId}`;
       await service.api.request('PATCH', path, { admin: true, body: { options } });
-      // A changed option counts within one second on every process.
+      // A changed option takes effect on every process within one second.
       await new Promise((resolve) => setTimeout(resolve, 1000));
       const redriven = await run(['redrive', objectId, '--app', capped.appId, '--json']);
       expect(redriven.code, redriven.stderr).toBe(0);

@@ -107,7 +107,7 @@ describe('DATABASE_READ_URL names a streaming standby', { timeout: 60_000 }, () 
     await db.query('CREATE TABLE of_the_lag (id int)');
     await expect.poll(() => checkStandby(standby.databaseUrl, 0)).toMatchObject({ status: 'warn' });
     await standbyDb.query('SELECT pg_wal_replay_resume()');
-    // It also falls behind when it receives nothing.
+    // It also lags if it receives nothing.
     await expect.poll(() => readStandbyLag(standbyDb)).toBe(0);
     const { rows } = await standbyDb.query<{ source: string }>(
       "SELECT current_setting('primary_conninfo') AS source",

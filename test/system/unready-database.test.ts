@@ -36,7 +36,7 @@ async function readiness(port: number): Promise<{ code: number; status: string }
   return reply && { code: reply.status, ...JSON.parse(await reply.text()) };
 }
 
-/** Returns the status of the answer to a device that asks for a WebSocket. */
+/** Returns the status of the reply to a device that requests a WebSocket. */
 async function statusOfUpgrade(port: number): Promise<number | undefined> {
   const socket = new WebSocket(`ws://127.0.0.1:${port}/1.1/channel`);
   const response: IncomingMessage = (await once(socket, 'unexpected-response'))[1];
@@ -200,7 +200,8 @@ describe('a database of another version', () => {
       retry: '5',
       body: { code: 503, error: 'The service is starting.' },
     });
-    // A device that comes back now is refused too: without an answer it waits for its own time-out.
+    // A device that reconnects now is refused too. Without a reply, it would wait for its own
+    // timeout.
     expect(await statusOfUpgrade(port)).toBe(503);
     await migrate(database.url);
     await starting;
@@ -291,7 +292,7 @@ describe('a database of another version', () => {
 test('a read-only server, like a former primary, causes 503 until it accepts writes again', async () => {
   const { db, api } = await startOnDatabase();
   const app = await api.createApp();
-  /** New connections only read, or write; the old ones end. */
+  /** Makes new connections read-only or writable, and ends the old connections. */
   const setReadOnly = async (value: 'on' | 'off') => {
     await db.query(
       `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ${value}', current_database()); END $$`,
@@ -316,7 +317,7 @@ test('a read-only server, like a former primary, causes 503 until it accepts wri
 });
 
 /**
- * Starts an api on a database of its own, with a connection to change that database. The end of the
+ * Starts an api on a new database, with a connection that can change the database. The end of the
  * test closes them.
  */
 async function startOnDatabase() {

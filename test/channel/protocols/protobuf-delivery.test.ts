@@ -87,14 +87,14 @@ describe('devices with protobuf', () => {
     await enqueue(12);
     const client = await ProtobufClient.login(channel.url, device('window'));
     const flags = () => client.data.flatMap(({ ids, offline }) => ids.map(() => offline === true));
-    // Includes ids acknowledged before, as devices do.
+    // Includes ids that were acknowledged before, as devices do.
     const ackAll = () => client.send({ cmd: 'ack', ackMessage: { ids: client.messageIds } });
     for (const count of [5, 10, 12]) {
       await client.until(() => client.messageIds.length === count);
       ackAll();
     }
     await eventually(async () => (await fixture.ackedOf(Number(client.messageIds.at(-1)))) === 1);
-    // Five fill the window; the others are read when acknowledgements open it.
+    // Five messages fill the window. The others are read when acknowledgements open it.
     await enqueue(12);
     for (const count of [17, 22, 24]) {
       await client.until(() => client.messageIds.length === count);

@@ -4,7 +4,7 @@ import type { CloseReason, Protocol } from '../../../api/channel/protocols/proto
 import { chooseProtocol } from '../../../api/channel/server.ts';
 import { encode, subProtocols } from '../support/protobuf-client.ts';
 
-/** Parses bytes in hexadecimal, with texts between quotes. */
+/** Parses hexadecimal bytes. Texts are in quotes. */
 function bytesOf(notation: string): Buffer {
   const parts = notation.match(/'[^']*'|[0-9a-f]{2}/g) ?? [];
   return Buffer.concat(

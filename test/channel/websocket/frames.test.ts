@@ -41,7 +41,7 @@ const text = (payload: string, more: Partial<SentFrame> = {}) =>
 const rest = (payload: string, isFinal: boolean) =>
   text(payload, { opcode: opcodes.continuation, isFinal });
 
-/** Reads chunks; returns what arrived, and the code of a fault at the end. */
+/** Reads chunks. Returns what arrived, and the code of an error at the end. */
 function read(...chunks: Buffer[]): (string | number)[] {
   const seen: (string | number)[] = [];
   const reader = new FrameReader(maxBytes, {

@@ -12,7 +12,7 @@ const handshake = {
   'Sec-WebSocket-Version': '13',
   'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
 };
-/** Close frame of a client, code 1000, with an empty masking key. */
+/** Close frame of a client with code 1000 and a zero masking key. */
 const closeFrame = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 3, 232]);
 
 describe('a WebSocket of the channel', () => {
@@ -32,7 +32,7 @@ describe('a WebSocket of the channel', () => {
     await database.drop();
   });
 
-  /** Sends an upgrade with the headers, and `after` behind it in the same packet. */
+  /** Sends an upgrade with the headers, followed by `after` in the same packet. */
   function upgrade(headers: Record<string, string>, after: Buffer = Buffer.alloc(0)): Socket {
     const { hostname, port, pathname } = new URL(channel.url);
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -9,8 +9,8 @@ import { startEngine, type TestEngine } from '../../support/sdk/engine.ts';
 import { refusalOf, refused, signUp } from '../../support/users.ts';
 
 /**
- * Both ends as apps have them: the JavaScript SDK calls, `leanengine` runs the functions, we are
- * between them.
+ * Tests both ends that apps use: the JavaScript SDK calls and `leanengine` runs the functions.
+ * Carillon is in between.
  */
 let api: TestApi;
 let app: App;

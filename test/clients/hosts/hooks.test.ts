@@ -19,8 +19,8 @@ import {
 } from '../../support/users.ts';
 
 /**
- * Hooks of `_User` at a real `leanengine` (protocol/functions.md#hooks): refusals first, then what
- * they see and change.
+ * Tests the hooks of `_User` on a real `leanengine` (protocol/functions.md#hooks): first refusals,
+ * then what hooks see and change.
  */
 let api: TestApi;
 let app: App;
@@ -176,7 +176,7 @@ describe('an unreachable host', () => {
     const headers = host.requests[0]?.headers ?? {};
     expect(headers).toMatchObject({ 'x-lc-id': quiet.appId, 'x-lc-hook-key': quiet.hookKey });
     expect(JSON.stringify(headers)).not.toContain(quiet.masterKey);
-    // The signature that engines read opens nothing here.
+    // The signature that engines read gives no access here.
     const sent = String(headers['x-lc-sign']);
     for (const sign of [sent, sent.replace('hooks-', ''), sent.replace(',master', '')]) {
       const asHost = { 'X-LC-Id': quiet.appId, 'X-LC-Sign': sign };
@@ -221,12 +221,12 @@ describe('hooks see and change', () => {
   test('a third-party account', async () => {
     const uid = newUid();
     const user = await enterWith(api, app, { renamed: entryOf(uid) });
-    // The reply gives back what the client sent and the hook left.
+    // The reply returns what the client sent and the hook kept.
     expect(user.body.authData).toEqual({ renamed: entryOf(`host-${uid}`) });
     expect(lastRun('onAuthData')?.authData).toEqual({ renamed: entryOf(uid) });
     expect((await enterWith(api, app, { renamed: entryOf(uid) })).id).toBe(user.id);
     const { object } = await engine.waitFor('onLogin', user.id);
-    // Only the hook that judges tokens gets them.
+    // Only the hook that checks tokens receives them.
     expect(object?.authData).toEqual(shown({ renamed: entryOf(`host-${uid}`) }));
     const others = engine.ran.filter(({ hook }) => hook !== 'onAuthData');
     expect(JSON.stringify(others)).not.toContain('access_token');

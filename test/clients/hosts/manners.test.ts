@@ -6,7 +6,7 @@ import { useTestApi } from '../../support/test-api.ts';
 import { newName, newUid, refusalOf, refused, signUp } from '../../support/users.ts';
 
 /**
- * Functions and hooks at hosts with the manners of each engine
+ * Tests functions and hooks on hosts that behave like each engine
  * (protocol/functions.md#answers-of-a-host).
  */
 const api = useTestApi();

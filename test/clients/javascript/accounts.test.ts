@@ -12,14 +12,14 @@ import { newName, newPhone, newUid } from '../../support/users.ts';
 
 declare module 'leancloud-storage' {
   interface User {
-    // The types of the SDK lack it.
+    // The types of the SDK do not declare this method.
     updatePassword(oldPassword: string, newPassword: string): Promise<unknown>;
   }
 }
 
 /**
- * Tests with the unchanged JavaScript SDK of the registry; only its server URL differs. It signs
- * its requests, sends the current user's session with all of them and calls `/classes/_User`
+ * Tests the unmodified JavaScript SDK. Only its server URL differs. It signs its requests, sends
+ * the current user's session with all of them and calls `/classes/_User`
  * (protocol/clients.md#calls-of-the-javascript-sdk).
  */
 let database: TestDatabase;
@@ -39,13 +39,13 @@ beforeAll(async () => {
 });
 beforeEach(() => AV.User.logOut());
 afterAll(async () => {
-  // The SDK keeps its user in the process, which runs other test files later.
+  // The SDK keeps its user in the process, which later runs other test files.
   await AV.User.logOut();
   await api.close();
   await database.drop();
 });
 
-/** Returns the messages to a number or an e-mail address, the newest first. */
+/** Returns the messages to a phone number or email address, newest first. */
 async function messagesTo(to: string): Promise<{ code: string; link: string }[]> {
   const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(to)}`;
   return (await api.request('GET', path, { admin: true })).body.results;
@@ -69,7 +69,7 @@ async function signUpByPhone(attributes: object = {}): Promise<{ user: AV.User; 
   return { user: await AV.User.signUpOrlogInWithMobilePhone(phone, code, attributes), phone };
 }
 
-/** Reads a user from the server, without the cache of the SDK. */
+/** Reads a user from the server, bypassing the cache of the SDK. */
 const stored = (user: AV.User) =>
   new AV.Query<AV.User>('_User')
     .get(user.id ?? '', { useMasterKey: true })
@@ -260,7 +260,7 @@ describe('third-party accounts', () => {
     const authData = weixin();
     const user = await AV.User.loginWithAuthData(authData, 'weixin');
     expect(user.getUsername()).toMatch(/^[a-z0-9]{25}$/);
-    // The reply to the call that carried the token gives it back.
+    // The reply to the call that contained the token returns it.
     expect(user.get('authData')).toEqual({ weixin: authData });
     await AV.User.logOut();
     const again = await AV.User.loginWithAuthData(authData, 'weixin');
@@ -409,7 +409,7 @@ describe('phones', () => {
 describe('the general code service', () => {
   test('sends and checks codes', async () => {
     const phone = newPhone();
-    // The types of the SDK lack some of these members.
+    // The types of the SDK do not declare some of these members.
     const request = { mobilePhoneNumber: phone, name: 'Shop', op: 'pay', ttl: 5 };
     const sent = await codeSentBy(phone, () => AV.Cloud.requestSmsCode(request));
     const wrong = String((Number(sent) + 1) % 1_000_000).padStart(6, '0');

@@ -13,7 +13,7 @@ import {
 import { useTestService } from '../../support/service.ts';
 
 /**
- * Tests with the unchanged `leancloud-push` of web pages (protocol/channel.md#json-form): it
+ * Tests the unmodified `leancloud-push` for web pages (protocol/channel.md#json-form). It
  * registers, asks its router, which has a fixed name, for the socket, logs in there, sends
  * heartbeats, receives and acknowledges.
  */

@@ -6,7 +6,9 @@ import { testTableRow } from '../../support/clients/table-row.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
-/** Queries, batches and pushes of the unchanged JavaScript SDK over users and installations. */
+/**
+ * Tests queries, batches and pushes of the unmodified JavaScript SDK on users and installations.
+ */
 let app: App;
 let ann: AV.User;
 const asMaster = { useMasterKey: true };

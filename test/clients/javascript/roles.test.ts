@@ -7,7 +7,7 @@ import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
 /**
- * Roles of the unchanged JavaScript SDK; only its server URL differs
+ * Tests roles with the unmodified JavaScript SDK. Only its server URL differs
  * (protocol/clients.md#calls-of-the-javascript-sdk).
  */
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 beforeEach(() => AV.User.logOut());
 afterAll(async () => {
-  // The SDK keeps its user in the process, which runs other test files later.
+  // The SDK keeps its user in the process, which later runs other test files.
   await AV.User.logOut();
 });
 
@@ -28,7 +28,7 @@ const idsOf = (objects: { id?: string }[]) => objects.map(({ id }) => id).sort()
 const byId = (className: string, { id }: { id?: string }) =>
   AV.Object.createWithoutData(className, id ?? '');
 
-/** Returns an ACL that lets all read, and one user write. */
+/** Returns an ACL that allows everyone to read and one user to write. */
 function ownedBy(user: AV.User): AV.ACL {
   const acl = new AV.ACL();
   acl.setPublicReadAccess(true);
@@ -36,7 +36,7 @@ function ownedBy(user: AV.User): AV.ACL {
   return acl;
 }
 
-/** Creates a role that the owner may write, with these members. */
+/** Creates a role with these members. The owner may write it. */
 async function createRole(
   owner: AV.User,
   members: AV.User[],
@@ -104,7 +104,7 @@ describe('members', () => {
     role.getUsers().remove(owner);
     await role.save();
     expect(idsOf(await role.getUsers().query().find())).toEqual(idsOf([member]));
-    // The SDK sends both in one save as a Batch.
+    // The SDK sends both changes in one save as a Batch.
     role.getUsers().add(owner);
     role.getUsers().remove(member);
     await role.save();

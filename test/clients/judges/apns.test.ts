@@ -17,7 +17,7 @@ import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { useTestService } from '../../support/service.ts';
 import { changeDevices } from '../../support/tables.ts';
 
-/** A request as the judge saw it, and why it refused it. */
+/** A request as the validator saw it, and the reason if it was refused. */
 interface Judged {
   token: string;
   bytes: number;
@@ -25,7 +25,7 @@ interface Judged {
   refused: string | null;
 }
 
-/** Mock server of pushy, a library of others for APNs, in a process of its own. */
+/** Mock server of pushy, an independent library for APNs, in a separate process. */
 class ApnsJudge {
   readonly judged: Judged[] = [];
   readonly url: string;
@@ -67,7 +67,7 @@ class ApnsJudge {
     return judge;
   }
 
-  /** Waits for the requests of a push, and forgets them. */
+  /** Waits for the requests of a push. Returns and clears them. */
   async take(count: number): Promise<Judged[]> {
     await expect.poll(() => this.judged.length).toBeGreaterThanOrEqual(count);
     return this.judged.splice(0);
@@ -89,8 +89,8 @@ const usable = (bundle: string, tokens: string[]): string[] =>
 const prioritiesOf = (type: string): readonly string[] => pushTypes.get(type)?.priorities ?? [];
 
 /**
- * Each right content in each of its priorities, with the longest collapse id, and nearly as large
- * as a request may be.
+ * Each valid content with each of its priorities, with the longest collapse id, and with nearly the
+ * maximum size of a request.
  */
 const contents: { type: string; suffix: string; data: JsonObject; isLarge: boolean }[] =
   rightContents.flatMap(([type, data, { suffix = '' }]) => {
@@ -123,7 +123,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
         (await service.addIosInstallations(app, 1, { mark }))[0] ?? '';
       for (const reason of ['Unregistered', 'DeviceTokenNotForTopic'])
         bad[reason] = await add(reason);
-      // A token that no installation of the API may have: APNs finds it malformed.
+      // No installation of the API may have this token, because APNs considers it malformed.
       const malformed = await add('BadDeviceToken');
       bad.BadDeviceToken = malformed.slice(1);
       await changeDevices(service.db, app, { deviceToken: bad.BadDeviceToken }, [malformed]);
@@ -145,10 +145,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       });
     }
 
-    /**
-     * Sends a push, and returns its record, the requests that came of it, and the recipients that
-     * failed.
-     */
+    /** Sends a push. Returns its record, the resulting requests, and the recipients that failed. */
     async function push(data: JsonObject, where: JsonObject, more: JsonObject = {}) {
       const body = { data, where, prod: 'prod', ...more };
       const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });

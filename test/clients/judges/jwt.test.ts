@@ -10,10 +10,7 @@ import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newUid } from '../../support/users.ts';
 
-/**
- * JWTs of ours read by another library than the one that writes them, and those of others read by
- * ours.
- */
+/** Tests that another library can read our JWTs and that we can read those of another library. */
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const pem = (key: { export(options: object): string | Buffer }, type: string) =>
@@ -32,7 +29,7 @@ describe('one of our tokens', () => {
       key: pem(ec.publicKey, 'spki'),
       algorithms: ['ES256'],
       complete: true,
-      // Apple refuses tokens older than an hour.
+      // Apple refuses tokens that are older than an hour.
       maxAge: 3_600_000,
       allowedIss: 'TEAM123456',
     });
@@ -48,7 +45,7 @@ describe('one of our tokens', () => {
     async (algorithm) => {
       const nowS = Math.floor(Date.now() / 1000);
       const aud = 'https://oauth2.example.com/token';
-      // Accounts come as PKCS#8 and as PKCS#1.
+      // Keys of accounts have the format PKCS#8 or PKCS#1.
       for (const type of ['pkcs8', 'pkcs1'] as const) {
         const key = { algorithm, keyId: 'key-1', privateKey: pem(rsa.privateKey, type) };
         const token = await signJwt(key, {

@@ -37,8 +37,8 @@ const fields: Field[] = [
 ];
 
 /**
- * Numbers as texts: also those that a double does not hold, and spellings that JavaScript would
- * change.
+ * Numbers as texts, including numbers that a double cannot represent and spellings that JavaScript
+ * would change.
  */
 const numberText = fc.oneof(
   fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String),
@@ -68,8 +68,8 @@ const { json } = fc.letrec<{ json: string; members: string }>((tie) => ({
 }));
 
 /**
- * Bodies of pushes as texts: members that the form knows, with values of any kind, beside members
- * that it does not know.
+ * Push bodies as texts. They contain members that the form knows, with values of any kind, and
+ * members that it does not know.
  */
 const bodyText = fc
   .uniqueArray(
@@ -92,7 +92,7 @@ function bodyOf(text: string): JsonRecord {
   return value;
 }
 
-/** Returns every scalar with its path, except those at or below one path. */
+/** Returns every scalar with its path, except the scalars at or below one path. */
 function leavesBeside(value: JsonValue, path: readonly string[], at: string[] = []): string[] {
   if (path.length > 0 && path.join('\0') === at.join('\0')) return [];
   const entries = Array.isArray(value)

@@ -54,7 +54,7 @@ test('rows become a condition, and the condition becomes the same rows', () => {
     fc.property(condition, (rows) => {
       const where = writeCondition(rows);
       const read = readCondition(where);
-      // Rows of one member stand together afterwards.
+      // Afterwards, rows about the same member are adjacent.
       expect(read && isSameJson(writeCondition(read), where)).toBe(true);
       expect(read?.all.length).toBe(rows.all.length);
       expect(read?.any.map((group) => group.length)).toEqual(rows.any.map((group) => group.length));

@@ -18,7 +18,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     await browser.show(page, api.url + path);
     return page;
   };
-  /** Waits until a page shows the login, which every refused call leads to. */
+  /** Waits until a page shows the login, which appears after every refused call. */
   const untilLogin = (page: Page) =>
     page.getByRole('heading', { name: 'Carillon console' }).waitFor();
   const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
 
     const byHand = await open('/console/operating', token);
     const byLink = await browser.page();
-    // The links of tests name the address of PUBLIC_URL.
+    // The links in tests contain the address of PUBLIC_URL.
     await byLink.goto(api.url + new URL(link).pathname + new URL(link).hash);
     await byLink.getByRole('button', { name: /Anna \(operator\)/ }).waitFor();
     await page.getByRole('button', { name: 'Revoke the token of Anna' }).click();
@@ -140,9 +140,9 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     expect(reply?.status()).toBe(403);
     const { body: after } = await api.request('GET', `${base}/tokens`, { admin: true });
     expect(after).toEqual(before);
-    // Nothing has ended the session.
+    // The session has not ended.
     await browser.show(page, `${api.url}/console/operating`);
-    // The browser reports what it kept from that page.
+    // The browser reports what it blocked for that page.
     expect(browser.faults.splice(0).join()).toContain('CORS');
     attacker.close();
   });
@@ -160,7 +160,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
   });
 
-  // The last test: afterwards this address has to wait.
+  // Must be the last test, because afterwards this address has to wait.
   test('too many attempts are reported, and the right token is still accepted', async () => {
     for (let i = 0; i < 10; i += 1)
       await api.request('POST', `${base}/session`, { body: { token: `wrong ${i}` } });
@@ -176,8 +176,8 @@ describe.skipIf(!hasChromium)('access to the console', () => {
 });
 
 /**
- * Script of the other page: what a browser sends with the cookie, since a site has all ports of a
- * host.
+ * Script of the other page. It sends the requests that a browser sends with the cookie, because a
+ * site includes all ports of a host.
  */
 const attacks = (api: string): string => `(async () => {
   const token = JSON.stringify({ name: 'thief', role: 'owner' });

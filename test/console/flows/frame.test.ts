@@ -24,7 +24,7 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     await browser.show(page, `${api.url}/console/apps/${app.appId}`);
     return page;
   };
-  /** React writes what a boundary has caught on the console of the page. */
+  /** Clears the errors that React logs for a caught exception. */
   const forgive = () => browser.faults.splice(0);
 
   test('names each tab after the page and the app', async () => {
@@ -54,7 +54,7 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     await page.getByRole('heading', { level: 1, name: 'This page does not show' }).waitFor();
     await page.getByText(/could not be loaded/).waitFor();
     await page.getByRole('navigation', { name: 'Pages' }).waitFor();
-    // Other pages are in use.
+    // Other pages can still be used.
     await page.getByRole('link', { name: 'Devices' }).click();
     await page.getByRole('heading', { level: 1, name: 'Devices' }).waitFor();
     await page.getByRole('link', { name: 'Quotas' }).click();

@@ -8,8 +8,8 @@ import { consolePages } from '../browser/pages.ts';
 import { useScene } from '../browser/scene.ts';
 
 /**
- * Looks at every page, which together have each theme in each width: colours do not depend on the
- * language.
+ * Combinations of theme and width per language. Together they cover each theme in each width,
+ * because colours do not depend on the language.
  */
 const looks = {
   en: [
@@ -22,11 +22,11 @@ const looks = {
   ],
 } as const;
 
-/** Script that counts the tables of which a part is outside of the window. */
+/** Script that counts the tables that extend beyond the window. */
 const wideTables = `[...document.querySelectorAll('main section:has(> table)')]
   .filter((box) => box.scrollWidth > box.clientWidth + 1).length`;
 
-/** The test of all pages: on a busy machine a page takes two seconds. */
+/** Timeout of the test of all pages. On a busy machine a page takes two seconds. */
 const maxMs = 180_000;
 
 describe.skipIf(!hasChromium)('pages of the console', () => {
@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     ] as const) {
       await page.keyboard.press('Control+k');
       await page.locator('[role=combobox]:focus').waitFor();
-      // Enter waits for what the text finds.
+      // Enter waits for the results of the text.
       await page.keyboard.insertText(text);
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { level: 1, name: title }).waitFor();

@@ -209,7 +209,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();
     const path = `/console/api/apps/${app.appId}/notifications/${pushId}/devices/${device}`;
     const { body } = await service.api.request('GET', path, { admin: true });
-    // The sentence has its time in the zone of the reader, as every page has.
+    // The sentence has its time in the reader's time zone, like every page.
     const [before = '', after = ''] = body.sentence.split(body.at);
     const said = page.getByText(before).first();
     await said.waitFor();
@@ -237,7 +237,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const large = await service.api.createApp();
     await service.addApnsProfile(large);
     await service.addIosInstallations(large, 10_000);
-    // Ten seconds of sending; paused until the page is open.
+    // Sending takes ten seconds. The push is paused until the page is open.
     const body = { data: { alert: 'Slowly' }, flow_control: 1000 };
     const { objectId } = (
       await service.api.request('POST', '/1.1/push', { app: large, master: true, body })
@@ -261,7 +261,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
     await page.getByText('Cancelled', { exact: true }).waitFor();
     expect((await service.api.request('GET', path, { admin: true })).body.state).toBe('cancelled');
-    // The page follows while those that have not left are counted, at the pace of the push.
+    // The page continues while the remaining recipients are counted, at the pace of the push.
     const heading = page.getByRole('heading', { name: /^[\d,]+ of 10,000$/ });
     const ended = async () => Number((await heading.innerText()).replace(/ .*|,/g, ''));
     const atOnce = await ended();

@@ -172,7 +172,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await sendButton(page, '50').waitFor();
     await page.getByLabel('Text', { exact: true }).fill('Twice');
     await page.getByText('Runs the dry run first.').waitFor();
-    // Longer than the pause after the last key, after which it would run by itself.
+    // Longer than the delay after the last keystroke, after which it would run automatically.
     await sleep(1000);
     expect(runs).toBe(2);
     await page.getByRole('button', { name: 'Run', exact: true }).click();
@@ -292,7 +292,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
       page.getByLabel(name, { exact: true }),
     );
     const boxes = await Promise.all(fields.map((field) => field.boundingBox()));
-    // Fields of one row stand on one line, at one height.
+    // Fields in a row have the same position and height.
     for (const side of ['y', 'height'] as const)
       expect(new Set(boxes.map((box) => Math.round(box?.[side] ?? -1))).size, side).toBe(1);
     await page.getByLabel('Name', { exact: true }).fill('Leap day');
@@ -316,7 +316,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByRole('alertdialog').getByRole('button', { name: 'Send now' }).click();
     await page.getByRole('link', { name: '1', exact: true }).click();
     await page.getByRole('link', { name: 'Leap', exact: true }).click();
-    // The list that is left has a filter with the same words.
+    // The previous list has a filter with the same words.
     await page.getByRole('heading', { name: 'Leap', level: 1 }).waitFor();
     await page.getByText('Done', { exact: true }).waitFor();
     const pushId = new URL(page.url()).pathname.split('/').at(-1) ?? '';

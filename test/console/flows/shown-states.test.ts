@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     );
     await open(page, '/pushes', own);
     await page.getByRole('cell', { name: '0%' }).waitFor();
-    // The steps to the first push are done, also without credentials.
+    // The steps to the first push are done, even without credentials.
     await open(page, '', own);
     await page.getByText('Waiting for the device').waitFor();
     expect(await page.getByText('To the first push').count()).toBe(0);
@@ -141,7 +141,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await dialog.getByRole('button', { name: 'Approve and send' }).click();
     await expect.poll(record).toMatchObject({ state: 'done' });
     await page.getByText(/Approved by Li/).waitFor();
-    // The sender stands in the record, the list and, for owners, beside the way to the audit.
+    // The sender is in the record, in the list and, for owners, next to the link to the audit log.
     const owner = await login();
     await open(owner, '/pushes');
     await owner.getByRole('cell', { name: 'marketing-bot' }).waitFor();

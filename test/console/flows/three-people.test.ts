@@ -8,10 +8,10 @@ import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 const maxMs = 120_000;
 
-/** Walks the console as three people: a developer, an operator and a security tester. */
+/** Uses the console as three people: a developer, an operator and a security tester. */
 describe.skipIf(!hasChromium)('the console used by three people', { timeout: maxMs }, () => {
-  // Few requests at a time: a push to 20,000 through a slow gateway is not done before somebody
-  // stops it.
+  // Few requests at a time, so that a push to 20,000 through a slow gateway is not done before it
+  // is stopped.
   const service = useTestService({ gateway: { maxStreams: 20 } });
   const browser = useBrowser();
   beforeAll(() => service.dispatch().then(() => undefined));
@@ -34,9 +34,9 @@ describe.skipIf(!hasChromium)('the console used by three people', { timeout: max
     await page.getByLabel('Name', { exact: true }).fill('Corner shop');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'To the first push' }).waitFor();
-    // The device channel needs no credentials: the page gives the call that registers a device.
+    // The device channel needs no credentials. The page shows the call that registers a device.
     const snippet = page.locator('pre').filter({ hasText: 'my-first-device' });
-    // Until the key of the app is there, the snippet has a variable in its place.
+    // Until the key of the app is loaded, the snippet contains a variable instead.
     const device = await snippet.filter({ hasNotText: '$APP_KEY' }).innerText();
     expect((await asShown(device)).status).toBe(201);
     await page.reload();
@@ -119,14 +119,14 @@ describe.skipIf(!hasChromium)('the console used by three people', { timeout: max
 const copyOf = (cookies: Awaited<ReturnType<BrowserContext['cookies']>>) =>
   cookies.map(({ name, value, domain, path }) => ({ name, value, domain, path }));
 
-/** Makes a call that sends a push, as a script in the page would, and returns the status. */
+/** Makes a call that sends a push, like a script in the page. Returns the status. */
 const post = (page: Page, path: string): Promise<number> =>
   page.evaluate<number>(
     `fetch('/console/api${path}', { method: 'POST', headers: { 'Content-Type': 'application/json' },
        body: JSON.stringify({ where: {}, data: { alert: 'x' } }) }).then((reply) => reply.status)`,
   );
 
-/** Makes the call that a snippet of curl shows. */
+/** Makes the call of a curl snippet. */
 function asShown(curl: string): Promise<Response> {
   const url = /https?:\/\/\S+/.exec(curl)?.[0] ?? '';
   const headers = [...curl.matchAll(/-H ['"]([^:'"]+): ([^'"]+)['"]/g)].map(

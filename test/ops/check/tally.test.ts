@@ -16,7 +16,7 @@ const longError = [
   ...Array.from({ length: 20 }, (_, i) => `    at step ${i}`),
 ].join('\n');
 
-/** File of a report with the results of its tests. */
+/** Returns a file of a report with the results of its tests. */
 const fileOf = (
   name: string,
   statuses: string[],

@@ -7,7 +7,7 @@ import { testEnvironment } from '../../support/api.ts';
 import { type CliOptions, carillon } from '../../support/cli.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
-/** `carillon app create --app-id … --keys-file …`. */
+/** Tests `carillon app create --app-id … --keys-file …`. */
 let folder: string;
 
 const api = useTestApi();

@@ -110,7 +110,7 @@ describe('an unfinished push', () => {
     (await run(['push', '--app', app.appId, '--alert', 'x', '--at', at, '--json'])).json().objectId;
 
   test('is paused, resumed with another rate and cancelled', async () => {
-    // No dispatcher runs in this test, so that a due push stays queued.
+    // No dispatcher runs in this test, so a due push stays queued.
     const args = ['push', '--app', app.appId, '--alert', 'x', '--no-wait', '--json'];
     await service.addIosInstallations(app, 1);
     const { objectId } = (await run(args)).json();

@@ -128,7 +128,7 @@ describe('the keys of CARILLON_SECRET', () => {
   const both = new Vault([Buffer.alloc(32, 9), old]);
   const keysOf = (vault: Vault) => checkSecretKeys({ db: service.db, vault });
 
-  /** Registers a dispatcher that reports these keys, until the end of the test. */
+  /** Registers a dispatcher that reports these keys until the end of the test. */
   async function register(secretKeys: readonly string[]): Promise<void> {
     const report = { nowMs: Date.now(), maxFiles: 65_536, duties: {}, secretKeys: [...secretKeys] };
     const facts = () => ({ threads: 1, connections: 1, report });
@@ -170,7 +170,10 @@ describe('the keys of CARILLON_SECRET', () => {
 });
 
 describe('a process', () => {
-  /** Answers every call with a status, until the end of the test; returns the URL. */
+  /**
+   * Starts a server that answers every call with a status until the end of the test. Returns the
+   * URL.
+   */
   async function answering(status: number): Promise<string> {
     const server = createServer((_request, response) => response.writeHead(status).end());
     await once(server.listen(0, '127.0.0.1'), 'listening');

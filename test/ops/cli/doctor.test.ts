@@ -47,16 +47,14 @@ interface Check {
   advice: string;
 }
 
-/**
- * Returns the findings of the document that are not ok, and checks that each of them has an advice.
- */
+/** Returns the findings of the document that are not ok. Checks that each of them has an advice. */
 function findingsIn(printed: string) {
   const checks: Check[] = JSON.parse(printed).checks;
   for (const check of checks) expect(check.advice === '').toBe(check.status === 'ok');
   return { checks, bad: checks.filter(({ status }) => status !== 'ok') };
 }
 
-/** Runs the command with these variables and those of the service. */
+/** Runs the command with the variables of the service and these variables. */
 async function runDoctor(more: Record<string, string> = {}) {
   const { code, stdout } = await carillon(['doctor', '--json'], {
     cwd: folder,
@@ -78,7 +76,7 @@ describe('carillon doctor', () => {
   test('reports only ok findings for a healthy service, with exit code 0', async () => {
     const { code, checks, bad } = await runDoctor();
     expect({ code, bad }).toEqual({ code: 0, bad: [] });
-    // A spread database has them in addition (system/spread.test.ts).
+    // A sharded database has these findings in addition (system/spread.test.ts).
     const always = checks.filter(({ name }) => name !== 'spread');
     expect(always.map(({ name }) => name)).toEqual([
       'environment',
@@ -227,8 +225,7 @@ describe('carillon doctor', () => {
     const { stdout } = await carillon(['doctor', '--json'], { cwd });
     const names = (checks: Check[]) =>
       checks.filter(({ status }) => status === 'fail').map(({ name }) => name);
-    // Its secrets differ from those of the service under test, so that they are read and then
-    // refused.
+    // Its secrets differ from those of the service under test, so they are read and then refused.
     expect(new Set(names(JSON.parse(stdout).checks))).toEqual(new Set(['secrets', 'admin token']));
   });
 });

@@ -17,12 +17,12 @@ const all = (command: Command, words: string[] = []): Named[] =>
     return [{ words: own, command: one }, ...all(one, own)];
   });
 
-/** Commands that do something; the others only group commands. */
+/** Commands that do something. The other commands only group subcommands. */
 const commands = all(program).filter(
   ({ command }) => exampleOf(command) !== undefined || visibleCommands(command).length === 0,
 );
 
-/** Splits a line as a shell does: words in single quotes stay together. */
+/** Splits a line like a shell: words in single quotes stay together. */
 const shellWords = (line: string): string[] =>
   [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 
@@ -64,7 +64,7 @@ describe.for(['en', 'zh'] as const)('the help of every command in %s', (language
 
 test('the Chinese help of every command has no English sentence', () => {
   chooseLanguage('zh');
-  // What a person types stays English: commands, and the names of values.
+  // Typed words stay English: commands and the names of values.
   const withoutNames = helpLines().map((line) =>
     line.replaceAll(/`[^`]*`|<[^>]*>|\[[^\]]*\]/g, ''),
   );

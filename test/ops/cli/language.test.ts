@@ -38,7 +38,7 @@ describe('the Chinese texts', () => {
 
   test('have the same values as the English texts', () => {
     const valuesOf = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-    // Chinese has no plural, and says what commander counts by its list.
+    // Chinese has no plural, and adds no noun to the items that commander counts.
     const left = ['were', 'hold', 'need', 'most', 'given'];
     for (const [english, text] of texts) {
       const wanted = new Set(valuesOf(english).filter((name) => !left.includes(name ?? '')));

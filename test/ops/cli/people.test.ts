@@ -8,7 +8,7 @@ import { useTestService } from '../../support/service.ts';
 import { changeDevices } from '../../support/tables.ts';
 
 const service = useTestService();
-/** Allows for a busy machine: each command is a process. */
+/** Allows for a busy machine, because each command is a process. */
 vi.setConfig({ testTimeout: 120_000 });
 const hours = hoursOfNow();
 let asleep: string;

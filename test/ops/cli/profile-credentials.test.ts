@@ -57,7 +57,7 @@ const dayMs = 86_400_000;
  * `days` from yesterday.
  */
 function appleCertificate(bundleId: string | null, days = 2) {
-  // The library takes seconds to create a key.
+  // Uses Node, because the library takes seconds to create a key.
   const pair = generateKeyPairSync('rsa', {
     modulusLength: 2048,
     privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
@@ -90,7 +90,7 @@ const keyPem = ({ key }: ApplePair): string =>
 const derOf = (element: forge.asn1.Asn1): Buffer =>
   Buffer.from(forge.asn1.toDer(element).getBytes(), 'binary');
 
-/** Creates a .p12 file with all pairs, as Keychain Access exports a selection of several items. */
+/** Creates a .p12 file with all pairs, like an export of several items from Keychain Access. */
 function pkcs12Of(pairs: ApplePair[], password: string): Buffer {
   const { asn1, pkcs12 } = forge;
   const safeOf = (file: forge.asn1.Asn1) => Object(file).value[1].value[1].value[0];

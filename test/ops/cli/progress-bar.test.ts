@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-/** The bar as a program writes it, to a terminal and to a pipe. */
+/** Tests the output of the bar to a terminal and to a pipe. */
 const source = fileURLToPath(new URL('../../../ops/cli/report.ts', import.meta.url));
 const program = `
   const { ProgressBar } = await import(${JSON.stringify(source)});

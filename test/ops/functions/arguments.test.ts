@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
 import { RawRequest } from '../../support/raw-request.ts';
 
-/** Input that the function host accepts from a direct client. */
+/** Tests the input that the function host accepts from a direct client. */
 const token = 'a token of both of them';
 const kb = 1024;
 const limits = { bytesBelow: 100 * kb, totalBytes: 150 * kb };

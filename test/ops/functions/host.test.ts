@@ -12,7 +12,8 @@ import { createTestDatabase } from '../../support/database.ts';
 import { newName, refusalOf, refused, signUp } from '../../support/users.ts';
 
 /**
- * Embedded function host with an api: the effects of bad functions, and the abilities of good ones.
+ * Tests the embedded function host with an api: the effects of bad functions, and the abilities of
+ * good functions.
  */
 const token = 'a token of both of them';
 const example = fileURLToPath(new URL('../../../ops/functions-example', import.meta.url));

@@ -37,7 +37,7 @@ interface Batch {
   end: (error?: Error) => void;
 }
 
-/** Writers of two connections, and the batches that they were given. */
+/** Returns writers with two connections, and the batches that they received. */
 function writersOfTwo() {
   const connections = [1, 2].map(
     () => new Database({ url: fixture.databaseUrl, applicationName: 'test' }),
@@ -66,7 +66,8 @@ test('batches are written over all connections, except batches with a common val
   await add(2, 12);
   expect(begun[0]?.connection).not.toBe(begun[1]?.connection);
   const third = add(3, 11, 13);
-  // The connection of the second batch is free, but the first batch has a value of the third.
+  // The connection of the second batch is free, but the first batch and the third batch have a
+  // common value.
   begun[1]?.end();
   await new Promise(setImmediate);
   expect(lines()).toEqual([1, 2]);

@@ -62,7 +62,7 @@ describe('an interrupted import', () => {
   }
 
   test('by SIGKILL has whole batches and continues when it is run again', async () => {
-    // The launcher and its child process.
+    // Kills the launcher and its child process.
     const { left, output } = await interrupted((child) =>
       process.kill(-(child.pid ?? Number.NaN), 'SIGKILL'),
     );
@@ -71,7 +71,7 @@ describe('an interrupted import', () => {
   });
 
   test('by Ctrl-C reports its progress and continues when it is run again', async () => {
-    // A terminal signals the whole group, and the launcher forwards the signal.
+    // A terminal signals the whole process group, and the launcher forwards the signal.
     const { code, left, output } = await interrupted((child) =>
       process.kill(-(child.pid ?? Number.NaN), 'SIGINT'),
     );

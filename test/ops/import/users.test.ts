@@ -136,7 +136,7 @@ describe('users', () => {
   test('with bcrypt can log in, and their hash is replaced if bcrypt compared the whole password', async () => {
     interface Expected {
       isReplaced: boolean;
-      /** Shorter password that bcrypt takes too. */
+      /** Shorter password that bcrypt accepts too. */
       cut?: string;
       isRefused?: boolean;
     }
@@ -166,7 +166,8 @@ describe('users', () => {
       });
       return status;
     };
-    // All at once: a hash that cannot be computed ends no other login.
+    // All logins run concurrently, so that a hash which cannot be computed must not end another
+    // login.
     const enter = () =>
       Promise.all(
         accounts.map(async ({ user, password, cut, isRefused }) => {

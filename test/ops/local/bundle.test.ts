@@ -10,7 +10,7 @@ import { packageVersion } from '../../../shared/process/version.ts';
 const run = promisify(execFile);
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** Returns the texts of the modules below a folder, by their names. */
+/** Returns the texts of the modules below a folder, by name. */
 async function modulesBelow(folder: string): Promise<Map<string, string>> {
   const names = (await readdir(folder, { recursive: true })).filter(
     (name) => extname(name) === '.js',

@@ -84,8 +84,8 @@ describe('ensureSecrets', () => {
     await ensureSecrets(folder);
     await chmod(parent, 0o755);
     const module = new URL('../../../ops/local/data-files.ts', import.meta.url).href;
-    // The child changes its user after it has loaded the sources, because the other user may not
-    // be able to read them.
+    // The child changes its user after it has loaded the sources, because the other user may not be
+    // able to read them.
     const script = `import('${module}').then((m) => {
       process.setgroups([]); process.setgid(65534); process.setuid(65534);
       return m.readSecrets('${folder}');

@@ -4,7 +4,7 @@ import { draftOf } from '../../../shared/domain/installations/members.ts';
 import { anInstallation, aUser, newId } from '../../support/import/imports.ts';
 import { item, useMoveIn } from '../../support/import/move-in.ts';
 
-/** Remaining steps in the report of `carillon move-in`. */
+/** Tests the remaining steps in the report of `carillon move-in`. */
 const fixture = useMoveIn();
 const { write, run, moveIn } = fixture;
 

@@ -6,7 +6,7 @@ import { createTestDatabase } from '../../support/database.ts';
 import { anInstallation, aUser, newId, publicHash } from '../../support/import/imports.ts';
 import { item, newKeys, useMoveIn } from '../../support/import/move-in.ts';
 
-/** Tests of `carillon move-in`: a whole app of the public service in one command. */
+/** Tests `carillon move-in`, which moves a whole app of the public service in one command. */
 const fixture = useMoveIn();
 const { write, run, moveIn } = fixture;
 
@@ -49,7 +49,7 @@ describe('carillon move-in', () => {
         },
       },
     });
-    // Also without the file: the app keeps its keys.
+    // Works without the file too, because the app keeps its keys.
     const third = await moveIn();
     expect(third.code).toBe(0);
     expect(item(third.json(), 'keys')).toMatchObject({ state: 'check' });

@@ -42,7 +42,9 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Begin of a packed file's path, up to the first name below `dist`, `bundle` and `ops`. */
+/**
+ * Returns the start of a packed file's path, up to the first name below `dist`, `bundle` and `ops`.
+ */
 const partOf = (path: string): string =>
   /^(?:dist\/)?(?:bundle\/)?(?:ops\/)?[^/]+/.exec(path)?.[0] ?? path;
 
@@ -62,7 +64,7 @@ describe('npm pack', () => {
       'dist/bundle/ops/sandbox',
       'dist/connectors',
       'dist/dispatcher',
-      // The examples of the description at /openapi.json.
+      // Examples of the description at /openapi.json.
       'dist/docs',
       'dist/ops/cli',
       'dist/ops/client',
@@ -95,7 +97,7 @@ describe('npm pack', () => {
       'dist',
     ]);
     expect(parts.filter((path) => path.endsWith('/index.html'))).toHaveLength(1);
-    // It names the build that is served.
+    // This file names the current build.
     expect(parts).toContain('dist/ops/console/dist/current.json');
   });
 
