@@ -94,7 +94,7 @@ describe('upgrades of a real api', () => {
     await Promise.all([second.closed, other.closed]);
   });
 
-  test('above the limit of their app get a retryable refusal until a connection closes', async () => {
+  test('above the limit of their app get a retryable refusal', async () => {
     const { appId } = fixture;
     const login = (id: string, i: number) =>
       RawClient.login(api.channelUrl, appId, id, from(`203.0.113.${i}`));

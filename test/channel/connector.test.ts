@@ -25,7 +25,7 @@ describe('content of the device channel', () => {
   const contentOf = (data: JsonObject, deviceType = 'android', more: Partial<PushMessage> = {}) =>
     channel.render(message(data, more), deviceType);
 
-  test("on Android, android members override the default ones, and other vendors' are omitted", () => {
+  test('on Android, android members override the default ones', () => {
     const data = {
       alert: 'default',
       title: 'kept',

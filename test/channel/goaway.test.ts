@@ -52,7 +52,7 @@ describe('a process that stops', () => {
     await next.close();
   });
 
-  test('closes devices with 1001 that do not reconnect or whose protocol has no goaway', async () => {
+  test('closes devices with 1001 that do not reconnect or know no goaway', async () => {
     await fixture.install(['stays', 'speaks-json']);
     const channel = await startBareChannel(fixture.database.url, { goAwayWithinMs: 300 });
     const staying = await ProtobufClient.login(channel.url, device('stays'));

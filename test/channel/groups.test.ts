@@ -43,7 +43,7 @@ describe('messages of connected devices', () => {
   const ack = (client: RawClient, pushIds: number[]) =>
     client.send({ cmd: 'ack', ids: pushIds.map(String) });
 
-  test('share one row, which is deleted with the last acknowledgement; others get inbox rows', async () => {
+  test('share one row until the last acknowledgement; others get inbox rows', async () => {
     const [one = 0, two = 0, away = 0] = await fixture.install(['one', 'two', 'away']);
     const clients = [await logIn('one'), await logIn('two')];
     const pushId = await fixture.enqueue([away, two, one]);
@@ -155,7 +155,7 @@ describe('messages of connected devices', () => {
     for (const client of clients) client.close();
   });
 
-  test('are sent again to unacknowledged devices after a process is killed in mid-group', async () => {
+  test('are sent again to unacknowledged devices after a process is killed', async () => {
     const names = Array.from({ length: 10 }, (_, i) => `killed-${i}`);
     const ids = await fixture.install(names);
     const port = await freePort();

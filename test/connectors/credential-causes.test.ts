@@ -550,7 +550,7 @@ describe('a bundle of certificates and keys', () => {
       expect(errorOf('apns', { ...sentOf([long], [long]), ...more })).toMatch(error);
   });
 
-  test('that Apple did not issue, or of another bundle id, is a problem but not refused', async () => {
+  test('not from Apple, or of another bundle id, is a problem but not refused', async () => {
     const plain = await authority.issueClient({ commonName: 'me' });
     const problemsOf = (sent: JsonObject) =>
       inspectCredentials('apns', storedOf('apns', sent), systemClock.now()).problems;

@@ -136,7 +136,7 @@ test('two profiles of an app rotate at once, each with its own decision', async 
   expect(await states()).toEqual(['promoted', 'rolled_back']);
 });
 
-test('a batch that is interrupted before its first request leaves its place to the next batch', async () => {
+test('a batch interrupted before its first request leaves its place', async () => {
   const app = await appUsing(first);
   const { appId } = app;
   const { stagedAt } = await put(`${pathOf(app)}/candidate`, second);

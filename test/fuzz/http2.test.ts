@@ -41,7 +41,7 @@ const responses = fc
   .map((frames) => Buffer.concat([settingsFrame([[3, 100]]), ...frames]));
 
 describe('a connection to a peer that sends any bytes', () => {
-  test('ends every request with an outcome, and another connection serves the next ones', async () => {
+  test('ends every request with an outcome, and another connection continues', async () => {
     const peer = await startRawPeer((connection) => {
       const next = script.shift();
       if (next === undefined) void behave(connection);

@@ -90,7 +90,7 @@ describe('a damaged file of an export', () => {
     );
   }, 600_000);
 
-  test('affects only its own records: each is imported, exists already, or is refused', async () => {
+  test('affects only its own records: imported, existing, or refused', async () => {
     await fuzz(
       fc.asyncProperty(
         fc.array(brokenLine, { maxLength: 12 }),
@@ -126,7 +126,7 @@ describe('a damaged file of an export', () => {
     );
   }, 600_000);
 
-  test('that is compressed and damaged is imported up to the damage, or refused as a file', async () => {
+  test('that is compressed is imported up to the damage, or refused', async () => {
     await fuzz(
       fc.asyncProperty(mutated(file.map((bytes) => gzipSync(bytes))), async (bytes) => {
         const path = join(imports.folder, `_Installation.${newId()}.jsonl.gz`);

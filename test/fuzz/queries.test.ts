@@ -60,7 +60,7 @@ describe('queries', () => {
     );
   }, 600_000);
 
-  test('with any where, order, keys, include, limit and skip are valid SQL or a refusal', async () => {
+  test('with any where, order, keys, include and limit are valid SQL or refused', async () => {
     const { order, keys, include, limit, skip, count } = queryMembers;
     const parts = Object.entries({ where, order, keys, include, limit, skip, count });
     const model = dictionaryOf(

@@ -196,7 +196,7 @@ describe('the compose file', () => {
 });
 
 describe('Grafana of the compose file', () => {
-  test('has the Prometheus of the file as default, under the name that the dashboards use', async () => {
+  test('has the Prometheus of the file as default, as the dashboards need', async () => {
     const { services } = await readCompose(variables);
     const [source] = z
       .object({ datasources: z.tuple([z.record(z.string(), z.unknown())]) })

@@ -101,7 +101,7 @@ describe('the Kubernetes overlays', () => {
   const overlays = new URL('../../ops/deploy/kubernetes/overlays/', import.meta.url);
   const read = async (path: string) => parseYaml(await readFile(new URL(path, overlays), 'utf8'));
 
-  test('give PostgreSQL enough connections for the large overlay and the processes of KEDA', async () => {
+  test('give PostgreSQL enough connections for the large overlay and KEDA', async () => {
     const { api, dispatcher } = connectionsOf(readConfig({ ...required, DISPATCHER_THREADS: '2' }));
     const { replicas } = z
       .object({ replicas: counts })

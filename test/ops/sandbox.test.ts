@@ -108,7 +108,7 @@ describe('npx carillon sandbox', () => {
     expect(await sandbox.end()).toBe(0);
   });
 
-  test('listens on consecutive ports if requested, and keeps its credentials in a file', async () => {
+  test('listens on consecutive ports if requested, and keeps credentials', async () => {
     // Below the ports that Linux assigns to clients, such as other tests.
     const port = await choosePort({
       requested: undefined,
@@ -197,7 +197,7 @@ describe('gateways without checks', () => {
     expect(fixture.gateway.total).toBe(50);
   });
 
-  test('answer other paths over HTTP/1.1 with 404, even several requests in one packet', async () => {
+  test('answer other paths over HTTP/1.1 with 404, also pipelined', async () => {
     const gateway = await startFcmGateway({ account: createServiceAccount(), checks: 'none' });
     onTestFinished(() => gateway.close());
     const socket = connect({

@@ -32,7 +32,7 @@ function controlledBatcher(options: Partial<BatcherOptions<string, string>> = {}
 }
 
 describe('a batcher', () => {
-  test('runs the items of one tick together, and items that wait for it in the next batch', async () => {
+  test('runs the items of one tick together, later items in the next batch', async () => {
     const { batcher, begun, end } = controlledBatcher();
     const first = [batcher.run('1'), batcher.run('2')];
     await nextTick();
@@ -236,7 +236,7 @@ describe('a batcher of writes', () => {
     expect(written).toEqual([]);
   });
 
-  test('keeps a limited number of items while the database is unavailable, and drops more', async () => {
+  test('keeps a limited number of items during an outage, and drops more', async () => {
     const { batcher, written, writing, release } = blockedWrites({ maxWaiting: 10_000 });
     batcher.add(0);
     await writing;

@@ -10,7 +10,7 @@ test('in a short tick every call starts immediately', () => {
   expect(share.enter('a')).toBeInstanceOf(Promise);
 });
 
-test('in a long tick an app starts two calls in order, and another app does not wait for it', async () => {
+test('in a long tick an app starts two calls; another app does not wait', async () => {
   let nowMs = 0;
   const share = new LoopShare(() => nowMs++);
   const begun: string[] = [];

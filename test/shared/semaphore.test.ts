@@ -19,7 +19,7 @@ describe('a semaphore', () => {
     return { begun, add, end };
   }
 
-  test('alternates between keys, keeps the order within a key, and limits concurrency', async () => {
+  test('alternates between keys, in order, and limits concurrency', async () => {
     const { begun, add, end } = controlledTasks(new Semaphore({ concurrency: 2, maxWaiting: 10 }));
     const all = [
       ...['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name)),

@@ -157,7 +157,7 @@ test.each([
   expect(body.results).toEqual([expect.objectContaining(content)]);
 });
 
-test('every route with a JSON body refuses, by its path, a number that it cannot represent', async () => {
+test('every JSON route refuses numbers that it cannot represent, by path', async () => {
   const routes = (await loadRoutes()).filter(({ body, hasRawBody }) => body && !hasRawBody);
   expect(routes.length).toBeGreaterThan(50);
   for (const { method, operation, paths, auth } of routes) {

@@ -163,7 +163,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('keeps its users logged in, and logs them in by password and third-party account', async () => {
+  test('keeps its users logged in, and logs them in by password and account', async () => {
     expect((await AV.User.become(sessionToken)).id).toBe(tom.objectId);
     await AV.User.logOut();
     expect((await AV.User.logIn('tom', 'a password of 2019')).id).toBe(tom.objectId);
@@ -191,7 +191,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     expect(device.messages).toMatchObject([{ content: { alert: 'Hello' }, isOffline: false }]);
   });
 
-  test('delivers a push to an iPhone that registered before, after the check list is done', async () => {
+  test('delivers a push to an iPhone that registered before the move', async () => {
     const { publicKey: _, ...own } = credentials;
     const isServed = async () => item((await moveIn()).json(), 'profile apns');
     expect(await isServed()).toMatchObject({ state: 'todo' });

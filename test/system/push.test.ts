@@ -48,7 +48,7 @@ describe('a push from POST /1.1/push to its record', () => {
     expect(await countJobs(service.db, app, { queue: 'deliver-%' })).toBe(0);
   });
 
-  test('to iOS and connected Android devices: each gets it, and acknowledgements are counted', async () => {
+  test('to iOS and connected Android devices reaches each, and counts acks', async () => {
     const { app } = await appWithIos(20);
     const ids = Array.from({ length: 30 }, (_, i) => `device-${i}`);
     for (const installationId of ids)

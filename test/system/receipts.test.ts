@@ -262,7 +262,7 @@ describe('calls that are not receipts of the app', () => {
     expect((await fetch(right, { method: 'DELETE' })).status).toBe(405);
   });
 
-  test('other apps, unknown pushes and unknown devices count nothing, and cause no retry', async () => {
+  test('other apps, unknown pushes and unknown devices count nothing', async () => {
     const [app, other] = [await vendors.app('vendor_f'), await vendors.app('vendor_f')];
     const tokens = await vendors.add(app, 'vendor_f', 2);
     const theirs = await vendors.add(other, 'vendor_f', 2);
@@ -325,7 +325,7 @@ describe('calls that are not receipts of the app', () => {
   });
 });
 
-test('waiting calls of an app share transactions, and excess calls are asked to retry', async () => {
+test('waiting calls of an app share transactions; excess calls must retry', async () => {
   const app = await vendors.app('vendor_f');
   const tokens = await vendors.add(app, 'vendor_f', 200);
   const id = await push(app);
@@ -395,7 +395,7 @@ describe('receipts that report an invalid token', () => {
     expect(await idsLeft(app)).toHaveLength(6);
   });
 
-  test('keep an installation that was saved between the receipt and the first success', async () => {
+  test('keep an installation that was saved before the first success', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 3);
     const { xiaomi } = vendors.gateways;
@@ -433,7 +433,7 @@ describe('receipts that report an invalid token', () => {
     expect((await idsLeft(app)).sort()).toEqual([...ids.slice(0, 3), ...ids.slice(6)].sort());
   });
 
-  test('delete at the second push if the gateway only advises it and none reached the device', async () => {
+  test('delete at the second push if the gateway only advises it', async () => {
     const app = await vendors.app('vendor_a');
     const tokens = await vendors.add(app, 'vendor_a', 3);
     const [deletedId = '', returned = '', alive = ''] = tokens;

@@ -66,7 +66,7 @@ test('mails that five concurrent calls to two processes redrive are sent once ea
   expect((await redrive(api, app, 'outbox')).body).toMatchObject({ messages: 0, next: null });
 });
 
-test('an app keeps 1000 refused receipts of at most 64 KB; a metric counts the others', async () => {
+test('an app keeps 1000 refused receipts; a metric counts the others', async () => {
   const app = await api.createApp();
   const vault = new Vault(testConfig(api.databaseUrl).secrets);
   const url = callbackUrl(api.url, vault, {

@@ -115,7 +115,7 @@ describe.skipIf(installed === undefined)(
       expect(notSeen(1)).toEqual([]);
     });
 
-    test('sends a scheduled push, and a redrive to recipients that the first push missed', async () => {
+    test('sends a scheduled push, and a redrive to missed recipients', async () => {
       const push_time = new Date(Date.now() + 1500).toISOString();
       expect(await service.untilDone(small, await push(small, { push_time }))).toMatchObject({
         successes: 1000,
@@ -154,7 +154,7 @@ describe.skipIf(installed === undefined)(
       });
     });
 
-    test('encrypts all values with a new secret, which reads them without the old one', async () => {
+    test('encrypts all values with a new secret, without the old one', async () => {
       const both = `${newKey},${testEnvironment('').CARILLON_SECRET}`;
       await close();
       await open(both);
@@ -165,7 +165,7 @@ describe.skipIf(installed === undefined)(
       expect(checks).toContainEqual(expect.objectContaining({ name: 'secrets', status: 'ok' }));
     });
 
-    test('continues after its coordinator was killed during a push: each device gets it once', async () => {
+    test('continues after its coordinator was killed during a push', async () => {
       const objectId = await push(large);
       await service.apns.waitFor(devices / 5);
       await servers.killCoordinator();

@@ -208,7 +208,7 @@ describe('a database of another version', () => {
     expect(await readiness(port)).toEqual({ code: 200, status: 'ready' });
   });
 
-  test('makes a running api and dispatcher unready if a migration or queue is missing', async () => {
+  test('makes running processes unready if a migration or queue is missing', async () => {
     const { db, api } = await startOnDatabase();
     const status = async () => (await api.request('GET', '/readyz')).body.status;
     await db.query(`UPDATE pgboss.queue SET name = 'plan-later' WHERE name = 'plan'`);
@@ -289,7 +289,7 @@ describe('a database of another version', () => {
   });
 });
 
-test('a read-only server, like a former primary, causes 503 until it accepts writes again', async () => {
+test('a read-only server causes 503 until it accepts writes again', async () => {
   const { db, api } = await startOnDatabase();
   const app = await api.createApp();
   /** Makes new connections read-only or writable, and ends the old connections. */

@@ -182,7 +182,7 @@ describe.skipIf(obstacle !== undefined)(
       let api: VersionedProcess;
       let dispatcher: VersionedProcess;
 
-      test('they wait, unready, and take over during a push that is sent once to each device', async () => {
+      test('they wait, unready, and take over a running push', async () => {
         gateway.forget();
         const { url: databaseUrl } = database;
         const oldApi = await processes.start(old, 'api', databaseUrl);
@@ -209,7 +209,7 @@ describe.skipIf(obstacle !== undefined)(
         expect([gateway.total, gateway.distinct]).toEqual([devices, devices]);
       });
 
-      test('a downgrade during a push, after later migrations, loses and repeats nothing', async () => {
+      test('a downgrade during a push loses and repeats nothing', async () => {
         gateway.forget();
         const { url: databaseUrl } = database;
         const large = await push(api.url, app);

@@ -62,7 +62,7 @@ describe('devices with protobuf', () => {
     client.close();
   });
 
-  test('an unacknowledged message is sent again, even to a client of another protocol', async () => {
+  test('an unacknowledged message is sent again, even with another protocol', async () => {
     const [id = 0] = await fixture.install(['polyglot']);
     const client = await login('polyglot');
     const pushId = await fixture.enqueue([id]);
@@ -75,7 +75,7 @@ describe('devices with protobuf', () => {
     next.close();
   });
 
-  test('messages from before the login are offline in every command, and later ones are not', async () => {
+  test('messages from before the login are offline, and later ones are not', async () => {
     const [id = 0] = await fixture.install(['window']);
     const channel = await startBareChannel(fixture.database.url, {
       unacknowledgedMessages: 5,

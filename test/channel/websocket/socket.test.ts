@@ -46,7 +46,7 @@ describe('a WebSocket of the channel', () => {
     return socket;
   }
 
-  test('is accepted with the proof of RFC 6455, and reads the rest of the same packet', async () => {
+  test('is accepted with the proof of RFC 6455, and reads the rest of a packet', async () => {
     const reply = await buffer(upgrade(handshake, closeFrame));
     const end = reply.indexOf('\r\n\r\n');
     const head = reply.toString('latin1', 0, end);
@@ -82,7 +82,7 @@ describe('a WebSocket of the channel', () => {
     socket.terminate();
   });
 
-  test('is closed with 1009 above the frame limit, and ended if the device does not answer', async () => {
+  test('is closed with 1009 above the frame limit, and ended without an answer', async () => {
     const client = upgrade(handshake, Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0xff, 0, 0, 0]));
     client.pause();
     await eventually(() => channel.sockets.at(-1)?.destroyed === true);

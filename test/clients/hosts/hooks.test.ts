@@ -204,7 +204,7 @@ describe('an unreachable host', () => {
 });
 
 describe('hooks see and change', () => {
-  test('a user before and after its creation: members set before are stored, passwords hidden', async () => {
+  test('a user before and after its creation, without a password', async () => {
     const username = newName();
     const reply = await register({ username, nickname: 'new' });
     expect(reply).toMatchObject({
@@ -354,7 +354,7 @@ describe('__ignore_hooks', () => {
     expect(runsOf('afterDelete', user.id)).toBe(0);
   });
 
-  test('ends the recursion of hooks: the SDK writes in afterSave, and runs no further hook', async () => {
+  test('ends the recursion of hooks when the SDK writes in afterSave', async () => {
     const reply = await register({ nickname: 'written' });
     const user = new TestUser(api, app, reply.body);
     await expect.poll(async () => (await user.me()).writtenBack).toBe(true);

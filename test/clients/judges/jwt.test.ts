@@ -132,7 +132,7 @@ describe('an identity token of another library', () => {
     expect(await enter(signed(uid, options, secret), uid)).toBe(400);
   });
 
-  test('is refused without a signature, with the public key as a secret, and for another account', async () => {
+  test('is refused unsigned, signed with the public key, or for another account', async () => {
     const uid = newUid();
     const [, claims] = signed(uid, {}, key.ES256).split('.');
     const unsigned = (alg: string) =>

@@ -15,7 +15,7 @@ import {
 } from '../../support/gateways/apns.ts';
 import { okFrame, startRawPeer } from '../../support/http2/raw-peer.ts';
 
-test('the collapse id of a push to many devices takes one byte per request after the first', async () => {
+test('the collapse id of a large push takes one byte per request after the first', async () => {
   const blocks: number[] = [];
   const peer = await startRawPeer(async (connection) => {
     connection.write(settingsFrame([]));

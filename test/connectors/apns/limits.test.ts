@@ -14,7 +14,7 @@ import {
 import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts';
 
 describe('over HTTP/2', () => {
-  test('a gateway that allows one stream after each refused token loses and repeats no recipient', async () => {
+  test('a gateway with one stream after each refused token loses no recipient', async () => {
     const bench = await startApnsFixture({ gateway: { isStrictAfterRefusal: true } });
     const to = recipients(400);
     // The first success raises the limit from one stream.

@@ -162,7 +162,7 @@ describe('headers', () => {
     expect(rendered({ 'content-available': 1, alert: 'a' })).toMatchObject({ pushType: 'alert' });
   });
 
-  test('make an empty alert with content-available a background message, whatever push type was set', () => {
+  test('make an empty alert with content-available a background message', () => {
     const silent: JsonObject[] = [
       { alert: '', sound: '' },
       { 'pgw-push-type': 'alert' },

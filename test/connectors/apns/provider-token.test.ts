@@ -103,7 +103,7 @@ describe('a refused provider token', () => {
   let bench: ApnsFixture;
   afterEach(() => bench.close());
 
-  test("that is expired by the gateway's clock is replaced, and the batch is sent once", async () => {
+  test('that is expired at the gateway is replaced, and the batch is sent once', async () => {
     // The gateway's clock is 57 minutes ahead, so that the token is more than an hour old there.
     bench = await startApnsFixture({
       gateway: { clock: movableClock(halfPastMs + 57 * minuteMs) },

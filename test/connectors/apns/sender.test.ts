@@ -33,7 +33,7 @@ describe('over HTTP/2', () => {
   const toFirstTopic = { topic };
 
   describe('a push by provider token', () => {
-    test('reaches 2,000 recipients once each, with one stream first, then within the limit', async () => {
+    test('reaches 2,000 recipients once each, within the stream limit', async () => {
       const to = recipients(2000, toFirstTopic);
       const outcome = await sendAll(bench.sender, to);
       expect(kinds(outcome)).toEqual({ sent: 2000 });
@@ -83,7 +83,7 @@ describe('over HTTP/2', () => {
   });
 
   describe('topics', () => {
-    test('come from the installation, then the push, each with the suffix of the push type', async () => {
+    test("come from the installation, then the push, with the type's suffix", async () => {
       await sendAll(bench.sender, recipients(1, { topic: 'com.example.two' }));
       await sendAll(bench.sender, recipients(1), aMessage({ alert: 'a' }, { topic }));
       const voip = aMessage({ aps: {}, 'pgw-push-type': 'voip' });
@@ -116,7 +116,7 @@ describe('over HTTP/2', () => {
       expect(gateway.total).toBe(0);
     });
 
-    test('that APNs does not allow stop their own recipients, not those of another topic', async () => {
+    test('that APNs does not allow stop only their own recipients', async () => {
       gateway.misbehave({
         kind: 'answer',
         status: 400,

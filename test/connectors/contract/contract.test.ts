@@ -270,7 +270,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(kinds(await push(3, { by: fixture.shortTimeout }))).toEqual({ unknown: 3 });
   });
 
-  test('gets a new access token if the gateway reports the old one as expired, and sends with it', async (context) => {
+  test('gets a new access token if the old one is reported as expired', async (context) => {
     if (!instance.expireTokens) return context.skip();
     const shared = aContext();
     expect(kinds(await push(3, { context: shared }))).toEqual({ sent: 3 });
@@ -287,7 +287,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(instance.tokenCalls?.()).toBe(1);
   });
 
-  test('sends no more of a class whose daily quota is used up, and counts it as capped', async (context) => {
+  test('caps a class whose daily quota is used up, and sends no more of it', async (context) => {
     if (!instance.useUpDay) return context.skip();
     instance.useUpDay();
     const shared = aContext();

@@ -228,7 +228,7 @@ describe('a gateway with many targets in a request', () => {
     expect(gateway.total).toBeLessThanOrEqual(6);
   });
 
-  test('gets a request for every device after a success and for refusals about tokens', async () => {
+  test('gets a request per device after a success and for refusals about tokens', async () => {
     for (const { deviceToken: token } of recipients(500).slice(1))
       gateway.targetCodes.set(token, 4711);
     expect(kinds(await sendAll(sender, recipients(500)))).toEqual({ sent: 1, rejected: 499 });
@@ -240,7 +240,7 @@ describe('a gateway with many targets in a request', () => {
     expect(gateway.total).toBe(50);
   });
 
-  test('shares refusals between the sends of a batch, and successes between batches of a push', async () => {
+  test('shares refusals within a batch, and successes within a push', async () => {
     const successes = new Set<string>();
     const send = async (batch: EqualRefusals, from: number) => {
       const attempts: AttemptResult[] = [];

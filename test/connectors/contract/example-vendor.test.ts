@@ -203,7 +203,7 @@ describe('access tokens', () => {
     expect(gateway.tokenCalls).toBe(1);
   });
 
-  test('that the gateway refuses are replaced once for all requests, which are repeated', async () => {
+  test('that the gateway refuses are replaced once, and requests are repeated', async () => {
     const context = aContext();
     await push(recipients(1), { context });
     gateway.tokenIssuer.expireAll();
@@ -263,7 +263,7 @@ describe('access tokens', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('that cannot be fetched are not requested again at once, however many batches need them', async () => {
+  test('that cannot be fetched are not requested again at once', async () => {
     let monotonicMs = 0;
     const clock = { now: () => systemClock.now(), monotonicMs: () => monotonicMs };
     const context = aContext(clock);
@@ -293,7 +293,7 @@ describe('access tokens', () => {
     await sender.close();
   });
 
-  test('that are refused for the credentials end the push with a hint that shows no secret', async () => {
+  test('refused for the credentials end the push with a hint without secrets', async () => {
     const { attempts } = await push(recipients(2), { secret: 'wrong' });
     expect(attempts[0]).toMatchObject({
       kind: 'profile_error',

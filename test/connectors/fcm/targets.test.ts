@@ -131,7 +131,7 @@ describe('a push to both forms', () => {
     },
   );
 
-  test('reports a deleted id by its own reason, which is no proof; new installations are kept', async () => {
+  test('reports a deleted id by its own reason, which is no proof', async () => {
     gateway.deadTokens.add(fid(1)).add(fcmToken(1));
     const attempts = await push([fid(1), fcmToken(1), fid(2), fcmToken(2)]);
     expect(attempts).toMatchObject([
@@ -149,7 +149,7 @@ describe('a push to both forms', () => {
     expect(attempts[0]).not.toHaveProperty('isProof');
   });
 
-  test('reaches the tokens of a gateway that does not know ids, and fails only the ids', async () => {
+  test('reaches tokens of a gateway that does not know ids, and fails the ids', async () => {
     gateway.fids.isKnown = false;
     const attempts = await push([...some(fid, 500), ...some(fcmToken, 100)]);
     expect(forms(attempts)).toEqual({ rejected: 500, sent: 100 });

@@ -72,7 +72,7 @@ describe('over HTTP/2', () => {
         if (outcome.attempts[index]?.kind === 'sent') expect(gateway.seen(address)).toBe(1);
     });
 
-    test('with refused streams and broken connections processes each recipient at most once', async () => {
+    test('with refused streams and broken connections repeats no recipient', async () => {
       const { gateway, sender } = bench;
       gateway.misbehave({ kind: 'refuse', fraction: 0.05 });
       gateway.misbehave({ kind: 'goaway', fraction: 0.003 });

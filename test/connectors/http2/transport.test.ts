@@ -296,7 +296,7 @@ describe('over HTTP/2', () => {
       expect(peer.sessions).toHaveLength(2);
     });
 
-    test('closes gracefully: waiting requests are rejected, requests in flight are answered', async () => {
+    test('closes gracefully: answers requests in flight, rejects waiting ones', async () => {
       const arrived = Promise.withResolvers<void>();
       const held: ServerHttp2Stream[] = [];
       const peer = await peerOfTest(

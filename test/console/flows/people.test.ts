@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium)(
       return (await service.api.request('GET', path, { admin: true })).body;
     };
 
-    test('has variables, quiet hours and a frequency cap, and shows how many devices wait', async () => {
+    test('has variables, quiet hours and a frequency cap, and shows who waits', async () => {
       const hours = hoursOfNow();
       await addDevicesIn(service, app, awakeZone, 2);
       await addDevicesIn(service, app, 'Etc/UTC', 3);
@@ -83,7 +83,7 @@ describe.skipIf(!hasChromium)(
         .toMatchObject({ state: 'cancelled', outcomes: { dropped: 3 } });
     });
 
-    test('shows who waits, even if its record was read before the recipients were known', async () => {
+    test('shows who waits, even if its record was read before planning', async () => {
       const body = { data: { alert: 'Later' }, quiet_hours: hoursOfNow() };
       const { objectId } = (
         await service.api.request('POST', '/1.1/push', { app, master: true, body })
@@ -105,7 +105,7 @@ describe.skipIf(!hasChromium)(
       expect(reads).toBe(2);
     });
 
-    test('shows all recipients, even if it ended between the replies with progress and record', async () => {
+    test('shows all recipients, even if it ends between two replies', async () => {
       const { objectId } = (
         await service.api.request('POST', '/1.1/push', {
           app,

@@ -40,7 +40,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   };
   const shows = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 
-  test('logs in only with a valid token, and keeps no token in page, storage or cookies', async () => {
+  test('logs in only with a valid token, and stores no token in the browser', async () => {
     const page = await browser.page();
     await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes`);
     await page.getByLabel('Token').fill('a-wrong-token');
@@ -152,7 +152,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
   });
 
-  test("leads from a push's failures by cause and remedy to the explanation for a device", async () => {
+  test("leads from a push's failures by cause to the explanation for a device", async () => {
     const [token = ''] = await service.addIosInstallations(other, 3);
     service.apns.deadTokens.set(token, Date.now());
     const body = { data: { alert: 'To few' } };

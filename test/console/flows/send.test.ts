@@ -34,7 +34,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
   const confirm = (page: Page) =>
     page.getByRole('alertdialog').getByRole('button', { name: 'Send', exact: true }).click();
 
-  test('leads from an empty app to the first push, whose outcomes add up to its devices', async () => {
+  test('leads from an empty app to the first push, whose outcomes add up', async () => {
     const page = await open('');
     await page.getByLabel('Name', { exact: true }).fill('A new app');
     await page.getByRole('button', { name: 'Create the app' }).click();
@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await service.untilDone(guarded, objectId)).toMatchObject({ successes: 3 });
   });
 
-  test('shows one body as form, JSON and curl, and keeps members that the form does not know', async () => {
+  test('shows one body as form, JSON and curl, and keeps unknown members', async () => {
     const page = await compose(app);
     await page.getByLabel('Title').fill('News');
     await page.getByRole('tab', { name: 'JSON' }).click();
@@ -156,7 +156,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await sendButton(page, '.*').isDisabled()).toBe(true);
   });
 
-  test('runs the dry run automatically after one slow run, on request after two in a row', async () => {
+  test('runs the dry run automatically, and on request after two slow runs', async () => {
     const page = await browser.page();
     await browser.login(page, service.api.url, token());
     let runs = 0;
@@ -180,7 +180,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(runs).toBe(3);
   });
 
-  test('sends nothing if the audience changed since the dry run, and shows the new number', async () => {
+  test('sends nothing if the audience changed, and shows the new number', async () => {
     const moving = await service.api.createApp();
     await service.addApnsProfile(moving);
     await service.addIosInstallations(moving, 10);
@@ -202,7 +202,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(list.body.results.length).toBe(1);
   });
 
-  test('copies a push completely, and undoes a push in the ten seconds before it starts', async () => {
+  test('copies a push, and undoes a push in the ten seconds before it starts', async () => {
     const body = {
       data: { alert: 'Copied', ios: { badge: 7 } },
       where: { city: 'Oslo' },
@@ -223,7 +223,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText('Cancelled', { exact: true }).waitFor();
   });
 
-  test('saves templates, conditions and test devices, and sends only to the test devices', async () => {
+  test('saves templates, conditions and test devices, and sends to test devices', async () => {
     const saving = await service.api.createApp();
     await service.addApnsProfile(saving);
     const [device = ''] = await service.addIosInstallations(saving, 4, { city: 'Rome' });
@@ -284,7 +284,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText(/^No push waits for its time/).waitFor();
   });
 
-  test('defines a recurring push with its next runs visible, runs it now, and links back', async () => {
+  test('defines a recurring push, shows its next runs, and runs it now', async () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByRole('link', { name: 'Recurring pushes' }).click();
     await page.getByText('No push recurs. Define one below.').waitFor();

@@ -91,7 +91,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     expect(await row.getByRole('button', { name: 'Move' }).count()).toBe(0);
   });
 
-  test('shows the start and number of a scheduled push, and that an undone push reached no one', async () => {
+  test('shows the start of a scheduled push, and that an undone one reached none', async () => {
     const push_time = new Date(Date.now() + 86_400_000).toISOString();
     const id = await send({ push_time, where: { deviceType: 'ios' }, data: { alert: 'Tomorrow' } });
     const page = await login();

@@ -45,7 +45,7 @@ async function tallyOf(exitCode: number, testResults: ReportFile[]) {
 }
 
 describe('the count of a test run', () => {
-  test('names each failed test with the start of its error, and files that fail outside tests', async () => {
+  test('names failed tests with the start of the error, and failed files', async () => {
     const files = [
       fileOf('test/a.test.ts', ['passed', 'failed', 'pending']),
       fileOf('test/b.test.ts', [], 'failed'),
@@ -63,7 +63,7 @@ describe('the count of a test run', () => {
     expect(failures[1]).toBe('test/b.test.ts, outside of its tests: Cannot find module');
   });
 
-  test('has one failure for a run without tests, without a report, or with an error outside tests', async () => {
+  test('has one failure for a run without tests or report, or with other errors', async () => {
     expect(await tallyOf(0, [])).toMatchObject({
       failed: 1,
       failures: ['the test run executed no test'],

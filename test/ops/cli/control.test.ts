@@ -207,7 +207,7 @@ test('a token of the role sender is sufficient for scheduled pushes and users', 
   expect((await asSender('scheduled', 'cancel', String(entry.id))).code).toBe(0);
 });
 
-test('carillon redrive sends a finished push again to failed recipients, and only once', async () => {
+test('carillon redrive sends a push again to failed recipients, only once', async () => {
   const own = await service.api.createApp();
   await service.addApnsProfile(own);
   await service.addIosInstallations(own, 2);

@@ -31,7 +31,7 @@ const run = (...args: string[]) =>
     },
   });
 
-test('the commands show quiet hours, variables and caps before, during and after a push', async () => {
+test('the commands show quiet hours, variables and caps of a push', async () => {
   const push = [
     'push',
     '--alert',

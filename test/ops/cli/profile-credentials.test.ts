@@ -170,7 +170,7 @@ describe('carillon profile help', () => {
     for (const id of profileConnectorIds) expect(rows).toContainEqual([id, brandOf(id)]);
   });
 
-  test('describes a gateway with its members, an example and where its console shows them', async () => {
+  test('describes a gateway: members, an example, and where to find them', async () => {
     const { stdout } = await run(['profile', 'help', 'huawei']);
     for (const text of [
       'AppGallery Connect',
@@ -299,7 +299,7 @@ describe("credentials in the vendors' files", () => {
     expect(refused.stderr).toContain('belongs into the app');
   });
 
-  test("Huawei's agconnect-services.json with the app secret, and its service account file", async () => {
+  test("Huawei's agconnect-services.json with the app secret", async () => {
     const agconnect = {
       client: { app_id: '101234567', client_secret: 'ENCRYPTED' },
       configuration_version: '3.0',
@@ -335,7 +335,7 @@ describe('Apple’s certificates with their keys', () => {
     password = await file('bundle-password.txt', 'open sesame\n');
   });
 
-  test('in a .p12 file with several, the pair that is valid longest is used, in any order', async () => {
+  test('in a .p12 file with several, the pair valid longest is used', async () => {
     for (const pairs of [
       [short, expired, long],
       [long, short, expired],
@@ -414,7 +414,7 @@ describe('Apple’s certificates with their keys', () => {
     expect(stored.stdout).toContain('Warning: The certificate names no bundle id');
   });
 
-  test('without a pair, with an encrypted key or in another kind of file are refused with the cause', async () => {
+  test('without a pair or with an encrypted key are refused with the cause', async () => {
     const pair = await file('mixed.pem', keyPem(short) + certificateToPem(long.certificate));
     expect((await put(pair)).stderr).toContain('None of the keys belongs to a certificate');
     const sealed = forge.pki.encryptRsaPrivateKey(long.key, 'open sesame');

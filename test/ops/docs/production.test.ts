@@ -52,7 +52,7 @@ async function ready(terminal: Terminal, port: number): Promise<void> {
 }
 
 // Six processes start one after another, and each takes seconds on a busy machine.
-test('every command of docs/production.md works on an empty database, a terminal per block', async () => {
+test('every command of docs/production.md works on an empty database', async () => {
   const [port, metricsPort] = [await freePort(), await freePort()];
   const blocks = (await blocksOf('production.md', 'sh')).map((block) =>
     block

@@ -214,7 +214,7 @@ describe('a folder of functions', () => {
     },
   );
 
-  test('with a star in its path is refused, because the permission model would allow more', async () => {
+  test('with a star in its path is refused, because Node would allow more', async () => {
     const starred = join(parent, 'all*');
     await mkdir(starred);
     await expect(startHost(starred, true)).rejects.toThrow('must not have a *');

@@ -134,7 +134,7 @@ describe('a bad function', () => {
     },
   );
 
-  test('has its output logged by lines, and a line without an end takes 64 KB of memory', async () => {
+  test('has its output logged by lines of at most 64 KB', async () => {
     const usedBefore = process.memoryUsage().rss;
     expect((await call('prints', { megabytes: 300 })).status).toBe(200);
     await expect.poll(() => logged.some((line) => line.endsWith('prints.js: last'))).toBe(true);
@@ -144,7 +144,7 @@ describe('a bad function', () => {
     expect(printed[3]).toMatch(/^prints\.js: x{65536} … \(300000000 bytes\)$/);
   });
 
-  test('has its unexpected errors logged, and its intended errors returned to the caller', async () => {
+  test('has unexpected errors logged, and intended errors returned', async () => {
     const defect = await call('throws');
     expect(refusalOf(defect)).toEqual(refused(1, 500));
     expect(JSON.stringify(defect.body)).not.toContain('secret');
@@ -199,7 +199,7 @@ describe('a good function', () => {
     expect((await call('echo', body)).body.result).toEqual(body);
   });
 
-  test('gets an integer that a double cannot represent as a bigint, and may return one', async () => {
+  test("gets and returns integers beyond a double's precision as bigint", async () => {
     const body = { id: 7091800003790954036n, ids: [7091800003790954037n] };
     expect((await call('echo', body)).body.result).toEqual(body);
     expect((await api.request('POST', '/1.1/call/echo', { app, body })).body.result).toEqual(body);
@@ -213,7 +213,7 @@ describe('a good function', () => {
   });
 });
 
-test('in the example folder works as described, and is restarted when its process is killed', async () => {
+test('in the example folder works as described, and restarts when killed', async () => {
   const port = await freePort();
   const functionsUrl = `http://127.0.0.1:${port}`;
   const database = await createTestDatabase();

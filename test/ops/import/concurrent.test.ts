@@ -7,7 +7,7 @@ const fixture = useImports();
 const { imported, exportFile } = fixture;
 const rowsOfBatch = 2000;
 
-test('of records with a common value in different batches, the first is imported, even repeated', async () => {
+test('the first of records with a common value in different batches wins', async () => {
   const first = Array.from({ length: rowsOfBatch }, () => anInstallation());
   const second = first.map(({ deviceToken }, i) =>
     anInstallation(i % 2 === 0 ? { deviceToken } : {}),
@@ -91,7 +91,7 @@ test('no more batches are written at once than there are connections', async () 
   await writers.end();
 });
 
-test('after a failed batch none starts, and the others finish before the failure is reported', async () => {
+test('after a failed batch none starts, and the others finish first', async () => {
   const { writers, begun, add, lines } = writersOfTwo();
   await add(1);
   await add(2);

@@ -94,7 +94,7 @@ describe('an interrupted import', () => {
 });
 
 describe('the files', () => {
-  test('of a folder are recognized by heading and name, users first; others have a reason', async () => {
+  test('of a folder are recognized by heading and name, users first', async () => {
     await exportFile('data.0.jsonl', [aUser()], '_User');
     await exportFile('_Installation_all.json', [
       JSON.stringify([anInstallation(), anInstallation()]),

@@ -9,7 +9,7 @@ const fixture = useImports();
 const { imported, importedByCommand, exportFile, countOf, asMaster } = fixture;
 
 describe('users', () => {
-  test('keep all their data, and can log in with their passwords and third-party accounts', async () => {
+  test('keep all their data, and can log in with passwords and accounts', async () => {
     const [salt, openid, phone] = [randomBytes(24).toString('hex'), newUid(), newPhone()];
     const custom = {
       email: `${newName()}@example.com`,
@@ -133,7 +133,7 @@ describe('users', () => {
     }
   });
 
-  test('with bcrypt can log in, and their hash is replaced if bcrypt compared the whole password', async () => {
+  test('with bcrypt can log in, and get a new hash if bcrypt compared it all', async () => {
     interface Expected {
       isReplaced: boolean;
       /** Shorter password that bcrypt accepts too. */
@@ -203,7 +203,7 @@ describe('users', () => {
     await set(true);
   });
 
-  test('keep the session of the export, which the next login returns, until it is replaced', async () => {
+  test('keep the session of the export until it is replaced', async () => {
     const token = randomBytes(16).toString('hex').slice(0, 25);
     const salt = 'salt';
     const user = aUser({ sessionToken: token, password: publicHash('a password', salt), salt });

@@ -111,7 +111,7 @@ afterEach(async () => {
 });
 
 describe('startEmbeddedPostgres', () => {
-  test('creates a UTF-8 database in a new data directory and keeps its data for the next start', async () => {
+  test('creates a UTF-8 database and keeps its data for the next start', async () => {
     const first = await start();
     expect(await query(first, 'SHOW server_encoding')).toBe('UTF8');
     expect(await query(first, "SELECT upper('äß 你')")).toBe('Äß 你');
@@ -155,7 +155,7 @@ describe('startEmbeddedPostgres', () => {
     },
   );
 
-  test('rolls back transactions and stops while clients are connected, and may be stopped twice', async () => {
+  test('rolls back transactions and stops while clients are connected', async () => {
     const server = await start(usedDir);
     const client = new Client({ connectionString: server.databaseUrl });
     client.on('error', () => undefined);

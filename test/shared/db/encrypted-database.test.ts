@@ -101,7 +101,7 @@ describe('sslmode', () => {
     },
   );
 
-  test('require with sslrootcert verifies the authority, like verify-ca, but not the name', async () => {
+  test('require with sslrootcert verifies the authority, but not the name', async () => {
     for (const mode of ['require', 'verify-ca']) {
       expect(await isEncrypted(otherUrlOf(`?sslmode=${mode}&sslrootcert=${ca}`))).toBe(true);
       await expect(

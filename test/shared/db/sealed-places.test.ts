@@ -45,7 +45,7 @@ const encryptingFiles: Record<string, string[]> = {
 
 const places = sealedPlaces.map(nameOf).toSorted();
 
-test('every bytea column is covered by the secret rotation or contains nothing encrypted', async () => {
+test('the secret rotation covers every bytea column with encrypted values', async () => {
   const { rows } = await api.db.query<{ name: string }>(
     `SELECT table_name || '.' || column_name AS name FROM information_schema.columns
       WHERE table_schema = current_schema() AND data_type = 'bytea'`,

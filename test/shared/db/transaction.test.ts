@@ -16,7 +16,7 @@ const one = (from: Database) =>
 const megabyte = `SELECT repeat('x', 1000) AS text FROM generate_series(1, 1000)`;
 
 describe('the limits of a transaction', () => {
-  test('count all rows; a read over the limit ends early, and the next transaction works', async () => {
+  test('count all rows; a read over the limit ends early', async () => {
     const read = (times: number) =>
       db.transaction(
         async (tx) => {
@@ -55,7 +55,7 @@ describe('the limits of a transaction', () => {
     expect(await read(db)).toBe(before);
   });
 
-  test('apply to a statement with a longer timeout, which runs alone if the whole pool has its limit', async () => {
+  test('apply to a statement with a longer timeout, which runs alone', async () => {
     const long = new Database({ url, applicationName: 'long', statementTimeoutMs: 4000 });
     const shown = `SELECT current_setting('statement_timeout') AS time, current_setting('transaction_read_only') AS "isReadOnly"`;
     const read = async (from: Database, ms: number) => (await from.queryWithin(ms, shown)).rows[0];
@@ -88,7 +88,7 @@ describe('the limits of a transaction', () => {
 });
 
 describe('shared connections', () => {
-  test('an app that has used up its share waits for its own calls; another app does not', async () => {
+  test('an app that has used up its share waits; another app does not', async () => {
     let end = () => {};
     const held = new Promise<void>((resolve) => {
       end = resolve;

@@ -52,7 +52,7 @@ function open(
 }
 
 describe('an HTTP client', () => {
-  test('posts JSON and forms below the path of its base URL, and reuses its connection', async () => {
+  test('posts JSON and forms below its base URL, and reuses its connection', async () => {
     const client = open({ baseUrl: `${gateway.url}/relay/`, connections: 1 });
     const json = await client.request(jsonPost('/v1/send?x=1', { a: 'ä' }));
     const form = await client.request(
@@ -161,7 +161,7 @@ describe('an HTTP client', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('finishes requests in flight for a while after it is closed, and sends no more', async () => {
+  test('finishes requests in flight after it is closed, and sends no more', async () => {
     gateway.misbehave({ kind: 'hang' });
     const client = open();
     const pending = client.request(jsonPost('/', {}));

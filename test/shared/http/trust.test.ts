@@ -26,7 +26,7 @@ const program = `
   }
 `;
 
-test('an additional authority is trusted in addition to those of the system, and no others', async () => {
+test("an additional authority is trusted in addition to the system's", async () => {
   const authorities = await Promise.all([1, 2, 3].map(() => openCertificateAuthority()));
   const ports: string[] = [];
   for (const authority of authorities) {

@@ -104,7 +104,7 @@ test('work without a job is found; a waiting or running job counts', async () =>
   expect(await findJobless(db, [{ ...workOf(1), appId: 'other' }])).toHaveLength(1);
 });
 
-test("further batches of a push are behind earlier ones, spaced by the app's open pushes", async () => {
+test("further batches of a push are spaced by the app's open pushes", async () => {
   await db.query(
     `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
      SELECT $1, i::text, i::text, 'sending', '{}', 'prod', now(), now() FROM generate_series(1, 2) AS i`,

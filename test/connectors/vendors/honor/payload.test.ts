@@ -35,7 +35,7 @@ describe('a notification for Honor', () => {
     expect(Object.keys(body)).not.toEqual(expect.arrayContaining(['message']));
   });
 
-  test('has the lifetime of the push, at most fifteen days, and names the push for receipts', () => {
+  test('lives as long as the push, at most fifteen days, and names it for receipts', () => {
     const at = (leftMs: number) =>
       bodyFor({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs }).android;
     expect(at(90_500)).toMatchObject({ ttl: '91s', biTag: 'PushRecord000001' });
@@ -79,7 +79,7 @@ describe('the badge', () => {
     );
   });
 
-  test('of the vendor’s object overrides that of the push; Honor’s own form stays unchanged', () => {
+  test('of the vendor’s object overrides the push; Honor’s own form stays unchanged', () => {
     expect(shown({ alert: 'a', badge: 3, honor: { badge: 4 } }).badge).toEqual({ setNum: 4 });
     const badge = { addNum: 2, badgeClass: 'com.e.Main' };
     expect(shown({ alert: 'a', badge: 3, honor: { badge } }).badge).toEqual(badge);

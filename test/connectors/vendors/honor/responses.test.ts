@@ -165,7 +165,7 @@ describe('an error about a token', () => {
     expect(gateway.tokenCalls).toBe(2);
   });
 
-  test('concerns a device if a new token does not help: found by halving, and not deleted', async () => {
+  test('concerns a device if a new token does not help, and deletes none', async () => {
     gateway.memory.ambiguousTokens.add(honorToken(0));
     const sender = open(aContext());
     for (const count of [1000, 900]) {

@@ -51,7 +51,7 @@ describe('a notification for Huawei', () => {
     );
   });
 
-  test('has the lifetime of the push, at most fifteen days, and names the push for receipts', () => {
+  test('lives as long as the push, at most fifteen days, and names it for receipts', () => {
     const at = (leftMs: number) =>
       messageFor({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs }).android;
     expect(at(90_500)).toMatchObject({ ttl: '91s', bi_tag: 'PushRecord000001' });

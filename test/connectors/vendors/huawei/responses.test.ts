@@ -219,7 +219,7 @@ describe('HarmonyOS devices', () => {
     expect(byPath['/v3']?.map(({ tokens }) => tokens.length)).toEqual([600]);
   });
 
-  test('are recognised by their type too; without a service account the result says so', async () => {
+  test('are recognised by type too; without a service account the result says so', async () => {
     const [one] = newer(1, 'HarmonyOS');
     if (!one) throw new Error('one');
     const { attempts } = await push([one], { profile: { serviceAccount: undefined } });
@@ -329,7 +329,7 @@ describe('a token whose form does not reveal its system', () => {
     ]);
   });
 
-  test('stays valid and ends nothing if the other API refuses our credentials or message', async () => {
+  test('stays valid if the other API refuses our credentials or message', async () => {
     const [text = ''] = forms;
     gateway.memory.harmonyTokens.add(text);
     const to = [...older(3).slice(1), ...token(text)];

@@ -123,7 +123,7 @@ describe('a reply of Meizu', () => {
     },
   );
 
-  test('has two meanings of 110010: for the call its rate, for a device the user’s setting', async () => {
+  test('has two meanings of 110010: the rate of a call, or the user’s setting', async () => {
     gateway.targetCodes.set(pushIdOf(0), 110010);
     expect((await push()).attempts[0]).toMatchObject({
       outcome: 'failed',
@@ -206,7 +206,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('caps public messages for the day if their quota is used up; private messages continue', async () => {
+  test('caps public messages for the day at their quota; private ones continue', async () => {
     const strict = await startMeizuGateway({ ...meizuApp, devicesPerDay: 2, messagesPerMinute: 5 });
     const context = aContext();
     const by = (mz: object = {}) =>
@@ -272,7 +272,7 @@ describe('receipts of Meizu', () => {
   const form = (cb: unknown, token = '') =>
     new URLSearchParams({ cb: JSON.stringify(cb), access_token: token }).toString();
 
-  test('are requested at a URL of up to 128 bytes, unless the caller names another URL', async () => {
+  test('are requested at a URL of up to 128 bytes, unless the caller names one', async () => {
     await push();
     expect(lastMessage().extra).toEqual({
       callback: 'https://push.example.com/callbacks/vendor/app/secret',

@@ -198,7 +198,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('gets a single message for one device, a batch for several, each with the receipt URL', async () => {
+  test('gets a single message for one device, and a batch for several', async () => {
     await push({ to: makeRecipients(1) });
     await push({ to: makeRecipients(2) });
     expect(gateway.requests.map(({ path }) => path.split('/').at(-1))).toEqual([
@@ -259,7 +259,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('limits devices per second, and caps a category for the day if its quota is used up', async () => {
+  test('limits devices per second, and caps a category at its daily quota', async () => {
     gateway.memory.devicesPerSecond = 2;
     expect((await push()).attempts[0]).toMatchObject({
       kind: 'retry',

@@ -67,7 +67,7 @@ describe('a message for vivo', () => {
     expect(payloadOf({ alert: 'a', vivo: { notifyId: null } }).isRepeatHidden).toBe(false);
   });
 
-  test('has the lifetime of the push, at most a day; in its last minute only for online devices', () => {
+  test('lives as long as the push, at most a day, then only on online devices', () => {
     const lifetimeOf = (leftMs: number, vivo: JsonObject = {}) =>
       messageOf({ alert: 'a', vivo }, { createdAtMs: 0, expiresAtMs: leftMs });
     expect(lifetimeOf(90_500)).toMatchObject({ timeToLive: 90 });
@@ -205,7 +205,7 @@ test('a silent message is dropped: vivo has no equivalent', () => {
   });
 });
 
-test('the rate counts devices: that of the smallest apps by default, or that of the profile', () => {
+test('the rate counts devices: that of the smallest apps, or of the profile', () => {
   const credentials = { appId: '1', appKey: 'k', appSecret: 's' };
   expect(vivo.rate?.(credentials)).toMatchObject({ perSecond: 3000, counts: 'recipients' });
   expect(vivo.rate?.({ ...credentials, ratePerSecond: 5000 })).toMatchObject({ perSecond: 5000 });

@@ -121,7 +121,7 @@ describe('a reply of vivo', () => {
     },
   );
 
-  test('that is unreadable or missing is an unknown result; the device hides a repeat', async () => {
+  test('that is unreadable is an unknown result, and a repeat is hidden', async () => {
     answer('<html>');
     for (const count of [1, 3])
       expect((await push({ to: makeRecipients(count) })).attempts[0]).toEqual({
@@ -227,7 +227,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('sends tests only to test devices of the console, and invalidates no other device', async () => {
+  test('sends tests only to test devices, and invalidates no other device', async () => {
     gateway.memory.testDevices.add(vivoId(1));
     const message = system({ pushMode: 1 });
     gateway.memory.systemPerDay = 0;
@@ -259,7 +259,7 @@ describe('the gateway itself', () => {
     expect((await push()).attempts[0]).toMatchObject({ kind: 'retry', reason: 'too_fast' });
   });
 
-  test('caps operation messages for the day if their quota is used up; system messages continue', async () => {
+  test('caps operation messages at their daily quota; system messages continue', async () => {
     gateway.memory.operationsPerDay = 2;
     const context = aContext();
     const first = await push({ context });
@@ -338,7 +338,7 @@ describe('a saved message', () => {
     expect(gateway.accepted).toBe(0);
   });
 
-  test('that is refused for its access token is saved once more, for all waiting lists', async () => {
+  test('that is refused for its access token is saved once more for all lists', async () => {
     const path = '/message/saveListPayload';
     gateway.misbehave({ kind: 'answer', status: 200, body: { result: 10000 }, path, count: 1 });
     expect(kinds(await push({ to: makeRecipients(3500) }))).toEqual({ sent: 3500 });

@@ -106,7 +106,7 @@ describe('a silent message', () => {
 });
 
 describe('Xiaomi’s own object', () => {
-  test('passes its members on: fields unchanged, extras under extra, with or without the prefix', () => {
+  test('passes its members on: fields unchanged, extras under extra', () => {
     const fields = fieldsOf({
       alert: 'a',
       mi: {
@@ -249,7 +249,7 @@ describe('a template', () => {
     ).toBe('{"n":"3"}');
   });
 
-  test('and a focus notification do not count towards the ten pairs and their 1024 characters', () => {
+  test('and a focus notification do not count towards the limit of pairs', () => {
     const pairs = Object.fromEntries([...'abcdefghij'].map((name) => [name, 'x'.repeat(100)]));
     const focus = { param_v2: { protocol: 1, ticker: 'x'.repeat(600) } };
     const mi = {
@@ -328,7 +328,7 @@ describe('a device', () => {
   );
 });
 
-test('the rate counts requests: that of the smallest apps by default, or that of the profile', () => {
+test('the rate counts requests: that of the smallest apps, or of the profile', () => {
   const credentials = { appId: '1', appSecret: 's', packageName: 'com.example.app' };
   expect(xiaomi.rate?.(credentials)).toMatchObject({ perSecond: 500, counts: 'requests' });
   expect(xiaomi.rate?.({ ...credentials, ratePerSecond: 3000 })).toMatchObject({ perSecond: 3000 });
