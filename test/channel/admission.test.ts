@@ -12,7 +12,7 @@ const upgrade = {
   'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
 };
 
-/** Returns the refusal of an upgrade. Rejects when it is accepted. */
+/** Returns the refusal of an upgrade. Rejects if the upgrade is accepted. */
 function refusal(url: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const request = get(
@@ -29,7 +29,7 @@ function refusal(url: string, headers: Record<string, string> = {}): Promise<Inc
 }
 
 describe('counting by remote address', () => {
-  test('upgrades are counted by the minute, connections until they close', () => {
+  test('upgrades are counted per minute, connections until they close', () => {
     const admission = new Admission({
       connections: 10,
       connectionsPerAddress: 2,
@@ -69,7 +69,7 @@ describe('upgrades of a real api', () => {
 
   const from = (address: string) => ({ 'x-forwarded-for': `10.9.9.9, ${address}` });
 
-  test('are limited by the client address of the trusted proxy, and by the process', async () => {
+  test('are limited per client address of the trusted proxy, and per process', async () => {
     const open = (address: string) => RawClient.open(api.channelUrl, from(address));
     const [first, second] = await Promise.all([open('203.0.113.1'), open('203.0.113.1')]);
     const perAddress = await refusal(api.channelUrl, from('203.0.113.1'));
@@ -94,7 +94,7 @@ describe('upgrades of a real api', () => {
     await Promise.all([second.closed, other.closed]);
   });
 
-  test('above the limit of their app get a retryable refusal until a connection closes', async () => {
+  test('above the limit of their app get a retryable refusal', async () => {
     const { appId } = fixture;
     const login = (id: string, i: number) =>
       RawClient.login(api.channelUrl, appId, id, from(`203.0.113.${i}`));

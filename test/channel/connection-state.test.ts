@@ -66,7 +66,7 @@ describe('an authenticating connection', () => {
     ]);
   });
 
-  test('keeps a bounded number of early acknowledgements', () => {
+  test('keeps a limited number of early acknowledgements', () => {
     const state = authenticating();
     for (let i = 0; i < 10; i += 1)
       state.receive({ kind: 'ack', pushIds: Array.from({ length: 100 }, (_, n) => i * 100 + n) });
@@ -74,7 +74,7 @@ describe('an authenticating connection', () => {
     expect(ack?.pushIds.length).toBe(limits.unacknowledgedMessages);
   });
 
-  test('closes when the login is rejected or the database takes too long', () => {
+  test('closes if the login is rejected or the database takes too long', () => {
     expect(outcomeOf(authenticating().onLoginRejected('invalidLogin'))).toEqual(
       closedWith('invalidLogin'),
     );
@@ -103,7 +103,7 @@ describe('a connection that waits for its installation', () => {
     expect(outcomeOf(authenticated().onInstallationMissing(0))).toEqual(['waiting']);
   });
 
-  test('answers as one with a session, and ignores acknowledgements', () => {
+  test('answers like a connection with a session, and ignores acknowledgements', () => {
     expect(outcomeOf(waiting().receive({ kind: 'heartbeat' }))).toEqual([
       'waiting',
       { kind: 'heartbeat' },
@@ -114,7 +114,7 @@ describe('a connection that waits for its installation', () => {
     expect(outcomeOf(another)).toEqual(closedWith('invalidLogin'));
   });
 
-  test('is pinged when it is silent, and closed without an answer', () => {
+  test('is pinged when it is silent, and closed without a reply', () => {
     const silent = waiting();
     expect(silent.tick(limits.pingAfterMs).actions).toEqual([{ kind: 'ping' }]);
     const end = limits.pingAfterMs + limits.pongWithinMs;
@@ -126,7 +126,7 @@ describe('a connection that waits for its installation', () => {
 });
 
 describe('an authenticated connection', () => {
-  test('takes each message once, and no more than its window', () => {
+  test('takes each message once, up to its window', () => {
     const device = authenticated({ unacknowledgedMessages: 2 });
     expect(device.take([message(1), message(1)])).toEqual([message(1)]);
     expect(device.hasBacklog).toBe(false);
@@ -138,7 +138,7 @@ describe('an authenticated connection', () => {
     expect(device.unacknowledged).toEqual([2]);
   });
 
-  test('is pinged once when it is silent, and closed without an answer', () => {
+  test('is pinged once when it is silent, and closed without a reply', () => {
     const silent = authenticated();
     expect(silent.tick(limits.pingAfterMs - 1).actions).toEqual([]);
     expect(silent.tick(limits.pingAfterMs).actions).toEqual([{ kind: 'ping' }]);
@@ -166,7 +166,7 @@ describe('an authenticated connection', () => {
   });
 });
 
-test('a request to another service is rejected, and nothing else changes', () => {
+test('rejects a request to another service, and nothing else changes', () => {
   const request = { service: 2, peerId: 'tom', serial: 9 };
   for (const state of [new Unauthenticated(limits, 0), authenticating(), authenticated()])
     expect(state.receive({ kind: 'otherService', request })).toEqual({
@@ -175,7 +175,7 @@ test('a request to another service is rejected, and nothing else changes', () =>
     });
 });
 
-test('heartbeats and logins are answered with their serials in every state', () => {
+test('answers heartbeats and logins with their serials in every state', () => {
   const heartbeat = { kind: 'heartbeat', serial: 8 } as const;
   const heartbeatReply = { kind: 'heartbeat', serial: 8 };
   const loggedIn = { kind: 'loggedIn', serial: 7 };
@@ -189,7 +189,7 @@ test('heartbeats and logins are answered with their serials in every state', () 
   expect(authenticated().receive({ ...login, serial: 7 }).actions).toEqual([loggedIn]);
 });
 
-test('a closed connection handles acknowledgements only', () => {
+test('handles only acknowledgements after it is closed', () => {
   const closed = new Closed();
   const otherService = {
     kind: 'otherService',

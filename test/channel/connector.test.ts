@@ -25,7 +25,7 @@ describe('content of the device channel', () => {
   const contentOf = (data: JsonObject, deviceType = 'android', more: Partial<PushMessage> = {}) =>
     channel.render(message(data, more), deviceType);
 
-  test('on Android the android members override the default ones, those of others are omitted', () => {
+  test('on Android, android members override the default ones', () => {
     const data = {
       alert: 'default',
       title: 'kept',
@@ -57,7 +57,7 @@ describe('content of the device channel', () => {
     });
   });
 
-  test('__proto__ is a member like any other', () => {
+  test('__proto__ is an ordinary member', () => {
     const data: JsonObject = JSON.parse(
       '{"alert":"x","__proto__":{"polluted":1},"android":{"__proto__":2}}',
     );
@@ -94,7 +94,7 @@ describe('content of the device channel', () => {
       { silent: false },
     ];
     for (const data of empty) expect(problemOf(data)).toBe('Android content needs an alert.');
-    // These show no notification (protocol/channel.md#message-members).
+    // These pushes show no notification (protocol/channel.md#message-members).
     expect(problemOf({ silent: true, k: 1 })).toBe(undefined);
     expect(problemOf({ action: 'com.example.STATUS', k: 1 })).toBe(undefined);
   });
@@ -143,7 +143,7 @@ describe('sending on the device channel', () => {
     return { stored, attempts, statuses };
   }
 
-  test('one call stores a batch, and every recipient is sent', async () => {
+  test('stores a batch in one call, and every recipient is sent', async () => {
     const recipients = Array.from({ length: 1000 }, (_, i) => recipient(i));
     const { stored, attempts, statuses } = await send(recipients, { alert: 'x' });
     expect(stored).toEqual([
@@ -154,7 +154,7 @@ describe('sending on the device channel', () => {
     expect(statuses).toEqual([200]);
   });
 
-  test('other device types get their own content', async () => {
+  test('sends different content to other device types', async () => {
     const recipients = [recipient(0), recipient(1, 'web'), recipient(2, 'wp')];
     const { stored } = await send(recipients, { alert: 'x', android: { alert: 'y' } });
     expect(
@@ -165,7 +165,7 @@ describe('sending on the device channel', () => {
     ]);
   });
 
-  test('a failed store is retried, and never throws', async () => {
+  test('retries a failed store, and never throws', async () => {
     const { attempts, statuses } = await send(
       [recipient(0), recipient(1)],
       { alert: 'x' },
@@ -176,13 +176,13 @@ describe('sending on the device channel', () => {
     expect(statuses).toEqual([0]);
   });
 
-  test('unrenderable content fails its recipients only', async () => {
+  test('fails unrenderable content only for its recipients', async () => {
     const { attempts } = await send([recipient(0), recipient(1, 'web')], { alert: { body: 'x' } });
     expect(attempts.get(0)).toMatchObject([{ kind: 'rejected', outcome: 'failed' }]);
     expect(attempts.get(1)).toEqual([{ kind: 'sent' }]);
   });
 
-  test('a stop before the store returns the recipients', async () => {
+  test('returns the recipients if it is stopped before the store', async () => {
     const { stored, attempts } = await send(
       [recipient(0)],
       { alert: 'x' },
@@ -192,7 +192,7 @@ describe('sending on the device channel', () => {
     expect(attempts.get(0)).toMatchObject([{ kind: 'retry', afterMs: 0 }]);
   });
 
-  test('takes no credentials', () => {
+  test('needs no credentials', () => {
     expect(channel.credentials.safeParse({}).success).toBe(true);
     expect(channel.credentials.safeParse({ appId: 'x' }).success).toBe(false);
     expect(channel.inspect({}, 0)).toEqual({ kind: 'none', expiresAtMs: null, problems: [] });

@@ -13,7 +13,7 @@ describe('delivery of messages', () => {
   });
   afterAll(() => fixture.drop());
 
-  test('a connected device gets its message and the acknowledgement counts', async () => {
+  test('a connected device gets its message, and the acknowledgement counts', async () => {
     const [id = 0] = await fixture.install(['online']);
     const received: unknown[] = [];
     const devices = await connectDevices({
@@ -51,7 +51,7 @@ describe('delivery of messages', () => {
     client.close();
   });
 
-  test('an unacknowledged message is sent again on the next connection, with the same id', async () => {
+  test('an unacknowledged message is sent again on the next connection', async () => {
     const [id = 0] = await fixture.install(['silent']);
     const pushId = await fixture.enqueue([id]);
     for (let i = 0; i < 2; i += 1) {
@@ -64,7 +64,7 @@ describe('delivery of messages', () => {
     expect(await fixture.ackedOf(pushId)).toBe(0);
   });
 
-  test('a repeated acknowledgement counts once, for a finished push too', async () => {
+  test('a repeated acknowledgement counts once, even for a finished push', async () => {
     const [id = 0] = await fixture.install(['twice']);
     const pushId = await fixture.enqueue([id]);
     await fixture.db.query(
@@ -93,7 +93,7 @@ describe('delivery of messages', () => {
     again.close();
   });
 
-  test('an acknowledgement affects messages of its own device only', async () => {
+  test('an acknowledgement affects only messages of its own device', async () => {
     const [mine = 0, others = 0] = await fixture.install(['mine', 'others']);
     const pushId = await fixture.enqueue([others]);
     const probe = await fixture.enqueue([mine]);
@@ -142,7 +142,7 @@ describe('delivery of messages', () => {
     client.close();
   });
 
-  test('one push to a thousand devices: each gets it once, and the record counts a thousand', async () => {
+  test('one push to a thousand devices reaches and counts each once', async () => {
     const installationIds = Array.from({ length: 1000 }, (_, i) => `crowd-${i}`);
     const ids = await fixture.install(installationIds);
     const devices = await connectDevices({

@@ -43,7 +43,7 @@ describe('messages in the database', () => {
     expect(await countOf('channel_inbox', pushId)).toBe(2);
   });
 
-  test('an overlapping call adds the new recipients only', async () => {
+  test('an overlapping call adds only the new recipients', async () => {
     const pushId = await fixture.push();
     expect(await enqueue(pushId, [10, 30, 20])).toBe(3);
     expect(await enqueue(pushId, [25, 35])).toBe(2);
@@ -52,7 +52,7 @@ describe('messages in the database', () => {
     expect(await countOf('channel_message', pushId)).toBe(1);
   });
 
-  test('a device gets one message of a push, even if it is rendered differently the second time', async () => {
+  test('a device gets one message of a push, even if rendered differently later', async () => {
     const pushId = await fixture.push();
     expect(await enqueue(pushId, [1], 'a')).toBe(1);
     expect(await enqueue(pushId, [1, 2], 'b')).toBe(1);
@@ -86,7 +86,7 @@ describe('messages in the database', () => {
     for (const pushId of pushes) expect(await fixture.ackedOf(pushId)).toBe(100);
   });
 
-  test('expired messages are deleted in bounded passes, ten minutes after their expiry', async () => {
+  test('expired messages are deleted in limited passes after ten minutes', async () => {
     const pushId = await fixture.push();
     await enqueue(
       pushId,

@@ -17,7 +17,7 @@ beforeAll(async () => {
   await insertDevices(service.db, app, [{ deviceType: 'android', installationId: 'phone' }]);
 });
 
-/** Sends a push and waits for its inbox row; returns the time of the call. */
+/** Sends a push and waits for its inbox row. Returns the time of the call. */
 async function push(alert: string, timing: object = {}): Promise<number> {
   const { body } = await service.api.request('POST', '/1.1/push', {
     app,
@@ -29,11 +29,11 @@ async function push(alert: string, timing: object = {}): Promise<number> {
   return Date.parse(body.createdAt);
 }
 
-/** Logs in and returns the messages, without acknowledging them. */
+/** Logs in and returns the messages without acknowledging them. */
 async function readMessages(): Promise<{ [member: string]: unknown }[]> {
   const url = `${service.api.url.replace('http', 'ws')}/1.1/channel`;
   const client = await ProtobufClient.login(url, { appId: app.appId, installationId: 'phone' });
-  // A new message is sent after the pending ones.
+  // A new message is sent after the pending messages.
   await push('last', { expiration_interval: 1 });
   await client.until(() =>
     client.data.some(({ msg }) => msg.some(({ data }) => data.includes('"last"'))),
@@ -52,7 +52,7 @@ const countStoredMessages = async () => {
   return rows.map(({ alert }) => alert);
 };
 
-test('a message expires with its push, by default after seven days; then it is neither sent nor kept', async () => {
+test('a message expires with its push, by default after seven days', async () => {
   const weekFrom = await push('a week');
   const hourFrom = await push('an hour', { expiration_interval: 3600 });
   expect(await readMessages()).toEqual([
@@ -63,7 +63,7 @@ test('a message expires with its push, by default after seven days; then it is n
   expect((await readMessages()).map(({ alert }) => alert)).toEqual(['a week']);
   expect(await countStoredMessages()).toEqual(['a week', 'an hour']);
 
-  // A dispatcher removes messages ten minutes after their expiry, as soon as it starts.
+  // A dispatcher removes messages ten minutes after their expiry, at its start at the earliest.
   clock.moveMs(10 * 60_000);
   await service.dispatch({ clock });
   await eventually(async () => (await countStoredMessages()).join() === 'a week');

@@ -21,7 +21,7 @@ describe('a process that stops', () => {
     ackMessage: { ids },
   });
 
-  test('asks devices to move, and loses no message', async () => {
+  test('asks devices to reconnect elsewhere, and loses no message', async () => {
     const [id = 0] = await fixture.install(['mover']);
     const [old, next] = await Promise.all([
       startBareChannel(fixture.database.url, {}),
@@ -52,7 +52,7 @@ describe('a process that stops', () => {
     await next.close();
   });
 
-  test('closes devices with 1001 that do not move or whose protocol has no goaway', async () => {
+  test('closes devices with 1001 that do not reconnect or know no goaway', async () => {
     await fixture.install(['stays', 'speaks-json']);
     const channel = await startBareChannel(fixture.database.url, { goAwayWithinMs: 300 });
     const staying = await ProtobufClient.login(channel.url, device('stays'));
@@ -73,7 +73,7 @@ describe('a process that stops', () => {
     expect(rows.length).toBe(0);
   });
 
-  test('is not ready at once, and takes no further device', async () => {
+  test('is immediately unready, and accepts no further device', async () => {
     await fixture.install(['watcher']);
     const api = await fixture.startApi();
     const client = await ProtobufClient.login(api.channelUrl, device('watcher'));
@@ -92,7 +92,7 @@ describe('a process that stops', () => {
     await closing;
   });
 
-  test('a device that is asked during its login can log in elsewhere', async () => {
+  test('allows a device that is asked during its login to log in elsewhere', async () => {
     await fixture.install(['early']);
     const [old, next] = await Promise.all([
       startBareChannel(fixture.database.url, { goAwayWithinMs: 300 }),

@@ -43,7 +43,7 @@ describe('messages of connected devices', () => {
   const ack = (client: RawClient, pushIds: number[]) =>
     client.send({ cmd: 'ack', ids: pushIds.map(String) });
 
-  test('they share one row, which is deleted with the last acknowledgement; others get inbox rows', async () => {
+  test('share one row until the last acknowledgement; others get inbox rows', async () => {
     const [one = 0, two = 0, away = 0] = await fixture.install(['one', 'two', 'away']);
     const clients = [await logIn('one'), await logIn('two')];
     const pushId = await fixture.enqueue([away, two, one]);
@@ -58,7 +58,7 @@ describe('messages of connected devices', () => {
     for (const client of clients) client.close();
   });
 
-  test('calls at the same time for the same devices store the message once', async () => {
+  test('are stored once for concurrent calls for the same devices', async () => {
     const names = Array.from({ length: 20 }, (_, i) => `same-${i}`);
     const ids = await fixture.install(names);
     const clients = await Promise.all(names.map((name) => logIn(name)));
@@ -79,7 +79,7 @@ describe('messages of connected devices', () => {
     for (const client of clients) client.close();
   });
 
-  test('a message without an acknowledgement moves to the inbox and keeps its place', async () => {
+  test('without an acknowledgement move to the inbox and keep their order', async () => {
     const [id = 0] = await fixture.install(['leaves']);
     const client = await logIn('leaves');
     const first = await fixture.enqueue([id], { alert: 'first' });
@@ -98,7 +98,7 @@ describe('messages of connected devices', () => {
     again.close();
   });
 
-  test('a device that logs in again gets the message of a group before newer ones', async () => {
+  test('of a group are sent before newer messages after another login', async () => {
     const [id = 0] = await fixture.install(['returns']);
     const stale = await logIn('returns');
     const first = await fixture.enqueue([id], { alert: 'first' });
@@ -113,7 +113,7 @@ describe('messages of connected devices', () => {
     again.close();
   });
 
-  test('an acknowledgement counts once, whether its group is unknown, known or gone', async () => {
+  test('are acknowledged once, whether their group is unknown, known or deleted', async () => {
     const ids = await fixture.install(['a', 'b', 'c']);
     const clients = await Promise.all(['a', 'b', 'c'].map((name) => logIn(name)));
     const pushId = await fixture.enqueue(ids);
@@ -138,7 +138,7 @@ describe('messages of connected devices', () => {
     for (const client of clients) client.close();
   });
 
-  test('acknowledgements and moves at the same time lose and repeat none', async () => {
+  test('are neither lost nor repeated by concurrent acknowledgements and moves', async () => {
     const names = Array.from({ length: 50 }, (_, i) => `race-${i}`);
     const ids = await fixture.install(names);
     const clients = await Promise.all(names.map((name) => logIn(name)));
@@ -155,7 +155,7 @@ describe('messages of connected devices', () => {
     for (const client of clients) client.close();
   });
 
-  test('after the kill of a process in the middle of a group, each device that did not acknowledge gets it again', async () => {
+  test('are sent again to unacknowledged devices after a process is killed', async () => {
     const names = Array.from({ length: 10 }, (_, i) => `killed-${i}`);
     const ids = await fixture.install(names);
     const port = await freePort();
@@ -183,7 +183,7 @@ describe('messages of connected devices', () => {
     for (const client of back) client.close();
   });
 
-  test('with more groups than a process may have waiting, devices get all messages from their inboxes', async () => {
+  test('come from the inboxes if a process has too many waiting groups', async () => {
     const [id = 0] = await fixture.install(['busy']);
     const channel = await startBareChannel(fixture.database.url, { groupsWaiting: 0 });
     const client = await logIn('busy', channel.url);
@@ -195,7 +195,7 @@ describe('messages of connected devices', () => {
     await channel.close();
   });
 
-  test('devices of a process of the version before get inbox rows', async () => {
+  test('get inbox rows for a process of the previous version', async () => {
     const [id = 0] = await fixture.install(['older']);
     const client = await logIn('older');
     await fixture.db.query('UPDATE channel_node SET takes_groups = false');
@@ -206,7 +206,7 @@ describe('messages of connected devices', () => {
     client.close();
   });
 
-  test('an expired group is deleted and moves nowhere', async () => {
+  test('in an expired group are deleted and not moved', async () => {
     const [id = 0] = await fixture.install(['expires']);
     const client = await logIn('expires');
     const expiresAt = new Date(Date.now() - 1000);

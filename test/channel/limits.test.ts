@@ -46,7 +46,7 @@ describe('limits of a connection', () => {
     await channel.close();
   });
 
-  test('a device that does not read is closed, and its session too', async () => {
+  test('a device that does not read is closed, and its session ends', async () => {
     const [id = 0] = await fixture.install(['frozen']);
     const limits = { pingAfterMs: 100, pongWithinMs: 100, closeWithinMs: 100, tickEveryMs: 20 };
     const channel = await startBareChannel(fixture.database.url, limits);
@@ -70,7 +70,7 @@ describe('limits of a connection', () => {
     expect([1006, 1008], 'the library may be first').toContain((await pinging.closed).code);
   });
 
-  test('the window limits unacknowledged messages; acknowledgements open it', async () => {
+  test('the window limits unacknowledged messages, and acknowledgements open it', async () => {
     const [id = 0] = await fixture.install(['window']);
     const channel = await startBareChannel(fixture.database.url, {
       unacknowledgedMessages: 10,
@@ -93,7 +93,7 @@ describe('limits of a connection', () => {
     await channel.close();
   });
 
-  test('a slow reader costs bounded memory, delays no other device, and gets all messages once it reads', async () => {
+  test('a slow reader uses limited memory, and gets all messages in the end', async () => {
     const ids = await fixture.install(['slow', 'fast', 'faster']);
     const limits = {
       bufferedBytes: 256 * 1024,
@@ -136,7 +136,7 @@ describe('limits of a connection', () => {
     await channel.close();
   });
 
-  test('a device that never reads is closed even if it sends frames, and its messages wait', async () => {
+  test('a device that never reads is closed, and its messages wait', async () => {
     const [id = 0] = await fixture.install(['deaf']);
     const limits = { readWithinMs: 300, closeWithinMs: 100, tickEveryMs: 20, unsentFrames: 8 };
     const channel = await startBareChannel(fixture.database.url, limits);

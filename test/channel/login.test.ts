@@ -20,7 +20,7 @@ describe('login', () => {
     return client;
   };
 
-  test('of an unknown app: error frame and close with 4100', async () => {
+  test('for an unknown app: error frame and close with 4100', async () => {
     const client = await loginWith({ appId: 'unknownAppUnknownAppUnkn', installationId: 'x' });
     expect(await client.closed).toEqual({ code: 4100, reason: 'APP_NOT_AVAILABLE' });
     expect(client.frames).toEqual(['{"cmd":"error","code":4100,"reason":"APP_NOT_AVAILABLE"}']);
@@ -41,7 +41,7 @@ describe('login', () => {
       expect((await (await loginWith(members)).closed).code, JSON.stringify(members)).toBe(4103);
   });
 
-  test('is answered by the heartbeat after it, and counted', async () => {
+  test('is confirmed by the heartbeat after it, and counted', async () => {
     await fixture.install(['counted']);
     const client = await RawClient.login(api.channelUrl, fixture.appId, 'counted');
     expect(client.frames).toEqual(['{}']);
@@ -76,7 +76,7 @@ describe('login', () => {
     expect((await client.closed).code).toBe(4103);
   });
 
-  test('invalid frames close the connection, before and after the login', async () => {
+  test('with invalid frames closes the connection, before and after the login', async () => {
     await fixture.install(['rude']);
     const invalidFrames: [string | Buffer, number][] = [
       ['not json', 4114],
@@ -96,7 +96,7 @@ describe('login', () => {
     }
   });
 
-  test('commands of other services and impossible ids are ignored', async () => {
+  test('ignores commands of other services and impossible ids', async () => {
     await fixture.install(['odd']);
     const client = await RawClient.login(api.channelUrl, fixture.appId, 'odd');
     client.send({ cmd: 'session', op: 'open' });
@@ -107,7 +107,7 @@ describe('login', () => {
     client.close();
   });
 
-  test('an upgrade elsewhere or with an unknown sub-protocol is refused over HTTP', async () => {
+  test('on another path or with an unknown sub-protocol is refused over HTTP', async () => {
     const statusOf = (url: string, protocol?: string) =>
       new Promise((resolve, reject) => {
         const socket = new WebSocket(url, protocol ?? []);
@@ -118,7 +118,7 @@ describe('login', () => {
     expect(await statusOf(api.channelUrl, 'lc.protobuf9.9')).toBe(400);
   });
 
-  test('the router returns the channel, and 404 for an unknown app', async () => {
+  test('uses the router, which returns the channel, or 404 for an unknown app', async () => {
     const { body, status } = await api.request(
       'GET',
       `/v1/route?appId=${fixture.appId}&installationId=x&secure=1`,

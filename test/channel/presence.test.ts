@@ -28,7 +28,7 @@ describe('several api processes on one database', () => {
         WHERE application_name = 'carillon listener' AND datname = current_database()`,
     );
 
-  test('a second login closes the first with 4101, in the same process and in another', async () => {
+  test('a second login closes the first with 4101, also in another process', async () => {
     await fixture.install(['roaming']);
     const first = await RawClient.login(one.channelUrl, fixture.appId, 'roaming');
     const second = await RawClient.login(one.channelUrl, fixture.appId, 'roaming');
@@ -164,7 +164,7 @@ describe('several api processes on one database', () => {
     await channel.close();
   });
 
-  test('a process that stops closes with 1001, stores acknowledgements and removes its sessions', async () => {
+  test('a stopping process closes with 1001 and stores acknowledgements', async () => {
     const installationIds = Array.from({ length: 30 }, (_, i) => `leaving-${i}`);
     const ids = await fixture.install(installationIds);
     const stopping = await fixture.startApi();

@@ -9,7 +9,7 @@ import { ProtobufClient } from './support/protobuf-client.ts';
 import { RawClient } from './support/raw-client.ts';
 
 /**
- * Devices that log in before their installation exists
+ * Tests devices that log in before their installation exists
  * (protocol/channel.md#login-before-the-installation-is-saved).
  */
 let fixture: ChannelFixture;
@@ -33,7 +33,7 @@ async function appKeys() {
   return body;
 }
 
-/** Saves an installation as an SDK does. */
+/** Saves an installation like an SDK. */
 async function save(installationId: string): Promise<string> {
   const body = { deviceType: 'android', installationId };
   const reply = await api.request('POST', '/1.1/installations', { app: await appKeys(), body });
@@ -49,7 +49,7 @@ const got = (client: RawClient, pushId: string) =>
   client.untilFrames(() => client.messageIds.includes(pushId));
 
 describe('a login before the installation is saved', () => {
-  test('succeeds, and pushes arrive once the installation exists', async () => {
+  test('succeeds, and pushes arrive when the installation exists', async () => {
     const installationId = newId();
     const client = await waitingDevice(installationId);
     expect(client.frames).toEqual(['{}']);
@@ -76,7 +76,7 @@ describe('a login before the installation is saved', () => {
     client.close();
   });
 
-  test('holds for an installation that is not valid yet', async () => {
+  test('also works for an installation that is not valid yet', async () => {
     const installationId = newId();
     const [id = 0] = await fixture.install([installationId], { valid: false });
     const client = await waitingDevice(installationId);
@@ -85,7 +85,7 @@ describe('a login before the installation is saved', () => {
     client.close();
   });
 
-  test('holds after the installation was deleted, before and during the connection', async () => {
+  test('also works after a deletion, before or during the connection', async () => {
     const installationId = newId();
     const app = await appKeys();
     const remove = (objectId: string) =>
@@ -116,7 +116,7 @@ describe('a login before the installation is saved', () => {
     expect((await client.closed).code).toBe(4114);
   });
 
-  test('again on another connection closes the first with 4101', async () => {
+  test('on another connection closes the first with 4101', async () => {
     const installationId = newId();
     const first = await waitingDevice(installationId);
     const second = await waitingDevice(installationId);
@@ -125,7 +125,7 @@ describe('a login before the installation is saved', () => {
     second.close();
   });
 
-  test('never takes over the connection that the device opened elsewhere since', async () => {
+  test('never replaces a connection that the device has opened elsewhere since', async () => {
     const installationId = newId();
     const stale = await waitingDevice(installationId);
     const [id = 0] = await fixture.install([installationId], { valid: false });
@@ -139,7 +139,7 @@ describe('a login before the installation is saved', () => {
     const live = await waitingDevice(installationId, other);
     const later = newId();
     const after = await waitingDevice(later);
-    // The device after it in the queue has its session: the process has looked the stale one up.
+    // The next device in the queue has its session, so the process has checked the stale device.
     await got(after, await messageTo(await save(later)));
     await got(live, String(await fixture.enqueue([id])));
     expect(stale.socket.readyState).toBe(stale.socket.OPEN);
@@ -147,7 +147,7 @@ describe('a login before the installation is saved', () => {
     for (const client of [stale, live, after]) client.close();
   });
 
-  test('counts for the limit of the app: 1013 beyond, and a closed connection makes room', async () => {
+  test('counts towards the limit of the app: 1013 above it', async () => {
     const app = await api.createApp();
     const login = (installationId: string) =>
       RawClient.login(api.channelUrl, app.appId, installationId);
@@ -178,10 +178,10 @@ describe('a login before the installation is saved', () => {
   });
 });
 
-describe('devices that wait', () => {
+describe('waiting devices', () => {
   const connection = () => Object.create(Connection.prototype) as Connection;
 
-  test('take turns, by app and within an app, within the limit', () => {
+  test('are checked in rotation, by app and within an app, within the limit', () => {
     const waiting = new WaitingDevices();
     for (let app = 0; app < 10; app += 1)
       for (let i = 0; i < 10; i += 1)
@@ -200,7 +200,7 @@ describe('devices that wait', () => {
     expect(channelLimits.waitingPerTick).toBe(1000);
   });
 
-  test('are forgotten when they close, and one connection waits for a device', () => {
+  test('are removed when they close, and one connection waits for a device', () => {
     const waiting = new WaitingDevices();
     const [first, second] = [connection(), connection()];
     const device = { appId: 'app', installationId: 'x' };

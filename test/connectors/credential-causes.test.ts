@@ -1,4 +1,7 @@
-/** Credentials as people hand them in: what is taken, and what the refusal says is wrong. */
+/**
+ * Tests credentials in the forms that people provide: which forms are accepted, and the cause that
+ * a refusal names.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkCredentials, inspectCredentials } from '../../connectors/registry.ts';
@@ -80,7 +83,7 @@ const storedOf = (connector: ConnectorId, sent: unknown): JsonObject => {
   return Object(checked.credentials);
 };
 
-/** A key as editors, environment variables and secret stores change it. */
+/** A key in the forms that editors, environment variables and secret stores produce. */
 const changedForms: [name: string, change: (pem: string) => string][] = [
   ['literal \\n', (pem) => pem.trim().replaceAll('\n', '\\n')],
   ['literal \\r\\n', (pem) => pem.replaceAll('\n', '\\r\\n')],
@@ -99,16 +102,16 @@ describe.each<[ConnectorId, (key: Json) => JsonObject, string, (stored: JsonObje
   ['fcm', fcm, rsa.privateKey, ({ serviceAccount }) => Object(serviceAccount).private_key],
   ['vendor_a', huawei, rsa.privateKey, ({ serviceAccount }) => Object(serviceAccount).private_key],
 ])('a private key of %s', (connector, withKey, pem, keyIn) => {
-  test('stays as it is in its usual form', () => {
+  test('stays unchanged in its usual form', () => {
     expect(keyIn(storedOf(connector, withKey(pem)))).toBe(pem);
     expect(keyIn(storedOf(connector, withKey(pem.trim())))).toBe(pem.trim());
   });
 
-  test.each(changedForms)('is taken with %s, and stored in its usual form', (_name, change) => {
+  test.each(changedForms)('is accepted with %s, and stored in its usual form', (_name, change) => {
     expect(keyIn(storedOf(connector, withKey(change(pem))))).toBe(pem);
   });
 
-  test('is stored so that it is read again', () => {
+  test('is stored so that it can be read again', () => {
     const stored = storedOf(connector, withKey(changedForms[0]?.[1](pem) ?? ''));
     expect(storedOf(connector, stored)).toEqual(stored);
   });
@@ -136,7 +139,7 @@ describe.each<[ConnectorId, (key: Json) => JsonObject, string, (stored: JsonObje
     const error = errorOf(connector, withKey(text));
     expect(error).toMatch(cause);
     expect(error).toMatch(/^(serviceAccount\.private_key|privateKey) must be /);
-    // No part of the text is in the error.
+    // The error contains no part of the text.
     for (const line of text
       .split('\n')
       .filter((one) => one.length > 20 && !one.startsWith('-----')))
@@ -156,13 +159,13 @@ describe.each<[ConnectorId, (key: Json) => JsonObject, string, (stored: JsonObje
       );
   });
 
-  test('is found quickly in a text that only looks like keys', () => {
+  test('is found quickly in a text that only resembles keys', () => {
     const text = '-----BEGIN PRIVATE KEY-----\n'.repeat(7000);
     expect(errorOf(connector, withKey(text))).toContain('must be');
   });
 });
 
-describe('a file in place of the members', () => {
+describe('a file instead of the members', () => {
   const refused: [connector: ConnectorId, sent: object, error: RegExp][] = [
     [
       'fcm',
@@ -237,7 +240,7 @@ describe('a file in place of the members', () => {
     },
   );
 
-  test('is taken as it was downloaded', () => {
+  test('is accepted as it was downloaded', () => {
     const stored = { serviceAccount: { ...account, type: undefined } };
     expect(storedOf('fcm', account)).toEqual(JSON.parse(JSON.stringify(stored)));
     const { type: _type, ...untyped } = account;
@@ -289,7 +292,7 @@ test.each<[ConnectorId, object, string]>([
     { auth: 'token', ...token, teamId: token.keyId },
     'teamId must not be the keyId: the Team ID stands under "Membership details"',
   ],
-])('%s: ids that were swapped are named (%#)', (connector, sent, error) => {
+])('%s: swapped ids are named (%#)', (connector, sent, error) => {
   expect(errorOf(connector, sent)).toContain(error);
 });
 
@@ -339,12 +342,12 @@ describe('a member of the wrong type', () => {
       { appId: '1', appSecret: 's', ratePerSecond: 'fast' },
       'ratePerSecond must be a whole number',
     ],
-  ])('of %s is named with what is expected (%#)', (connector, sent, error) => {
+  ])('of %s is named with the expected type (%#)', (connector, sent, error) => {
     expect(errorOf(connector, JSON.parse(JSON.stringify(sent)))).toContain(error);
   });
 });
 
-/** Certificates as editors, environment variables and secret stores change them. */
+/** Certificates in the forms that editors, environment variables and secret stores produce. */
 const connectorsWithCa: [ConnectorId, JsonObject][] = [
   ['apns', apns(p8)],
   ['fcm', fcm(rsa.privateKey)],
@@ -362,7 +365,7 @@ describe.each(connectorsWithCa)('certificates in ca of %s', (connector, profile)
   const reportOf = (ca: string) =>
     inspectCredentials(connector, storedOf(connector, { ...profile, ca }), systemClock.now());
 
-  test('stay as they are in their usual form, and are taken in the others', () => {
+  test('stay unchanged in their usual form, and are accepted in the others', () => {
     const { certificate } = authority;
     expect(caOf(`${certificate.trim()}\n`)).toBe(`${certificate.trim()}\n`);
     for (const [name, change] of changedForms) {
@@ -371,7 +374,7 @@ describe.each(connectorsWithCa)('certificates in ca of %s', (connector, profile)
     }
   });
 
-  test('that are none are refused with the cause', () => {
+  test('that are no certificates are refused with the cause', () => {
     const sent = (ca: string) => errorOf(connector, { ...profile, ca });
     expect(sent(p8)).toMatch(/^ca must be one or several PEM certificates; it is a private key$/);
     expect(sent('')).toMatch(/; it is empty$/);
@@ -379,7 +382,7 @@ describe.each(connectorsWithCa)('certificates in ca of %s', (connector, profile)
     expect(sent(authority.certificate.replace(/\n.{9}/, '\n'))).toMatch(/ is damaged$/);
   });
 
-  test('never work when all have expired; one among others is a problem', () => {
+  test('are refused if all have expired; an expired one among others is a problem', () => {
     expect(reportOf(authority.certificate)).not.toHaveProperty('refusal');
     expect(reasonText(reportOf(ended).refusal ?? '')).toMatch(
       /^A certificate in ca expired on [\d-]+: replace it\.$/,
@@ -450,7 +453,7 @@ describe('a bundle of certificates and keys', () => {
     expect(chosen(sentOf([short, expired], [short, long, expired]))).toBe('short');
   });
 
-  test('gives the pair of the topic, though another one is valid longer', () => {
+  test('gives the pair of the topic, even if another pair is valid longer', () => {
     expect(chosen(sentOf([other, short], [other, short]))).toBe('short');
     expect(chosen(sentOf([other, short], [other, short], { topic: 'com.example.other' }))).toBe(
       'other',
@@ -460,7 +463,7 @@ describe('a bundle of certificates and keys', () => {
     );
   });
 
-  test('gives the pair of the environment, though another one is valid longer', async () => {
+  test('gives the pair of the environment, even if another pair is valid longer', async () => {
     const client = { commonName: topic, userId: topic };
     const production = await authority.issueClient({
       ...client,
@@ -483,7 +486,7 @@ describe('a bundle of certificates and keys', () => {
     expect(problems(production)).toEqual([]);
   });
 
-  test('may stand in one member, with everything in any order', () => {
+  test('may be in one member, with everything in any order', () => {
     const whole = [
       long.privateKey,
       expired.certificate,
@@ -498,19 +501,19 @@ describe('a bundle of certificates and keys', () => {
       ).toBe('long');
   });
 
-  test('keeps the certificates of authorities behind the certificate', () => {
+  test('keeps the certificates of authorities after the certificate', () => {
     const { certificate } = storedOf('apns', sentOf([authority, long, short], [short]));
     const blocks = String(certificate).match(/-----BEGIN CERTIFICATE-----/g);
     expect(blocks).toHaveLength(2);
     expect(String(certificate).indexOf(short.certificate.split('\n')[3] ?? '-')).toBeGreaterThan(0);
   });
 
-  test('is stored so that it is read again', () => {
+  test('is stored so that it can be read again', () => {
     const stored = storedOf('apns', sentOf([short, long, expired], [expired, short, long]));
     expect(storedOf('apns', stored)).toEqual(stored);
   });
 
-  test('of expired certificates is read, and said never to work', () => {
+  test('with only expired certificates is read and reported as unusable', () => {
     const stored = storedOf('apns', sentOf([expired], [expired]));
     const report = inspectCredentials('apns', stored, systemClock.now());
     expect(reasonText(report.refusal ?? '')).toMatch(
@@ -547,7 +550,7 @@ describe('a bundle of certificates and keys', () => {
       expect(errorOf('apns', { ...sentOf([long], [long]), ...more })).toMatch(error);
   });
 
-  test('that Apple did not issue, or of another bundle id, is a problem and no refusal', async () => {
+  test('not from Apple, or of another bundle id, is a problem but not refused', async () => {
     const plain = await authority.issueClient({ commonName: 'me' });
     const problemsOf = (sent: JsonObject) =>
       inspectCredentials('apns', storedOf('apns', sent), systemClock.now()).problems;

@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 afterEach(() => setPrivateHosts(loopbackNetworks));
 
-/** Replaces the host of every URL in credentials. */
+/** Replaces the host of every URL in the credentials. */
 function pointedAt(credentials: JsonObject, host: string): JsonObject {
   const entries = Object.entries(credentials).map(([name, value]): [string, Json] => {
     if (typeof value === 'string' && isAddressMember(name)) {
@@ -67,33 +67,28 @@ describe.each(fixtures)(
         : []),
     ];
 
-    test.each(ways)(
-      'connects to a private address only where it is allowed: %s',
-      async (_, more) => {
-        const own = more.proxy ? { proxy: `http://${base}` } : more;
-        setPrivateHosts('');
-        const refused = open(own);
-        const { attempts } = await sendAll(refused, to);
-        expect(attempts).toEqual(
-          to.map(() =>
-            expect.objectContaining({ kind: 'profile_error', reason: 'address_refused' }),
-          ),
-        );
-        expect(await refused.check?.()).toMatchObject({
-          ok: false,
-          attempt: { reason: 'address_refused' },
-        });
-        await refused.close();
-        expect(connections).toBe(0);
-        setPrivateHosts('127.0.0.1/32');
-        const allowed = open(own);
-        await allowed.check?.();
-        await allowed.close();
-        expect(connections).toBeGreaterThan(0);
-      },
-    );
+    test.each(ways)('connects to a private address only if it is allowed: %s', async (_, more) => {
+      const own = more.proxy ? { proxy: `http://${base}` } : more;
+      setPrivateHosts('');
+      const refused = open(own);
+      const { attempts } = await sendAll(refused, to);
+      expect(attempts).toEqual(
+        to.map(() => expect.objectContaining({ kind: 'profile_error', reason: 'address_refused' })),
+      );
+      expect(await refused.check?.()).toMatchObject({
+        ok: false,
+        attempt: { reason: 'address_refused' },
+      });
+      await refused.close();
+      expect(connections).toBe(0);
+      setPrivateHosts('127.0.0.1/32');
+      const allowed = open(own);
+      await allowed.check?.();
+      await allowed.close();
+      expect(connections).toBeGreaterThan(0);
+    });
 
-    test('has no URL that the service would connect to without a check', () => {
+    test('has no URL to which the service would connect without a check', () => {
       const schema = z.toJSONSchema(connector.credentials, { io: 'input', unrepresentable: 'any' });
       const urls = urlMembersOf(schema);
       expect(urls.filter((name) => !isAddressMember(name))).toEqual([]);
@@ -102,14 +97,14 @@ describe.each(fixtures)(
   },
 );
 
-test('an option of an app has no URL that the service would connect to without a check', () => {
+test('an app option has no URL to which the service would connect without a check', () => {
   const schema = z.toJSONSchema(appOptionsPatch, { io: 'input', unrepresentable: 'any' });
   const urls = urlMembersOf(schema);
   expect(urls).toEqual(['functionsUrl', 'functionsStagingUrl']);
   expect(urls.filter((name) => !isAddressMember(name))).toEqual([]);
 });
 
-test('every connector with credentials is tried here', () => {
+test('every connector with credentials is tested here', () => {
   const withCredentials = [...connectors.values()].filter(({ id }) => guideOf(id) !== undefined);
   expect(fixtures.map(({ connector }) => connector.id).sort()).toEqual(
     withCredentials.map(({ id }) => id).sort(),
@@ -124,7 +119,7 @@ test('every connector with credentials is tried here', () => {
   );
 });
 
-/** Returns the names of members that a JSON schema declares as URLs. */
+/** Returns the names of the members that a JSON schema declares as URLs. */
 function urlMembersOf(schema: unknown, name = ''): string[] {
   if (Array.isArray(schema)) return schema.flatMap((one) => urlMembersOf(one, name));
   if (typeof schema !== 'object' || schema === null) return [];

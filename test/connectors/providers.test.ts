@@ -41,12 +41,12 @@ const openMail = (url: string): Provider<MailMessage> =>
     }),
   );
 
-/** Returns the reason of a mail server's answer. */
+/** Returns the reason for a reply of a mail server. */
 const replied = (code: string, status: number): string =>
   reasonAs(`${code}_${status}`, code, { status });
 
 describe('mail over SMTP', () => {
-  test('arrives with both forms, its sender, and an id that stays the same', async () => {
+  test('arrives as text and HTML, with its sender and a stable id', async () => {
     const server = opened(await startMailServer());
     const provider = openMail(server.url);
     expect(await provider.send(mail)).toEqual({ kind: 'sent' });
@@ -76,7 +76,7 @@ describe('mail over SMTP', () => {
     'A <a@example.com>',
     'a@b@example.com',
     '',
-  ])('goes to one address only: %j is refused and no mail is sent', async (to) => {
+  ])('is sent to one address only: %j is refused and no mail is sent', async (to) => {
     const server = opened(await startMailServer());
     expect(await openMail(server.url).send({ ...mail, to })).toEqual({
       kind: 'refused',
@@ -85,7 +85,7 @@ describe('mail over SMTP', () => {
     expect(server.mails).toEqual([]);
   });
 
-  test('cannot get further headers through its subject or the name of the app', async () => {
+  test('cannot get additional headers through its subject or the name of the app', async () => {
     const server = opened(await startMailServer());
     const injected = 'x\r\nBcc: b@example.com\r\nX-Evil: 1';
     await openMail(server.url).send({ ...mail, subject: injected, fromName: injected });
@@ -100,7 +100,7 @@ describe('mail over SMTP', () => {
     [421, { kind: 'retry', reason: replied('message', 421), afterMs: null }],
     [451, { kind: 'retry', reason: replied('message', 451), afterMs: null }],
     [452, { kind: 'retry', reason: replied('message', 452), afterMs: null }],
-  ])('ends by the reply to the data: %i', async (code, expected) => {
+  ])('has its result from the reply to the data: %i', async (code, expected) => {
     const server = opened(await startMailServer());
     server.refuseData(code);
     expect(await openMail(server.url).send(mail)).toEqual(expected);
@@ -109,7 +109,7 @@ describe('mail over SMTP', () => {
   test.each([
     [550, 'refused'],
     [450, 'retry'],
-  ])('ends by the reply to the recipient: %i', async (responseCode, kind) => {
+  ])('has its result from the reply to the recipient: %i', async (responseCode, kind) => {
     const server = opened(
       await startMailServer({
         onRcptTo: ({ address }, _session, callback) =>
@@ -121,7 +121,7 @@ describe('mail over SMTP', () => {
     expect(JSON.stringify(sending)).not.toContain('example.com');
   });
 
-  test('is retried when the credentials are refused', async () => {
+  test('is retried if the credentials are refused', async () => {
     const server = opened(
       await startMailServer({
         authOptional: false,
@@ -136,7 +136,7 @@ describe('mail over SMTP', () => {
     });
   });
 
-  test('is retried when the server is unreachable', async () => {
+  test('is retried if the server is unreachable', async () => {
     const server = await startMailServer();
     await server.close();
     expect(await openMail(server.url).send(mail)).toMatchObject({ kind: 'retry', afterMs: null });
@@ -165,17 +165,20 @@ describe('SMS over the webhook', () => {
     [':%2', ':%2'],
     ['me:%c3%a4%E9', 'me:\xc3\xa4\xe9'],
     ['mä:%', 'm\xc3\xa4:%'],
-  ])('authenticates with every user and password that its URL may hold: %s', async (user, sent) => {
-    const server = opened(await startSmsWebhook());
-    const url = server.url.replace('http://', `http://${user}@`);
-    expect(testConfig('postgresql://127.0.0.1/none', { SMS_WEBHOOK_URL: url }).smsWebhookUrl).toBe(
-      url,
-    );
-    const provider = opened(openSmsWebhook({ url, keys: ['key'], clock: systemClock }));
-    expect(await provider.send(sms)).toEqual({ kind: 'sent' });
-    const basic = `Basic ${Buffer.from(sent, 'latin1').toString('base64')}`;
-    expect(server.requests[0]?.headers.authorization).toBe(basic);
-  });
+  ])(
+    'authenticates with every user and password that its URL may contain: %s',
+    async (user, sent) => {
+      const server = opened(await startSmsWebhook());
+      const url = server.url.replace('http://', `http://${user}@`);
+      expect(
+        testConfig('postgresql://127.0.0.1/none', { SMS_WEBHOOK_URL: url }).smsWebhookUrl,
+      ).toBe(url);
+      const provider = opened(openSmsWebhook({ url, keys: ['key'], clock: systemClock }));
+      expect(await provider.send(sms)).toEqual({ kind: 'sent' });
+      const basic = `Basic ${Buffer.from(sent, 'latin1').toString('base64')}`;
+      expect(server.requests[0]?.headers.authorization).toBe(basic);
+    },
+  );
 
   test('is posted completely, signed with every key, with basic authentication', async () => {
     const server = opened(await startSmsWebhook());
@@ -254,7 +257,7 @@ describe('SMS over the webhook', () => {
     );
   });
 
-  test('is retried when the server is unreachable', async () => {
+  test('is retried if the server is unreachable', async () => {
     const server = await startSmsWebhook();
     await server.close();
     const provider = opened(openSmsWebhook({ url: server.url, keys: ['k'], clock: systemClock }));
@@ -265,7 +268,7 @@ describe('SMS over the webhook', () => {
     });
   });
 
-  test('is retried with the same id when the result is unknown', () => {
+  test('is retried with the same id if the result is unknown', () => {
     expect(readReply({ kind: 'unknown', reason: 'timeout', seconds: 15 })).toEqual({
       kind: 'retry',
       reason: 'timeout',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { toCsv } from '../../ops/console/src/kit/data/csv.ts';
 
-/** Splits a line as a spreadsheet does whose separator is `separator` and that knows no quotes. */
+/** Splits a line like a spreadsheet that uses `separator` and does not support quotes. */
 const cells = (csv: string, separator: RegExp) =>
   csv.split(separator).map((cell) => cell.replace(/^"/, ''));
 
@@ -28,14 +28,14 @@ test.each([
   'name\t@x',
   'two\n=lines',
   'two\r\n-lines',
-])('no cell of an export begins a formula: %j', (text) => {
+])('no cell of an export starts a formula: %j', (text) => {
   const csv = toCsv([['head'], ['Anna', text]]);
   for (const separator of [/,|\r\n/, /[;；]|\r?\n|\r/, /\t|\r?\n|\r/])
     for (const cell of cells(csv, separator))
       expect(cell.replace(/^[\s\p{Cf}]+/u, '')).not.toMatch(/^[=+\-@＝＋－＠]/);
 });
 
-test('other cells are written as they are, and a begin that separates gets an apostrophe', () => {
+test('other cells are written unchanged, and a leading separator gets an apostrophe', () => {
   expect(toCsv([['a', 'b c', '1', '新', 'a=b', 'x-y']])).toBe('a,b c,1,新,a=b,x-y\r\n');
   expect(toCsv([['say "hi"', 'a,b', 'a;b', '']])).toBe('"say ""hi""","a,b","a;b",\r\n');
   expect(toCsv([[';a', '\ta']])).toBe(`"';a",'\ta\r\n`);

@@ -17,7 +17,7 @@ const credentialShapes = (id: (typeof profileConnectorIds)[number]) => {
 
 const pem = '-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----\n';
 
-test.each(profileConnectorIds)('the form of the credentials of %s has their members', (id) => {
+test.each(profileConnectorIds)('the credentials form of %s has the members of its schema', (id) => {
   for (const { fields, constants } of credentialShapes(id)) {
     expect(fields.some(({ isRequired }) => isRequired)).toBe(true);
     const known = [...Object.keys(constants), ...fields.map(({ name }) => name)];
@@ -25,7 +25,7 @@ test.each(profileConnectorIds)('the form of the credentials of %s has their memb
   }
 });
 
-test('a form keeps types, leaves empty members out, and names what is missing', () => {
+test('a form keeps types, leaves out empty members, and names missing ones', () => {
   const [shape] = shapesOf({
     type: 'object',
     properties: {
@@ -60,7 +60,7 @@ test('a form keeps types, leaves empty members out, and names what is missing', 
   });
 });
 
-test("a maker's file fills the members that it has", () => {
+test("a vendor's file fills the members that it contains", () => {
   const [token = [], certificate = []] = credentialShapes('apns').map(({ fields }) => fields);
   expect(readDroppedFile(token, 'apns', { name: 'AuthKey_ABCDE12345.p8', text: pem })).toEqual({
     draft: { privateKey: pem, keyId: 'ABCDE12345' },
@@ -108,7 +108,7 @@ test('an edited document is written as its differences', () => {
   });
 });
 
-test('a comparison marks connectors that failed more, if enough recipients say so', () => {
+test('a comparison highlights connectors that failed more, given enough recipients', () => {
   const before = {
     apns: { sent: 990, failed: 10 },
     vendor_d: { sent: 999, failed: 1 },

@@ -36,7 +36,7 @@ const sources = [
 const all = (pattern: RegExp): string[] =>
   [...sources.matchAll(pattern)].map(([, text = '']) => text);
 
-/** Returns the stored reason for which a gateway does not take the content. */
+/** Returns the stored reason why a gateway refuses the content. */
 function rejection(connector: ConnectorId, data: JsonObject): string {
   const rendering = connectors
     .get(connector)
@@ -44,28 +44,28 @@ function rejection(connector: ConnectorId, data: JsonObject): string {
   return rendering?.ok === false ? rendering.error : '';
 }
 
-/** Reasons that the sources write as a literal. */
+/** Reasons that the sources contain as literals. */
 const literalReasons = new Set([
   ...all(/\breason: '([^']+)'/g),
   ...all(
     /\b(?:failed|retry|capped|profileError|configError|invalidMessage|rateLimited|busy)\(\s*(?:\w+|'[^']*'),\s*'([^']+)'/g,
   ),
 ]);
-/** Reasons of no recipient: answers that are successes, and answers to receipts. */
+/** Reasons that no recipient has: successful replies, and replies to receipts. */
 const successes = new Set(['ok', 'repeated', 'duplicate']);
 
-test('every reason of the response tables and the dispatcher has a meaning of its own', () => {
+test('every reason of the response tables and the dispatcher has its own meaning', () => {
   const reasons = [...literalReasons].filter((reason) => !successes.has(reason));
   expect(reasons.length).toBeGreaterThan(200);
   expect(reasons.filter((reason) => meaningOf(reason).code === 'other')).toEqual([]);
 });
 
-test('no meaning is left over', () => {
+test('there is no unused meaning', () => {
   const known = [
     ...all(/'([A-Za-z_]+)'/g),
-    // Codes of Node.js, which no source writes.
+    // Codes of Node.js, which no source contains.
     ...['ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'EPIPE', 'EHOSTUNREACH', 'ECONNREFUSED'],
-    // Codes that `reasons.ts` chooses.
+    // Codes that `reasons.ts` selects.
     ...[
       'certificateUntrusted',
       'connectionCode',
@@ -80,7 +80,7 @@ test('no meaning is left over', () => {
   expect(Object.keys(reasonTemplates).filter((code) => !named.has(code))).toEqual([]);
 });
 
-test('no hint is left over', () => {
+test('there is no unused hint', () => {
   expect(codesOf('hints').filter((code) => !sources.includes(`'${code}'`))).toEqual([]);
 });
 
@@ -183,7 +183,7 @@ test.for([
     'certificate_refused',
     '网关的证书不受信任：请检查 endpoint 和 ca。',
   ],
-  // As versions before stored it.
+  // Form in which earlier versions stored reasons.
   [
     'auth_failed: Look it up.',
     reasonAs('auth_failed: Look it up.', 'auth_failed', { hint: 'Look it up.' }),
@@ -191,7 +191,7 @@ test.for([
     '网关不接受凭证',
   ],
   ['something new', 'something new', 'other', '网关或服务给出的原因'],
-] as const)('%s is read', ([text, stored, code, zh]) => {
+] as const)('%s is parsed', ([text, stored, code, zh]) => {
   expect(reasonText(stored)).toBe(text);
   const meaning = meaningOf(stored);
   expect(meaning.code).toBe(code);

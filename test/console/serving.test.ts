@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { buildConsole, buildConsoleSomewhere } from '../../ops/console/build.ts';
 import { useTestApi } from '../support/test-api.ts';
 
-/** Largest sum of the scripts and styles that the first page loads, compressed (kB). */
+/** Limit on the compressed scripts and styles that the first page loads, in kB. */
 const maxEntryKb = 245;
 
 const folder = mkdtempSync(join(tmpdir(), 'carillon-console-'));
@@ -23,7 +23,7 @@ afterAll(async () => {
 const get = (url: string, path: string, headers: Record<string, string> = {}) =>
   fetch(url + path, { headers: { 'accept-encoding': 'identity', ...headers } });
 
-/** Requests a path without changing it, and returns the status and the bytes as they were sent. */
+/** Requests a path unchanged. Returns the status and the bytes as they were sent. */
 const sentBytes = (url: string, path: string, headers: OutgoingHttpHeaders = {}) =>
   new Promise<{ status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }>(
     (resolve, reject) => {
@@ -42,7 +42,7 @@ const sentBytes = (url: string, path: string, headers: OutgoingHttpHeaders = {})
 describe('before the console is built', () => {
   const api = useTestApi({ consoleFolders: [other] });
 
-  test('its pages are 503 and load themselves again, in both languages; the API works', async () => {
+  test('its pages return 503 and reload themselves, and the API works', async () => {
     const english = await get(api.url, '/console');
     expect(english.status).toBe(503);
     expect(Object.fromEntries(english.headers)).toMatchObject({ 'retry-after': '1', refresh: '1' });
@@ -67,14 +67,14 @@ describe('the built console', () => {
     );
   };
 
-  test('is one build after two concurrent ones, and the next build of the same sources does nothing', async () => {
+  test('is one build after two concurrent builds, and is not built again', async () => {
     expect(readdirSync(folder).filter((name) => name !== 'current.json')).toHaveLength(1);
     expect(await buildConsole(folder)).toMatchObject({ isNew: false });
   });
 
-  // The root user may write everywhere except in such a file system.
+  // Root can write everywhere except in such a file system.
   test.skipIf(!existsSync('/sys'))(
-    'is in the data directory where its folder cannot be written',
+    'is in the data directory if its folder is not writable',
     async () => {
       const dataDir = mkdtempSync(join(tmpdir(), 'carillon-console-'));
       try {
@@ -90,7 +90,7 @@ describe('the built console', () => {
     },
   );
 
-  test('has its index at every path without a file, checked with each visit', async () => {
+  test('has its index at every path without a file, revalidated at each visit', async () => {
     const page = await get(api.url, '/console');
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('cache-control')).toBe('no-cache');
@@ -109,7 +109,7 @@ describe('the built console', () => {
     );
   });
 
-  test('has a path for every page, and is 404 elsewhere', async () => {
+  test('has a path for every page, and returns 404 elsewhere', async () => {
     const router = readFileSync(
       new URL('../../ops/console/src/router.tsx', import.meta.url),
       'utf8',
@@ -125,7 +125,7 @@ describe('the built console', () => {
     expect((await get(api.url, '/console/nothing')).status).toBe(404);
   });
 
-  test('has assets that stay for a year, as Brotli, gzip and plain', async () => {
+  test('has assets cached for a year, as Brotli, gzip and plain', async () => {
     const [path = ''] = (await assetsOf()).filter((one) => one.endsWith('.js'));
     const plain = await get(api.url, path);
     expect(plain.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');

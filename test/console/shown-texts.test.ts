@@ -24,7 +24,7 @@ test.for([
   expect(withNames(sentence ?? '', nameOf)).toBe(shown);
 });
 
-test('a sentence shows its times in the zone of the reader, also those of a sentence in it', () => {
+test("a sentence shows its times in the reader's time zone, even in a nested sentence", () => {
   const at = '2026-11-26T14:53:29.950Z';
   expect(withTimes(`vivo did not take it at ${at}.`, { at, profile: '_default' }, clock)).toBe(
     'vivo did not take it at [14:53].',
@@ -32,7 +32,7 @@ test('a sentence shows its times in the zone of the reader, also those of a sent
   expect(
     withTimes(`saved at ${at}`, { because: { code: 'staleDevice', params: { at } } }, clock),
   ).toBe('saved at [14:53]');
-  // A time inside of a condition is a part of it.
+  // A time inside a condition is part of the condition.
   const clause = `{"createdAt":{"$gt":"${at}"}}`;
   expect(withTimes(`the condition ${clause} does not hold`, { clause }, clock)).toContain(clause);
 });
@@ -52,18 +52,18 @@ describe('the preview of a text with variables', () => {
     ['Hello {{ name }}!', 'friend', 'Hello friend!', 'Hello Ann!'],
     ['{{name}}', '', '', 'Ann'],
     ['No variable', '', 'No variable', 'No variable'],
-  ])('has a value of a device: %s', ([alert, fallback, sent, preview]) => {
+  ])('shows the value of a device: %s', ([alert, fallback, sent, preview]) => {
     const message = withSamples(shown('', sent), body(alert, fallback), samples);
     expect([message.text, message.isSilent]).toEqual([preview, false]);
   });
 
-  test('of a part for one kind of device, and of a translation', () => {
+  test('also in a part for one kind of device, and in a translation', () => {
     const draft = { ...body('Hi {{name}}'), languages: { zh: { alert: '你好 {{name}}' } } };
     expect(withSamples(shown('', 'iOS: Hi '), draft, samples).text).toBe('iOS: Hi Ann');
     expect(withSamples(shown('', '你好 '), draft, samples).text).toBe('你好 Ann');
   });
 
-  test('shows the default, else the name, where no value is known', () => {
+  test('shows the default, or the name if no value is known', () => {
     const none = () => undefined;
     expect(
       withSamples(shown('', 'Hello friend'), body('Hello {{name}}', 'friend'), none).text,
@@ -85,7 +85,7 @@ describe('the chart of a push', () => {
 
   test.for<[sent: number[], hasEnded: boolean, values: number[] | undefined]>([
     [[10, 20, 30], true, [0, 10, 20, 30, 0]],
-    // It runs: the last step is not over, and nothing follows it.
+    // The push is running: its last step is incomplete, and no point follows it.
     [[10, 20, 3], false, [0, 10, 20]],
     [[10], false, [0, 10]],
     [[10], true, [0, 10, 0]],

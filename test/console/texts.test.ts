@@ -10,7 +10,7 @@ const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   .filter((name) => /\.tsx?$/.test(name))
   .map((name) => readFileSync(join(folder, name), 'utf8'));
 
-/** Returns the texts of a language by their whole keys. */
+/** Returns the texts of a language by their full keys. */
 function flat(value: unknown, path = ''): [string, string][] {
   if (typeof value === 'string') return [[path, value]];
   return Object.entries(value ?? {}).flatMap(([key, inner]) =>

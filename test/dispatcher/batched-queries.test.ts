@@ -117,7 +117,7 @@ describe('a batched query for many pushes', () => {
     );
   });
 
-  test('counts the recipients towards the cap of each app, in the order of the pushes', async () => {
+  test('counts recipients towards the cap of each app, in the order of pushes', async () => {
     const one = await appWithDevices(4);
     const other = await appWithDevices(2);
     const pushes = [

@@ -39,7 +39,7 @@ async function endedBefore(app: App, other: App): Promise<number> {
   return rows[0]?.n ?? 0;
 }
 
-test('the job of an accepted push belongs to its app, so that other apps can be preferred', async () => {
+test('the job of an accepted push belongs to its app, for fairness', async () => {
   const { app } = await createAppOn(service, null, 1);
   await beginPush(service, app, { where: { deviceType: 'ios' } });
   const { rows } = await service.db.query<{ group_id: string }>(
@@ -51,7 +51,7 @@ test('the job of an accepted push belongs to its app, so that other apps can be 
 
 // The steps of both pushes take time, in which the other app's pushes continue. If they had to wait
 // behind all of those, they would be last.
-test("single-device pushes and a scan are not delayed by another app's many waiting pushes", async () => {
+test("another app's many waiting pushes do not delay small pushes and scans", async () => {
   const { app: greedy } = await createAppOn(service, null, 1);
   const { app: other } = await createAppOn(service, null, 3);
   // Until a gateway has answered, small pushes wait in the queue of batches, at most 128 of them.

@@ -4,15 +4,15 @@ import { movableClock } from '../support/gateways/apns.ts';
 import { type AppOnGateway, beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { type TestService, useTestService } from '../support/service.ts';
 
-/** `npm run bench -- backlog` sends a thousand times as much. */
+/** `npm run bench -- backlog` sends a thousand times as many pushes. */
 const apps = 20;
-/** More than one batch for each app. */
+/** More than one batch per app. */
 const devicesPerApp = 1100;
 const scheduledPerApp = 10;
 
 const busy = useTestService();
 /**
- * The api's clock is an hour behind, so that a time that has passed is far enough ahead to be
+ * The api's clock is one hour behind, so that a time in the past is far enough ahead to be
  * scheduled.
  */
 const late = useTestService({ clock: movableClock(systemClock.now() - 3_600_000) });
@@ -31,7 +31,7 @@ async function numberOf(service: TestService, sql: string): Promise<number> {
   return rows[0]?.n ?? Number.NaN;
 }
 
-/** Expects a gauge to show an age that the table has between two looks at it. */
+/** Checks that the age in a gauge is between the ages in the table before and after reading it. */
 async function expectTrueAge(service: TestService, name: string, since: string): Promise<void> {
   const age = `SELECT extract(epoch FROM clock_timestamp() - (${since}))`;
   const least = await numberOf(service, age);
@@ -47,7 +47,7 @@ function expectOnce({ apns }: TestService, crowd: readonly AppOnGateway[], each:
 
 const open = `state IN ('queued', 'sending')`;
 
-test('pushes of many apps at the same time all begin, let a single push pass, and reach each device once', {
+test('pushes of many apps at once all start, do not block a single push, and reach each once', {
   timeout: 120_000,
 }, async () => {
   const crowd = await createApps(busy, devicesPerApp);
@@ -78,7 +78,7 @@ test('pushes of many apps at the same time all begin, let a single push pass, an
 });
 
 describe('scheduled pushes that are due at the same time', () => {
-  test('tell how late they are, and are each sent once', { timeout: 120_000 }, async () => {
+  test('report their delay, and are each sent once', { timeout: 120_000 }, async () => {
     const crowd = await createApps(late, scheduledPerApp);
     const dueMs = systemClock.now() - 1000;
     const timeOf = (place: number) =>

@@ -14,7 +14,7 @@ import {
 import { currentEnvironment } from '../../shared/config/config.ts';
 import { Database } from '../../shared/db/pool.ts';
 
-/** Rounds of kills; `npm run chaos` sets more, which also means more devices. */
+/** Rounds of kills. `npm run chaos` sets more rounds, which also means more devices. */
 const rounds = Number(currentEnvironment().CHAOS_ROUNDS ?? 1);
 const devices = 8000 * rounds;
 
@@ -92,7 +92,7 @@ const keys = (app: AppKeys) => ({
   'content-type': 'application/json',
 });
 
-/** Returns the record; undefined while the api restarts. */
+/** Returns the record, or undefined while the api restarts. */
 async function record(
   app: AppKeys,
   objectId: string,
@@ -103,7 +103,7 @@ async function record(
   return reply?.ok ? z.record(z.string(), z.unknown()).parse(await reply.json()) : undefined;
 }
 
-/** Kills a process; ignores one that has exited and restarts. */
+/** Kills a process. Ignores a process that has exited and is restarting. */
 function kill(pid: number | undefined, signal: NodeJS.Signals): void {
   try {
     if (pid !== undefined) process.kill(pid, signal);
@@ -121,7 +121,7 @@ describe('processes that are killed while a push is sent', () => {
     const kills = [
       () => kill(service.apiPid, 'SIGKILL'),
       () => kill(second.pid, 'SIGKILL'),
-      // An immediate stop: PostgreSQL recovers from its log.
+      // SIGQUIT is an immediate stop: PostgreSQL recovers from its log.
       () => kill(service.databasePid, 'SIGQUIT'),
       () => kill(service.dispatcherPid, 'SIGKILL'),
       () =>

@@ -9,7 +9,7 @@ const dispatchers = useDispatcherProcesses(service);
 const exitOf = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
 
 describe('kill -9 of the dispatcher in the middle of a push', () => {
-  test('and a new one started: no recipient is lost, and the record is exact', {
+  test('and a new start: no recipient is lost, and the record is exact', {
     timeout: 120_000,
   }, async () => {
     const app = await service.api.createApp();
@@ -31,11 +31,11 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     const record = await service.untilDone(app, reply.body.objectId, 90_000);
     expect(record).toMatchObject({ status: 'done', devices: 6000, successes: 6000 });
     expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);
-    // Settled batches are not sent again: only batches in flight are repeated.
+    // Settled batches are not sent again. Only batches in flight are repeated.
     expect(service.apns.total - 6000).toBeLessThan(sentBefore);
   });
 
-  test('that is a redrive: who got it is not sent to, and the others get it once, less those in flight', {
+  test('of a redrive: recipients who got it are skipped, others get it once, except in flight', {
     timeout: 120_000,
   }, async () => {
     const cap = 1000;
@@ -57,7 +57,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     const path = `/console/api/apps/${app.appId}`;
     const options = { dailyRecipientCap: 1_000_000 };
     await service.api.request('PATCH', path, { admin: true, body: { options } });
-    // A changed option counts within one second on every process.
+    // A changed option takes effect on every process within one second.
     await new Promise((resolve) => setTimeout(resolve, 1000));
     const redrive = `${path}/notifications/${objectId}/redrive`;
     const again = await service.api.request('POST', redrive, { admin: true, body: {} });
@@ -76,7 +76,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     expect(refused.body).toMatchObject({ code: 409 });
   });
 
-  test('SIGTERM: it exits with code 0, and another one continues', {
+  test('with SIGTERM instead: it exits with code 0, and another dispatcher continues', {
     timeout: 120_000,
   }, async () => {
     const app = await service.api.createApp();

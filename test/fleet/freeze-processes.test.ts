@@ -12,7 +12,7 @@ import {
 } from '../support/tables.ts';
 
 const service = useTestService({ gateway: { maxStreams: 20 } });
-/** Two worker threads in each process. */
+/** Each process has two worker threads. */
 const threads = { DISPATCHER_THREADS: '2' };
 const dispatchers = useDispatcherProcesses(service);
 vi.setConfig({ testTimeout: 180_000 });
@@ -28,7 +28,10 @@ const requestsTo = (tokens: string[]) =>
   tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
-/** Waits until work of the app is held and no job is in work. */
+/**
+ * True for unfinished work of the app that is frozen. A test waits until there is such work and no
+ * job is running.
+ */
 const isOpenHeld = ({ isHeld, isSettled }: Batch) => isHeld && !isSettled;
 
 async function untilHeld(app: App): Promise<void> {
@@ -43,7 +46,7 @@ async function untilHeld(app: App): Promise<void> {
   await expect.poll(jobs, { interval: 20, timeout: 60_000 }).toEqual({ isHeld: true, active: 0 });
 }
 
-/** Sends a push that the gateway refuses for its device, and returns its id. */
+/** Sends a push that the gateway refuses for its device. Returns its id. */
 async function failedPush(app: App, token: string): Promise<string> {
   service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge', token });
   const objectId = await beginPush(service, app);
@@ -56,7 +59,7 @@ async function failedPush(app: App, token: string): Promise<string> {
 const pushOf = async (app: App): Promise<string> =>
   (await readPushes(service.db, app))[0]?.objectId ?? '';
 
-test('a frozen service sends nothing more of a running push, and nothing that becomes due, until it is released', async () => {
+test('a frozen service sends nothing more, neither of a running nor of a due push', async () => {
   const large = await createAppOn(service, null, 8000);
   const [planned, repeated, again, small] = await Promise.all(
     [1, 1, 1, 1].map((devices) => createAppOn(service, null, devices)),
@@ -79,7 +82,7 @@ test('a frozen service sends nothing more of a running push, and nothing that be
   const settled = service.apns.total;
   expect(requestsTo(large.tokens)).toBeLessThan(8000);
 
-  // A scheduled and a recurring push become due, a redrive and a push arrive; a process dies and
+  // A scheduled and a recurring push become due, a redrive and a push arrive, a process dies and
   // another starts.
   await startScheduledPushes(service.db, planned.app);
   await service.db.query('UPDATE recurring_push SET next_at = now() WHERE app_id = $1', [
@@ -108,6 +111,6 @@ test('a frozen service sends nothing more of a running push, and nothing that be
   });
   const once = [large, planned, repeated, small].flatMap(({ tokens }) => tokens);
   expect(notSentOnce(once)).toEqual([]);
-  // The push that failed, and its redrive.
+  // The failed push and its redrive.
   expect(requestsTo(again.tokens)).toBe(2);
 });

@@ -6,15 +6,15 @@ import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
 
-// Few streams: a dispatcher waits for the gateway, not for the processor, so that a second one
-// doubles the speed.
+// Few streams, so that a dispatcher waits for the gateway and not for the CPU. So a second
+// dispatcher doubles the speed.
 const service = useTestService({ gateway: { maxStreams: 100 } });
 const processes = useDispatcherProcesses(service);
 afterEach(() => service.apns.behave());
 
 interface Dispatcher {
   child: ChildProcess;
-  /** Returns the recipients of an app in the batches that it has sent and recorded. */
+  /** Returns the number of an app's recipients in the batches that it has sent and recorded. */
   sentTo(appId: string): Promise<number>;
 }
 
@@ -50,7 +50,7 @@ async function untilAllSent(
   expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
 }
 
-describe('a push in work', { timeout: 300_000 }, () => {
+describe('a running push', { timeout: 300_000 }, () => {
   let first: Dispatcher;
   let second: Dispatcher;
   beforeAll(async () => {
@@ -58,11 +58,11 @@ describe('a push in work', { timeout: 300_000 }, () => {
   });
 
   test('is shared with a dispatcher that starts in the middle of it', async () => {
-    // The first one has up to 12 batches of 5,000 in work when the gateway becomes faster; the rest
-    // is shared.
+    // When the gateway becomes faster, the first dispatcher has up to 12 batches of 5,000 in work.
+    // The rest is shared.
     const devices = 160_000;
     const { app, tokens } = await createAppOn(service, null, devices);
-    // Until the second one works, most of the push has to wait.
+    // Until the second dispatcher works, most of the push has to wait.
     slow(200);
     const objectId = await beginPush(service, app);
     await service.apns.waitFor(1000);
@@ -76,7 +76,7 @@ describe('a push in work', { timeout: 300_000 }, () => {
     expect(Math.min(...shares), `shares ${shares}`).toBeGreaterThan((devices - own) / 4);
   });
 
-  test('goes on with another dispatcher when one is stopped', async () => {
+  test('continues on another dispatcher if one is stopped', async () => {
     const { app, tokens } = await createAppOn(service, null, 20_000);
     const before = service.apns.total;
     slow(50);

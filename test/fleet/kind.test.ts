@@ -7,7 +7,7 @@ import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.
 import { useTestService } from '../support/service.ts';
 import { readBatches, readDevices } from '../support/tables.ts';
 
-/** Devices of a push with variables; each has a text of its own. */
+/** Devices of a push with variables. Each device has its own text. */
 const devices = 6000;
 const service = useTestService({ gateway: { keptRequests: 4 * devices } });
 const dispatchers = useDispatcherProcesses(service);
@@ -26,7 +26,7 @@ async function iosApp(options: object = {}): Promise<App> {
   return app;
 }
 
-/** Returns the texts that the gateway got for each token, each text once. */
+/** Returns the texts that the gateway received for each token, each text once. */
 function textsByToken(): Map<string, Set<string>> {
   const texts = new Map<string, Set<string>>();
   for (const { token, body } of service.apns.requests) {
@@ -44,7 +44,7 @@ const recordOf = async ({ appId }: App, objectId: string): Promise<Record<string
   return (await service.api.request('GET', path, { admin: true })).body;
 };
 
-/** Returns the recipients of the settled batches of an app. */
+/** Returns the recipients in the settled batches of an app. */
 async function settledTokens(app: App): Promise<string[]> {
   const batches = (await readBatches(service.db, app)).filter(({ isSettled }) => isSettled);
   const settled = new Set(batches.flatMap(({ recipients }) => recipients));
@@ -53,7 +53,7 @@ async function settledTokens(app: App): Promise<string[]> {
 }
 
 describe('kill -9 of the dispatcher in the middle of a push', () => {
-  test('with variables: each device gets its own text only, and those of settled batches get it once', {
+  test('with variables: each device gets only its own text, once if its batch was settled', {
     timeout: 120_000,
   }, async () => {
     const app = await iosApp();
@@ -90,12 +90,12 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     });
     expect(wrong).toEqual([]);
     expect(settled.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
-    // Only batches in flight are repeated, and once.
+    // Only batches in flight are repeated, and only once.
     expect(service.apns.total - devices).toBeLessThan(sentBefore);
     expect(tokens.filter((token) => service.apns.seen(token) > 2)).toEqual([]);
   });
 
-  test('with quiet hours: those within them wait on, are counted once, and get it once at the end', {
+  test('with quiet hours: waiting devices keep waiting, count once, and get it once at the end', {
     timeout: 120_000,
   }, async () => {
     const app = await iosApp({ quietHours: hoursOfNow() });
@@ -112,8 +112,7 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
       .poll(() => recordOf(app, objectId), { interval: 50, timeout: 90_000 })
       .toMatchObject({ state: 'sending', ...sentToAwake });
     expect(seenBy(asleep)).toBe(0);
-    // Killed while nothing but quiet hours delays the push, and once more while it sends at their
-    // end.
+    // Killed while only quiet hours delay the push, and once more while it sends at their end.
     await kill(dispatchers.latest());
     await makeDue(service, app, awakeZone);
     await Promise.all([dispatchers.start(), service.apns.waitFor(service.apns.total + 300)]);

@@ -14,7 +14,7 @@ import { testConfig } from '../support/api.ts';
 import { bareEnvironment, carillonProcess, launcher } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
-/** Makes the launcher see Node 20; its child process has no such argument. */
+/** Makes the launcher see Node 20. Its child process does not get this argument. */
 const pretendOld = [
   '--import',
   `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.0.0'}})`,
@@ -39,13 +39,13 @@ beforeAll(async () => {
 
 afterAll(() => database.drop());
 
-describe('on a Node that is too old', () => {
-  test('runs the command with the Node of the npm package, with arguments, input, output and exit code', async () => {
+describe('on a Node version that is too old', () => {
+  test('runs the command with the Node of the npm package', async () => {
     expect(await carillonProcess(['--help'], { nodeArgs: pretendOld })).toMatchObject({
       code: 0,
       stderr: '',
     });
-    // Not the folder of this checkout, which has a token after `npm start`.
+    // Not the folder of this checkout, which contains a token after `npm start`.
     const env = { PORT: '9', CARILLON_DATA_DIR: join(tmpdir(), 'carillon-without-data') };
     const wrong = await carillonProcess(['app', 'list', '--json'], { nodeArgs: pretendOld, env });
     expect(wrong.code).toBe(1);
@@ -92,7 +92,7 @@ async function start(name: string, nodeArgs: string[] = []) {
   return { child, document, ended, messages };
 }
 
-/** Waits until a process has exited. Returns false when it still runs after `timeoutMs`. */
+/** Waits until a process has exited. Returns false if it still runs after `timeoutMs`. */
 async function isGone(pid: number, timeoutMs = 5000): Promise<boolean> {
   for (let waitedMs = 0; waitedMs < timeoutMs; waitedMs += 50) {
     try {
@@ -110,7 +110,7 @@ test.each([
   ['apiFlags', apiFlags],
   ['importFlags', importFlags],
 ])(
-  'the command line starts a process with the %s of `npm start` and of the benchmarks',
+  'the command line starts a process with the same %s as `npm start` and the benchmarks',
   async (name, flags) => {
     expect(await readFile(launcher, 'utf8')).toContain(
       `const ${name} = [${flags.map((flag) => `'${flag}'`).join(', ')}];`,
@@ -134,28 +134,25 @@ describe.each([
   ['dispatcher', []],
   ['api', pretendOld],
 ])('carillon %s %j', (name, nodeArgs) => {
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    '%s stops it cleanly with exit code 0',
-    async (signal) => {
-      const { child, document, ended, messages } = await start(name, nodeArgs);
-      expect(document).toMatchObject({ process: name });
-      // Each is started by another process, with memory limits.
-      expect(document.pid === child.pid).toBe(false);
-      child.kill(signal);
-      expect(await ended).toEqual({ code: 0, signal: null });
-      expect(await isGone(document.pid)).toBe(true);
-      expect(messages).toContainEqual({ ready: true });
-    },
-  );
+  test.each(['SIGTERM', 'SIGINT'] as const)('exits cleanly with code 0 on %s', async (signal) => {
+    const { child, document, ended, messages } = await start(name, nodeArgs);
+    expect(document).toMatchObject({ process: name });
+    // Each process is started by another process that sets its memory limits.
+    expect(document.pid === child.pid).toBe(false);
+    child.kill(signal);
+    expect(await ended).toEqual({ code: 0, signal: null });
+    expect(await isGone(document.pid)).toBe(true);
+    expect(messages).toContainEqual({ ready: true });
+  });
 });
 
-test('the process stops when its launcher is killed', async () => {
+test('stops when its launcher is killed', async () => {
   const { child, document } = await start('api', pretendOld);
   child.kill('SIGKILL');
   expect(await isGone(document.pid)).toBe(true);
 });
 
-test('the process stops when its supervisor exits', async () => {
+test('stops when its supervisor exits', async () => {
   const { child, document, ended } = await start('api', pretendOld);
   child.disconnect();
   expect(await ended).toEqual({ code: 0, signal: null });

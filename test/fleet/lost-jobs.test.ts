@@ -13,7 +13,7 @@ let queue: JobQueue;
 let dispatcher: RunningDispatcher | undefined;
 
 beforeAll(async () => {
-  // Few streams: a batch takes a while.
+  // Few streams, so that a batch takes a while.
   service = await startTestService({ gateway: { maxStreams: 5 } });
   queue = new JobQueue(service.db, silentLog, { supervise: false });
   await queue.start();
@@ -41,7 +41,7 @@ const stop = async () => {
 let jobKeeper: JobKeeper;
 let nowMs = 0;
 const clock = { now: () => Date.now(), monotonicMs: () => nowMs };
-/** Runs the background job once, `seconds` after its last run. */
+/** Runs the background job once, `afterSeconds` after its last run. */
 const runDuty = (afterSeconds: number) => {
   nowMs += afterSeconds * 1000;
   return jobKeeper.run({ db: service.db, queue, clock, log: silentLog });
@@ -82,7 +82,7 @@ async function stopped(devices: number): Promise<Push> {
 }
 
 const isLive = "state IN ('created', 'retry', 'active')";
-/** Deletes jobs of a push, as if they had never been written; returns their number. */
+/** Deletes jobs of a push, as if they had never been created. Returns their number. */
 async function deleteJobs({ id }: Push, condition = 'true'): Promise<number> {
   const { rowCount } = await service.db.query(
     `DELETE FROM pgboss.job WHERE ${isLive} AND (data ->> 'pushId')::bigint = $1 AND ${condition}`,
@@ -124,8 +124,8 @@ const control = (app: App, objectId: string, verb: string) =>
     admin: true,
   });
 
-describe('a job that was lost is written again', () => {
-  test('of a queued push: once, when it was missing for half a minute', async () => {
+describe('a lost job is created again', () => {
+  test('for a queued push: once, after it was missing for half a minute', async () => {
     const started = await push(10);
     expect(await runDuty(60)).toBe(0);
     expect(await deleteJobs(started)).toBe(1);
@@ -137,7 +137,7 @@ describe('a job that was lost is written again', () => {
     await reachesAll(started);
   });
 
-  test('of batches: a batch with a job gets no second one', async () => {
+  test('for batches: a batch with a job gets no second job', async () => {
     const started = await stopped(2500);
     const open = await openBatchesOf(started);
     expect(open.length).toBeGreaterThan(1);
@@ -152,7 +152,7 @@ describe('a job that was lost is written again', () => {
     await reachesAll(started);
   });
 
-  test('of a retry batch: not before its time', async () => {
+  test('for a retry batch: not before its time', async () => {
     const started = await stopped(1500);
     const [first] = await openBatchesOf(started);
     const at = new Date(Date.now() + 3_600_000);
@@ -166,7 +166,7 @@ describe('a job that was lost is written again', () => {
     await reachesAll(started);
   });
 
-  test('of a small push that stopped in the middle', async () => {
+  test('for a small push that stopped in the middle', async () => {
     const started = await stopped(300);
     expect(await deleteJobs(started)).toBe(1);
     expect(await keep()).toBe(1);
@@ -174,7 +174,7 @@ describe('a job that was lost is written again', () => {
     await reachesAll(started);
   });
 
-  test('of a planning that stopped in the middle: it continues after its cursor', async () => {
+  test('for a planning that stopped in the middle: it continues after its cursor', async () => {
     const started = await push(1200);
     const { rows } = await service.db.query<{ id: number }>(
       'SELECT id FROM installation WHERE app_id = $1 ORDER BY id OFFSET 699 LIMIT 1',
@@ -193,7 +193,7 @@ describe('a job that was lost is written again', () => {
     expect(requestsTo(started.tokens)).toBe(500);
   });
 
-  test('of a cancelled push: recipients that were not sent to are counted', async () => {
+  test('for a cancelled push: recipients that were not sent to are counted', async () => {
     for (const devices of [1500, 300]) {
       const started = await stopped(devices);
       await control(started.app, started.objectId, 'cancel');
@@ -212,7 +212,7 @@ describe('a job that was lost is written again', () => {
     }
   });
 
-  test('of a resumed push, for its parked work', async () => {
+  test('for a resumed push with paused work', async () => {
     const started = await push(1500);
     await control(started.app, started.objectId, 'pause');
     await start();
@@ -227,7 +227,7 @@ describe('a job that was lost is written again', () => {
     await reachesAll(started);
   });
 
-  test('of a push that goes on while its work is still held', async () => {
+  test('for a push that continues while its work is still frozen', async () => {
     const started = await stopped(2500);
     const open = await openBatchesOf(started);
     await deleteJobs(started);
@@ -259,7 +259,7 @@ describe('a job that was lost is written again', () => {
     await reachesAll(started);
   });
 
-  test('of more pushes than one search covers', async () => {
+  test('for more pushes than one search covers', async () => {
     const { app } = await createAppOn(service, null, 1);
     const before = await service.db.query<{ id: number }>(
       'SELECT coalesce(max(id), 0) AS id FROM notification',
@@ -282,8 +282,8 @@ describe('a job that was lost is written again', () => {
   });
 });
 
-describe('no job is written', () => {
-  test('for a paused push, with or without parked batches', async () => {
+describe('no job is created', () => {
+  test('for a paused push, with or without paused batches', async () => {
     const started = await stopped(2500);
     await control(started.app, started.objectId, 'pause');
     await deleteJobs(started);
@@ -294,7 +294,7 @@ describe('no job is written', () => {
     await reachesAll(started);
   });
 
-  test('for a push that is scheduled, cancelled before it began, or done', async () => {
+  test('for a push that is scheduled, cancelled before it started, or done', async () => {
     const later = await push(3, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
     const cancelled = await push(3);
     await control(cancelled.app, cancelled.objectId, 'cancel');
@@ -320,7 +320,7 @@ describe('no job is written', () => {
     for (const each of pushes) await reachesAll(each);
   });
 
-  test('for a batch without a job that a dispatcher still sends', async () => {
+  test('for a batch without a job that a dispatcher is still sending', async () => {
     service.apns.misbehave({ kind: 'slow', delayMs: 100 });
     await start();
     const started = await push(200);
@@ -332,7 +332,7 @@ describe('no job is written', () => {
       await expect.poll(sent, { interval: 10, timeout: 20_000 }).toBeGreaterThan(last);
       await deleteJobs(started);
       expect(await runDuty(31)).toBe(0);
-      // After the background job, so that what it saw is not more than this number.
+      // Counted after the background job, so that the job saw at most this number.
       last = await sent();
     }
     service.apns.behave();

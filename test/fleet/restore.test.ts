@@ -20,7 +20,7 @@ const devices = 1500;
 const api = useTestApi();
 
 let home: string;
-/** Data directories of the service that is backed up, and of the machine that takes its place. */
+/** Data directories of the service that is backed up, and of the machine that replaces it. */
 let [oldDir, newDir, backups]: string[] = [];
 let oldServer: EmbeddedPostgres;
 let newServer: EmbeddedPostgres;
@@ -28,10 +28,7 @@ let before: TestService;
 let after: TestService;
 let app: App;
 let restored: Restored;
-/**
- * Pushes: one that was under way during the backup, one that was due after it, one that is due much
- * later.
- */
+/** Pushes: one in progress during the backup, one due after it, and one due much later. */
 let ids: { underWay: string; due: string; later: string };
 let tokens: string[];
 
@@ -65,7 +62,7 @@ beforeAll(async () => {
     underWay: '',
   };
   await insertMessages();
-  // Slow: a push takes minutes, so that both are open when the backup ends.
+  // Slow, so that both pushes take minutes and are open when the backup ends.
   before.apns.misbehave({ kind: 'slow', delayMs: 2000 });
   await before.dispatch();
   ids.underWay = await beginPush(before, app);
@@ -76,7 +73,7 @@ beforeAll(async () => {
   });
   expect(backup, backup.stderr).toMatchObject({ code: 0 });
   before.apns.behave();
-  // The old machine goes on: the backup knows nothing of it.
+  // The old machine continues. The backup does not contain this.
   await before.untilDone(app, ids.underWay);
   await before.untilDone(app, ids.due);
   const result = await carillon(['--json', 'restore', backups ?? ''], {
@@ -100,7 +97,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 }, 60_000);
 
-/** Inserts a mail of this minute and one of an hour ago, both waiting. */
+/** Inserts two waiting mails: one of this minute and one that is an hour old. */
 async function insertMessages(): Promise<void> {
   await before.db.query(
     `INSERT INTO outbox (app_id, kind, recipient, type, body, created_at)
@@ -117,7 +114,7 @@ const stateOf = async (objectId: string): Promise<string> =>
 describe('a backup in the middle of a push, restored on another machine', {
   timeout: 60_000,
 }, () => {
-  test('reports what it holds', async () => {
+  test('reports what it pauses', async () => {
     const { pushes, scheduled } = restored.held;
     expect(pushes + scheduled).toBe(2);
     expect(restored.held).toMatchObject({ messages: 1, channelMessages: 0 });
@@ -127,7 +124,7 @@ describe('a backup in the middle of a push, restored on another machine', {
     ]);
   });
 
-  test('sends nothing twice, and new pushes at once', async () => {
+  test('sends nothing twice, and sends new pushes immediately', async () => {
     const [sent, other] = [before.apns.total, after.apns];
     expect(sent).toBe(2 * devices);
     await after.dispatch();
@@ -144,7 +141,7 @@ describe('a backup in the middle of a push, restored on another machine', {
     expect(await stateOf(ids.later)).toBe('scheduled');
   });
 
-  test('a resumed push goes on from the restored state, a cancelled one ends', async () => {
+  test('continues a resumed push from the restored state, and ends a cancelled push', async () => {
     const control = (objectId: string, verb: string) =>
       after.api.request(
         'POST',
@@ -158,13 +155,13 @@ describe('a backup in the middle of a push, restored on another machine', {
     const sent = before.apns.total;
     expect(await control(ids.due, 'resume')).toMatchObject({ status: 200 });
     expect(await after.untilDone(app, ids.due)).toMatchObject({ devices, successes: devices });
-    // The profile of the restored database leads to the gateway of before.
+    // The profile in the restored database points to the old gateway.
     expect(before.apns.total).toBeGreaterThan(sent);
     expect(tokens.filter((token) => before.apns.seen(token) > 3)).toEqual([]);
     expect(await checkRestoration(after.db)).toEqual([]);
   });
 
-  test('drops old messages only, and goes on with ids that no device has seen', async () => {
+  test('drops only old messages, and continues with ids that no device has seen', async () => {
     const { rows } = await after.db.query<{ recipient: string; reason: string | null }>(
       'SELECT recipient, reason FROM outbox WHERE app_id = $1 ORDER BY recipient',
       [app.appId],
@@ -180,14 +177,14 @@ describe('a backup in the middle of a push, restored on another machine', {
     expect(await highest(after)).toBeGreaterThan((await highest(before)) + 1000);
   });
 
-  test('has the secret, readable for its owner only', async () => {
+  test('has the secret, readable only for its owner', async () => {
     expect((await stat(join(newDir ?? '', 'secret'))).mode & 0o777).toBe(0o600);
     expect(await readdir(newDir ?? '')).toEqual(expect.arrayContaining(['postgres', 'secret']));
   });
 });
 
 describe('a restore refuses', () => {
-  test('a data directory whose database runs', async () => {
+  test('a data directory whose database is running', async () => {
     await expect(restore(backups ?? '', oldDir ?? '', undefined)).rejects.toThrow(
       /already running/,
     );
@@ -212,7 +209,7 @@ describe('a restore refuses', () => {
   });
 });
 
-test('what is overdue in a database that other tools restored is held, by its URL', async () => {
+test('overdue work of a database that other tools restored is paused, by its URL', async () => {
   const { body } = await api.request('POST', '/1.1/push', {
     ...{ app: await api.createApp(), master: true },
     body: { data: { alert: 'x' }, push_time: new Date(Date.now() + 3_600_000).toISOString() },

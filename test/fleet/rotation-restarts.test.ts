@@ -54,15 +54,15 @@ async function push(
 }
 
 /**
- * Pushes to a device until a dispatcher has tried the candidate, which it knows of within half a
- * second.
+ * Pushes to a device until a dispatcher has tried the candidate. A dispatcher learns of it within
+ * half a second.
  */
 async function untilTried(app: App, deviceToken: string): Promise<void> {
   do expect(await push(app, { deviceToken })).toMatchObject({ successes: 1 });
   while ((await candidate(app)).asked === 0);
 }
 
-test('a canary goes on where it was when all dispatchers are killed and the api restarts', async () => {
+test('a canary continues after all dispatchers are killed and the api restarts', async () => {
   const app = await appUsing(first);
   const [one = ''] = await service.addIosInstallations(app, 1);
   const many = await service.addIosInstallations(app, 1200, { tag: 'many' });
@@ -76,8 +76,8 @@ test('a canary goes on where it was when all dispatchers are killed and the api 
   const before = await candidate(app, undefined, api);
   expect(before).toMatchObject({ state: 'canary', asked: 1, accepted: 1, batches: 1 });
   await dispatchers.start();
-  // The next batch of the candidate is the hundredth after its first; then one with the recipients
-  // that are missing.
+  // The next batch of the candidate is the hundredth after its first. Then follows a batch with the
+  // missing recipients.
   while ((await candidate(app, undefined, api)).batchesSeen < 100)
     await Promise.all(Array.from({ length: 10 }, () => push(app, { deviceToken: one }, api)));
   while ((await candidate(app, undefined, api)).state === 'canary') {
@@ -92,7 +92,7 @@ test('a canary goes on where it was when all dispatchers are killed and the api 
   await api.close();
 });
 
-test('two candidates staged at the same time leave one, which decides', async () => {
+test('of two candidates that are staged at the same time one stays, which decides', async () => {
   const app = await appUsing(first);
   const [one = ''] = await service.addIosInstallations(app, 1);
   const path = `${pathOf(app)}/candidate`;
@@ -136,7 +136,7 @@ test('two profiles of an app rotate at once, each with its own decision', async 
   expect(await states()).toEqual(['promoted', 'rolled_back']);
 });
 
-test('a batch that is interrupted before its first request leaves its place to the next one', async () => {
+test('a batch interrupted before its first request leaves its place', async () => {
   const app = await appUsing(first);
   const { appId } = app;
   const { stagedAt } = await put(`${pathOf(app)}/candidate`, second);

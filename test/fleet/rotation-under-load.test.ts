@@ -5,7 +5,7 @@ import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.
 import { useTestService } from '../support/service.ts';
 import { readBatches } from '../support/tables.ts';
 
-/** Recipients of the push in which the rotations happen. */
+/** Number of recipients of the push during which the rotations happen. */
 const devices = Number(process.env.ROTATION_DEVICES ?? 200_000);
 const maxMs = 300_000;
 
@@ -34,7 +34,7 @@ const service = useTestService({
 });
 const dispatchers = useDispatcherProcesses(service);
 
-test('a push to 200,000 devices with three rotations reaches each once, without a wait or a failure', {
+test('a push to 200,000 devices with three rotations reaches each once, without a failure', {
   timeout: maxMs,
 }, async () => {
   const app = await service.api.createApp();
@@ -47,7 +47,7 @@ test('a push to 200,000 devices with three rotations reaches each once, without 
     service.api.request('PUT', path + rest, { admin: true, body: using(key) });
   const candidate = async () =>
     (await service.api.request('GET', `${path}/candidate`, { admin: true })).body;
-  /** Stages a key and waits until the canary has decided on it; returns the decision. */
+  /** Stages a key and waits until the canary has decided about it. Returns the decision. */
   const rotateTo = async (key: ApnsCredentials) => {
     expect((await put('/candidate', key)).body).toMatchObject({ state: 'canary' });
     await expect
@@ -60,21 +60,22 @@ test('a push to 200,000 devices with three rotations reaches each once, without 
   await dispatchers.start();
   await dispatchers.start();
   const tokens = await service.addIosInstallations(app, devices);
-  // A slow machine takes 5 seconds for each decision, and the push must not end before the third.
+  // A slow machine takes 5 seconds per decision, and the push must not end before the third
+  // decision.
   const body = { data: { alert: 'Hello' }, flow_control: 2000 };
   const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body }))
     .body;
   await service.apns.waitFor(1000);
   const promoted = { state: 'promoted', refused: 0, worse: 0 };
   expect(await rotateTo(second)).toMatchObject(promoted);
-  // A key that the gateway does not know: its refusals are the only ones of the push.
+  // The gateway does not know this key. These are the only refusals of the push.
   expect(await rotateTo(wrong)).toMatchObject({
     state: 'rolled_back',
     reason: 'refused',
     accepted: 0,
   });
   expect(await rotateTo(first)).toMatchObject(promoted);
-  // All of it happened within the push.
+  // All rotations happened during the push.
   expect(service.apns.accepted).toBeLessThan(devices);
   const pace = { flow_control: 8000 };
   const pathOfPace = `/console/api/apps/${app.appId}/notifications/${objectId}/pace`;

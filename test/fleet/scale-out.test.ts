@@ -22,7 +22,7 @@ async function counted(app: App): Promise<Record<string, number>> {
   );
   for (const { metricsPort } of dispatchers) {
     const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-    // A counter begins with 0 for every outcome.
+    // A counter starts with 0 for every outcome.
     for (const [, outcome = '', n] of text.matchAll(line))
       if (n !== '0') totals[outcome] = (totals[outcome] ?? 0) + Number(n);
   }
@@ -30,7 +30,7 @@ async function counted(app: App): Promise<Record<string, number>> {
 }
 
 describe.each([2, 4])('%i dispatchers on one database', (count) => {
-  test('send to each recipient once, small and large pushes at the same time', {
+  test('send to each recipient once, with small and large pushes at the same time', {
     timeout: 90_000,
   }, async () => {
     await startUpTo(count);

@@ -9,7 +9,7 @@ const dispatchers = useDispatcherProcesses(service);
 
 const pushes = 120;
 
-test('kill -9 of the dispatcher among many pushes to one device: none is lost, those that had ended are not repeated', {
+test('kill -9 of the dispatcher loses no single-device push, and repeats no finished one', {
   timeout: 120_000,
 }, async () => {
   const app = await service.api.createApp();
@@ -37,7 +37,7 @@ test('kill -9 of the dispatcher among many pushes to one device: none is lost, t
       successes: 1,
     });
   expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);
-  // Only pushes in flight are repeated, and once.
+  // Only pushes in flight are repeated, and only once.
   const tokenOf = new Map(devices.map((device) => [device.objectId, device.deviceToken ?? '']));
   const endedTokens = new Set(done.map(({ object_id: id }) => tokenOf.get(id)));
   const repeated = tokens.filter((token) => service.apns.seen(token) > 1);

@@ -36,10 +36,10 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Devices of two batches. */
+/** Enough devices for two batches. */
 const devices = 2000;
 
-/** Options that protect people; a transactional push passes them all. */
+/** App options that protect users. A transactional push is exempt from all of them. */
 const options = { quietHours: hoursOfNow(), devicePushesPerDay: 5, defaultTimeZone: awakeZone };
 const transactional = { kind: 'transactional' };
 
@@ -51,16 +51,16 @@ async function appWith(given: object): Promise<App> {
 }
 
 /**
- * Statements of the path of a push. Those of background jobs run by the clock, and so do the checkpoints and
- * settlements of a batch.
+ * Statements on the path of a push. Statements of background jobs run by the clock, and so do the
+ * checkpoints and settlements of a batch.
  */
 const pathOfPush = /push_batch|FROM installation|device_day|recipient_failure|UPDATE notification/;
 const byTheClock =
   /^UPDATE push_batch SET settled = \$\d+, moved|^WITH mark|AND NOT EXISTS \(SELECT \$2 FROM push_batch/;
 
 /**
- * Sends a push and waits for its end; returns the calls of each statement of its path in that time,
- * by text.
+ * Sends a push and waits for its end. Returns the number of calls of each statement on its path
+ * during this time, by text.
  */
 async function callsOf(app: App, body: object = {}): Promise<Record<string, number>> {
   await service.db.query('SELECT pg_stat_statements_reset()');
@@ -75,12 +75,12 @@ async function callsOf(app: App, body: object = {}): Promise<Record<string, numb
 }
 
 /**
- * Rounds in which a push that costs more would have to be as cheap as one without, by the chance of
- * what else runs.
+ * Number of rounds. Other work varies by chance, so a more expensive push would have to be as cheap
+ * in all rounds.
  */
 const rounds = 6;
 
-describe('a push that uses no quiet hours, limit per device, variables or languages', () => {
+describe('a push without quiet hours, frequency cap, variables and languages', () => {
   test.each([
     ['of two batches', async (): Promise<object> => ({})],
     ['to one device', async (app: App): Promise<object> => ({ where: await oneDevice(app) })],
@@ -104,7 +104,7 @@ describe('a push that uses no quiet hours, limit per device, variables or langua
     },
   );
 
-  test('is told from one that uses them by its statements', async () => {
+  test('differs by its statements from a push that uses them', async () => {
     const app = await appWith({});
     await changeDevices(service.db, app, { timeZone: awakeZone });
     const variables = { name: { field: 'name', default: 'friend' } };

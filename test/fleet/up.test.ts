@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 const run = promisify(execFile);
 const project = fileURLToPath(new URL('../..', import.meta.url));
 
-/** `npm start` with its output. */
+/** Running `npm start` with its output. */
 interface Started {
   child: ChildProcess;
   output: () => string;
@@ -33,9 +33,7 @@ afterAll(async () => {
   await rm(parentDir, { recursive: true, force: true });
 });
 
-/**
- * Starts the command and waits for a line of its output, by default the one that tells its address.
- */
+/** Starts the command and waits for a line of its output. By default, the line with its address. */
 async function npmStart({
   command = ['npm', 'start'],
   directory = dataDir,
@@ -49,7 +47,7 @@ async function npmStart({
     CARILLON_FUNCTIONS_DIR: join(project, 'ops/functions-example'),
     LOG_LEVEL: 'warn',
   };
-  // Without the variables of the test run, because npm sets its own.
+  // Removes the variables of the test run, because npm sets its own.
   for (const name of Object.keys(env))
     if (/^(npm_|VITEST|NODE_ENV)/.test(name)) Reflect.deleteProperty(env, name);
   const [program = '', ...args] = command;
@@ -76,8 +74,8 @@ async function npmStart({
 }
 
 /**
- * Returns processes with our data directory in command line or environment, without this test's
- * own.
+ * Returns processes that have our data directory in their command line or environment, except this
+ * test.
  */
 async function processesOf(dir: string): Promise<string[]> {
   const { stdout } = await run('sh', [
@@ -88,7 +86,8 @@ async function processesOf(dir: string): Promise<string[]> {
 }
 
 /**
- * Returns command lines of processes with the secret of our data directory in their environment.
+ * Returns the command lines of processes that have the secret of our data directory in their
+ * environment.
  */
 async function holdersOfSecret(dir: string): Promise<string[]> {
   const secret = (await readFile(join(dir, 'secret'), 'utf8')).trim();
@@ -104,7 +103,7 @@ const appIdOf = (output: string) => /X-LC-Id (\w+)/.exec(output)?.[1];
 describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 }, () => {
   let firstAppId: string | undefined;
 
-  test('creates a demo, shows its first push, prints working calls, and stops cleanly', async () => {
+  test('creates a demo, shows its first push, and stops cleanly', async () => {
     const service = await npmStart();
     const output = service.output();
     firstAppId = appIdOf(output);
@@ -145,7 +144,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
       headers: { authorization: `Bearer ${token}` },
     });
     expect(await apps.json()).toMatchObject({ results: [{ appId: firstAppId }] });
-    // Only api and dispatcher have the secret, not the sandbox and the functions.
+    // Only api and dispatcher have the secret, not the sandbox or the functions.
     expect((await holdersOfSecret(dataDir)).sort()).toEqual([
       'carillon api',
       'carillon dispatcher',
@@ -153,7 +152,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     await endBySignal(service, 'SIGTERM');
   });
 
-  test('restarts a process that was killed, also the database', async () => {
+  test('restarts a killed process, even the database', async () => {
     const service = await npmStart();
     for (const name of ['api', 'dispatcher']) {
       const killed = await pidOf(name);
@@ -172,7 +171,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     await endBySignal(service, 'SIGINT');
   });
 
-  test('leaves no process for more than a few seconds when it is killed', async () => {
+  test('leaves no process for more than a few seconds if it is killed', async () => {
     const service = await npmStart();
     const { stdout } = await run('pgrep', ['-P', String(service.child.pid)]);
     process.kill(Number(stdout.trim().split('\n')[0]), 'SIGKILL');
@@ -183,7 +182,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
   test.each([
     ['during a first start', 'other', /database migrated/],
     ['after it is ready', 'data', /^carillon ready (\S+)/m],
-  ])('leaves no process when its terminal is closed %s', async (_case, name, line) => {
+  ])('leaves no process if its terminal is closed %s', async (_case, name, line) => {
     const directory = join(parentDir, name);
     const inTerminal = ['script', '--quiet', '--return', '--command', 'npm start', '/dev/null'];
     const { child, ended } = await npmStart({ command: inTerminal, directory, line });
@@ -193,13 +192,15 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
   });
 
   async function endBySignal(service: Started, signal: NodeJS.Signals): Promise<void> {
-    // Signals the whole group, as a terminal does.
+    // Signals the whole process group, like a terminal.
     if (service.child.pid) process.kill(-service.child.pid, signal);
     expect(await service.ended).toBe(0);
     await expect.poll(() => processesOf(dataDir), { timeout: 5000 }).toEqual([]);
   }
 
-  /** Returns the process of this data directory with this title; 0 without one. */
+  /**
+   * Returns the id of the process of this data directory with this title, or 0 if there is none.
+   */
   async function pidOf(name: string): Promise<number> {
     for (const path of await processesOf(dataDir)) {
       const pid = Number(path.split('/')[2]);

@@ -107,7 +107,7 @@ describe('the channel', () => {
     await fuzz(
       fc.asyncProperty(conversation, async ({ protocol, frames }) => {
         const code = await converse(api.channelUrl, protocol, frames);
-        // The library closes with 1011 when the server throws.
+        // The library closes with 1011 if the server throws.
         expect(code).not.toBe(1011);
       }),
       { cases: 25 },
@@ -118,7 +118,7 @@ describe('the channel', () => {
   }, 600_000);
 });
 
-/** Sends the frames, then closes. Returns the close code of the connection. */
+/** Sends the frames and closes. Returns the close code of the connection. */
 function converse(url: string, protocol: string, frames: [Buffer, boolean][]): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(url, protocol === '' ? [] : [protocol], {

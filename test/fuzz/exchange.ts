@@ -10,7 +10,7 @@ export interface FuzzReply {
 
 const timeoutMs = 20_000;
 
-/** Sends a request unchanged. Rejects without a complete response in time. */
+/** Sends a request unchanged. Rejects if there is no complete response in time. */
 export function exchange(agent: Agent, port: number, sent: FuzzRequest): Promise<FuzzReply> {
   const { method, path, headers, body } = sent;
   return new Promise((resolve, reject) => {
@@ -37,15 +37,15 @@ export function exchange(agent: Agent, port: number, sent: FuzzRequest): Promise
 }
 
 /**
- * Valid replies above 499: the app's own function host is unreachable or does not respond in time.
+ * Valid statuses above 499: the app's own function host is unreachable or does not respond in time.
  */
 const hostStatuses = new Set([502, 503, 524]);
 
-/** Texts of source files, stack traces, PostgreSQL and its tables. No generator writes them. */
+/** Texts of source files, stack traces, PostgreSQL and its tables. No generator produces them. */
 const internals =
   /node_modules|node:internal|\.ts:\d+|\n\s+at |syntax error at or near|violates|app_user|app_id\b.*=|SQLSTATE|pg_|\bjsonb\b|relation "|column "|\$argon2|invalid input syntax|operator does not exist/;
 
-/** Returns the defect of a reply; undefined if the reply is valid. */
+/** Returns the defect of a reply, or undefined if the reply is valid. */
 export function replyDefect(
   sent: FuzzRequest,
   reply: FuzzReply,
@@ -75,7 +75,7 @@ function refusalDefect(sent: FuzzRequest, { text, type }: FuzzReply): string | u
 }
 
 /**
- * Returns a secret in a reply: a password hash, or, for a caller without the master key, keys and
+ * Returns a secret in a reply: a password hash or, for a caller without the master key, keys and
  * the victim's session.
  */
 function secretIn(sent: FuzzRequest, text: string, { app, secrets }: Targets): string | undefined {

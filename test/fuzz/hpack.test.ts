@@ -34,7 +34,10 @@ const blocks = fc.oneof(
 
 const limits = { tableSize: 4096, listSize: 16_384 };
 
-/** Socket without a network: `onWrite` gets the bytes of the client, `push` sends bytes to it. */
+/**
+ * Socket without a network. `onWrite` gets the bytes of the client, `push` sends bytes to the
+ * client.
+ */
 class MemorySocket extends Duplex {
   readonly #onWrite: (chunk: Buffer) => void;
   constructor(onWrite: (chunk: Buffer) => void) {
@@ -80,13 +83,13 @@ function askNghttp2(
     });
     socket.push(settingsFrame([]));
     socket.push(headersFrame(1, block));
-    // The client answers it after the frames before; if the connection has ended, never.
+    // The client answers the PING after the frames before it, or never if the connection has ended.
     socket.push(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
   });
 }
 
 describe('a header block', () => {
-  test('is broken exactly when nghttp2 finds it broken, and decodes to the same fields otherwise', async () => {
+  test('is broken exactly if nghttp2 finds it broken, else decodes alike', async () => {
     await fuzz(
       fc.asyncProperty(blocks, async (block) => {
         const decoder = new HeaderDecoder(limits);
@@ -105,7 +108,7 @@ describe('a header block', () => {
     );
   }, 600_000);
 
-  test('that is broken or endless stays within the memory limit, over all blocks of a connection', async () => {
+  test('that is broken or endless stays within the memory limit', async () => {
     await fuzz(
       fc.property(fc.array(blocks, { minLength: 1, maxLength: 20 }), (list) => {
         const decoder = new HeaderDecoder(limits);
@@ -114,7 +117,7 @@ describe('a header block', () => {
           const fault = decoder.decode(block, 0, block.length, (name, value) => {
             size += name.length + value.length + 32;
           });
-          // The decoder may report one field beyond the limit: the one that exceeds it.
+          // The decoder may report one field above the limit: the field that exceeds it.
           expect(size).toBeLessThanOrEqual(limits.listSize + limits.tableSize + block.length * 2);
           if (fault !== null) return;
         }

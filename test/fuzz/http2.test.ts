@@ -9,8 +9,8 @@ import { fuzz } from './runs.ts';
 
 const noise = fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes));
 
-describe('frames of a peer that are broken', () => {
-  test('are parsed alike in any chunks, up to the first fault', async () => {
+describe('broken frames of a peer', () => {
+  test('are parsed alike in any chunks, up to the first error', async () => {
     await fuzz(
       fc.property(fc.oneof(mutated(sound), noise), cuts, (bytes, lengths) => {
         const whole = readIn(bytes, [Math.max(1, bytes.length)]);
@@ -41,12 +41,12 @@ const responses = fc
   .map((frames) => Buffer.concat([settingsFrame([[3, 100]]), ...frames]));
 
 describe('a connection to a peer that sends any bytes', () => {
-  test('ends every request with an outcome, and another connection serves the next ones', async () => {
+  test('ends every request with an outcome, and another connection continues', async () => {
     const peer = await startRawPeer((connection) => {
       const next = script.shift();
       if (next === undefined) void behave(connection);
       else {
-        // A client opens no stream before it has the settings.
+        // A client opens no stream before it has received the settings.
         connection.write(settingsFrame([]));
         void connection.request().then(() => {
           connection.write(next);

@@ -17,7 +17,8 @@ const hexText = (bytes: number) =>
     .uint8Array({ minLength: bytes, maxLength: bytes })
     .map((array) => Buffer.from(array).toString('hex'));
 /**
- * Members that the fixtures choose at random; here the seed chooses them, so that a run repeats.
+ * Members that the fixtures choose at random. Here the seed chooses them, so that a run can be
+ * repeated.
  */
 const chosen = fc.record({ objectId: hexText(12), deviceToken: hexText(32), username: hexText(8) });
 const record = fc.tuple(fc.boolean(), chosen, members).map(([isUser, identity, more]) => {
@@ -74,7 +75,7 @@ async function split(bytes: Buffer, sizes: number[]): Promise<RawRecord[]> {
   return found;
 }
 
-describe('a file of an export that is damaged', () => {
+describe('a damaged file of an export', () => {
   test('has the same records for all chunk sizes', async () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 8 });
     await fuzz(
@@ -89,13 +90,13 @@ describe('a file of an export that is damaged', () => {
     );
   }, 600_000);
 
-  test('affects only its own records: each is imported, exists already, or is refused with a message', async () => {
+  test('affects only its own records: imported, existing, or refused', async () => {
     await fuzz(
       fc.asyncProperty(
         fc.array(brokenLine, { maxLength: 12 }),
         fc.boolean(),
         async (lines, areUsers) => {
-          // The first one says that the file has lines, not a list.
+          // The first record shows that the file contains lines, not a list.
           const [first, sound] = areUsers
             ? [aUser(), aUser()]
             : [anInstallation(), anInstallation()];
@@ -125,7 +126,7 @@ describe('a file of an export that is damaged', () => {
     );
   }, 600_000);
 
-  test('that is compressed and damaged is imported up to the damage, or refused as a file', async () => {
+  test('that is compressed is imported up to the damage, or refused', async () => {
     await fuzz(
       fc.asyncProperty(mutated(file.map((bytes) => gzipSync(bytes))), async (bytes) => {
         const path = join(imports.folder, `_Installation.${newId()}.jsonl.gz`);

@@ -20,7 +20,7 @@ let database: TestDatabase;
 let api: RunningApi;
 let targets: Targets;
 let routes: Route[];
-/** Error log of the api, with the causes that replies leave out. */
+/** Error log of the api. It contains the causes that replies leave out. */
 let failures: string[] = [];
 const agent = new Agent({ keepAlive: true, maxSockets: 16 });
 const log = createLogger({
@@ -42,10 +42,10 @@ const recordUncaught = (error: Error) => void failures.push(`uncaught: ${error.s
 beforeAll(async () => {
   process.on('uncaughtException', recordUncaught);
   database = await createTestDatabase();
-  // Each request has its own IP address: other tests cover the limits per address.
+  // Each request has its own IP address, because other tests cover the limits per address.
   const config = testConfig(database.url, { TRUSTED_PROXIES: '1' });
   api = await startApi(config, log);
-  // A stream of events has no end, and metrics are plain text.
+  // An event stream has no end, and metrics are plain text.
   const without = ['/metrics', '/console/api/events'];
   routes = (await loadRoutes()).filter(
     ({ paths }) => !without.some((path) => paths.includes(path)),
@@ -119,8 +119,8 @@ async function create(app: App, path: string, body: object): Promise<Record<stri
 let generation = 0;
 
 /**
- * Creates users, a device and a push for the next requests, since earlier requests may have changed
- * or deleted the last ones.
+ * Creates users, a device and a push for the next requests, because earlier requests may have
+ * changed or deleted the previous ones.
  */
 async function renewTargets(): Promise<void> {
   const { app, secrets } = targets;
@@ -184,7 +184,7 @@ async function defectOf(sent: FuzzRequest): Promise<string | undefined> {
 
 const renewEvery = 50;
 
-/** Concurrent requests, which also change each other's rows. */
+/** Number of concurrent requests. They also change each other's rows. */
 const concurrency = 8;
 
 test('every request to every route gets a valid response', async () => {

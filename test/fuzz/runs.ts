@@ -4,18 +4,18 @@ import { currentEnvironment } from '../../shared/config/config.ts';
 
 const { FUZZ_ROUNDS = '1', FUZZ_SEED, FUZZ_PATH } = currentEnvironment();
 
-/** Factor for the number of cases; `npm run fuzz` sets it, and in `npm test` it is 1. */
+/** Factor for the number of cases. `npm run fuzz` sets it. In `npm test` it is 1. */
 export const rounds = Number(FUZZ_ROUNDS);
 
-/** Seed of the run, where one is set. */
+/** Seed of the run, if one is set. */
 export const seed = FUZZ_SEED === undefined ? undefined : Number(FUZZ_SEED);
 
-/** Properties with fewer cases have expensive ones. */
+/** Properties with fewer cases than this have expensive cases. */
 const expensiveBelow = 10;
 
 /**
- * Checks a property over `cases` × `rounds` generated inputs. A failure shows the smallest failing
- * input and the command that repeats it. Each run has a new seed, unless FUZZ_SEED sets one.
+ * Checks a property with `cases` × `rounds` generated inputs. A failure shows the smallest failing
+ * input and the command that repeats it. Each run has a new seed unless FUZZ_SEED is set.
  */
 export async function fuzz<T>(
   property: fc.IProperty<T> | fc.IAsyncProperty<T>,
@@ -37,8 +37,8 @@ async function report<T>(details: fc.RunDetails<T>): Promise<string> {
 }
 
 /**
- * Returns the commands that repeat a failure. The one without FUZZ_PATH repeats the whole run, for
- * failures that depend on earlier cases.
+ * Returns the commands that repeat a failure. The command without FUZZ_PATH repeats the whole run,
+ * for failures that depend on earlier cases.
  */
 function commandFor<T>({ seed, counterexamplePath }: fc.RunDetails<T>): string {
   const { testPath = '', currentTestName = '' } = expect.getState();

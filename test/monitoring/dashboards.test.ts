@@ -14,12 +14,13 @@ import { useTestService } from '../support/service.ts';
 
 const program = ['/usr/bin/prometheus', '/usr/local/bin/prometheus'].find(existsSync);
 const rules = fileURLToPath(new URL('../../ops/monitoring/rules/', import.meta.url));
-/** Interval of the scrapes, and the interval of rates in place of Grafana's own. */
+/** Interval of the scrapes, and the interval of rates that replaces Grafana's own. */
 const scrapeSeconds = 1;
 const rateInterval = '30s';
 
 /**
- * Returns the query of the KEDA overlay as Kubernetes gets it: rendered where kubectl is installed.
+ * Returns the query of the KEDA overlay as Kubernetes gets it. If kubectl is installed, it renders
+ * the overlay.
  */
 function scalingQuery(): string {
   const overlay = fileURLToPath(
@@ -35,7 +36,7 @@ function scalingQuery(): string {
 }
 
 const service = useTestService();
-/** Only value of an expression, as KEDA wants it. */
+/** The only value of an expression, as KEDA requires. */
 const single = z.tuple([z.object({ value: z.tuple([z.number(), z.coerce.number()]) })]);
 const answer = z.object({
   status: z.literal('success'),
@@ -95,7 +96,7 @@ describe.skipIf(program === undefined)(
       return parsed.data.data.result;
     }
 
-    /** Makes calls, refusals and pushes happen once. */
+    /** Causes calls, refusals and pushes once. */
     async function work(): Promise<void> {
       const body = { data: { alert: 'Hello' } };
       const pushed = await service.api.request('POST', '/1.1/push', { app, master: true, body });
@@ -113,7 +114,7 @@ describe.skipIf(program === undefined)(
         ),
       );
       let empty = exprs;
-      // A rate needs two scrapes with the series, and the load between them.
+      // A rate needs two scrapes with the series, and load between them.
       for (let round = 0; empty.length > 0 && round < 30; round += 1) {
         await work();
         const answers = await Promise.all(
@@ -124,13 +125,13 @@ describe.skipIf(program === undefined)(
       expect(empty).toEqual([]);
     });
 
-    test('loads the rules, and no alert is about this service', async () => {
+    test('loads the rules, and no alert fires for this service', async () => {
       const reply = await fetch(`${url}/api/v1/rules`);
       expect(await reply.text()).not.toContain('"health":"err"');
       expect(await query('ALERTS{alertstate="firing"}')).toEqual([]);
     });
 
-    test('has one value for the query that KEDA scales by, which rises while jobs wait', async () => {
+    test("has one value for KEDA's query, which rises while jobs wait", async () => {
       const expr = scalingQuery();
       const waited = async () => single.parse(await query(expr))[0].value[1];
       await work();
@@ -148,10 +149,10 @@ describe.skipIf(program === undefined)(
   },
 );
 
-/** Scrapes and readings of the queues are seconds apart on a slow machine. */
+/** Scrapes and samples of the queues are seconds apart on a slow machine. */
 const patience = { timeout: 60_000, interval: 200 };
 
-/** Returns Prometheus' configuration; JSON is YAML. */
+/** Returns the configuration of Prometheus. JSON is valid YAML. */
 const configFor = (targets: Record<string, string>) => ({
   global: { scrape_interval: `${scrapeSeconds}s`, evaluation_interval: '1s' },
   rule_files: [`${rules}*.yml`],

@@ -15,8 +15,8 @@ const rules = fileURLToPath(new URL('../../ops/monitoring/rules/', import.meta.u
 const alerts = Object.values(alertGroups).flat();
 
 /**
- * Series by name with labels, in promtool's notation and with an interval of a minute, and the time
- * of the question.
+ * Series by name and labels, in promtool's notation with an interval of one minute, and the time of
+ * the evaluation.
  */
 interface Case {
   series: Record<string, string>;
@@ -66,7 +66,7 @@ const one = (series: string, values: string, at: string): Case => ({
 
 const profile = 'connector="apns",app="x",profile="_default"';
 
-/** For each alert: a fault that it must report, and a near miss that it must not. */
+/** For each alert: a fault that it must report, and a near miss that it must not report. */
 const cases: Record<string, { fires: Case; silent: Case }> = {
   CarillonDown: {
     fires: { series: up('1x5 0x60'), at: '10m' },
@@ -86,7 +86,7 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
   },
   CarillonVersionsMixed: {
     fires: { series: build('1.0.0', '1.1.0'), at: '90m' },
-    // During an upgrade.
+    // State during an upgrade.
     silent: { series: build('1.0.0', '1.1.0'), at: '30m' },
   },
   CarillonEventLoopSlow: {
@@ -123,12 +123,12 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
       '5e8x60',
       '30m',
     ),
-    // An api may use more.
+    // An api may use more memory.
     silent: one('process_resident_memory_bytes{job="carillon-api",instance="a"}', '5e8x60', '30m'),
   },
   CarillonApiErrors: {
     fires: { series: http(100, 5), at: '20m' },
-    // Probes that are unready during a start are no calls.
+    // Probes that are unready during a start do not count as calls.
     silent: { series: http(1000, 5), at: '20m' },
   },
   CarillonApiSlow: {
@@ -136,7 +136,7 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
       series: histogram('carillon_http_request_seconds', 'route="/1.1/push",', [80, 20]),
       at: '30m',
     },
-    // Passwords are slow on purpose.
+    // Logins are slow on purpose, because of password hashing.
     silent: {
       series: histogram('carillon_http_request_seconds', 'route="/1.1/login",', [80, 20]),
       at: '30m',
@@ -164,7 +164,7 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
   },
   CarillonFirstSendSlow: {
     fires: { series: histogram('carillon_push_first_send_seconds', '', [5, 5]), at: '30m' },
-    // No pushes: there is no quantile.
+    // Without pushes there is no quantile.
     silent: { series: histogram('carillon_push_first_send_seconds', '', [0, 0]), at: '30m' },
   },
   CarillonQueueOld: {
@@ -179,7 +179,7 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
       series: {
         'carillon_queue_oldest_seconds{queue="deliver-apns"}': '0 90 0 90 0 50x60',
         'carillon_queue_depth{queue="deliver-apns"}': '5x60',
-        // A push to millions that drains.
+        // A push to millions whose queue drains.
         'carillon_queue_oldest_seconds{queue="deliver-fcm"}': '0+30x60',
         'carillon_queue_depth{queue="deliver-fcm"}': '50000-300x60',
       },
@@ -188,7 +188,7 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
   },
   CarillonQueueGrows: {
     fires: one('carillon_queue_depth{queue="deliver-apns"}', '0+500x120', '90m'),
-    // A large push that drains.
+    // A large push whose queue drains.
     silent: one('carillon_queue_depth{queue="deliver-apns"}', '50000-300x120', '90m'),
   },
   CarillonSchedulerLate: {
@@ -196,7 +196,7 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     silent: {
       series: {
         carillon_scheduled_lag_seconds: '1x10',
-        // One of two schedulers stands.
+        // One of two schedulers is stuck.
         'carillon_duty_last_success_timestamp_seconds{duty="scheduler",instance="d"}': '0x10',
         'carillon_duty_last_success_timestamp_seconds{duty="scheduler",instance="e"}': '0+60x10',
       },
@@ -216,7 +216,7 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     ),
   },
   CarillonDeliveryFalls: {
-    // Nothing was ever sent since the dispatcher started.
+    // Nothing was sent since the dispatcher started.
     fires: { series: recipients(0, 500), at: '60m' },
     silent: { series: recipients(5, 10), at: '60m' },
   },
@@ -231,7 +231,7 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
   },
   CarillonTokensKept: {
     fires: one(`carillon_tokens_kept{${profile}}`, '78x20', '10m'),
-    // An operator deleted them.
+    // An operator deleted the devices.
     silent: one(`carillon_tokens_kept{${profile}}`, '78 0x20', '10m'),
   },
   CarillonCertificateEnds: {
@@ -277,7 +277,7 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
       '0x120',
       '60m',
     ),
-    // Another dispatcher does it.
+    // Another dispatcher runs the background job.
     silent: {
       series: {
         'carillon_duty_last_success_timestamp_seconds{duty="cleaner",instance="d"}': '0x120',
@@ -303,14 +303,14 @@ test('every alert has a fault, a near miss, and a runbook', async () => {
   expect(runbooks.match(/(?<=^## )Carillon.*$/gm)?.toSorted()).toEqual(names.toSorted());
 });
 
-test('a fault can be made for each alert, and times in thresholds are those of the rules', () => {
+test('a fault can be caused for each alert, and times in thresholds match the rules', () => {
   const made = new Set(scenes.flatMap((scene) => scene.alerts));
   expect([...made].toSorted()).toEqual(alerts.map(({ name }) => name).toSorted());
   for (const { expr, lastsSeconds } of alerts)
     if (lastsSeconds !== undefined) expect(expr).toMatch(new RegExp(`> ${lastsSeconds}$`));
 });
 
-test('rules and dashboards name metrics that exist', async () => {
+test('rules and dashboards name existing metrics', async () => {
   const known = new Set(
     (await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name),
   );
@@ -330,7 +330,7 @@ test('rules and dashboards name metrics that exist', async () => {
   expect(missing).toEqual([]);
 });
 
-test('panels have ids, and dashboards fixed addresses', () => {
+test('panels have ids, and dashboards have fixed URLs', () => {
   for (const { panels } of dashboards) {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
@@ -338,7 +338,8 @@ test('panels have ids, and dashboards fixed addresses', () => {
   expect(new Set(dashboards.map(({ uid }) => uid)).size).toBe(4);
 });
 
-// Rules of two hours are evaluated sixty times: seconds of CPU time, which a busy machine has late.
+// Rules over two hours are evaluated sixty times. This takes seconds of CPU time, which a busy
+// machine may not have.
 describe.skipIf(promtool === undefined)('promtool', { timeout: 180_000 }, () => {
   let folder: string;
   beforeAll(async () => {
@@ -349,7 +350,7 @@ describe.skipIf(promtool === undefined)('promtool', { timeout: 180_000 }, () => 
   const run = (args: string[]) =>
     execFileSync(promtool ?? '', args, { encoding: 'utf8', stdio: 'pipe' });
 
-  test('finds the rules right', () => {
+  test('accepts the rules', () => {
     expect(run(['check', 'rules', `${rules}alerts.yml`, `${rules}recordings.yml`])).not.toContain(
       'FAILED',
     );
@@ -378,7 +379,7 @@ describe.skipIf(promtool === undefined)('promtool', { timeout: 180_000 }, () => 
   });
 });
 
-/** Returns a test of promtool; JSON is YAML. */
+/** Returns a promtool test. JSON is valid YAML. */
 const testCase = (name: string, { series }: Case, question: object) => ({
   name,
   interval: '1m',

@@ -13,7 +13,7 @@ import { sandboxConnectors } from '../../ops/sandbox/all/definitions.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 
 describe('arrivals at the gateway of a benchmark', () => {
-  test('distinguishes devices by the number in the token, also among millions', () => {
+  test('distinguishes devices by the number in the token, even among millions', () => {
     const seen = new SeenNumbers();
     const numbers = [0, 1, 7, 8, 5_000_000, 16_000_000, 1, 5_000_000, 5_000_000];
     for (const number of numbers)
@@ -24,9 +24,10 @@ describe('arrivals at the gateway of a benchmark', () => {
     expect(seen).toMatchObject({ distinct: 1, repeats: 0 });
   });
 
-  test('counts whole seconds that begin at any hundredth', () => {
+  test('counts whole seconds that start at any hundredth', () => {
     const arrivals = new Arrivals();
-    // 100 per second, except for a burst of 50 in the middle of the second one and a gap after it.
+    // 100 per second, except for a burst of 50 in the middle of the second second and a gap after
+    // it.
     for (let ms = 0; ms < 4000; ms += 10) if (ms < 1500 || ms >= 2000) arrivals.add(1e12 + ms);
     for (let i = 0; i < 50; i++) arrivals.add(1e12 + 1490);
     expect(arrivals).toMatchObject({ count: 400, firstMs: 1e12, lastMs: 1e12 + 1490 });
@@ -38,7 +39,7 @@ describe('arrivals at the gateway of a benchmark', () => {
     expect(seconds).toHaveLength(300);
   });
 
-  test('has no whole second when the time is shorter', () => {
+  test('has no whole second if the time is shorter', () => {
     const arrivals = new Arrivals();
     for (let ms = 0; ms < 990; ms += 10) arrivals.add(ms);
     expect(secondsOf(arrivals.buckets)).toEqual([]);
@@ -59,7 +60,7 @@ describe('arguments of a benchmark', () => {
     });
   });
 
-  test('are options beside them', () => {
+  test('may be followed by options', () => {
     expect(readArgs(['1000', '--push', 'sparse', '--repeat', '3', '--gateway', 'quick'])).toEqual({
       numbers: [1000],
       push: ['sparse'],
@@ -101,7 +102,7 @@ test.runIf(process.platform === 'linux')('a process is measured from outside', a
 });
 
 test.runIf(process.platform === 'linux')(
-  'connectors are measured against their gateways',
+  'connectors are measured with their gateways',
   async () => {
     const some = ['apns', 'vendor_c', 'vendor_e'] as const;
     const figures = await benchConnectors(['1000'], () => undefined, some);
@@ -109,13 +110,10 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test.runIf(process.platform === 'linux')(
-  'connectors are measured against quick gateways',
-  async () => {
-    const figures = await benchConnectors(['1000', '--gateway', 'quick'], () => undefined);
-    expectFigures(figures, sandboxConnectors);
-  },
-);
+test.runIf(process.platform === 'linux')('connectors are measured with fast gateways', async () => {
+  const figures = await benchConnectors(['1000', '--gateway', 'quick'], () => undefined);
+  expectFigures(figures, sandboxConnectors);
+});
 
 function expectFigures(figures: Figure[], some: readonly ConnectorId[]): void {
   expect(figures).toHaveLength(3 * some.length);

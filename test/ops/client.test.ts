@@ -9,7 +9,10 @@ import {
   WrongPathPart,
 } from '../../ops/client/client.ts';
 
-/** Returns a client that answers every request with `reply`, and the requests that it sent. */
+/**
+ * Returns a client that answers every request with `reply`, and a list of the requests that it
+ * sent.
+ */
 function clientOf(reply: unknown) {
   const sent: AdminRequest[] = [];
   const call = createCall(async (request) => {
@@ -52,7 +55,7 @@ describe('the client of the admin API', () => {
     ]);
   });
 
-  test('sends a body that is JSON text as it is', async () => {
+  test('sends a JSON text unchanged as the body', async () => {
     const { call, sent } = clientOf({});
     await call('countAudience', {
       path: { appId: 'a' },
@@ -61,14 +64,14 @@ describe('the client of the admin API', () => {
     expect(sent).toMatchObject([{ body: '{"where":{"n":1e400}}' }]);
   });
 
-  test('passes the signal that ends a call on', async () => {
+  test('passes the abort signal on', async () => {
     const { call, sent } = clientOf({});
     const { signal } = new AbortController();
     await call('getMeta', { signal });
     expect(sent[0]?.signal).toBe(signal);
   });
 
-  test('tells the address of a stream, which no call returns', () => {
+  test('returns the URL of a stream, which no call returns', () => {
     const { path } = requestOf('streamEvents', { query: { topics: 'push:a/b,breakers' } });
     expect(path).toBe('/events?topics=push%3Aa%2Fb%2Cbreakers');
   });
@@ -82,7 +85,7 @@ describe('the client of the admin API', () => {
     },
   );
 
-  test('knows a refusal', () => {
+  test('recognizes a refusal', () => {
     expect(isRefused({ code: 404, error: 'There is no such app.' })).toBe(true);
     for (const other of [undefined, null, 'x', [], { code: 404 }, { code: '404', error: 'x' }])
       expect(isRefused(other)).toBe(false);

@@ -16,7 +16,7 @@ import { processVariables } from '../../shared/config/environment.ts';
 
 const folder = new URL('../../ops/deploy/compose/', import.meta.url);
 const promtool = ['/usr/bin/promtool', '/usr/local/bin/promtool'].find(existsSync);
-/** Variables of the file `.env` that the page tells operators to write. */
+/** Variables in the file `.env` that the documentation tells operators to write. */
 const variables = {
   POSTGRES_PASSWORD: 'abc123',
   CARILLON_SECRET: Buffer.alloc(32).toString('base64'),
@@ -39,21 +39,21 @@ async function yaml(url: URL): Promise<unknown> {
   return parseYaml(await readFile(url, 'utf8'));
 }
 
-/** Returns the services that run Carillon's image, by their names. */
+/** Returns the services that run Carillon's image, by name. */
 async function carillonServices() {
   const { services } = await readCompose(variables);
   return Object.entries(services).filter(([, one]) => isCarillon(one));
 }
 
 describe('the compose file', () => {
-  test('names a required variable that is missing, and the page tells to set each', async () => {
+  test('names a missing required variable, and the documentation explains each', async () => {
     for (const name of Object.keys(variables))
       await expect(readCompose({ ...variables, [name]: '' })).rejects.toThrow(`set ${name}`);
     const page = await readFile(new URL('README.md', folder), 'utf8');
     expect(page.match(/^[A-Z_]+(?==)/gm)?.toSorted()).toEqual(Object.keys(variables).toSorted());
   });
 
-  test('runs two of each process, with commands and variables that exist', async () => {
+  test('runs two of each process, with existing commands and variables', async () => {
     const services = await carillonServices();
     expect(services.map(([, { command }]) => command)).toEqual([
       ['migrate'],
@@ -67,7 +67,7 @@ describe('the compose file', () => {
         expect.arrayContaining(Object.keys(environment)),
       );
       const config = readConfig(environment);
-      // Prometheus and the published port reach the processes from other containers.
+      // Prometheus and the published port connect to the processes from other containers.
       expect(config).toMatchObject({
         host: '0.0.0.0',
         metricsHost: '0.0.0.0',
@@ -80,7 +80,7 @@ describe('the compose file', () => {
     }
   });
 
-  test('passes the settings of mail, SMS, proxies and private hosts on to every process', async () => {
+  test('passes the settings of mail, SMS, proxies and private hosts to every process', async () => {
     const set = {
       TRUSTED_PROXIES: '1',
       SMTP_URL: 'smtp://mail.example',
@@ -106,7 +106,7 @@ describe('the compose file', () => {
       });
   });
 
-  test('mounts files that exist, and keeps the data of each volume', async () => {
+  test('mounts existing files, and keeps the data of each volume', async () => {
     const { services, volumes } = await readCompose(variables);
     const sources = Object.values(services).flatMap((one) =>
       (one.volumes ?? []).map((mount) => mount.split(':')[0] ?? ''),
@@ -118,7 +118,7 @@ describe('the compose file', () => {
     expect(names?.toSorted()).toEqual(Object.keys(volumes).toSorted());
   });
 
-  test('publishes each port once, and on this machine only', async () => {
+  test('publishes each port once, and only on this machine', async () => {
     const { services } = await readCompose(variables);
     const ports = Object.values(services).flatMap((one) => one.ports ?? []);
     const published = ports.map((port) => /^127\.0\.0\.1:(\d+):\d+$/.exec(port)?.[1]);
@@ -126,7 +126,7 @@ describe('the compose file', () => {
     expect(new Set(published).size).toBe(published.length);
   });
 
-  test('gives Prometheus every process as a target, at the port that it listens on', async () => {
+  test('gives Prometheus every process as a target, at its port', async () => {
     const { scrape_configs } = scraped.parse(
       await yaml(new URL('../../monitoring/prometheus.yml', folder)),
     );
@@ -143,7 +143,7 @@ describe('the compose file', () => {
     expect(given).toEqual(targets);
   });
 
-  test('gives PostgreSQL the variables that the embedded server has', async () => {
+  test('gives PostgreSQL the variables of the embedded server', async () => {
     const { services } = await readCompose(variables);
     expect(services.postgres?.environment).toMatchObject(serverVariables);
   });
@@ -157,7 +157,7 @@ describe('the compose file', () => {
     const most = Number(
       /max_connections=(\d+)/.exec(services.postgres?.command?.join(' ') ?? '')?.[1],
     );
-    // Three are kept for superusers; an operator needs some too.
+    // Three connections are reserved for superusers. An operator needs some too.
     expect(needs.reduce((sum, need) => sum + need)).toBeLessThan(most - 10);
   });
 
@@ -167,7 +167,7 @@ describe('the compose file', () => {
       expect([name, restart]).toEqual([name, name === 'migrate' ? 'on-failure' : 'unless-stopped']);
   });
 
-  test('publishes the ports that the processes listen on', async () => {
+  test('publishes the ports on which the processes listen', async () => {
     for (const [, { command, environment, ports = [] }] of await carillonServices())
       for (const port of ports) {
         expect(command).toEqual(['api']);
@@ -176,7 +176,7 @@ describe('the compose file', () => {
   });
 
   test.skipIf(promtool === undefined)(
-    'has a configuration that Prometheus accepts, rules included',
+    'has a configuration and rules that Prometheus accepts',
     async () => {
       const monitoring = new URL('../../monitoring/', folder);
       const given = await readFile(new URL('prometheus.yml', monitoring), 'utf8');
@@ -186,7 +186,7 @@ describe('the compose file', () => {
       await writeFile(token, variables.METRICS_TOKEN);
       await symlink(fileURLToPath(new URL('rules', monitoring)), join(copy, 'rules'));
       const file = join(copy, 'prometheus.yml');
-      // The file of the token is made by the container.
+      // The container creates the token file.
       await writeFile(file, given.replaceAll('/prometheus/carillon-metrics-token', token));
       const text = execFileSync(promtool ?? '', ['check', 'config', file], { encoding: 'utf8' });
       expect(text).toMatch(/rule files found/);
@@ -196,7 +196,7 @@ describe('the compose file', () => {
 });
 
 describe('Grafana of the compose file', () => {
-  test('has the Prometheus of the file as its default, under the name that the dashboards take', async () => {
+  test('has the Prometheus of the file as default, as the dashboards need', async () => {
     const { services } = await readCompose(variables);
     const [source] = z
       .object({ datasources: z.tuple([z.record(z.string(), z.unknown())]) })
@@ -210,7 +210,7 @@ describe('Grafana of the compose file', () => {
       );
   });
 
-  test('reads every dashboard from the folder that is mounted', async () => {
+  test('reads every dashboard from the mounted folder', async () => {
     const { services } = await readCompose(variables);
     const mounts = (services.grafana?.volumes ?? []).map((mount) => mount.split(':'));
     const [provider] = z

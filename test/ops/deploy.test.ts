@@ -12,7 +12,7 @@ import { readConfig } from '../../shared/config/config.ts';
 
 const run = promisify(execFile);
 const counts = z.array(z.object({ name: z.string(), count: z.number() }));
-/** Variables without which no configuration is read. */
+/** Variables that are required to read any configuration. */
 const required = {
   DATABASE_URL: 'postgresql://carillon@localhost/carillon',
   CARILLON_SECRET: Buffer.alloc(32).toString('base64'),
@@ -22,7 +22,8 @@ const analyze = '/usr/bin/systemd-analyze';
 const folder = new URL('../../ops/deploy/systemd/', import.meta.url);
 
 /**
- * Exposure of a unit in tenths, as systemd rates it: 0 to 100. Units without restrictions have 96.
+ * Maximum exposure of a unit in tenths, as systemd rates it from 0 to 100. Units without
+ * restrictions have 96.
  */
 const mostExposure = 15;
 
@@ -34,7 +35,7 @@ describe.skipIf(!existsSync(analyze))('the systemd units', () => {
     copies = await mkdtemp(join(tmpdir(), 'carillon-units-'));
     const names = (await readdir(folder)).filter((name) => name.endsWith('.service'));
     units = names.map((name) => join(copies, name.replace('@.', '@8080.')));
-    // systemd wants to find the program.
+    // systemd requires that the program exists.
     for (const [i, name] of names.entries()) {
       const text = await readFile(new URL(name, folder), 'utf8');
       const program = /^ExecStart=(\S+)/m.exec(text)?.[1] ?? '';
@@ -43,19 +44,19 @@ describe.skipIf(!existsSync(analyze))('the systemd units', () => {
   });
   afterAll(() => rm(copies, { recursive: true, force: true }));
 
-  test('are understood by systemd, without a warning', async () => {
+  test('are accepted by systemd without a warning', async () => {
     expect(units).toHaveLength(3);
     const { stdout, stderr } = await run(analyze, ['verify', '--man=no', ...units]);
-    // Units of the machine that ours depend on may have warnings of their own.
+    // Units of the machine on which our units depend may cause their own warnings.
     expect((stdout + stderr).split('\n').filter((line) => line.includes('carillon'))).toEqual([]);
   });
 
-  test('leave little of the machine open', async () => {
+  test('are exposed to little of the machine', async () => {
     for (const unit of units)
       await run(analyze, ['security', '--offline=true', `--threshold=${mostExposure}`, unit]);
   });
 
-  test('a misspelt line is found', async () => {
+  test('a misspelled line is detected', async () => {
     const [unit = ''] = units;
     await writeFile(
       unit,
@@ -100,7 +101,7 @@ describe('the Kubernetes overlays', () => {
   const overlays = new URL('../../ops/deploy/kubernetes/overlays/', import.meta.url);
   const read = async (path: string) => parseYaml(await readFile(new URL(path, overlays), 'utf8'));
 
-  test('give PostgreSQL enough connections for all processes of the large one, and for those that KEDA adds', async () => {
+  test('give PostgreSQL enough connections for the large overlay and KEDA', async () => {
     const { api, dispatcher } = connectionsOf(readConfig({ ...required, DISPATCHER_THREADS: '2' }));
     const { replicas } = z
       .object({ replicas: counts })
@@ -116,7 +117,7 @@ describe('the Kubernetes overlays', () => {
       })
       .parse(await read('cloudnative-pg/cluster.yaml'));
     const most = Number(cluster.spec.postgresql.parameters.max_connections);
-    // Some are for the operators of the cluster and of the database.
+    // Some connections are for operators of the cluster and the database.
     expect(countOf('carillon-api') * api + dispatchers * dispatcher).toBeLessThan(most - 20);
   });
 });

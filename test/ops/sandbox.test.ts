@@ -41,7 +41,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Starts the command. Resolves with its output as soon as `isEnough` returns true for it. */
+/**
+ * Starts the command. Resolves with its output as soon as `isEnough` returns true for the output.
+ */
 async function start(args: string[], isEnough: (text: string) => boolean) {
   const child = spawn(process.execPath, [launcher, 'sandbox', ...args], {
     env: bareEnvironment(),
@@ -75,7 +77,7 @@ const read = async (url: string) => {
 };
 
 describe('npx carillon sandbox', () => {
-  test('prints addresses and credentials that each connector accepts and can send with', async () => {
+  test('prints addresses and credentials with which each connector can send', async () => {
     const sandbox = await startJson();
     expect(sandbox.gateways.map(({ connector }) => connector)).toEqual(profileConnectorIds);
     for (const { connector: id, credentials } of sandbox.gateways) {
@@ -85,7 +87,7 @@ describe('npx carillon sandbox', () => {
       const sender = connectors.get(id)?.open(checked.credentials, aContext());
       if (!sender) throw new Error(id);
       const odd = { alert: '<b>Your parcel & more</b>', order: '"\'' };
-      // No device has this token: it is enough that the request arrives.
+      // No device has this token. It is enough that the request arrives.
       const to = recipients(1, id === 'apns' ? {} : { deviceType: 'android' });
       await sendAll(sender, to, aMessage(odd));
       await sender.close();
@@ -106,8 +108,8 @@ describe('npx carillon sandbox', () => {
     expect(await sandbox.end()).toBe(0);
   });
 
-  test('listens on ports in a row where asked, and keeps what it accepts in a file', async () => {
-    // Below the ports that Linux gives to clients, which other tests are.
+  test('listens on consecutive ports if requested, and keeps credentials', async () => {
+    // Below the ports that Linux assigns to clients, such as other tests.
     const port = await choosePort({
       requested: undefined,
       defaultPort: 27_310,
@@ -141,7 +143,7 @@ describe('npx carillon sandbox', () => {
 
 describe('its output for people', () => {
   const service = useTestService();
-  test('is a table, and commands that put the profiles', async () => {
+  test('is a table, with commands that store the profiles', async () => {
     const { end, printed } = await start([], (text) => text.includes('Ctrl-C'));
     expect(printed).toMatch(/^Huawei +vendor_a +HMS +https:\/\/127\.0\.0\.1:\d+$/m);
     const page = /what each received +(\S+)\//.exec(printed)?.[1] ?? '';
@@ -163,7 +165,7 @@ describe('its output for people', () => {
 });
 
 describe('gateways without checks', () => {
-  test('accept what connectors send to unknown devices, and count requests alone', async () => {
+  test('accept what connectors send to unknown devices, and count only requests', async () => {
     const sandbox = await startGateways({ checks: 'none' });
     onTestFinished(() => sandbox.close());
     for (const { connector: id, credentials, summary, vendor } of sandbox.instances) {
@@ -195,7 +197,7 @@ describe('gateways without checks', () => {
     expect(fixture.gateway.total).toBe(50);
   });
 
-  test('answer other paths over HTTP/1.1 with 404, also several requests in one packet', async () => {
+  test('answer other paths over HTTP/1.1 with 404, also pipelined', async () => {
     const gateway = await startFcmGateway({ account: createServiceAccount(), checks: 'none' });
     onTestFinished(() => gateway.close());
     const socket = connect({

@@ -26,7 +26,7 @@ test('the needs of a hundred million installations follow from the costs', () =>
   });
 });
 
-test('only what was measured is said to be', () => {
+test('only measured values are called measured', () => {
   expect(sizeOf(1_000_000, costs).isMeasured).toBe(true);
   expect(sizeOf(1_000_000, { ...costs, devices: 999_999 }).isMeasured).toBe(false);
   expect(sizeOf(1_000_000, { ...costs, recipientsPerSecond: 1000 }).isMeasured).toBe(false);

@@ -6,9 +6,9 @@ import { retryAfterMs } from '../../shared/http/result.ts';
 const limits = { firstMs: 1000, longestMs: 60_000, longestRequestedMs: dayMs };
 const nowMs = Date.parse('2026-11-26T08:00:00Z');
 
-describe('the wait before a retry', () => {
+describe('the pause before a retry', () => {
   test.each([null, 0, 1, 400, -5, Number.NaN])(
-    'is never below the back-off when %s ms are asked for',
+    'is never below the back-off if %s ms are requested',
     (askedMs) => {
       let sum = 0;
       for (let failures = 0; failures < 11; failures += 1) {
@@ -17,12 +17,12 @@ describe('the wait before a retry', () => {
         expect(wait).toBeLessThanOrEqual(Math.min(1000 * 2 ** failures, 60_000));
         sum += wait;
       }
-      // Twelve tries are not used up within seconds.
+      // Twelve attempts are not used up within seconds.
       expect(sum).toBeGreaterThan(180_000);
     },
   );
 
-  test.each([2000, 45_000, 3_600_000])('is at least the %i ms that are asked for', (askedMs) => {
+  test.each([2000, 45_000, 3_600_000])('is at least the requested %i ms', (askedMs) => {
     for (const failures of [0, 1, 5, 11]) {
       expect(retryMs(failures, askedMs, limits)).toBeGreaterThanOrEqual(askedMs);
       expect(shortestRetryMs(failures, askedMs, limits)).toBeGreaterThanOrEqual(askedMs);
@@ -30,12 +30,12 @@ describe('the wait before a retry', () => {
     expect(retryMs(0, askedMs, limits)).toBeLessThanOrEqual(askedMs + 1000);
   });
 
-  test('is bounded whatever is asked for', () => {
+  test('is limited, whatever is requested', () => {
     for (const askedMs of [dayMs * 10, Number.MAX_VALUE, Number.POSITIVE_INFINITY])
       expect(retryMs(11, askedMs, limits)).toBeLessThanOrEqual(dayMs + 60_000);
   });
 
-  test('is the longer one of our floor and the number of the other side', () => {
+  test("is the longer of our minimum and the other side's number", () => {
     expect(longerWait(10_000, 1)).toBe(10_000);
     expect(longerWait(10_000, 17_000)).toBe(17_000);
     expect(longerWait(undefined, 0)).toBeNull();

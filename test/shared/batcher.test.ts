@@ -5,7 +5,10 @@ import { QueueFull } from '../../shared/semaphore.ts';
 const nextTick = () => new Promise((resolve) => setImmediate(resolve));
 const appOf = (item: string) => item.slice(0, 1);
 
-/** Returns a batcher whose batches end when the test says so, and the batches that began. */
+/**
+ * Returns a batcher whose batches end when the test says so, and a list of the batches that
+ * started.
+ */
 function controlledBatcher(options: Partial<BatcherOptions<string, string>> = {}) {
   const begun: string[][] = [];
   const ends: (() => void)[] = [];
@@ -29,7 +32,7 @@ function controlledBatcher(options: Partial<BatcherOptions<string, string>> = {}
 }
 
 describe('a batcher', () => {
-  test('runs the items of a tick together, and those that wait for it after it', async () => {
+  test('runs the items of one tick together, later items in the next batch', async () => {
     const { batcher, begun, end } = controlledBatcher();
     const first = [batcher.run('1'), batcher.run('2')];
     await nextTick();
@@ -64,7 +67,7 @@ describe('a batcher', () => {
     expect(await Promise.all(all)).toEqual(['1 done', '2 done', '3 done']);
   });
 
-  test('takes one item of each key in turn', async () => {
+  test('takes the items of the keys in rotation', async () => {
     const { batcher, begun, end } = controlledBatcher({ fairBy: appOf });
     const all = ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'b2', 'c1'].map((item) => batcher.run(item));
     await nextTick();
@@ -77,7 +80,7 @@ describe('a batcher', () => {
     expect((await Promise.all(all))[4]).toBe('a5 done');
   });
 
-  test('takes the items of a key that stays apart by themselves', async () => {
+  test('takes the items of a separated key in their own batches', async () => {
     const { batcher, begun, end } = controlledBatcher({
       fairBy: appOf,
       isApart: (key) => key === 'b',
@@ -93,7 +96,7 @@ describe('a batcher', () => {
     expect(await Promise.all(all)).toHaveLength(5);
   });
 
-  test('has no two equal items in a batch; the others come first in the next', async () => {
+  test('has no two equal items in a batch; the others come first in the next batch', async () => {
     const { batcher, begun, end } = controlledBatcher({ size: 3, uniqueBy: (item) => item });
     const all = ['a', 'a', 'b', 'a', 'c', 'd'].map((item) => batcher.run(item));
     await nextTick();
@@ -102,7 +105,7 @@ describe('a batcher', () => {
     expect(await Promise.all(all)).toHaveLength(6);
   });
 
-  test('limits a batch by the weight of its items; one that is larger has a batch of its own', async () => {
+  test('limits a batch by the weight of its items; a larger item has its own batch', async () => {
     const weightOf = (item: string) => Number(item);
     const { batcher, begun, end } = controlledBatcher({ weightOf });
     const all = ['2', '1', '3', '9', '1'].map((item) => batcher.run(item));
@@ -113,8 +116,8 @@ describe('a batcher', () => {
   });
 });
 
-describe('a batcher with limits of waiting', () => {
-  test('refuses items over the limit of a key, and accepts those of others', async () => {
+describe('a batcher with limits on waiting items', () => {
+  test('refuses items over the limit of a key, and accepts those of other keys', async () => {
     const { batcher, end } = controlledBatcher({ fairBy: appOf, maxWaiting: 2 });
     const all = [batcher.run('a1'), batcher.run('a2')];
     await expect(batcher.run('a3')).rejects.toMatchObject({ name: 'QueueFull', isOfKey: true });
@@ -128,7 +131,7 @@ describe('a batcher with limits of waiting', () => {
     expect(await next).toBe('a5 done');
   });
 
-  test('refuses an item whose batch does not begin in time', async () => {
+  test('refuses an item whose batch does not start in time', async () => {
     const { batcher, begun, end } = controlledBatcher({ maxWaitMs: 300 });
     const first = batcher.run('1');
     await expect.poll(() => begun.length).toBe(1);
@@ -145,7 +148,7 @@ describe('a batch that fails', () => {
     return `${item} alone`;
   };
 
-  test('rejects its own items only', async () => {
+  test('rejects only its own items', async () => {
     const { batcher, end } = controlledBatcher({ size: 2 });
     const all = Promise.allSettled(['1', 'bad', '3'].map((item) => batcher.run(item)));
     await nextTick();
@@ -154,7 +157,7 @@ describe('a batch that fails', () => {
     expect((await all).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
   });
 
-  test('runs its items alone: only the one that fails is rejected', async () => {
+  test('runs its items one by one: only the failing item is rejected', async () => {
     const { batcher, end } = controlledBatcher({ runOne });
     const all = Promise.allSettled(['1', 'bad', '3'].map((item) => batcher.run(item)));
     await nextTick();
@@ -167,7 +170,7 @@ describe('a batch that fails', () => {
     ]);
   });
 
-  test('rejects all items when the error is theirs together', async () => {
+  test('rejects all items if the error concerns all of them', async () => {
     const { batcher, end } = controlledBatcher({ runOne, isShared: () => true });
     const all = Promise.allSettled(['1', 'bad'].map((item) => batcher.run(item)));
     await nextTick();
@@ -181,7 +184,7 @@ describe('a batch that fails', () => {
 });
 
 describe('a batcher of writes', () => {
-  /** Returns a batcher whose first batch waits for `release`, and fails `failures` times. */
+  /** Returns a batcher whose first batch waits for `release` and fails `failures` times. */
   function blockedWrites({ failures = 0, maxWaiting = 100_000 } = {}) {
     const written: number[][] = [];
     const writing = Promise.withResolvers<void>();
@@ -233,7 +236,7 @@ describe('a batcher of writes', () => {
     expect(written).toEqual([]);
   });
 
-  test('holds a limited number of items while the database is away, and drops more', async () => {
+  test('keeps a limited number of items during an outage, and drops more', async () => {
     const { batcher, written, writing, release } = blockedWrites({ maxWaiting: 10_000 });
     batcher.add(0);
     await writing;

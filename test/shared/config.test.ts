@@ -81,7 +81,7 @@ describe('readConfig refuses', () => {
     }
   });
 
-  test('values are not quoted: they may be secrets', () => {
+  test('without quoting values, which may be secrets', () => {
     const env = {
       DATABASE_URL: 'SESAME',
       CARILLON_ADMIN_TOKEN: 'SESAME',
@@ -94,7 +94,7 @@ describe('readConfig refuses', () => {
 });
 
 describe('readConfig', () => {
-  test('has the defaults of the contract', () => {
+  test('has the defaults of the documentation', () => {
     expect(readConfig(needed)).toEqual({
       databaseDirectUrl: needed.DATABASE_URL,
       pooler: 'none',
@@ -159,7 +159,7 @@ describe('readConfig', () => {
     expect(readConfig({ ...needed, PORT: '9000' }).publicUrl).toBe('http://127.0.0.1:9000');
   });
 
-  test('an empty variable counts as absent', () => {
+  test('an empty variable counts as missing', () => {
     expect(readConfig({ ...needed, PORT: '', LOG_LEVEL: '', DATABASE_READ_URL: '' })).toEqual(
       readConfig(needed),
     );
@@ -178,7 +178,7 @@ describe('readLocalConfig', () => {
     });
   });
 
-  test('PUBLIC_URL wins over PORT', () => {
+  test('PUBLIC_URL takes precedence over PORT', () => {
     expect(readLocalConfig({ PORT: '9000' }).publicUrl).toBe('http://127.0.0.1:9000');
     expect(readLocalConfig({ PORT: '9000', PUBLIC_URL: 'https://x.test/' }).publicUrl).toBe(
       'https://x.test',

@@ -42,7 +42,7 @@ describe('Vault', () => {
     }
   });
 
-  test('encrypts with the first key, decrypts with all', () => {
+  test('encrypts with the first key, and decrypts with all keys', () => {
     const old = vault.seal('old', 'x');
     const both = new Vault([key(2), key(1)]);
     expect(both.open(old, 'x')).toBe('old');

@@ -10,7 +10,7 @@ import {
 const help = 'Time from a request to a gateway to its answer';
 const name = 'carillon_gateway_request_seconds';
 
-test('durations that are counted by bucket read like those that are observed one by one', async () => {
+test('durations counted by bucket result in the same metric as single observations', async () => {
   const [counted, observed] = [new Registry(), new Registry()];
   const ours = new DurationHistogram({ name, help, label: 'connector', registers: [counted] });
   const theirs = new Histogram({
@@ -20,7 +20,7 @@ test('durations that are counted by bucket read like those that are observed one
     buckets: gatewayBuckets,
     registers: [observed],
   });
-  // Bounds belong to the bucket below; powers of two add up without rounding.
+  // A value on a bound belongs to the bucket below. Powers of two add up without rounding.
   for (const [connector, seconds] of [
     ['apns', [0, 0.25, 0.5, 2 ** -9, 64, 4]],
     ['fcm', [0.125, 0.125]],

@@ -94,7 +94,7 @@ test.each([
   ['BitOr', 1, '9223372036854775807'],
   ['BitAnd', 9223372036854775000n, '9223372036854775000'],
   ['BitXor', 1, '9223372036854775807'],
-])('%s computes on 64 bits', (operation, value, result) => {
+])('%s uses 64-bit integers', (operation, value, result) => {
   const members: Members = new Map([['n', 9223372036854775806n]]);
   applyWrites(members, [{ path: ['n'], value: { __op: operation, value } }]);
   expect(JSON.stringify(members.get('n'))).toBe(result);
@@ -104,7 +104,7 @@ test.each([
   ['Increment', { amount: 0.5 }],
   ['BitOr', { value: 1n << 64n }],
   ['BitOr', { value: 0.5 }],
-])('%s with %o refuses what it cannot keep', (operation, operand) => {
+])('%s with %o refuses what it cannot represent', (operation, operand) => {
   const members: Members = new Map([['n', 7091800003790954036n]]);
   const write = { path: ['n'], value: { __op: operation, ...operand } };
   expect(() => applyWrites(members, [write])).toThrow(/number/);

@@ -60,7 +60,7 @@ test.each([
   ['::1', '0:0:0:0'],
 ])('%s counts as %s', (address, network) => expect(networkOf(address)).toBe(network));
 
-test('the IPv4 address within an IPv6 address is found in the two forms that lead to it', () => {
+test('the IPv4 address inside an IPv6 address is found in its two forms', () => {
   expect(
     ['::ffff:10.0.0.1', '64:ff9b::a00:1', '64:ff9b::1', '::1', '10.0.0.1', 'x'].map(embeddedIpv4),
   ).toEqual(['10.0.0.1', '10.0.0.1', '0.0.0.1', undefined, undefined, undefined]);

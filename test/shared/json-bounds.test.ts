@@ -19,7 +19,7 @@ function depthOf(value: unknown): number {
 }
 
 describe('text within the bounds', () => {
-  test('is parsed as by JSON.parse, with an exact count of its values', () => {
+  test('is parsed like JSON.parse, with an exact count of its values', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(0, 2), (value, indent) => {
         const text = JSON.stringify(value, undefined, indent);
@@ -36,7 +36,7 @@ describe('text within the bounds', () => {
 });
 
 describe('text beyond the bounds', () => {
-  test('is refused by its depth, exactly', () => {
+  test('is refused for its depth, exactly', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const depth = depthOf(JSON.parse(JSON.stringify(value)));
@@ -52,7 +52,7 @@ describe('text beyond the bounds', () => {
       expect(() => parseJson(text)).toThrow(SyntaxError);
   });
 
-  test('is refused by the number of its values', () => {
+  test('is refused for the number of its values', () => {
     const list = (length: number) => `[${Array(length).fill('0').join(',')}]`;
     expect(parseJson(list(jsonBounds.values - 1))).toHaveLength(jsonBounds.values - 1);
     for (const text of [list(jsonBounds.values), `[${'[],'.repeat(jsonBounds.values)}0]`])
@@ -65,7 +65,7 @@ describe('text beyond the bounds', () => {
   });
 });
 
-test('the bytes of a value as JSON are never more than the estimate', () => {
+test('the bytes of a value as JSON never exceed the estimate', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
       const stored = JSON.parse(JSON.stringify(value));

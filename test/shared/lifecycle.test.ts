@@ -18,7 +18,7 @@ function stackWithLog() {
 const never = () => new Promise<void>(() => undefined);
 
 describe('ClosingStack', () => {
-  test('closes last in, first out, one after the other', async () => {
+  test('closes in reverse order, one after the other', async () => {
     const { stack } = stackWithLog();
     const order: string[] = [];
     for (const name of ['database', 'queue', 'http'])
@@ -57,7 +57,7 @@ describe('ClosingStack', () => {
     expect(performance.now() - startedAtMs).toBeLessThan(1500);
   });
 
-  test('closes each resource once, also when called again', async () => {
+  test('closes each resource once, even if called again', async () => {
     const { stack } = stackWithLog();
     let times = 0;
     stack.add('once', () => {
@@ -68,7 +68,7 @@ describe('ClosingStack', () => {
     expect(times).toBe(1);
   });
 
-  test('closes a resource that is opened while it closes', async () => {
+  test('closes a resource that is opened during the close', async () => {
     const { stack } = stackWithLog();
     const closed: string[] = [];
     stack.add('first', async () => {
@@ -79,7 +79,7 @@ describe('ClosingStack', () => {
     expect(closed).toEqual(['first', 'late']);
   });
 
-  test('closes a resource at once that is opened after the end', async () => {
+  test('immediately closes a resource that is opened after the end', async () => {
     const { stack } = stackWithLog();
     await stack.close();
     let isClosed = false;
@@ -109,7 +109,7 @@ const program = (body: string) => `
 `;
 
 /**
- * Runs a program with an IPC channel; `ended` resolves with its exit code or the signal that ended
+ * Runs a program with an IPC channel. `ended` resolves with its exit code or the signal that ended
  * it.
  */
 function launch(source: string, stdout: 'pipe' | number = 'pipe') {
@@ -132,7 +132,7 @@ async function run(body: string, act: (child: ReturnType<typeof spawn>) => void)
 }
 
 describe('closeOnSignals', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('%s closes and ends with 0', async (signal) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('%s closes and exits with 0', async (signal) => {
     expect(await run('', (child) => child.kill(signal))).toMatchObject({ code: 0, closed: 1 });
   });
 
@@ -144,11 +144,11 @@ describe('closeOnSignals', () => {
     expect(twice).toMatchObject({ code: 0, closed: 1 });
   });
 
-  test('the loss of the supervisor closes and ends with 0', async () => {
+  test('loss of the supervisor closes and exits with 0', async () => {
     expect(await run('', (child) => child.disconnect())).toMatchObject({ code: 0, closed: 1 });
   });
 
-  test('the loss of the supervisor before that, while modules were loaded, closes and ends with 0', async () => {
+  test('loss of the supervisor while modules are loaded closes and exits with 0', async () => {
     const early = "await new Promise((resolve) => process.once('disconnect', resolve));";
     const source = program('').replace('closeOnSignals({', `${early} closeOnSignals({`);
     const { child, ended, output } = launch(source);
@@ -158,7 +158,7 @@ describe('closeOnSignals', () => {
   });
 
   test.skipIf(process.platform !== 'linux')(
-    'a log that cannot be written (a full disk) stops neither the work nor the exit after an error',
+    'an unwritable log (full disk) stops neither the work nor the exit after an error',
     async () => {
       const full = await open('/dev/full', 'w');
       const body = `
@@ -184,7 +184,7 @@ describe('closeOnSignals', () => {
       isNoisy = true;
       for (let i = 0; i < 20_000; i += 1) log.info({ i, filler: 'x'.repeat(100) }, 'line');
       setTimeout(() => process.send('at work'), 10);`;
-    // Its output is not read.
+    // The output is not read.
     const child = spawn(process.execPath, ['--input-type=module', '-e', program(noise)], {
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     });
@@ -199,14 +199,11 @@ describe('closeOnSignals', () => {
   test.each([
     ['thrown', "setTimeout(() => { throw new Error('nobody caught me') }, 50);"],
     ['rejected', "setTimeout(() => void Promise.reject(new Error('nobody caught me')), 50);"],
-  ])(
-    'an error that is %s and not caught is logged, closes and ends with 1',
-    async (_case, body) => {
-      const { code, closed, output } = await run(body, () => undefined);
-      expect({ code, closed }).toEqual({ code: 1, closed: 1 });
-      expect(output).toContain('nobody caught me');
-    },
-  );
+  ])('an uncaught error that is %s is logged, closes and exits with 1', async (_case, body) => {
+    const { code, closed, output } = await run(body, () => undefined);
+    expect({ code, closed }).toEqual({ code: 1, closed: 1 });
+    expect(output).toContain('nobody caught me');
+  });
 
   test('an error during the stop is logged and does not interrupt it', async () => {
     const body = "process.on('SIGTERM', () => setTimeout(() => { throw new Error('late') }, 5));";

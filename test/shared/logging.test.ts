@@ -59,7 +59,7 @@ describe('createLogger', () => {
     expect(lines.join()).not.toContain('SESAME');
   });
 
-  test('an error keeps type, message, stack and cause, and loses the members of a database error', () => {
+  test('an error keeps type, message, stack and cause, but no members of a database error', () => {
     const { log, last, lines } = capture();
     const cause = Object.assign(new TypeError('inner'), {
       code: '23505',
@@ -89,7 +89,7 @@ describe('createLogger', () => {
     expect(last().err.stack).toContain('logging.test');
   });
 
-  test('errors in a cycle, aggregate errors, and thrown values that are no errors', () => {
+  test('handles cyclic errors, aggregate errors, and thrown values that are not errors', () => {
     const { log, lines } = capture();
     const a = new Error('a');
     const b = new Error('b', { cause: a });

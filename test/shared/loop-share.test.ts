@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { LoopShare } from '../../shared/event-loop.ts';
 
-test('every call starts at once in a short turn', () => {
+test('in a short tick every call starts immediately', () => {
   let nowMs = 0;
   const share = new LoopShare(() => nowMs);
   for (let i = 0; i < 50; i++) expect(share.enter('a')).toBeUndefined();
@@ -10,7 +10,7 @@ test('every call starts at once in a short turn', () => {
   expect(share.enter('a')).toBeInstanceOf(Promise);
 });
 
-test('an app starts two calls in a long turn, in order; another app does not wait for it', async () => {
+test('in a long tick an app starts two calls; another app does not wait', async () => {
   let nowMs = 0;
   const share = new LoopShare(() => nowMs++);
   const begun: string[] = [];
@@ -24,7 +24,7 @@ test('an app starts two calls in a long turn, in order; another app does not wai
   expect(begun).toEqual(['a1', 'a2', 'b1']);
   await nextTurn();
   expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
-  // A later call waits behind those that wait, and for a slot in this turn.
+  // A later call waits behind the waiting calls, and for a slot in this tick.
   enter('a', 'a6');
   enter('b', 'b2');
   expect(begun.slice(5)).toEqual(['b2']);

@@ -34,7 +34,7 @@ const fit = [
   '#',
 ];
 
-/** Path of a request of the console or the command line with `text` as its last part. */
+/** Returns the path of a console or CLI request with `text` as its last part. */
 const clientPath = (text: string) =>
   requestOf('getAudience', { path: { appId: 'app', name: text } }).path;
 
@@ -42,12 +42,12 @@ describe('a builder of paths', () => {
   test.each(unfit)('throws for the part %j', (text) => {
     expect(() => pathPart(text)).toThrow('cannot be a part of a path');
     expect(() => clientPath(text)).toThrow('neither an id nor a name');
-    // The browser resolves dots; the server refuses the rest.
+    // The browser resolves dots. The server refuses the rest.
     if (text.isWellFormed() && !['', '.', '..'].includes(text))
       expect(isPlainPath(`/apps/app/audiences/${encodeURIComponent(text)}`)).toBe(false);
   });
 
-  test.each(fit)('encodes the part %j so that it is read as it is', (text) => {
+  test.each(fit)('encodes the part %j so that it is decoded unchanged', (text) => {
     const path = clientPath(text);
     expect(new URL(path, 'http://x').pathname).toBe(path);
     expect(decodeURIComponent(path.split('/').at(-1) ?? '')).toBe(text);
@@ -66,7 +66,7 @@ test.each([...unfit.slice(1, -1), ...fit])(
   },
 );
 
-test('a path with many levels of encoding is refused, and costs little', () => {
+test('a path with many levels of encoding is refused cheaply', () => {
   expect(isPlainPath(`/a/${'%25'.repeat(5000)}2e`)).toBe(true);
   expect(isPlainPath(`/a/%${'25'.repeat(8000)}2e`)).toBe(false);
 });

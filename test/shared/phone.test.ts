@@ -51,18 +51,18 @@ describe('a phone number', () => {
       '198',
       '199',
     ].map((prefix) => [`${prefix}12345678`, `+86${prefix}12345678`]),
-  ])('is %j, the same as %s', (text, e164) => {
+  ])('is %j, like %s', (text, e164) => {
     expect(parsePhone(text)?.e164).toBe(e164);
   });
 
   test('has the kinds of messages that it can receive', () => {
     expect(parsePhone('13800138000')?.can).toEqual({ sms: true, voice: true });
     expect(parsePhone('+86 10 12345678')?.can).toEqual({ sms: false, voice: true });
-    // Premium rate number of the United States: the caller pays.
+    // Premium rate number of the United States, for which the caller pays.
     expect(parsePhone('+1 900 555 2671')?.can).toEqual({ sms: false, voice: false });
   });
 
-  test('of a new prefix of China receives messages', () => {
+  test('with a new Chinese prefix receives messages', () => {
     for (const number of ['14612345678', '+86 148 1234 5678'])
       expect(parsePhone(number)?.can).toEqual({ sms: true, voice: true });
   });

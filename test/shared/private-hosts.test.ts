@@ -140,7 +140,7 @@ describe('CARILLON_PRIVATE_HOSTS', () => {
     'a..b',
     '-a',
     '*',
-  ])('refuses %s by its place', (entry) =>
+  ])('refuses %s with its position', (entry) =>
     expect(() => new PrivateHosts(`10.0.0.1,${entry}`)).toThrow('entry 2 '),
   );
 });
@@ -151,7 +151,7 @@ describe('a connection', () => {
       guardedLookup(name, { all: true }, (error, found) => callback(error, found)),
   );
 
-  test('goes to the addresses of a name that are allowed, and to no other', async () => {
+  test('uses only the allowed addresses of a name', async () => {
     const all = await lookup('localhost', { all: true });
     expect(await resolved('localhost')).toEqual(all);
     setPrivateHosts('');
@@ -161,7 +161,7 @@ describe('a connection', () => {
   });
 
   test.each(['127.0.0.1', '[::1]', '[::ffff:7f00:1]', '10.0.0.1', '169.254.169.254'])(
-    'does not go to %s',
+    'is not made to %s',
     (host) => {
       setPrivateHosts('');
       expect(() => requireAllowedAddress(host)).toThrow(/CARILLON_PRIVATE_HOSTS/);

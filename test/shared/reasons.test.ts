@@ -20,7 +20,7 @@ const awkward = ['a b', 'a "b"', "it's", '{cap}', '}{', 'a\nb', 'a\\b', '中文'
 const value = fc.oneof(fc.constantFrom(...awkward), fc.string({ unit: 'binary' }));
 const withoutTabs = (text: string) => text.replaceAll('\t', ' ');
 
-test('a stored reason of every template gives back its text, its code and its values', () => {
+test('a stored reason of every template restores its text, its code and its values', () => {
   const property = fc.property(
     fc.constantFrom(...templates),
     fc.func(value),
@@ -45,7 +45,7 @@ test.for(awkward)('a value %j is written into the text', (topic) => {
   expect(meaningOf(stored)).toMatchObject({ code: 'foreignTopic', params: { topic } });
 });
 
-test('a code whose text is itself is stored as it is', () => {
+test('a code that equals its text is stored unchanged', () => {
   expect(reasonAs('timeout', 'timeout')).toBe('timeout');
   expect(readReason('timeout')).toEqual({ text: 'timeout', code: 'timeout', params: {} });
 });
@@ -65,7 +65,7 @@ test('a reason within a reason shows its text', () => {
   expect(writeMeaning(meaning, 'zh')).toBe('重试次数已用完：网关以 HTTP 状态码 503 报错');
 });
 
-test('a shown reason is the stored one in parts', () => {
+test('a displayed reason is the stored reason in parts', () => {
   const hinted = withHint(withStatus(400, 'auth_failed'), 'credentialsUnfit');
   const stored = reason('expiredAfterTry', { why: reason('retriesExhausted', { why: hinted }) });
   const [{ why }] = [replyValues({ why: stored })];
@@ -74,12 +74,12 @@ test('a shown reason is the stored one in parts', () => {
     params: { why: { code: 'retriesExhausted' } },
   });
   expect(storedReason(JSON.parse(JSON.stringify(why)))).toBe(stored);
-  // A reason that is its own code, and a text of a version before.
+  // A reason that equals its code, and a text of an earlier version.
   for (const plain of ['BadDeviceToken', 'retries exhausted: timeout'])
     expect(replyValues({ why: plain })).toEqual({ why: plain });
 });
 
-test('a text of a version before has no meaning and stays as it is', () => {
+test('a text of an earlier version has no meaning and stays unchanged', () => {
   const old = 'retries exhausted: timeout';
   expect(reasonText(old)).toBe(old);
   expect(meaningOf(old)).toMatchObject({ code: 'other', params: {} });

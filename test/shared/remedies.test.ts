@@ -17,7 +17,7 @@ test('every reason of the catalogue has exactly one remedy', () => {
   expect(listed.toSorted()).toEqual(codesOf('reasons').toSorted());
 });
 
-test('every remedy is of some cause, in both languages', () => {
+test('every remedy belongs to a cause, in both languages', () => {
   const used = new Set<string>([...Object.keys(reasonsByRemedy), 'dropped']);
   expect(remedyCodes.toSorted()).toEqual([...used].toSorted());
   for (const outcome of outcomes)

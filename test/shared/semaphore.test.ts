@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { QueueFull, Semaphore } from '../../shared/semaphore.ts';
 
 describe('a semaphore', () => {
-  /** Returns functions that add and end tasks, and the names in the order of their starts. */
+  /** Returns functions that start and end tasks, and the names in the order of their starts. */
   function controlledTasks(queue: Semaphore) {
     const begun: string[] = [];
     const ends = new Map<string, () => void>();
@@ -19,7 +19,7 @@ describe('a semaphore', () => {
     return { begun, add, end };
   }
 
-  test('alternates between keys, keeps the order within a key, and limits concurrency', async () => {
+  test('alternates between keys, in order, and limits concurrency', async () => {
     const { begun, add, end } = controlledTasks(new Semaphore({ concurrency: 2, maxWaiting: 10 }));
     const all = [
       ...['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name)),
@@ -50,7 +50,7 @@ describe('a semaphore', () => {
     expect(await again).toBe('a5');
   });
 
-  test('continues after a task that fails', async () => {
+  test('continues after a failing task', async () => {
     const queue = new Semaphore({ concurrency: 1, maxWaiting: 2 });
     const failing = queue.run('a', () => Promise.reject(new Error('no')));
     const next = queue.run('a', () => Promise.resolve('yes'));
@@ -58,7 +58,7 @@ describe('a semaphore', () => {
     expect(await next).toBe('yes');
   });
 
-  test('limits the concurrency of one key, although more slots are free', async () => {
+  test('limits the concurrency of one key, even if more slots are free', async () => {
     const { begun, add, end } = controlledTasks(
       new Semaphore({ concurrency: 3, perKey: 2, maxWaiting: 10 }),
     );

@@ -40,7 +40,7 @@ describe('a template', () => {
     '{{helperMissing}}',
     `{{${'a'.repeat(65)}}}`,
     '{{#if a}}'.repeat(20) + '{{/if}}'.repeat(20),
-  ])('holds nothing but variables and conditions: %s is refused', (text) => {
+  ])('contains only variables and conditions: %s is refused', (text) => {
     expect(parseTemplate(text, { format: 'text' })).toMatchObject({ ok: false });
   });
 
@@ -54,8 +54,8 @@ describe('a template', () => {
     ],
     ['arguments', `{{a ${'a '.repeat(40_000)}}}`],
     ['tags, one more than allowed', '{{a}}'.repeat(201)],
-  ])('is refused before the parser sees it: %s', (_what, text) => {
-    // The parser needs minutes for the first and the third: the test would time out.
+  ])('is refused before it is parsed: %s', (_what, text) => {
+    // Parsing the first and the third text would take minutes, so the test would time out.
     expect(parseTemplate(text, { format: 'text' })).toMatchObject({ ok: false });
   });
 
@@ -84,13 +84,13 @@ describe('a template', () => {
     expect(render({ name: 'x', code: '1', op: 'paying' })).toBe('x: 1 (paying)');
   });
 
-  test('renders nothing when a shown variable has no value', () => {
+  test('renders nothing if a shown variable has no value', () => {
     expect(template('{{a}}{{b}}').render({ a: '1' })).toBeUndefined();
     expect(template('{{#if a}}yes{{else}}no{{/if}}').render({})).toBe('no');
   });
 
   test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'])(
-    'shows nothing of what every object has: %s',
+    'does not show members of Object: %s',
     (name) => {
       const reading = parseTemplate(`{{${name}}}`, { format: 'text' });
       expect(reading.ok && reading.template.render({})).toBeFalsy();

@@ -26,7 +26,7 @@ const product = sourcesIn('api', 'connectors', 'dispatcher', 'ops/cli', 'shared'
 
 const namesIn = (text: string) =>
   [...text.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name).toSorted();
-/** Placeholders whose part of the text is left out without a value. */
+/** Returns the placeholders whose part of the text is left out if they have no value. */
 const optionalIn = (text: string) =>
   namesIn([...text.matchAll(/\[[^[\]{}]*\{\w+\}[^[\]{}]*\]/g)].join());
 
@@ -56,8 +56,8 @@ describe('the catalogue', () => {
     expect(Object.keys(en.advice).filter((code) => !(code in en.doctor))).toEqual([]);
   });
 
-  // A stored reason names its code without the section.
-  test('has no code for a reason and a detail', () => {
+  // A stored reason contains its code without the section.
+  test('has no code for both a reason and a detail', () => {
     expect(Object.keys(en.details).filter((code) => code in en.reasons)).toEqual([]);
   });
 
@@ -91,11 +91,11 @@ describe('a call with a code', () => {
     },
   );
 
-  test('is how the admin API refuses with a text of its own', () => {
+  test('is how the admin API refuses with a specific text', () => {
     const admin = sourcesIn('api/services/operator', 'api/services/push', 'api/routes/admin');
     const literal = /refuse\(\s*'\w+',\s*(['`])(.*?)\1,?\s*\)/gs;
     const texts = admin.flatMap((text) => [...text.matchAll(literal)].map(([, , own]) => own));
-    // The sentence of a schema.
+    // The text of a schema error.
     expect(texts).toEqual([expect.stringMatching(/^\$\{toErrorText/)]);
     expect(calls.length).toBeGreaterThan(100);
   });
@@ -112,7 +112,7 @@ describe('a detail', () => {
     expect(writeText('details', moved, 'zh')).toBe('推送的状态是已完成，不能暂停。');
   });
 
-  test('leaves out what has no value', () => {
+  test('leaves out parts without a value', () => {
     const { message } = refuse('incorrectType', detail('inexactNumber', { member: null }));
     expect(message).toBe('this number cannot be kept exactly; send it as a text.');
     expect(refuse('incorrectType', 'Something else.').detail).toBeUndefined();
@@ -135,7 +135,7 @@ describe('a detail', () => {
 });
 
 describe('an explanation', () => {
-  test('leaves out a part in brackets without its value, and has names of the language', () => {
+  test('leaves out a part in brackets without its value, and uses names of the language', () => {
     const text: TraceText = {
       code: 'handedOver',
       params: { connector: 'vendor_b', profile: null, at: 'T' },
@@ -148,14 +148,14 @@ describe('an explanation', () => {
     );
   });
 
-  test('says so where a value is unknown', () => {
+  test('says so if a value is unknown', () => {
     const params = { connector: 'apns', why: null, at: null };
     expect(writeText('trace', { code: 'gatewayRefuses', params }, 'en')).toBe(
       'APNs takes nothing: the reason is no longer kept (at an unknown time).',
     );
   });
 
-  test('has no full stop of a reason that is a sentence', () => {
+  test('does not repeat the full stop of a reason that is a sentence', () => {
     const params = {
       connector: 'channel',
       profile: null,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { mapInTicks } from '../../shared/event-loop.ts';
 
-/** Keeps the processor busy. */
+/** Keeps the CPU busy. */
 function work(ms: number): void {
   const until = performance.now() + ms;
   while (performance.now() < until);
@@ -23,7 +23,7 @@ test('a long list is mapped in order, and other calls run in between', async () 
   expect(ticks).toBeGreaterThanOrEqual(19);
 });
 
-test('a short list is mapped at once, and an error ends it', async () => {
+test('a short list is mapped in one tick, and an error ends it', async () => {
   expect(await mapInTicks([], String)).toEqual([]);
   expect(await mapInTicks([1, 2], String)).toEqual(['1', '2']);
   await expect(

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { TtlCache } from '../../shared/ttl-cache.ts';
 
-test('an entry ends at its age, by the clock of the cache', () => {
+test('an entry expires after its age, by the clock of the cache', () => {
   let nowMs = 0;
   const cache = new TtlCache<string, number>({
     clock: { monotonicMs: () => nowMs },
@@ -14,7 +14,7 @@ test('an entry ends at its age, by the clock of the cache', () => {
   expect(cache.get('a')).toBeUndefined();
 });
 
-test('a further entry replaces the oldest one', () => {
+test('a new entry evicts the oldest entry', () => {
   const cache = new TtlCache<string, number>({ maxEntries: 2 });
   cache.set('a', 1);
   cache.set('b', 2);
@@ -24,7 +24,7 @@ test('a further entry replaces the oldest one', () => {
   expect(cache.size).toBe(2);
 });
 
-test('concurrent callers share a question; one that fails is asked again', async () => {
+test('concurrent callers share a load; a failed load is repeated', async () => {
   let asked = 0;
   const cache = new TtlCache<string, Promise<number>>({});
   const ask = async () => {

@@ -15,7 +15,7 @@ let port: number;
 let ca: string;
 const ends: (() => Promise<void>)[] = [];
 
-/** Sends a request as Caddy gets it: the path is not normalized. */
+/** Sends a request unchanged to Caddy: the path is not normalized. */
 function ask(method: string, path: string, headers: Record<string, string> = {}, body = '') {
   return new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
     const sent = request(
@@ -62,7 +62,7 @@ describe.skipIf(!isProxyInstalled('caddy'))('behind Caddy', () => {
     });
   });
 
-  test('calls reach the api, and a large body its own refusal', async () => {
+  test('calls reach the api, which refuses a large body itself', async () => {
     const app = await api.createApp();
     const headers = {
       'X-LC-Id': app.appId,

@@ -8,7 +8,7 @@ import { createRole, withWhere } from '../support/roles.ts';
 import { useTestService } from '../support/service.ts';
 import { signUp } from '../support/users.ts';
 
-/** Integers that a double cannot hold; `JSON.parse` reads both as 7091800003790954000. */
+/** Integers that a double cannot represent. `JSON.parse` reads both as 7091800003790954000. */
 const [large, neighbour] = [7091800003790954036n, 7091800003790954037n];
 
 let vendors: AllVendors;
@@ -22,7 +22,7 @@ afterAll(() => vendors.close());
 const request = (method: string, path: string, app: App, body?: unknown) =>
   service.api.request(method, path, { app, master: true, ...(body === undefined ? {} : { body }) });
 
-test('numbers of a push reach every gateway and a device of our own with all digits', async () => {
+test('numbers of a push reach every gateway and channel device with all digits', async () => {
   const app = await vendors.app();
   for (const { connector } of vendors.instances) await vendors.add(app, connector, 1);
   const own = randomUUID();
@@ -157,7 +157,7 @@ test.each([
   expect(body.results).toEqual([expect.objectContaining(content)]);
 });
 
-test('every route with a JSON body refuses a number that it cannot keep, by its path', async () => {
+test('every JSON route refuses numbers that it cannot represent, by path', async () => {
   const routes = (await loadRoutes()).filter(({ body, hasRawBody }) => body && !hasRawBody);
   expect(routes.length).toBeGreaterThan(50);
   for (const { method, operation, paths, auth } of routes) {

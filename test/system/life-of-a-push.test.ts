@@ -1,8 +1,8 @@
 /**
- * The life of a push from the call to the record, for readers. Each step is the call that an app
- * server, a device or an operator makes; the test uses no helper but an empty database. An api
- * accepts the push, a dispatcher plans it, sends it to a gateway over HTTP/2 with TLS, and records
- * the outcomes (docs/develop/architecture.md).
+ * Shows the life of a push from the call to the record, for readers. Each step is a call of an app
+ * server, a device or an operator. The test uses no helper except an empty database. An api accepts
+ * the push. A dispatcher plans it, sends it to a gateway over HTTP/2 with TLS, and records the
+ * outcomes (docs/develop/architecture.md).
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -37,7 +37,7 @@ let url: string;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  // A gateway that is as strict as that of Apple. It knows our public key.
+  // A gateway that is as strict as Apple's. It knows our public key.
   gateway = await startApnsGateway({ keys: [{ ...ownCredentials, publicKey }] });
   config = readConfig({
     DATABASE_URL: database.url,
@@ -47,7 +47,7 @@ beforeAll(async () => {
     PUBLIC_URL: 'http://carillon.test',
     CARILLON_ADMIN_TOKEN: operatorToken,
     CARILLON_SECRET: randomBytes(32).toString('base64'),
-    // The gateway has an address that is refused otherwise.
+    // The gateway has a private address, which would otherwise be refused.
     CARILLON_PRIVATE_HOSTS: loopbackNetworks,
     DISPATCHER_THREADS: '1',
   });
@@ -65,7 +65,7 @@ afterAll(async () => {
 test('a push goes from the call through the gateway into the record', async () => {
   const json = { 'Content-Type': 'application/json' };
 
-  // An operator creates an app. The reply has its keys.
+  // An operator creates an app. The reply contains its keys.
   const operator = { ...json, Authorization: `Bearer ${operatorToken}` };
   const created = await fetch(`${url}/console/api/apps`, {
     method: 'POST',
@@ -75,7 +75,7 @@ test('a push goes from the call through the gateway into the record', async () =
   expect(created.status).toBe(201);
   const { appId, appKey, masterKey } = appKeys.parse(await created.json());
 
-  // The operator stores the credentials of Apple, and here also the address of the gateway and the
+  // The operator stores Apple's credentials, and here also the address of the gateway and the
   // certificate to trust.
   const stored = await fetch(`${url}/console/api/apps/${appId}/profiles/apns/_default`, {
     method: 'PUT',
@@ -107,10 +107,10 @@ test('a push goes from the call through the gateway into the record', async () =
     expect(reply.status).toBe(201);
     saved.push(createdObject.parse(await reply.json()).objectId);
   }
-  // The owner of the third device removes the app. Only the gateway notices.
+  // The owner of the third device removes the app. Only the gateway notices this.
   gateway.deadTokens.set('c'.repeat(64), Date.now() + 1000);
 
-  // The app server sends a push with the master key. When the api answers, the push is stored.
+  // The app server sends a push with the master key. When the api replies, the push is stored.
   const server = { ...json, 'X-LC-Id': appId, 'X-LC-Key': `${masterKey},master` };
   const accepted = await fetch(`${url}/1.1/push`, {
     method: 'POST',
@@ -130,7 +130,8 @@ test('a push goes from the call through the gateway into the record', async () =
   dispatcher = await startDispatcher(config, log);
   await expect.poll(async () => (await readRecord()).status).toBe('done');
 
-  // The gateway got one request for each device: a payload of Apple's form, signed with our key.
+  // The gateway received one request per device, with a payload in Apple's form and signed with our
+  // key.
   expect(gateway.requests.map(({ token }) => token).sort()).toEqual(tokens);
   const request = gateway.requests.find(({ token }) => token === tokens[0]);
   expect(request).toMatchObject({
@@ -147,7 +148,7 @@ test('a push goes from the call through the gateway into the record', async () =
     aps: { alert: 'Open until ten', sound: 'bell' },
   });
 
-  // The record counts what the gateway answered.
+  // The record counts the replies of the gateway.
   expect(await readRecord()).toMatchObject({
     status: 'done',
     devices: 3,
@@ -167,7 +168,7 @@ test('a push goes from the call through the gateway into the record', async () =
     connectors: { apns: { sent: 2, invalid_token: 1 } },
   });
 
-  // The installation that the gateway no longer knows is deleted. A call for it answers an empty
+  // The installation that the gateway no longer knows is deleted. A call for it returns an empty
   // object.
   const readInstallation = async (id?: string) =>
     (await fetch(`${url}/1.1/installations/${id}`, { headers: server })).json();

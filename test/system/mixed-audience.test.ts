@@ -15,17 +15,17 @@ import { type AllVendors, startVendors } from '../support/gateways/all-vendors.t
 import { useTestService } from '../support/service.ts';
 import { countRows, insertDevices } from '../support/tables.ts';
 
-/** Devices of each channel; more than a batch of a thousand. */
+/** Devices per channel, more than a batch of a thousand. */
 const share = Math.floor(
   Number(currentEnvironment().MIXED_DEVICES ?? 20_000) / connectorIds.length,
 );
 const devices = share * connectorIds.length;
-/** Connected devices of the device channel; the messages of the others wait. */
+/** Connected devices on the device channel. The messages of the others wait. */
 const connected = Math.min(share, 200);
 
 /**
- * Returns the text for the devices of a channel. Texts differ, so that a mix-up fails the test;
- * both labels of FCM share one.
+ * Returns the text for the devices of a channel. Texts differ, so that a mix-up fails the test.
+ * Both FCM connectors have the same text.
  */
 const alertOf = (id: ConnectorId): string => {
   const place = connectorIds.indexOf(id === 'fcm' ? 'vendor_g' : id);
@@ -38,7 +38,7 @@ const data = {
   order: 'A-4711',
   ios: { alert: alertOf('apns') },
   android: { alert: alertOf('channel') },
-  // The wire keys of the vendors: `hms`, `mi`, …
+  // Wire keys of the vendors: `hms`, `mi`, …
   ...Object.fromEntries(
     [...dataKeyOwners].flatMap(([key, owner]) =>
       isConnectorId(owner) && key !== owner ? [[key, { alert: alertOf(owner) }]] : [],
@@ -74,7 +74,7 @@ async function addOwn(app: App, count: number): Promise<string[]> {
   return ids;
 }
 
-test(`a push to ${devices} devices over all channels reaches each once, with the text of its channel`, {
+test(`a push to ${devices} devices through all channels reaches each once with its own text`, {
   timeout: 300_000,
 }, async () => {
   const app = await service.api.createApp({ hybridPush: true });
@@ -107,7 +107,7 @@ test(`a push to ${devices} devices over all channels reaches each once, with the
     outcomes: { sent: devices },
   });
 
-  // Totals per channel have their wire names in the record and their labels in the progress.
+  // Totals per channel have their wire names in the record and their connector ids in the progress.
   const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
   const progress = (await service.api.request('GET', path, { admin: true })).body;
   for (const connector of connectorIds)
@@ -124,7 +124,8 @@ test(`a push to ${devices} devices over all channels reaches each once, with the
     expect(tokens.filter((token) => instance.seen(token) !== 1)).toEqual([]);
     const sent = instance.requests();
     expect(sent.reduce((sum, { devices: named }) => sum + named, 0)).toBe(share);
-    // A call with `taskId` names a message that an earlier call saved: only that call has the text.
+    // A call with `taskId` refers to a message that an earlier call saved. Only the earlier call
+    // contains the text.
     for (const { body } of sent)
       if (!/"taskId":/.test(body.toString('utf8'))) expectText(instance.connector, body);
   }
@@ -138,7 +139,9 @@ test(`a push to ${devices} devices over all channels reaches each once, with the
   expect(await countRows(service.db, 'channel_inbox', app)).toBe(share - connected);
 });
 
-/** Checks that a body, JSON or a form, has the text of this channel and of no other. */
+/**
+ * Checks that a body, JSON or a form, contains the text of this channel and of no other channel.
+ */
 function expectText(connector: ConnectorId, body: Buffer): void {
   const sent = body.toString('utf8');
   const text = sent.startsWith('{') ? sent : new URLSearchParams(sent).toString();

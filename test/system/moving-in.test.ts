@@ -34,8 +34,8 @@ import { anInstallation, aUser, newId, publicHash } from '../support/import/impo
 import { item } from '../support/import/move-in.ts';
 
 /**
- * Follows docs/moving-in.md: an export is moved in behind nginx with the file of ops/deploy/proxy.
- * The clients of the old app keep their id and keys; only the address of their server changes.
+ * Follows docs/moving-in.md: an export is imported behind nginx with the file of ops/deploy/proxy.
+ * The clients of the old app keep their id and keys. Only the address of their server changes.
  */
 const appId = `${newKey()}-gzGzoHsz`;
 const keys = { appKey: newKey(), masterKey: newKey(), hookKey: newKey() };
@@ -66,7 +66,7 @@ let address: string;
 const ends: (() => Promise<void>)[] = [];
 
 /**
- * Starts a server for the calls that Carillon does not serve. Its replies name the host of the
+ * Starts a server for the calls that Carillon does not serve. Its replies contain the host of the
  * request.
  */
 async function startElsewhere(): Promise<Server> {
@@ -152,7 +152,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
   });
   beforeEach(() => AV.User.logOut());
   afterAll(async () => {
-    // The SDK keeps its user in the process, which runs other test files later.
+    // The SDK keeps its user in the process, which later runs other test files.
     await AV.User.logOut();
     for (const end of ends) await end();
     elsewhere?.close();
@@ -163,7 +163,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('keeps its users logged in, and logs them in by password and by third-party account', async () => {
+  test('keeps its users logged in, and logs them in by password and account', async () => {
     expect((await AV.User.become(sessionToken)).id).toBe(tom.objectId);
     await AV.User.logOut();
     expect((await AV.User.logIn('tom', 'a password of 2019')).id).toBe(tom.objectId);
@@ -191,14 +191,14 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     expect(device.messages).toMatchObject([{ content: { alert: 'Hello' }, isOffline: false }]);
   });
 
-  test('delivers a push to an iPhone that registered before, with the credentials that the check list requires', async () => {
+  test('delivers a push to an iPhone that registered before the move', async () => {
     const { publicKey: _, ...own } = credentials;
     const isServed = async () => item((await moveIn()).json(), 'profile apns');
     expect(await isServed()).toMatchObject({ state: 'todo' });
     const profile = { auth: 'token', ...own, endpoint: apns.url, ca: apns.ca };
     expect(await run(['profile', 'put', appId, 'apns', '-'], profile)).toMatchObject({ code: 0 });
     expect(await isServed()).toMatchObject({ state: 'done' });
-    // The profile takes effect within a second: the dispatcher may have read the app a moment ago.
+    // The profile takes effect within a second, because the dispatcher may have just read the app.
     await eventually(async () => {
       await push('deviceToken', iphone.deviceToken);
       return apns.seen(iphone.deviceToken) > 0;
@@ -286,7 +286,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
   });
 });
 
-/** Sends a request with the keys of the app; the path is not normalized. */
+/** Sends a request with the keys of the app. The path is not normalized. */
 function ask(method: string, path: string, headers: Record<string, string> = {}, body = '') {
   const all = {
     'X-LC-Id': appId,

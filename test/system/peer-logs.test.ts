@@ -7,7 +7,10 @@ import { testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { portOf } from '../support/http2/peer.ts';
 
-/** A log line about another server names its host and what happened; the caller is told neither. */
+/**
+ * Tests that a log line about another server contains its host and the error, while the caller gets
+ * neither.
+ */
 let database: TestDatabase;
 let api: RunningApi;
 let strange: Server;
@@ -29,7 +32,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A token whose key the platform has to be asked for. */
+/** Token with a key that has to be fetched from the platform. */
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const identityToken = `${part({ alg: 'RS256', kid: 'k' })}.${part({ sub: 'x' })}.AAAA`;
 

@@ -22,7 +22,7 @@ describe('a push from POST /1.1/push to its record', () => {
     return response.body.objectId;
   }
 
-  test('3,000 devices: each token gets one request, and the record is exact', async () => {
+  test('to 3,000 devices: each token gets one request, and the record is exact', async () => {
     const { app, tokens } = await appWithIos(3000);
     const objectId = await push(app, { data: { alert: 'Hello' } });
     const record = await service.untilDone(app, objectId);
@@ -36,7 +36,7 @@ describe('a push from POST /1.1/push to its record', () => {
     expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
   });
 
-  test('a push to one device is planned and delivered by one job', async () => {
+  test('to one device is planned and delivered by one job', async () => {
     const { app, tokens } = await appWithIos(1);
     const objectId = await push(app, { data: { alert: 'Hello' }, where: { deviceType: 'ios' } });
     expect(await service.untilDone(app, objectId)).toMatchObject({
@@ -48,7 +48,7 @@ describe('a push from POST /1.1/push to its record', () => {
     expect(await countJobs(service.db, app, { queue: 'deliver-%' })).toBe(0);
   });
 
-  test('iOS and connected Android devices: each gets it, and acknowledgements are counted', async () => {
+  test('to iOS and connected Android devices reaches each, and counts acks', async () => {
     const { app } = await appWithIos(20);
     const ids = Array.from({ length: 30 }, (_, i) => `device-${i}`);
     for (const installationId of ids)

@@ -54,14 +54,14 @@ async function post(url: string, body: string, headers: Record<string, string> =
   return { status: reply.status, text: await reply.text() };
 }
 
-/** Returns receipts in the form of Honor, the simplest one. */
+/** Returns receipts in Honor's form, which is the simplest. */
 const honorBody = (pushId: string, tokens: string[], status = 40_000_002) =>
   JSON.stringify({
     statuses: tokens.map((token) => ({ token, biTag: pushId, status, timestamp: 1 })),
   });
 
 describe('receipts at the callback URL of the message', () => {
-  test('are refused at the URL of another generation, and messages name the new one', async () => {
+  test('are refused at the URL of another generation, and messages name the new URL', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 4);
     const { xiaomi } = vendors.gateways;
@@ -71,7 +71,7 @@ describe('receipts at the callback URL of the message', () => {
     const changed = await service.api.request('PATCH', `/console/api/apps/${app.appId}`, change);
     expect(changed.status).toBe(200);
     expect(await xiaomi.sendReceipt(1, ids)).toEqual([404]);
-    // A changed option counts within one second on every process.
+    // A changed option takes effect on every process within one second.
     await expect
       .poll(async () => {
         xiaomi.forget();
@@ -83,7 +83,7 @@ describe('receipts at the callback URL of the message', () => {
     expect((await post(old, 'data={}')).status).toBe(404);
   });
 
-  test('of Xiaomi count each device once, also when repeated', async () => {
+  test('of Xiaomi count each device once, even if repeated', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 30);
     const { xiaomi } = vendors.gateways;
@@ -98,7 +98,7 @@ describe('receipts at the callback URL of the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 25, clicked: 15 });
   });
 
-  test('of Meizu carry its token, or are refused', async () => {
+  test('of Meizu contain its token, or are refused', async () => {
     const app = await vendors.app('vendor_c');
     const ids = await vendors.add(app, 'vendor_c', 5);
     const { meizu } = vendors.gateways;
@@ -110,7 +110,7 @@ describe('receipts at the callback URL of the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 5, clicked: 2 });
   });
 
-  test('are kept when their token is wrong, and counted once it is right', async () => {
+  test('are kept if their token is wrong, and counted after it is corrected', async () => {
     const app = await vendors.app('vendor_c');
     const ids = await vendors.add(app, 'vendor_c', 4);
     const { meizu } = vendors.gateways;
@@ -129,7 +129,7 @@ describe('receipts at the callback URL of the message', () => {
     ]);
     expect((await redrive()).body).toEqual({ processed: 0, refused: 1, next: null });
     await vendors.put(app, vendors.instance('vendor_c'), { receiptToken: 'another' });
-    // A changed profile counts within one second on every process.
+    // A changed profile takes effect on every process within one second.
     const possible = async () => (await redrive('/explain')).body;
     await expect.poll(possible).toEqual({ processed: 1, refused: 0, next: null });
     expect(await counts(app, id)).toEqual({ delivered: 0, clicked: 0 });
@@ -138,7 +138,7 @@ describe('receipts at the callback URL of the message', () => {
     expect((await redrive()).body).toEqual({ processed: 0, refused: 0, next: null });
   });
 
-  test('of OPPO come one by one', async () => {
+  test('of OPPO arrive one by one', async () => {
     const app = await vendors.app('vendor_d');
     const ids = await vendors.add(app, 'vendor_d', 12);
     const { oppo } = vendors.gateways;
@@ -148,7 +148,7 @@ describe('receipts at the callback URL of the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 7, clicked: 0 });
   });
 
-  test('of vivo carry its codes: delivered, or why not', async () => {
+  test('of vivo contain its codes: delivered, or the reason', async () => {
     const app = await vendors.app('vendor_e');
     const ids = await vendors.add(app, 'vendor_e', 8);
     const { vivo } = vendors.gateways;
@@ -161,7 +161,7 @@ describe('receipts at the callback URL of the message', () => {
     expect((await idsLeft(app)).sort()).toEqual(ids.slice(0, 6).sort());
   });
 
-  test('of Honor and Huawei name the push by its tag, and get the reply that they expect', async () => {
+  test('of Honor and Huawei name the push by its tag, and get the expected reply', async () => {
     const app = await vendors.app('vendor_a', 'vendor_f');
     const [ofHonor, ofHuawei] = [
       await vendors.add(app, 'vendor_f', 4),
@@ -220,7 +220,7 @@ describe('receipts at the callback URL of the message', () => {
     const tokens = await vendors.add(app, 'vendor_f', 3000);
     const id = await push(app);
     const url = addressFor(app, 'vendor_f');
-    // Calls overlap, run concurrently, and each device comes four times.
+    // Calls overlap and run concurrently, and each device occurs four times.
     const slices = Array.from({ length: 24 }, (_, i) => tokens.slice(i * 120, i * 120 + 240));
     const calls = [...slices, ...slices.map((slice) => [...slice].reverse())];
     const replies = await Promise.all(calls.map((slice) => post(url, honorBody(id, slice))));
@@ -235,7 +235,7 @@ describe('receipts at the callback URL of the message', () => {
 });
 
 describe('calls that are not receipts of the app', () => {
-  test('an unknown URL is a plain 404; a known one answers probes', async () => {
+  test('an unknown URL is a plain 404, and a known URL answers probes', async () => {
     const app = await vendors.app('vendor_f');
     const other = await vendors.app('vendor_f');
     const right = addressFor(app, 'vendor_f');
@@ -262,7 +262,7 @@ describe('calls that are not receipts of the app', () => {
     expect((await fetch(right, { method: 'DELETE' })).status).toBe(405);
   });
 
-  test('other apps, unknown pushes and unknown devices count nothing, and cause no retry', async () => {
+  test('other apps, unknown pushes and unknown devices count nothing', async () => {
     const [app, other] = [await vendors.app('vendor_f'), await vendors.app('vendor_f')];
     const tokens = await vendors.add(app, 'vendor_f', 2);
     const theirs = await vendors.add(other, 'vendor_f', 2);
@@ -281,7 +281,7 @@ describe('calls that are not receipts of the app', () => {
     expect(await counts(other, foreign)).toEqual({ delivered: 0, clicked: 0 });
   });
 
-  test('invalid calls are refused without a 5xx, and too long bodies are not read', async () => {
+  test('invalid calls are refused without a 5xx, and long bodies are not read', async () => {
     const app = await vendors.app();
     const texts = [
       '',
@@ -325,7 +325,7 @@ describe('calls that are not receipts of the app', () => {
   });
 });
 
-test('waiting calls of an app share transactions, and excess calls are asked to retry', async () => {
+test('waiting calls of an app share transactions; excess calls must retry', async () => {
   const app = await vendors.app('vendor_f');
   const tokens = await vendors.add(app, 'vendor_f', 200);
   const id = await push(app);
@@ -334,8 +334,8 @@ test('waiting calls of an app share transactions, and excess calls are asked to 
   const replies: Promise<number>[] = [];
   const refused = await service.db.transaction(async (tx) => {
     await tx.query('SELECT FROM notification WHERE app_id = $1 FOR UPDATE', [app.appId]);
-    // No row can be written now: 4 calls run, 50 transactions of two calls each wait, the others
-    // are refused.
+    // No row can be written now. 4 calls run, 50 transactions with two calls each wait, and the
+    // others are refused.
     const calls = Array.from({ length: 130 }, () => post(url, crowd).then(({ status }) => status));
     const small = tokens.map((token) =>
       post(url, honorBody(id, [token])).then(({ status }) => status),
@@ -356,14 +356,14 @@ test('waiting calls of an app share transactions, and excess calls are asked to 
 describe('receipts that report an invalid token', () => {
   const invalidTokenType = 16;
 
-  test('delete its installation once the push has a success, and no other', async () => {
+  test('delete its installation after the push has a success, and no other', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 6);
     const { xiaomi } = vendors.gateways;
     const id = await push(app);
     const { objectId: deletedId } = await findDevice(service.db, app, { registrationId: ids[0] });
     await xiaomi.sendReceipt(invalidTokenType, ids.slice(0, 2));
-    // The push has no success yet: the cause may be the app, not the devices.
+    // The push has no success yet, so the cause may be the app and not the devices.
     expect(await idsLeft(app)).toHaveLength(6);
     await xiaomi.sendReceipt(1, ids.slice(2, 3));
     expect((await idsLeft(app)).sort()).toEqual(ids.slice(2).sort());
@@ -380,7 +380,7 @@ describe('receipts that report an invalid token', () => {
     expect(record.body).toMatchObject({ errors: '', outcomes: { sent: 6 } });
   });
 
-  test('keep an installation that was saved since, and do nothing for any other code', async () => {
+  test('keep an installation that was saved since, and do nothing for other codes', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 6);
     const { xiaomi } = vendors.gateways;
@@ -395,7 +395,7 @@ describe('receipts that report an invalid token', () => {
     expect(await idsLeft(app)).toHaveLength(6);
   });
 
-  test('keep an installation that was saved between the receipt and the first success', async () => {
+  test('keep an installation that was saved before the first success', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 3);
     const { xiaomi } = vendors.gateways;
@@ -406,7 +406,7 @@ describe('receipts that report an invalid token', () => {
     expect((await idsLeft(app)).sort()).toEqual([ids[0], ids[2]].sort());
   });
 
-  test('delete no more devices of a push to many than it reached, and the rest when an operator says so', async () => {
+  test('delete at most as many devices as the push reached, and the rest on request', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 30);
     const { xiaomi } = vendors.gateways;
@@ -423,7 +423,7 @@ describe('receipts that report an invalid token', () => {
     expect((await idsLeft(app)).sort()).toEqual([...ids.slice(0, 3), ...ids.slice(25)].sort());
   });
 
-  test('count those that were deleted before', async () => {
+  test('count devices that were deleted before', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 30);
     const { xiaomi } = vendors.gateways;
@@ -433,7 +433,7 @@ describe('receipts that report an invalid token', () => {
     expect((await idsLeft(app)).sort()).toEqual([...ids.slice(0, 3), ...ids.slice(6)].sort());
   });
 
-  test('delete at the second push where the gateway only advises it, unless the device was reached in between', async () => {
+  test('delete at the second push if the gateway only advises it', async () => {
     const app = await vendors.app('vendor_a');
     const tokens = await vendors.add(app, 'vendor_a', 3);
     const [deletedId = '', returned = '', alive = ''] = tokens;

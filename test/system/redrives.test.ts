@@ -28,14 +28,14 @@ const path = ({ appId }: App, rest: string) => `/console/api/apps/${appId}/${res
 const redrive = (from: Pick<TestApi, 'request'>, app: App, of: string, body: object = {}) =>
   from.request('POST', path(app, `${of}/redrive`), { admin: true, body });
 
-test('mails that five calls to two processes redrive at once are sent once each', async () => {
+test('mails that five concurrent calls to two processes redrive are sent once each', async () => {
   const app = await api.createApp({ emailVerification: true });
   const email = 'anna@example.com';
   await api.request('POST', '/1.1/users', {
     app,
     body: { username: 'anna', password: 'p', email },
   });
-  // As a dispatcher leaves them whose provider refused each: without a job.
+  // State in which dispatchers leave mails that the provider refused: without a job.
   await api.db.query("DELETE FROM pgboss.job WHERE name = 'message'");
   await changeMessages(api.db, app, { state: 'failed', reason: 'refused', attempts: 4 });
   await api.db.query(
@@ -66,7 +66,7 @@ test('mails that five calls to two processes redrive at once are sent once each'
   expect((await redrive(api, app, 'outbox')).body).toMatchObject({ messages: 0, next: null });
 });
 
-test('an app keeps 1000 refused calls of gateways, none of more than 64 KB; a metric counts the others', async () => {
+test('an app keeps 1000 refused receipts; a metric counts the others', async () => {
   const app = await api.createApp();
   const vault = new Vault(testConfig(api.databaseUrl).secrets);
   const url = callbackUrl(api.url, vault, {
@@ -103,7 +103,7 @@ test('an app keeps 1000 refused calls of gateways, none of more than 64 KB; a me
   );
   expect(await refuse('one more')).toBeGreaterThanOrEqual(400);
   expect([await kept(), await metric('no')]).toEqual([1000, 2]);
-  // The bound is of one app.
+  // The limit is per app.
   const neighbour = await api.createApp();
   const { pathname } = new URL(
     callbackUrl(api.url, vault, { appId: neighbour.appId, connector: 'vendor_c', generation: 0 }),

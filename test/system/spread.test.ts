@@ -11,7 +11,7 @@ import { type CitusServers, startCitusServers } from '../support/servers/citus.t
 import { startTestService, type TestService } from '../support/service.ts';
 
 /**
- * A server with Citus (develop/testing.md); the tests start servers of their own from its programs.
+ * A server with Citus (develop/testing.md). The tests start their own servers with its programs.
  */
 const installed = process.env.CARILLON_TEST_CITUS?.split(',')[0];
 const devices = 200_000;
@@ -40,8 +40,7 @@ async function close(): Promise<void> {
 }
 
 /**
- * Runs a command as an operator does: with the variables of the service, and the address of its
- * api.
+ * Runs a command like an operator: with the variables of the service and the address of its api.
  */
 function run(
   args: string[],
@@ -89,10 +88,10 @@ afterAll(async () => {
 }, maxMs);
 
 describe.skipIf(installed === undefined)(
-  'a service with data whose database is spread',
+  'a service with data whose database is sharded',
   { timeout: maxMs },
   () => {
-    test('has a plan first; doctor then finds its rows on both workers', async () => {
+    test('has a plan first, and doctor then finds its rows on both workers', async () => {
       const plan = await run(['migrate', '--distribute', '--plan']);
       expect(plan.stdout).toMatch(
         /There is no way back[\s\S]*installation: by app_id, about 2\d\d,000 rows/,
@@ -116,7 +115,7 @@ describe.skipIf(installed === undefined)(
       expect(notSeen(1)).toEqual([]);
     });
 
-    test('sends a scheduled push, and a redrive to those that the first push did not reach', async () => {
+    test('sends a scheduled push, and a redrive to missed recipients', async () => {
       const push_time = new Date(Date.now() + 1500).toISOString();
       expect(await service.untilDone(small, await push(small, { push_time }))).toMatchObject({
         successes: 1000,
@@ -131,7 +130,7 @@ describe.skipIf(installed === undefined)(
       const options = { dailyRecipientCap: 1_000_000 };
       const path = `/console/api/apps/${capped.appId}`;
       await service.api.request('PATCH', path, { admin: true, body: { options } });
-      // A changed option counts within one second on every process.
+      // A changed option takes effect on every process within one second.
       await new Promise((resolve) => setTimeout(resolve, 1000));
       const redriven = await run(['redrive', objectId, '--app', capped.appId, '--json']);
       expect(redriven.code, redriven.stderr).toBe(0);
@@ -155,7 +154,7 @@ describe.skipIf(installed === undefined)(
       });
     });
 
-    test('encrypts all values under a new secret, which reads them without the old one', async () => {
+    test('encrypts all values with a new secret, without the old one', async () => {
       const both = `${newKey},${testEnvironment('').CARILLON_SECRET}`;
       await close();
       await open(both);
@@ -166,7 +165,7 @@ describe.skipIf(installed === undefined)(
       expect(checks).toContainEqual(expect.objectContaining({ name: 'secrets', status: 'ok' }));
     });
 
-    test('goes on after its coordinator was killed during a push: each device gets it once', async () => {
+    test('continues after its coordinator was killed during a push', async () => {
       const objectId = await push(large);
       await service.apns.waitFor(devices / 5);
       await servers.killCoordinator();

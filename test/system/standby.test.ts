@@ -100,14 +100,14 @@ describe('DATABASE_READ_URL names a streaming standby', { timeout: 60_000 }, () 
     await standbyDb.close();
   });
 
-  test('doctor tells how far it is behind; the database, of an unread slot and of autovacuum that is off', async () => {
+  test('doctor reports its lag, an unread slot, and disabled autovacuum', async () => {
     expect(await checkStandby(standby.databaseUrl)).toMatchObject({ status: 'ok' });
     const standbyDb = new Database({ url: standby.databaseUrl, applicationName: 'test' });
     await standbyDb.query('SELECT pg_wal_replay_pause()');
     await db.query('CREATE TABLE of_the_lag (id int)');
     await expect.poll(() => checkStandby(standby.databaseUrl, 0)).toMatchObject({ status: 'warn' });
     await standbyDb.query('SELECT pg_wal_replay_resume()');
-    // It also falls behind when it receives nothing.
+    // It also lags if it receives nothing.
     await expect.poll(() => readStandbyLag(standbyDb)).toBe(0);
     const { rows } = await standbyDb.query<{ source: string }>(
       "SELECT current_setting('primary_conninfo') AS source",
@@ -138,7 +138,7 @@ describe('DATABASE_READ_URL names a streaming standby', { timeout: 60_000 }, () 
     ).toBeGreaterThanOrEqual(3);
   });
 
-  test('a standby that lags or is down delays neither pushes nor queries: the primary is read', async () => {
+  test('a standby that lags or is down delays nothing: the primary is read', async () => {
     const standbyDb = new Database({ url: standby.databaseUrl, applicationName: 'test' });
     await standbyDb.query('SELECT pg_wal_replay_pause()');
     await standbyDb.close();

@@ -36,7 +36,7 @@ async function readiness(port: number): Promise<{ code: number; status: string }
   return reply && { code: reply.status, ...JSON.parse(await reply.text()) };
 }
 
-/** Returns the status of the answer to a device that asks for a WebSocket. */
+/** Returns the status of the reply to a device that requests a WebSocket. */
 async function statusOfUpgrade(port: number): Promise<number | undefined> {
   const socket = new WebSocket(`ws://127.0.0.1:${port}/1.1/channel`);
   const response: IncomingMessage = (await once(socket, 'unexpected-response'))[1];
@@ -44,7 +44,7 @@ async function statusOfUpgrade(port: number): Promise<number | undefined> {
   return response.statusCode;
 }
 
-describe('a CARILLON_SECRET that does not open the database', () => {
+describe('a CARILLON_SECRET that does not match the database', () => {
   let database: TestDatabase;
   let right: TestApi;
   let wrong: TestApi;
@@ -142,7 +142,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     await expect.poll(async () => (await api.request('GET', '/readyz')).status, often).toBe(200);
   });
 
-  test('in a list with the right one works', async () => {
+  test('works in a list that contains the right key', async () => {
     const { secrets } = testConfig(database.url);
     const both = `${otherSecret},${secrets[0]?.toString('base64')}`;
     const api = await startTestApi({ databaseUrl: database.url, env: { CARILLON_SECRET: both } });
@@ -200,14 +200,15 @@ describe('a database of another version', () => {
       retry: '5',
       body: { code: 503, error: 'The service is starting.' },
     });
-    // A device that comes back now is refused too: without an answer it waits for its own time-out.
+    // A device that reconnects now is refused too. Without a reply, it would wait for its own
+    // timeout.
     expect(await statusOfUpgrade(port)).toBe(503);
     await migrate(database.url);
     await starting;
     expect(await readiness(port)).toEqual({ code: 200, status: 'ready' });
   });
 
-  test('becomes unready while an api and a dispatcher run without a migration or a queue that they need', async () => {
+  test('makes running processes unready if a migration or queue is missing', async () => {
     const { db, api } = await startOnDatabase();
     const status = async () => (await api.request('GET', '/readyz')).body.status;
     await db.query(`UPDATE pgboss.queue SET name = 'plan-later' WHERE name = 'plan'`);
@@ -220,7 +221,7 @@ describe('a database of another version', () => {
       .toMatch(/^The queue of the database is newer than this version/);
   });
 
-  test('shows the migrations that it lacks in the metrics of a running process, without a probe of its readiness', async () => {
+  test('is shown as missing migrations in the metrics, without a readiness probe', async () => {
     const { db, api } = await startOnDatabase();
     const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
     await expect.poll(metrics, often).toMatch(/^carillon_schema_pending 0$/m);
@@ -230,7 +231,7 @@ describe('a database of another version', () => {
     await expect.poll(metrics, often).toMatch(/^carillon_schema_pending 1$/m);
   });
 
-  test('of a newer version is accepted, and the log says so', async () => {
+  test('of a newer version is accepted and logged', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     const db = new Client({ connectionString: database.url });
@@ -276,7 +277,7 @@ describe('a database of another version', () => {
     },
   );
 
-  test('ends the wait of an api that is stopped', async () => {
+  test('stops the wait of an api that is stopped', async () => {
     const database = await createEmptyDatabase();
     onTestFinished(() => database.drop());
     const stack = new ClosingStack(silentLog);
@@ -288,10 +289,10 @@ describe('a database of another version', () => {
   });
 });
 
-test('a server that only reads, as a former primary does, is answered with 503 until it writes again', async () => {
+test('a read-only server causes 503 until it accepts writes again', async () => {
   const { db, api } = await startOnDatabase();
   const app = await api.createApp();
-  /** New connections only read, or write; the old ones end. */
+  /** Makes new connections read-only or writable, and ends the old connections. */
   const setReadOnly = async (value: 'on' | 'off') => {
     await db.query(
       `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ${value}', current_database()); END $$`,
@@ -316,7 +317,7 @@ test('a server that only reads, as a former primary does, is answered with 503 u
 });
 
 /**
- * Starts an api on a database of its own, with a connection to change that database. The end of the
+ * Starts an api on a new database, with a connection that can change the database. The end of the
  * test closes them.
  */
 async function startOnDatabase() {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { installOnce, run } from '../../ops/check/toolchains.ts';
 
-/** Folder of this version. */
+/** Root folder of this version. */
 export const here = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface Release {
@@ -12,7 +12,7 @@ export interface Release {
   commit: string;
 }
 
-/** Returns the newest version that the changelog names with its commit. */
+/** Returns the newest version for which the changelog names a commit. */
 export async function readLastRelease(): Promise<Release> {
   const text = await readFile(join(here, 'CHANGELOG.md'), 'utf8');
   const [, version, commit] = text.match(/^## (\d\S+) - .*\n\nCommit `([0-9a-f]{40})`/m) ?? [];
@@ -23,7 +23,8 @@ export async function readLastRelease(): Promise<Release> {
 
 /**
  * Writes the sources of a commit into a new folder, with the installed packages of this version.
- * Returns why that is impossible: a shallow clone or a package has no history.
+ * Returns the reason if this is impossible, for example because a shallow clone or a package has no
+ * history.
  */
 export async function checkOut(
   { commit, version }: Release,
@@ -45,7 +46,8 @@ export async function checkOut(
 }
 
 /**
- * Installs the packages of a release that this version does without, where its sources look next.
+ * Installs packages of a release that this version does not use, in a folder where the sources of
+ * the release look for them.
  */
 async function installDropped(root: string, folder: string): Promise<void> {
   const manifest = join(root, 'package.json');
@@ -57,7 +59,8 @@ async function installDropped(root: string, folder: string): Promise<void> {
   const packages = dropped.map(([name, version]) => `${name}@${version}`);
   const installed = await installOnce([pathToFileURL(manifest)], async (target) => {
     await mkdir(target, { recursive: true });
-    // Without a package of its own, npm would install into this one, which is above it.
+    // Without a package.json of its own, npm would install into this repository, which is above the
+    // folder.
     await writeFile(join(target, 'package.json'), '{ "private": true }');
     await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', ...packages], {
       cwd: target,

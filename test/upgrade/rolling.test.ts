@@ -52,8 +52,8 @@ describe.skipIf(obstacle !== undefined)(
     });
 
     /**
-     * Resolves when `total` more requests have arrived, and lets the gateway answer so slowly that
-     * the push goes on.
+     * Waits until `total` more requests have arrived. Then slows the gateway down, so that the push
+     * continues for long.
      */
     async function slowDownAfter(total: number): Promise<void> {
       await gateway.waitFor(gateway.total + total);
@@ -73,7 +73,7 @@ describe.skipIf(obstacle !== undefined)(
       return app;
     }
 
-    /** Sends a push, to all devices or to one, and returns its id. */
+    /** Sends a push to all devices or to one. Returns its id. */
     async function push(url: string, app: App, target: object = {}): Promise<string> {
       const body = { data: { alert: 'Hello' }, ...target };
       const reply = await send(`${url}/1.1/push`, 'POST', { app, master: true, body });
@@ -85,7 +85,7 @@ describe.skipIf(obstacle !== undefined)(
       return (await send(`${url}/1.1/tables/Notifications/${objectId}`, 'GET', { app })).body;
     }
 
-    /** Saves a device and pushes to it, by the api at `url`. */
+    /** Saves a device and pushes to it, with the api at `url`. */
     async function saveAndPush(url: string, app: App, deviceToken: string): Promise<string> {
       const body = { deviceType: 'ios', deviceToken, apnsTopic: own.topics[0] };
       const saved = await send(`${url}/1.1/installations`, 'POST', { app, body });
@@ -93,7 +93,7 @@ describe.skipIf(obstacle !== undefined)(
       return push(url, app, { where: { deviceToken } });
     }
 
-    /** Resolves when a push is done; checks that each of its devices is counted. */
+    /** Waits until a push is done. Checks that each of its devices is counted. */
     async function expectDone(
       url: string,
       app: App,
@@ -144,7 +144,7 @@ describe.skipIf(obstacle !== undefined)(
     describe('with the migration before the new processes', () => {
       const database = useReleasedDatabase();
 
-      test('sends a push that is under way once to each device', async () => {
+      test('sends a running push once to each device', async () => {
         const { url: databaseUrl } = database;
         const oldApi = await processes.start(old, 'api', databaseUrl);
         const oldDispatcher = await processes.start(old, 'dispatcher', databaseUrl);
@@ -182,7 +182,7 @@ describe.skipIf(obstacle !== undefined)(
       let api: VersionedProcess;
       let dispatcher: VersionedProcess;
 
-      test('they wait, unready, and take over during a push that is sent once to each device', async () => {
+      test('they wait, unready, and take over a running push', async () => {
         gateway.forget();
         const { url: databaseUrl } = database;
         const oldApi = await processes.start(old, 'api', databaseUrl);
@@ -192,7 +192,7 @@ describe.skipIf(obstacle !== undefined)(
         dispatcher = await processes.start(here, 'dispatcher', databaseUrl);
         await Promise.all([oldApi.ready, oldDispatcher.ready]);
         app = await createApp(oldApi.url, database.db);
-        // A release can come without changes of the database.
+        // A release may contain no database changes.
         const expected = hasChanges ? 503 : 200;
         await expect.poll(() => readiness(api), patience).toBe(expected);
         await expect.poll(() => readiness(dispatcher), patience).toBe(expected);
@@ -209,7 +209,7 @@ describe.skipIf(obstacle !== undefined)(
         expect([gateway.total, gateway.distinct]).toEqual([devices, devices]);
       });
 
-      test('a step back during a push, after migrations of a later version, loses and repeats nothing', async () => {
+      test('a downgrade during a push loses and repeats nothing', async () => {
         gateway.forget();
         const { url: databaseUrl } = database;
         const large = await push(api.url, app);
@@ -234,7 +234,7 @@ describe.skipIf(obstacle !== undefined)(
       });
     });
 
-    /** Gives every table one more column, as a migration of a version that does not exist yet. */
+    /** Adds a column to every table, like a migration of a future version. */
     async function migrateFurther(db: Database, databaseUrl: string): Promise<void> {
       const { rows } = await db.query<{ name: string }>(
         `SELECT relname AS name FROM pg_class

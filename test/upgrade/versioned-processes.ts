@@ -9,16 +9,17 @@ import { bareEnvironment } from '../support/cli.ts';
 
 /** Process of a version. */
 export interface VersionedProcess {
-  /** Resolves when it is ready; rejects when it ends before. */
+  /** Resolves when the process is ready. Rejects if it exits before. */
   ready: Promise<unknown>;
   /** Base URL of the api, or of the dispatcher's probes and metrics. */
   url: string;
-  /** Sends SIGTERM and returns the exit code. */
+  /** Sends SIGTERM. Resolves with the exit code. */
   stop(): Promise<number | null>;
 }
 
 /**
- * Starts processes from the sources of several versions; kills those that are left after the tests.
+ * Starts processes from the sources of several versions. Kills the remaining processes after the
+ * tests.
  */
 export function useVersionedProcesses() {
   const children: ChildProcess[] = [];
@@ -50,7 +51,7 @@ export function useVersionedProcesses() {
         once(child, 'message'),
         ended.then(([code]) => Promise.reject(new Error(`the ${kind} ended with ${code}`))),
       ]);
-      // A process that a test stops before it is ready.
+      // A test may stop the process before it is ready.
       ready.catch(() => undefined);
       return {
         ready,

@@ -143,7 +143,7 @@ const platforms = [
 ];
 
 describe.each(platforms)('$name ($code)', ({ name, entry, no, unknown, code }) => {
-  test('refuses an entry only for listed codes, with any status that is not temporary', async () => {
+  test('refuses an entry only for listed codes, with any permanent status', async () => {
     for (const body of no)
       for (const status of [200, 400, 401]) {
         if (status !== 200 && (typeof body === 'string' || !/err|false/.test(JSON.stringify(body))))
@@ -292,7 +292,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
     expect((await enter({ weixin })).body.objectId).toBe(first.body.objectId);
   });
 
-  test('is refused without mini program credentials, and the refusal names the option', async () => {
+  test('is refused without mini program credentials, naming the option', async () => {
     const open = await api.createApp();
     const reply = await api.request('POST', '/1.1/users', {
       app: open,

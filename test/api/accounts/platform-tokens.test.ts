@@ -146,7 +146,7 @@ describe('tokens of platforms', () => {
     expect(body.authData).toEqual({ github: { ...full(uid).github, access_token: 'another' } });
   });
 
-  test('cannot be decrypted in another row, and clients cannot write encrypted values', async () => {
+  test('cannot be decrypted in another row, nor written by clients encrypted', async () => {
     const [one, two] = [
       await enterWith(api, app, full(newUid())),
       await enterWith(api, app, full(newUid())),
@@ -182,7 +182,7 @@ describe('tokens of platforms', () => {
     );
   });
 
-  test('in rows of older versions are encrypted by a background job, and still match by their id', async () => {
+  test('in older rows are encrypted by a background job, and still match by id', async () => {
     const user = await enterWith(api, app, full('old-row'));
     // Row of an older version: `auth_sealed` is true, and members that the version did not know are
     // in plain text.

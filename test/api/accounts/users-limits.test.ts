@@ -37,7 +37,7 @@ async function codeTo(app: App, mobilePhoneNumber: string): Promise<string> {
 }
 
 describe('new users from one network address', () => {
-  test('are limited per hour for all kinds of sign-up: then 429 with the remaining seconds', async () => {
+  test('are limited per hour for all sign-ups: then 429 with the remaining seconds', async () => {
     const app = await api.createApp({ signUpsPerAddressPerHour: 4 });
     const mobilePhoneNumber = newPhone();
     const smsCode = await codeTo(app, mobilePhoneNumber);
@@ -185,7 +185,7 @@ describe('a user that is written with an app key', () => {
     );
   });
 
-  test('may shrink if the master key made it larger, and the option changes the limit', async () => {
+  test('may shrink if the master key made it larger; the option changes the limit', async () => {
     const app = await api.createApp({ userBytes: 2000 });
     const user = await signUp(api, app);
     const path = `/1.1/users/${user.id}`;

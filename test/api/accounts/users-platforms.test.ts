@@ -314,7 +314,7 @@ describe('access tokens', () => {
     expect((await enter(app, same)).body.objectId).toBe(owner.body.objectId);
   });
 
-  test('are not checked for other platforms, and a change of the option applies immediately', async () => {
+  test('are not checked for other platforms; an option change applies at once', async () => {
     const app = await checking();
     const before = platform.asked.length;
     expect((await enter(app, { github: { uid: newUid(), access_token: 'anything' } })).status).toBe(
@@ -327,7 +327,7 @@ describe('access tokens', () => {
     expect((await enter(app, entry)).status).toBe(201);
   });
 
-  test('with checkedPlatformsOnly other platforms are refused with a text that names the options', async () => {
+  test('of other platforms are refused with checkedPlatformsOnly, naming options', async () => {
     const app = await checking();
     const github = { github: { uid: newUid(), access_token: 'anything' } };
     expect((await enter(app, github)).status).toBe(201);
@@ -343,7 +343,7 @@ describe('access tokens', () => {
     expect((await enter(app, { anonymous: { id: newUid() } })).status).toBe(201);
   });
 
-  test('return 503 with Retry-After if the platform is unreachable, and log no user in', async () => {
+  test('return 503 with Retry-After if the platform is unreachable', async () => {
     const app = await checking();
     const id = newUid();
     const entry = { weixin: { openid: id, access_token: issueToken({ id, app: 'ours' }) } };
@@ -479,7 +479,7 @@ describe('identity tokens', () => {
     expect(platform.asked).not.toContain('/evil');
   });
 
-  test('are refused in sign-up, link and batch until the option configures their check', async () => {
+  test('are refused in sign-up, link and batch until an option configures them', async () => {
     const open = await api.createApp();
     const user = await signUp(api, open);
     const uid = newUid();

@@ -121,7 +121,7 @@ describe('a strict query', () => {
         expect((await ask({ where, ...more })).body.results, JSON.stringify(where)).toHaveLength(1);
   });
 
-  test('may contain an address or a number only as a whole, if clients may list users', async () => {
+  test('contains an address or number only as a whole, if clients may list users', async () => {
     for (const where of [{ email }, { mobilePhoneNumber }]) {
       const own = await ask({ where });
       expect(refusalOf(own)).toEqual(refused(102));

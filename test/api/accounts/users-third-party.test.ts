@@ -231,7 +231,7 @@ describe('UnionID', () => {
     return me?.authData?.[platform]?.uid;
   };
 
-  test('is shown in authData and next to it, and finds the user from another platform', async () => {
+  test('is shown in authData and next to it, and finds the user elsewhere', async () => {
     const unionid = newUid();
     const [one, two] = [wx('weixin_1', unionid), wx('weixin_2', unionid, 'false')];
     const first = await post(one);
@@ -301,7 +301,7 @@ describe('UnionID', () => {
     },
   );
 
-  test('of users of earlier versions stays with its holder, unless the entry denies the main account', async () => {
+  test('of earlier versions stays with its holder, unless the entry denies it', async () => {
     const holders = ['undecided', 'false'].map(async (kind) => {
       const unionid = newUid();
       const holder = await enterWith(api, app, wx(`old_${kind}`, unionid));
@@ -491,7 +491,7 @@ describe('linking and unlinking', () => {
     expect((await post(authData)).body.objectId).toBe(user.id);
   });
 
-  test("concurrent links of each other's accounts succeed or return 208, without a deadlock", async () => {
+  test("concurrent links of each other's accounts end without a deadlock", async () => {
     const account = () => github().github;
     const rounds = await Promise.all(
       Array.from({ length: 8 }, async () => {

@@ -41,7 +41,7 @@ describe('GET /1.1/users/:id', () => {
     expect((await get(`/1.1/users/${'0'.repeat(24)}`)).body.error).toBe('Could not find user.');
   });
 
-  test('returns the user to any caller, without password, token and third-party accounts', async () => {
+  test('returns the user to anyone, without password, token and accounts', async () => {
     const user = await signUp(api, app, {
       authData: undefined,
       email: `${newName()}@b.cn`,
@@ -183,7 +183,7 @@ describe('PUT /1.1/users/:id', () => {
     expect((await user.put(same)).status).toBe(200);
   });
 
-  test('allows a login with the changed name; one of fifty concurrent changes to a name succeeds', async () => {
+  test('allows a login with the changed name, which only one user can take', async () => {
     const user = await signUp(api, app);
     const username = newName();
     expect((await user.put({ username })).status).toBe(200);
@@ -215,7 +215,7 @@ describe('PUT /1.1/users/:id', () => {
     for (const user of pairs.flat()) expect((await user.me()).username).toBe(user.body.username);
   });
 
-  test('marks a changed address as unverified if the app verifies, and a changed number always', async () => {
+  test('marks a changed address as unverified if verifying, a number always', async () => {
     const own = await api.createApp();
     const user = await signUp(api, own, { email: 'a@b.cn', mobilePhoneNumber: newPhone() });
     const verify = () =>
@@ -313,7 +313,7 @@ describe('DELETE /1.1/users/:id', () => {
 });
 
 describe('the ACL', () => {
-  test('denies reading and writing to users that it does not name, but not to the master key', async () => {
+  test('denies access to users that it does not name, not to the master key', async () => {
     const [user, friend, other] = [
       await signUp(api, app),
       await signUp(api, app),
@@ -545,7 +545,7 @@ describe('GET /1.1/users', () => {
     expect(Object.keys(shown).sort()).toEqual(['createdAt', 'objectId', 'updatedAt', 'username']);
   });
 
-  test('shows third-party accounts to the master key, and tokens and passwords to no one', async () => {
+  test('shows accounts to the master key, and tokens and passwords to no one', async () => {
     const { body } = await list({});
     expect(body.results[0].authData.github.uid).toBe('ann');
     for (const user of users) expect(JSON.stringify(body)).not.toContain(user.token);

@@ -79,7 +79,7 @@ describe('POST /1.1/batch', () => {
     expect(await get(ids[0] ?? '')).toEqual({});
   });
 
-  test('deletes several users of one path, each with its own session or with the master key', async () => {
+  test('deletes several users of one path, by their session or the master key', async () => {
     const [one, two] = [await signUp(api, app), await signUp(api, app)];
     const requests = [{ method: 'DELETE', path: `/1.1/classes/_User/${one.id},${two.id}` }];
     const bySession = { headers: { 'X-LC-Session': one.token } };
@@ -89,7 +89,7 @@ describe('POST /1.1/batch', () => {
     for (const user of [one, two]) expect((await user.me()).code).toBe(211);
   });
 
-  test('calls functions with replies and errors at their index; the host sees single calls', async () => {
+  test('calls functions, with replies and errors at their index', async () => {
     const host = await startFunctionHost();
     const own = await api.createApp({ functionsUrl: host.url });
     host.answers.set('/1.1/functions/adds', answerWith(200, { result: { n: 3 } }));
@@ -158,7 +158,7 @@ describe('POST /1.1/batch', () => {
     ]);
   });
 
-  test('refuses anything except a list (107), a list that is too long (116), and wrong keys (401)', async () => {
+  test('refuses anything except a list (107), long lists (116), wrong keys (401)', async () => {
     const codeOf = async (requests: unknown) => (await batch(requests)).body.code;
     expect(await codeOf({})).toBe(107);
     expect(await codeOf(undefined)).toBe(107);

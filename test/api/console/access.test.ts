@@ -52,7 +52,7 @@ describe('roles', () => {
     });
   });
 
-  test('a token for some apps reaches only these apps, and nothing that concerns all apps', async () => {
+  test('a token for some apps reaches only these apps, and nothing global', async () => {
     const [own, other] = [await api.createApp(), await api.createApp()];
     const call = await callerOf(api, 'owner', { apps: [own.appId] });
     expect((await call('GET', `/apps/${own.appId}`)).status).toBe(200);
@@ -207,7 +207,7 @@ describe('calls of one token', () => {
   const callOf = (token: string, method: string, path: string, body?: object) => () =>
     api.request(method, base + path, { headers: { Authorization: `Bearer ${token}` }, body });
 
-  test('are limited per minute: calls, changes and logins separately, including its sessions', async () => {
+  test('are limited per minute: calls, changes and logins separately', async () => {
     const [{ token }, other] = [await createToken(api, 'sender'), await createToken(api, 'sender')];
     const { appId } = await api.createApp();
     const page = await pageOf(api, { token });
@@ -260,7 +260,7 @@ describe('calls of one token', () => {
 });
 
 describe('sessions', () => {
-  test('have a cookie that scripts and other sites cannot use, and only its digest is stored', async () => {
+  test('have a cookie unreadable for scripts and sites, and only a stored digest', async () => {
     const reply = await login({ token: adminToken() });
     expect(reply.body).toMatchObject({ name: 'admin', role: 'owner', apps: null, csrf: null });
     const cookie = reply.headers.get('set-cookie') ?? '';
@@ -323,7 +323,7 @@ describe('sessions', () => {
     await own.close();
   });
 
-  test("are at most 20 per token: its least recently used session ends, and no other token's", async () => {
+  test('are at most 20 per token: its least recently used session ends', async () => {
     const [{ token }, other] = [await createToken(api, 'viewer'), await createToken(api, 'viewer')];
     const pages = [
       await pageOf(api, { token: adminToken() }),
@@ -337,7 +337,7 @@ describe('sessions', () => {
     for (const page of [...pages, newest]) expect((await page('GET', '/session')).status).toBe(200);
   });
 
-  test("have at most 10 login codes per token: its oldest code ends, and no other token's", async () => {
+  test('have at most 10 login codes per token: its oldest code ends', async () => {
     const [{ token }, other] = [await createToken(api, 'viewer'), await createToken(api, 'viewer')];
     const codeOf = async (bearer: string) => {
       const headers = { Authorization: `Bearer ${bearer}` };
@@ -389,7 +389,7 @@ describe('a login link in a browser with a session', () => {
   const cookieOf = (reply: { headers: Headers }) =>
     (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 
-  test('of another person asks first, and replaces the session only after confirmation', async () => {
+  test('of another person asks first, and replaces the session when confirmed', async () => {
     const Cookie = cookieOf(await login({ token: adminToken() }));
     const { code } = await codeFor('Mallory');
     const asked = await login({ code }, { Cookie });

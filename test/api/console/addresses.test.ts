@@ -97,7 +97,7 @@ describe('a private address that CARILLON_PRIVATE_HOSTS does not list', () => {
     expect([staged.status, staged.body.error]).toEqual([400, expect.stringMatching(/^endpoint: /)]);
   });
 
-  test('stored earlier gets no connection from functions, hooks, platforms or key fetches', async () => {
+  test('stored earlier gets no connection from functions, hooks or platforms', async () => {
     const app = await service.api.createApp({
       functionsUrl: url,
       authPlatforms: {
@@ -193,7 +193,7 @@ describe('the address of a gateway', () => {
     expect((await operator('PUT', path, usual)).status).toBe(200);
   });
 
-  test('is in the audit log without user and password, and the other credentials are not', async () => {
+  test('is in the audit log without user and password, without other credentials', async () => {
     const app = await service.api.createApp();
     const put = await admin('PUT', `/apps/${app.appId}/profiles/vendor_d/_default`, {
       ...oppo,

@@ -40,7 +40,7 @@ describe('breakers in the admin API', () => {
     });
   });
 
-  test('can be forced open or closed and released; each reply shows the changed breaker', async () => {
+  test('can be forced open or closed and released, and replies show the breaker', async () => {
     const { id } = await appWithProfile();
     expect(await post(`${id}/open`)).toMatchObject({
       status: 200,

@@ -82,7 +82,7 @@ describe('the installations of an app', () => {
       ]);
   });
 
-  test('show whole tokens from the role operator on; no condition of lower roles reveals them', async () => {
+  test('show whole tokens only from the role operator on, also by conditions', async () => {
     const seen = await viewer('GET', query({ q: token }));
     expect(seen.body.results[0].deviceToken).toBe('c0ffee…');
     expect((await operator('GET', query({ q: token }))).body.results[0].deviceToken).toBe(token);

@@ -49,7 +49,7 @@ test('a push that no device on the device channel has acknowledged is no success
   expect(await overviewOf(app)).toMatchObject({ outcomes24h: { sent: 2 }, unacknowledged24h: 2 });
 });
 
-test('the steps of a new app end with the first push, even without credentials and after a week', async () => {
+test('the steps of a new app end with the first push, even without credentials', async () => {
   const app = await service.api.createApp();
   await addOwnChannel(app, 1);
   const id = await send(app);
@@ -143,7 +143,7 @@ describe('a push that waits', () => {
     await service.untilDone(app, id);
   });
 
-  test('and is cancelled counts in the outcomes of the day, like a push that is being sent', async () => {
+  test('and is cancelled counts in the outcomes of the day, as if being sent', async () => {
     const before = (await overviewOf(app)).outcomes24h;
     await breaker(app, 'open');
     const id = await send(app);
@@ -158,7 +158,7 @@ describe('a push that waits', () => {
     await breaker(app, 'release');
   });
 
-  test('for an approval is in the overview and in the list, and the dry run announces it', async () => {
+  test('for an approval is in overview and list, and the dry run announces it', async () => {
     const guarded = await service.api.createApp({ approvalAboveDevices: 4 });
     await service.addApnsProfile(guarded);
     await service.addIosInstallations(guarded, 3);

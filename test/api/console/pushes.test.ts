@@ -147,7 +147,7 @@ describe('the record of a push', () => {
 });
 
 describe('the overview', () => {
-  test("shows running pushes, the day, the outcomes, and the app's profiles and devices", async () => {
+  test('shows running pushes, the day, the outcomes, profiles and devices', async () => {
     const { status, body } = await viewer('GET', `/overview?app=${app.appId}`);
     expect(status).toBe(200);
     expect(body).toMatchObject({

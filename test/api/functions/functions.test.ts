@@ -283,7 +283,7 @@ describe('the request to the host has', () => {
     expect(seen()?.headers['x-lc-prod']).toBe('0');
   });
 
-  test('the staging host for X-LC-Prod 0 and its aliases, or the production host without one', async () => {
+  test('the staging host for X-LC-Prod 0, or the production host without one', async () => {
     const staging = await startFunctionHost();
     const both = await api.createApp({ functionsUrl: host.url, functionsStagingUrl: staging.url });
     for (const [name, value] of [
@@ -460,7 +460,7 @@ describe('the response of the host', () => {
     expect(refusalOf(await call('large'))).toEqual(refused(502, 502));
   });
 
-  test('is an error if it is cut off, the host is unreachable, or the URL points to this service', async () => {
+  test('is an error if cut off, unreachable, or if the URL points to this service', async () => {
     on('broken', (request) => void request.socket.destroy());
     expect(refusalOf(await call('broken'))).toEqual(refused(502, 502));
     const gone = await startFunctionHost();

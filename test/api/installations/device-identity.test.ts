@@ -89,7 +89,7 @@ describe('an APNs token in other letter case', () => {
     expect(await rowsOf(app)).toHaveLength(1);
   });
 
-  test('is taken when another installation claims it, but may be respelled by its own', async () => {
+  test('is taken for another installation, but may be respelled by its own', async () => {
     const app = await appWithApns();
     const { lower, upper } = newToken();
     const first = await post(app, { deviceType: 'ios', deviceToken: lower, installationId: 'one' });

@@ -57,7 +57,7 @@ describe('a device whose installation was deleted', () => {
     expect(await put(newId('older'), body)).toMatchObject({ status: 200, body: { objectId: id } });
   });
 
-  test('registers again through the path of objects and with the times of its old record', async () => {
+  test('registers again through the path of objects and with its old times', async () => {
     const id = newId('kept');
     const body = {
       objectId: id,

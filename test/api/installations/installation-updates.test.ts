@@ -162,7 +162,7 @@ describe('PUT /1.1/installations/:objectId', () => {
     expect(after.deep).not.toHaveProperty('gone');
   });
 
-  test('returns the changed members with new or fetchWhenSave, under their stored names', async () => {
+  test('returns the changed members with new or fetchWhenSave', async () => {
     const id = await create({ a: 1, b: 2, apnsTopic: 'x' });
     const { body } = await put(
       id,
@@ -173,7 +173,7 @@ describe('PUT /1.1/installations/:objectId', () => {
     expect(await get(id)).not.toHaveProperty('apnsTopic');
   });
 
-  test('saves only if the installation matches where (305); an empty where is ignored', async () => {
+  test('saves only if the installation matches where (305), unless it is empty', async () => {
     const id = await create({ n: 5 });
     const where = (condition: unknown) => `?where=${encodeURIComponent(JSON.stringify(condition))}`;
     const refused = await put(id, { n: 0 }, where({ n: { $lt: 5 } }));

@@ -224,7 +224,7 @@ describe('POST of a known device', () => {
     expect(body.objectId).not.toBe('0123456789abcdef01234567');
   });
 
-  test('refuses another device type or installation id (117) and a token of another device (137)', async () => {
+  test("refuses another type or installation id (117) and another's token (137)", async () => {
     const mine = { deviceType: 'android', installationId: 'mine', deviceToken: 'mine-token' };
     const { objectId } = (await post(mine)).body;
     await post({ deviceType: 'android', installationId: 'other', deviceToken: 'other-token' });

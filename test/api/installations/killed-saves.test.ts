@@ -9,7 +9,7 @@ import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
 
-test('an api that is killed during many saves has confirmed only saves that are stored', async () => {
+test('an api that is killed during many saves has confirmed only stored saves', async () => {
   const app = await api.createApp();
   const port = await freePort();
   const env = { ...process.env, ...testEnvironment(api.databaseUrl), PORT: String(port) };

@@ -196,7 +196,7 @@ describe('a save that waits for a lock', () => {
     expect((await rowsOf([locked]))[0]?.fields).toEqual({ seen: 1 });
   });
 
-  test('for an id that another transaction inserts delays others once, then its app runs separately', async () => {
+  test('for an id that another transaction inserts delays others only once', async () => {
     const hostile = await api.createApp();
     const taken = device();
     const bodies = Array.from({ length: 5 }, () => device());

@@ -57,7 +57,7 @@ const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 const isFree = () => expect.poll(() => api.services.batches.usedBytes).toBe(0);
 
 describe('the replies of one batch are at most 16 MB', () => {
-  test('for writes: a write without room does not run, and a write that ran has its reply', async () => {
+  test('for writes: a write runs only if its reply has room', async () => {
     const { app, id } = await appWithDevice();
     const { status, body } = await batch(app, times(400, fetched(id)));
     expect(status).toBe(200);
@@ -111,7 +111,7 @@ describe('the replies of one batch are at most 16 MB', () => {
     await host.close();
   });
 
-  test('for batch/save: an object without room is not saved; earlier objects stay saved', async () => {
+  test('for batch/save: an object without room is not saved, earlier ones are', async () => {
     const { app, id } = await appWithDevice();
     const savings = Array.from({ length: 400 }, (_, n) => {
       const saving = fetched(id);
@@ -147,7 +147,7 @@ async function unread(app: App, id: string): Promise<IncomingMessage> {
 }
 
 describe('the replies of all batches of a process are at most 64 MB', () => {
-  test('half of it for one app, and freed when the client reads the reply or disconnects', async () => {
+  test('half of it for one app, and freed when a reply is read or dropped', async () => {
     const [one, other, third] = [
       await appWithDevice(),
       await appWithDevice(),

@@ -82,7 +82,7 @@ describe('connections', () => {
     expect(client.received()).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  test('that upgrade and do not log in are closed, even without a close frame from the client', async () => {
+  test('that upgrade and do not log in are closed, without a client close frame', async () => {
     const client = await open(
       `GET /1.1/channel HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${'a'.repeat(22)}==\r\n\r\n`,
     );
@@ -104,7 +104,7 @@ describe('connections', () => {
     await isWell();
   });
 
-  test('above the limit of a process are closed immediately; closed ones no longer count', async () => {
+  test('above the limit of a process are closed; closed ones no longer count', async () => {
     const small = await startTestApi({
       databaseUrl: database.url,
       serverLimits: { maxConnections: 20 },
@@ -169,7 +169,7 @@ describe('invalid input', () => {
     await patient.close();
   });
 
-  test('bodies are not counted as heads, neither of pipelined nor of refused requests', async () => {
+  test('bodies are not counted as heads, neither of pipelined nor refused calls', async () => {
     const patient = await startTestApi({
       databaseUrl: database.url,
       serverLimits: { maxUnfinishedBytes: 200_000, checkEveryMs: 50 },
@@ -193,7 +193,7 @@ describe('invalid input', () => {
     await patient.close();
   });
 
-  test('pipelined requests up to the limit are answered in order; more close the connection', async () => {
+  test('pipelined requests up to the limit are answered in order', async () => {
     const request = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n';
     const few = await open(request.repeat(15));
     await expect.poll(() => few.received().split('HTTP/1.1 200').length - 1).toBe(15);

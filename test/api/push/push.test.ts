@@ -283,7 +283,7 @@ describe('POST /1.1/push accepts', () => {
     expect(await listDeviceTypes(service.db, 'unknown')).toEqual([]);
   });
 
-  test('the object of a vendor without an alert, if the push reaches devices of that vendor', async () => {
+  test("a vendor's object without an alert, if the push reaches its devices", async () => {
     const hms = {
       message: { android: { notification: { title: 'T', body: 'B', click_action: { type: 3 } } } },
     };

@@ -456,7 +456,7 @@ describe('GET /1.1/cloudQuery', () => {
     expect(ids(await query(`${select} at within [30, 110] and [40, 120]`))).toBe('2');
   });
 
-  test('ignores values beyond the placeholders, and refuses placeholders without a value', async () => {
+  test('ignores extra values, and refuses placeholders without a value', async () => {
     const cql = 'select * from _User where city = ?';
     const found = await query(cql, ['Paris']);
     for (const values of [

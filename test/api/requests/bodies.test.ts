@@ -58,7 +58,7 @@ describe('without a valid key', () => {
     }
   });
 
-  test('a call without the operator’s token and a callback with a wrong secret are refused too', async () => {
+  test('a call without the operator’s token and a wrong callback secret, too', async () => {
     for (const [path, status] of [
       ['/console/api/apps', 401],
       ['/callbacks/vendor_b/unknown/x', 404],
@@ -84,7 +84,7 @@ describe('without a valid key', () => {
     }
   });
 
-  test('a page accepts 16 KB: a longer Content-Length is refused unread, chunks at the limit', async () => {
+  test('a page accepts 16 KB: more is refused unread, or at the limit in chunks', async () => {
     const announced = open(page, [`Content-Length: ${16 * kb + 1}`]);
     expect(await announced.answer()).toMatchObject({ status: 413, body: { code: 413 } });
     announced.end();

@@ -84,7 +84,7 @@ async function hold(path: string, bytes: number, from: From = {}): Promise<RawRe
 
 const page = '/1.1/resetPassword/aaaaaaaaaaaaaaaa';
 
-test('an IP address with too many bytes and no key is refused, but not another address', async () => {
+test('an IP address with too many bytes and no key is refused alone', async () => {
   for (let i = 0; i < 10; i += 1) await hold(page, 10 * kb);
   const refused = open(page).chunk('x'.repeat(kb));
   expect(await refused.answer()).toMatchObject({
@@ -103,7 +103,7 @@ test('an IPv6 address counts as its /64 network', async () => {
   expect((await refused.answer()).status).toBe(429);
 });
 
-test('senders without a key share a limit, and do not use up the limit of senders with keys', async () => {
+test('senders without a key share a limit, separate from senders with keys', async () => {
   for (let i = 0; i < 20; i += 1) await hold(page, 10 * kb, { address: `10.0.1.${i}` });
   const refused = open(page, { address: '10.0.2.1' }).chunk('x'.repeat(kb));
   expect(await refused.answer()).toMatchObject({
@@ -219,7 +219,7 @@ describe('bodies of 20 KB that decompress to 20 MB', () => {
   });
 });
 
-test('after a refusal the connection serves the next call if the sender finishes the body', async () => {
+test('after a refusal the connection serves the next call after the body', async () => {
   const text = 'x'.repeat(17 * kb);
   const request = new RawRequest(api.url, [
     'POST /1.1/login HTTP/1.1',

@@ -36,7 +36,7 @@ describe('the text form', () => {
     expect((await send(records, asClient)).status).toBe(403);
   });
 
-  test('creates, reads and changes an object; members with one underscore are not stored', async () => {
+  test('creates, reads and changes an object, without members with underscores', async () => {
     const keysOf = {
       _ApplicationId: app.appId,
       _ApplicationKey: app.appKey,
@@ -209,7 +209,7 @@ describe('the text of a refusal', () => {
     expect(headers.get('vary')).toMatch(/Accept-Language/);
   });
 
-  test('is English if it is more specific than the table, and for errors of programmers', async () => {
+  test('is English if it is more specific than the table', async () => {
     const headers = { 'Accept-Language': 'zh' };
     const body = { mobilePhoneNumber: '13800138000', ttl: 31 };
     const own = await api.request('POST', '/1.1/requestSmsCode', { app, headers, body });
@@ -235,7 +235,7 @@ describe('the text of a refusal', () => {
 });
 
 describe('the log', () => {
-  test('has one line at level info for a refused request, without values of the request', async () => {
+  test('has one line at level info for a refused request, without its values', async () => {
     const lines: string[] = [];
     const log = createLogger({
       level: 'info',

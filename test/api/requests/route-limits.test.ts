@@ -64,7 +64,7 @@ describe('every route declares the size of its body', () => {
       if (auth === 'admin') expect(limit.bodyBytesBelow).toBeLessThanOrEqual(mb);
   });
 
-  test('which is 16 KB for senders without a key and for routes without a body schema', async () => {
+  test('which is 16 KB for senders without a key and routes without a schema', async () => {
     for (const route of await loadRoutes()) {
       const { bodyBytesBelow } = route.limit;
       if (route.isPublic) expect(bodyBytesBelow, nameOf(route)).toBeLessThanOrEqual(16 * kb + 1);

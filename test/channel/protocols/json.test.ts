@@ -4,7 +4,7 @@ import { jsonProtocol } from '../../../api/channel/protocols/protocol.ts';
 
 const parse = (text: string) => jsonProtocol.parse(Buffer.from(text), false);
 
-test('an acknowledgement means the same however its JSON is written', () => {
+test('an acknowledgement has the same meaning for any spelling of its JSON', () => {
   const part = fc.oneof(
     fc.string({ maxLength: 20 }),
     fc.string({ unit: 'grapheme', maxLength: 20 }),
@@ -41,6 +41,6 @@ test.each([
   '{"cmd":"ack","ids":["1"]',
   '{"cmd":"ack","ids":["1"]}}',
   '{"cmd":"ack","installationId":"a\nb","ids":["1"]}',
-])('text that is no JSON is no acknowledgement: %s', (text) => {
+])('text that is not JSON is no acknowledgement: %s', (text) => {
   expect(parse(text)).toEqual({ kind: 'unparseable' });
 });

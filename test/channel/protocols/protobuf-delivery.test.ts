@@ -20,7 +20,7 @@ describe('devices with protobuf', () => {
     ProtobufClient.login(api.channelUrl, device(installationId), subProtocol);
 
   test.each(subProtocols)(
-    '%s: what waited comes as offline, then what is new; acknowledgements count',
+    '%s: waiting messages come as offline, then new ones, and acknowledgements count',
     async (name) => {
       const [id = 0] = await fixture.install([name]);
       const waited = await fixture.enqueue([id], { alert: 'Größe 🎈', a: { b: [null] } });
@@ -62,7 +62,7 @@ describe('devices with protobuf', () => {
     client.close();
   });
 
-  test('an unacknowledged message is sent again, also to a client of another protocol', async () => {
+  test('an unacknowledged message is sent again, even with another protocol', async () => {
     const [id = 0] = await fixture.install(['polyglot']);
     const client = await login('polyglot');
     const pushId = await fixture.enqueue([id]);
@@ -75,7 +75,7 @@ describe('devices with protobuf', () => {
     next.close();
   });
 
-  test('messages from before the login are offline, in every command; later ones are not', async () => {
+  test('messages from before the login are offline, and later ones are not', async () => {
     const [id = 0] = await fixture.install(['window']);
     const channel = await startBareChannel(fixture.database.url, {
       unacknowledgedMessages: 5,
@@ -87,14 +87,14 @@ describe('devices with protobuf', () => {
     await enqueue(12);
     const client = await ProtobufClient.login(channel.url, device('window'));
     const flags = () => client.data.flatMap(({ ids, offline }) => ids.map(() => offline === true));
-    // Includes ids acknowledged before, as devices do.
+    // Includes ids that were acknowledged before, as devices do.
     const ackAll = () => client.send({ cmd: 'ack', ackMessage: { ids: client.messageIds } });
     for (const count of [5, 10, 12]) {
       await client.until(() => client.messageIds.length === count);
       ackAll();
     }
     await eventually(async () => (await fixture.ackedOf(Number(client.messageIds.at(-1)))) === 1);
-    // Five fill the window; the others are read when acknowledgements open it.
+    // Five messages fill the window. The others are read when acknowledgements open it.
     await enqueue(12);
     for (const count of [17, 22, 24]) {
       await client.until(() => client.messageIds.length === count);
@@ -166,7 +166,7 @@ describe('devices with protobuf', () => {
   test.each([
     [{ appId: 'unknownAppUnknownAppUnkn', installationId: 'x' }, 4100, 'APP_NOT_AVAILABLE'],
     [{ installationId: 'x' }, 4103, 'INVALID_LOGIN'],
-  ])('a refused login says why before the close: %o', async (members, code, reason) => {
+  ])('a refused login gives its reason before the close: %o', async (members, code, reason) => {
     const client = await ProtobufClient.open(api.channelUrl);
     client.send({ cmd: 'login', ...members });
     expect(await client.closed).toEqual({ code, reason });

@@ -4,7 +4,7 @@ import type { CloseReason, Protocol } from '../../../api/channel/protocols/proto
 import { chooseProtocol } from '../../../api/channel/server.ts';
 import { encode, subProtocols } from '../support/protobuf-client.ts';
 
-/** Parses bytes in hexadecimal, with texts between quotes. */
+/** Parses hexadecimal bytes. Texts are in quotes. */
 function bytesOf(notation: string): Buffer {
   const parts = notation.match(/'[^']*'|[0-9a-f]{2}/g) ?? [];
   return Buffer.concat(
@@ -82,7 +82,7 @@ describe('bytes derived by hand from protocol/channel.md#protobuf-form', () => {
 });
 
 describe('commands of devices', () => {
-  test('only a login for pushes is a login; malformed ids are invalid', () => {
+  test('only a login for pushes is a login, and malformed ids are invalid', () => {
     const device = { cmd: 'login', appId: 'app', installationId: 'dev' };
     expect(binary.parse(encode({ ...device, service: 1, i: 4 }), true)).toMatchObject({
       kind: 'otherService',
@@ -133,7 +133,7 @@ describe('commands of devices', () => {
     ['the end of a group that did not begin', 'fc3e'],
     ['a form that does not exist', '0f'],
     ['groups a thousand deep', 'fb3e'.repeat(1000)],
-  ])('%s cannot be read', (_name, notation) => {
+  ])('%s cannot be parsed', (_name, notation) => {
     expect(parsed(notation)).toEqual({ kind: 'unparseable' });
   });
 

@@ -18,7 +18,7 @@ export interface BareChannel {
   close(): Promise<void>;
 }
 
-/** Starts the channel on a plain HTTP server, with limits short enough for a test. */
+/** Starts the channel on a plain HTTP server, with limits that are short enough for a test. */
 export async function startBareChannel(
   databaseUrl: string,
   limits: Partial<ChannelLimits>,

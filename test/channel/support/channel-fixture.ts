@@ -9,7 +9,7 @@ import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { insertDevices } from '../../support/tables.ts';
 
-/** Api process whose public URL is its own address, so that its router returns it. */
+/** Api process whose public URL is its own address, so that its router returns this address. */
 export interface ChannelApi extends TestApi {
   /** Address of the WebSocket. */
   channelUrl: string;
@@ -49,7 +49,7 @@ export class ChannelFixture {
     return this.#apis[this.#apis.length - 1] ?? missingRow();
   }
 
-  /** Creates installations; returns their internal ids. */
+  /** Creates installations. Returns their internal ids. */
   async install(
     installationIds: string[],
     options: { valid?: boolean; updatedAt?: Date } = {},
@@ -67,7 +67,7 @@ export class ChannelFixture {
     );
   }
 
-  /** Creates a push; returns its internal id. */
+  /** Creates a push. Returns its internal id. */
   async push(): Promise<number> {
     const { rows } = await this.db.query<{ id: number }>(
       `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
@@ -77,7 +77,7 @@ export class ChannelFixture {
     return rows[0]?.id ?? missingRow();
   }
 
-  /** Enqueues a message of a push for each installation; returns the id of the push. */
+  /** Enqueues a message of a push for each installation. Returns the id of the push. */
   async enqueue(
     installations: number[],
     content: JsonObject = { alert: 'hello' },
@@ -109,7 +109,7 @@ function missingRow(): never {
   throw new Error('the database returned no row');
 }
 
-/** Polls a condition until it holds. */
+/** Polls a condition until it is true. */
 export async function eventually(
   holds: () => Promise<boolean> | boolean,
   withinMs = 10_000,

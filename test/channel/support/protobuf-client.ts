@@ -2,7 +2,10 @@ import protobuf from 'protobufjs';
 import { WebSocket } from 'ws';
 import { SocketClient } from './socket-client.ts';
 
-/** Schema of protocol/channel.md#protobuf-form as clients have it, independent of the server's. */
+/**
+ * Schema of protocol/channel.md#protobuf-form in the form that clients have. It is independent of
+ * the server's schema.
+ */
 const schema = `
   syntax = "proto2";
   package push_server.messages2;
@@ -34,13 +37,13 @@ const schema = `
 
 const genericCommand = protobuf.parse(schema).root.lookupType('GenericCommand');
 
-/** Encodes a command as clients do. */
+/** Encodes a command like a client. */
 export function encode(command: { [member: string]: unknown }): Buffer {
   const bytes = genericCommand.encode(genericCommand.fromObject(command)).finish();
   return Buffer.from(bytes);
 }
 
-/** Command as clients read it: enums by name, absent members absent. */
+/** Command as clients read it: enums are names, and missing members are undefined. */
 interface ReceivedCommand {
   cmd?: string;
   i?: number;
@@ -57,7 +60,7 @@ function decode(bytes: Buffer): ReceivedCommand {
 
 export const subProtocols = ['lc.protobuf2.3', 'lc.protobuf2.1', 'lc.proto2base64.3'];
 
-/** Client of the protobuf protocols; records what it receives. */
+/** Client of the protobuf protocols. It records what it receives. */
 export class ProtobufClient extends SocketClient {
   /** Received commands as bytes. */
   readonly bytes: Buffer[] = [];
@@ -110,7 +113,7 @@ export class ProtobufClient extends SocketClient {
     this.socket.send(this.#isText ? command.toString('base64') : command);
   }
 
-  /** Waits for `times` commands. Rejects when the connection closes first. */
+  /** Resolves after `times` commands. Rejects if the connection closes first. */
   async untilCommand(cmd: string, times = 1): Promise<void> {
     await this.until(() => this.received.filter((command) => command.cmd === cmd).length >= times);
   }

@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws';
 import { SocketClient } from './socket-client.ts';
 
-/** JSON client that sends any frame and records what it receives. */
+/** JSON client that can send any frame and records what it receives. */
 export class RawClient extends SocketClient {
   readonly frames: string[] = [];
 
@@ -39,7 +39,7 @@ export class RawClient extends SocketClient {
   }
 
   /**
-   * Waits until the received frames satisfy `isEnough`. Rejects when the connection closes first.
+   * Resolves when the received frames satisfy `isEnough`. Rejects if the connection closes first.
    */
   untilFrames(isEnough: (frames: string[]) => boolean): Promise<void> {
     return this.until(() => isEnough(this.frames));

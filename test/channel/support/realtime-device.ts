@@ -1,6 +1,6 @@
 import { Protocals, type Realtime } from 'leancloud-realtime';
 
-/** Members of the library that its types lack. */
+/** Members of the library that its types do not declare. */
 interface Command {
   cmd: number;
   dataMessage?: { ids: string[]; msg: { data: string }[]; offline: boolean | null };
@@ -35,7 +35,7 @@ interface ReceivedMessage {
 }
 
 /**
- * Push device over a connection of the realtime library: acknowledges messages and logs in on
+ * Push device over a connection of the realtime library. It acknowledges messages and logs in on
  * request.
  */
 export async function openDevice(

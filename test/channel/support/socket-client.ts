@@ -27,7 +27,7 @@ export abstract class SocketClient {
   /** Describes the received frames for error messages. */
   protected abstract describeReceived(): string;
 
-  /** Resolves when the socket is open; rejects when opening fails. */
+  /** Resolves when the socket is open. Rejects if opening fails. */
   protected async opened(): Promise<void> {
     await new Promise((resolve, reject) => {
       this.socket.once('open', resolve);
@@ -35,7 +35,7 @@ export abstract class SocketClient {
     });
   }
 
-  /** Waits for received frames. Rejects when the connection closes first. */
+  /** Resolves when `isEnough` returns true. Rejects if the connection closes first. */
   async until(isEnough: () => boolean): Promise<void> {
     while (!isEnough()) {
       if (this.socket.readyState === WebSocket.CLOSED)

@@ -41,7 +41,7 @@ const text = (payload: string, more: Partial<SentFrame> = {}) =>
 const rest = (payload: string, isFinal: boolean) =>
   text(payload, { opcode: opcodes.continuation, isFinal });
 
-/** Reads chunks; returns what arrived, and the code of a fault at the end. */
+/** Reads chunks. Returns what arrived, and the code of an error at the end. */
 function read(...chunks: Buffer[]): (string | number)[] {
   const seen: (string | number)[] = [];
   const reader = new FrameReader(maxBytes, {
@@ -60,7 +60,7 @@ function read(...chunks: Buffer[]): (string | number)[] {
 }
 
 describe('frames of a device', () => {
-  test('arrive whole, in any cut of the stream', () => {
+  test('arrive whole, wherever the stream is split', () => {
     const sent = [
       text('{}'),
       clientFrame({ opcode: opcodes.binary, payload: Buffer.from('b') }),
@@ -127,7 +127,7 @@ describe('frames of a device', () => {
     expect(read(...chunks).at(-1)).toBe(code);
   });
 
-  test('any bytes are read or refused', () => {
+  test('with any bytes are read or refused', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 }), { maxLength: 5 }), (chunks) => {
         read(...chunks.map((chunk) => Buffer.from(chunk)));
@@ -137,7 +137,7 @@ describe('frames of a device', () => {
   });
 });
 
-test('frames of the server have the shortest length that holds them', () => {
+test('of the server have the shortest possible length', () => {
   const lengths = [0, 125, 126, 65_535, 65_536];
   const heads = lengths.map(
     (length) => encodeFrame(opcodes.text, 'x'.repeat(length)).length - length,

@@ -12,7 +12,7 @@ const handshake = {
   'Sec-WebSocket-Version': '13',
   'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
 };
-/** Close frame of a client, code 1000, with an empty masking key. */
+/** Close frame of a client with code 1000 and a zero masking key. */
 const closeFrame = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 3, 232]);
 
 describe('a WebSocket of the channel', () => {
@@ -32,7 +32,7 @@ describe('a WebSocket of the channel', () => {
     await database.drop();
   });
 
-  /** Sends an upgrade with the headers, and `after` behind it in the same packet. */
+  /** Sends an upgrade with the headers, followed by `after` in the same packet. */
   function upgrade(headers: Record<string, string>, after: Buffer = Buffer.alloc(0)): Socket {
     const { hostname, port, pathname } = new URL(channel.url);
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -46,7 +46,7 @@ describe('a WebSocket of the channel', () => {
     return socket;
   }
 
-  test('is accepted with the proof of RFC 6455, and reads what follows in the same packet', async () => {
+  test('is accepted with the proof of RFC 6455, and reads the rest of a packet', async () => {
     const reply = await buffer(upgrade(handshake, closeFrame));
     const end = reply.indexOf('\r\n\r\n');
     const head = reply.toString('latin1', 0, end);
@@ -64,7 +64,7 @@ describe('a WebSocket of the channel', () => {
     expect(String(await buffer(upgrade(headers)))).toMatch(/^HTTP\/1\.1 400 [\s\S]*"code":1,/);
   });
 
-  test('selects the first sub-protocol that it has, and no compression', async () => {
+  test('selects the first sub-protocol that it supports, and no compression', async () => {
     const socket = new WebSocket(channel.url, ['klingon', 'lc.protobuf2.3', 'lc.protobuf2.1']);
     await new Promise((resolve) => socket.once('open', resolve));
     expect([socket.protocol, socket.extensions]).toEqual(['lc.protobuf2.3', '']);
@@ -82,7 +82,7 @@ describe('a WebSocket of the channel', () => {
     socket.terminate();
   });
 
-  test('is closed with 1009 above the limit of a frame, and ended if the device does not answer', async () => {
+  test('is closed with 1009 above the frame limit, and ended without an answer', async () => {
     const client = upgrade(handshake, Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0xff, 0, 0, 0]));
     client.pause();
     await eventually(() => channel.sockets.at(-1)?.destroyed === true);
@@ -91,7 +91,7 @@ describe('a WebSocket of the channel', () => {
     client.destroy();
   });
 
-  test('is ended when a device that closes does not end the connection', async () => {
+  test('is ended if a closing device does not end the connection', async () => {
     const client = upgrade(handshake, closeFrame);
     await new Promise((resolve) => client.resume().once('end', resolve));
     await eventually(() => channel.sockets.at(-1)?.destroyed === true);

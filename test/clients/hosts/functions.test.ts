@@ -9,8 +9,8 @@ import { startEngine, type TestEngine } from '../../support/sdk/engine.ts';
 import { refusalOf, refused, signUp } from '../../support/users.ts';
 
 /**
- * Both ends as apps have them: the JavaScript SDK calls, `leanengine` runs the functions, we are
- * between them.
+ * Tests both ends that apps use: the JavaScript SDK calls and `leanengine` runs the functions.
+ * Carillon is in between.
  */
 let api: TestApi;
 let app: App;
@@ -36,7 +36,7 @@ afterAll(() => close());
 const call = (name: string, request: Parameters<TestApi['request']>[2] = {}) =>
   api.request('POST', `/1.1/functions/${name}`, { app, body: {}, ...request });
 
-test("a function's errors reach the caller, and so does an unknown name", async () => {
+test("a function's errors and an unknown name are reported to the caller", async () => {
   expect(await call('refuses')).toMatchObject({
     status: 422,
     body: { code: 4711, error: 'not today' },
@@ -53,7 +53,7 @@ test('a function that never ends is 124 with HTTP 503', async () => {
   expect(refusalOf(await call('hangs'))).toEqual(refused(124, 503));
 });
 
-test('an invalid session names nobody; a valid one names the caller', async () => {
+test('an invalid session gives no user, and a valid session gives the caller', async () => {
   const headers = { 'X-LC-Session': 'abcdefghijklmnopqrstuvwxy' };
   expect(await call('whoami', { headers })).toMatchObject({
     status: 200,
@@ -69,7 +69,7 @@ test('an invalid session names nobody; a valid one names the caller', async () =
   });
 });
 
-test('internal functions and the list of names need the master or the hook key', async () => {
+test('internal functions and the list of names need the master key or the hook key', async () => {
   expect(refusalOf(await call('hidden'))).toEqual(refused(401, 401));
   expect((await call('hidden', { master: true })).body).toEqual({ result: 'seen' });
   expect((await call('hidden', { headers: { 'X-LC-Hook-Key': app.hookKey } })).body).toEqual({
@@ -91,7 +91,7 @@ test('the SDK runs a function with plain arguments, by its signed requests', asy
   AV.setProduction(true);
 });
 
-test('the SDK sends and gets objects by rpc: one, several, and nested', async () => {
+test('the SDK sends and gets objects by rpc: single, several, and nested', async () => {
   const thing = AV.Object.createWithoutData('Thing', 'xyz');
   thing.set('colour', 'blue');
   const described = { isObject: true, className: 'Thing', id: 'xyz', isDate: true };

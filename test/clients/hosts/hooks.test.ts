@@ -19,8 +19,8 @@ import {
 } from '../../support/users.ts';
 
 /**
- * Hooks of `_User` at a real `leanengine` (protocol/functions.md#hooks): refusals first, then what
- * they see and change.
+ * Tests the hooks of `_User` on a real `leanengine` (protocol/functions.md#hooks): first refusals,
+ * then what hooks see and change.
  */
 let api: TestApi;
 let app: App;
@@ -62,7 +62,7 @@ async function codeFor(to: string): Promise<string> {
 describe('a hook refuses', () => {
   const message = 'Cloud Code validation failed. Error detail : no such nickname';
 
-  test('a new user, by every way of sign-up: 142 with its message, and creates none', async () => {
+  test('a new user, for every way of sign-up: 142 with its message, and no user', async () => {
     const username = newName();
     const reply = await register({ username, nickname: 'refused' });
     expect(reply).toMatchObject({ status: 400, body: { code: 142, error: message } });
@@ -77,7 +77,7 @@ describe('a hook refuses', () => {
     expect(found.body.results).toEqual([]);
   });
 
-  test('a change, and the deletion of a user: the user stays', async () => {
+  test('a change and the deletion of a user: the user stays', async () => {
     const user = await signUp(api, app, { nickname: 'kept' });
     expect((await user.put({ nickname: 'refused', more: 1 })).body).toMatchObject({
       code: 142,
@@ -121,7 +121,7 @@ describe('a hook refuses', () => {
 });
 
 describe('a hook that takes too long', () => {
-  test('is 141, and no user is created', async () => {
+  test('returns 141, and no user is created', async () => {
     const reply = await register({ nickname: 'slow' });
     expect(refusalOf(reply)).toEqual(refused(141));
     expect(reply.body.error).toContain('beforeSave');
@@ -145,7 +145,7 @@ describe('a hook that takes too long', () => {
   });
 });
 
-describe('a host that is unreachable', () => {
+describe('an unreachable host', () => {
   const on = async (options: AppOptionsPatch) => register({}, {}, await api.createApp(options));
 
   test('fails calls with hooks: 503, unless it has no list of names at all', async () => {
@@ -166,7 +166,7 @@ describe('a host that is unreachable', () => {
     expect(refusalOf(await on({ functionsUrl: host.url }))).toEqual(refused(503, 503));
   });
 
-  test('gets one request for its names for many calls, with the hook key and without the master key', async () => {
+  test('gets one request for its names for many calls, with the hook key only', async () => {
     const host = await startFunctionHost();
     host.answers.set('/1.1/functions/_ops/metadatas', answerWith(200, { result: [] }));
     const quiet = await api.createApp({ functionsUrl: host.url });
@@ -176,7 +176,7 @@ describe('a host that is unreachable', () => {
     const headers = host.requests[0]?.headers ?? {};
     expect(headers).toMatchObject({ 'x-lc-id': quiet.appId, 'x-lc-hook-key': quiet.hookKey });
     expect(JSON.stringify(headers)).not.toContain(quiet.masterKey);
-    // The signature that engines read opens nothing here.
+    // The signature that engines read gives no access here.
     const sent = String(headers['x-lc-sign']);
     for (const sign of [sent, sent.replace('hooks-', ''), sent.replace(',master', '')]) {
       const asHost = { 'X-LC-Id': quiet.appId, 'X-LC-Sign': sign };
@@ -196,7 +196,7 @@ describe('a host that is unreachable', () => {
     await host.close();
   });
 
-  test('a header for staging does not bypass the hooks of production', async () => {
+  test('with a staging header does not bypass the hooks of production', async () => {
     expect(refusalOf(await register({ nickname: 'refused' }, { 'X-LC-Prod': '0' }))).toEqual(
       refused(142),
     );
@@ -204,7 +204,7 @@ describe('a host that is unreachable', () => {
 });
 
 describe('hooks see and change', () => {
-  test('a user before and after its creation; members set before it are stored, and no password is shown', async () => {
+  test('a user before and after its creation, without a password', async () => {
     const username = newName();
     const reply = await register({ username, nickname: 'new' });
     expect(reply).toMatchObject({
@@ -221,12 +221,12 @@ describe('hooks see and change', () => {
   test('a third-party account', async () => {
     const uid = newUid();
     const user = await enterWith(api, app, { renamed: entryOf(uid) });
-    // The reply gives back what the client sent and the hook left.
+    // The reply returns what the client sent and the hook kept.
     expect(user.body.authData).toEqual({ renamed: entryOf(`host-${uid}`) });
     expect(lastRun('onAuthData')?.authData).toEqual({ renamed: entryOf(uid) });
     expect((await enterWith(api, app, { renamed: entryOf(uid) })).id).toBe(user.id);
     const { object } = await engine.waitFor('onLogin', user.id);
-    // Only the hook that judges tokens gets them.
+    // Only the hook that checks tokens receives them.
     expect(object?.authData).toEqual(shown({ renamed: entryOf(`host-${uid}`) }));
     const others = engine.ran.filter(({ hook }) => hook !== 'onAuthData');
     expect(JSON.stringify(others)).not.toContain('access_token');
@@ -296,7 +296,7 @@ describe('hooks see and change', () => {
 });
 
 describe('a hook that creates another object of its class', () => {
-  test('is refused with a message, delays no other app, and leaves no user', async () => {
+  test('is refused with a message, delays no other app, and creates no user', async () => {
     const host = await startFunctionHost();
     const looping = await api.createApp({ functionsUrl: host.url });
     host.answers.set(
@@ -333,7 +333,7 @@ describe('__ignore_hooks', () => {
     expect(refusalOf(await register(quiet))).toEqual(refused(142));
   });
 
-  test('has effect with the hook key and the master key', async () => {
+  test('works with the hook key and the master key', async () => {
     const byHost = await register(quiet, { 'X-LC-Hook-Key': app.hookKey });
     expect(byHost.status).toBe(201);
     expect(byHost.body.greeting).toBeUndefined();
@@ -342,7 +342,7 @@ describe('__ignore_hooks', () => {
     expect((await api.request('POST', '/1.1/users', { app, master: true, body })).status).toBe(201);
   });
 
-  test('in the body of a DELETE, which needs no body', async () => {
+  test('works in the body of a DELETE, which needs no body', async () => {
     const user = await signUp(api, app, { nickname: 'kept' });
     const path = `/1.1/classes/_User/${user.id}`;
     const body = { __ignore_hooks: ['beforeDelete', 'afterDelete'] };
@@ -354,7 +354,7 @@ describe('__ignore_hooks', () => {
     expect(runsOf('afterDelete', user.id)).toBe(0);
   });
 
-  test('ends the recursion of hooks: the SDK writes in afterSave, and runs no further hook', async () => {
+  test('ends the recursion of hooks when the SDK writes in afterSave', async () => {
     const reply = await register({ nickname: 'written' });
     const user = new TestUser(api, app, reply.body);
     await expect.poll(async () => (await user.me()).writtenBack).toBe(true);

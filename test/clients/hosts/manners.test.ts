@@ -6,12 +6,12 @@ import { useTestApi } from '../../support/test-api.ts';
 import { newName, newUid, refusalOf, refused, signUp } from '../../support/users.ts';
 
 /**
- * Functions and hooks at hosts with the manners of each engine
+ * Tests functions and hooks on hosts that behave like each engine
  * (protocol/functions.md#answers-of-a-host).
  */
 const api = useTestApi();
 
-describe.each(engineNames)('a host with the manners of the engine for %s', (name) => {
+describe.each(engineNames)('a host that behaves like the engine for %s', (name) => {
   testEngine(api, {
     name,
     start: (options) => startEngineHost(name, options),
@@ -21,12 +21,12 @@ describe.each(engineNames)('a host with the manners of the engine for %s', (name
   });
 });
 
-describe('an answer of a hook that is no whole JSON', () => {
+describe('a hook reply that is not complete JSON', () => {
   test.each([
     ['empty', ''],
     ['half', '{"username": "some'],
     ['a page', '<h1>It works</h1>'],
-  ])('is 502 before a write and at a login, and changes nothing: %s', async (_, body) => {
+  ])('returns 502 before a write and at a login, and changes nothing: %s', async (_, body) => {
     const host = await startFunctionHost();
     const app = await api.createApp();
     const user = await signUp(api, app, { city: 'Chengdu' });

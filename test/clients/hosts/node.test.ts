@@ -7,8 +7,7 @@ import { startRecordedHost } from '../../support/servers/engine-hosts.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 /**
- * The Node engine keeps the promises that every host has; functions.test.ts and hooks.test.ts have
- * more of it.
+ * Tests the Node engine like every other host. functions.test.ts and hooks.test.ts test it further.
  */
 const name = 'Node function engine (`leanengine`, npm)';
 

@@ -13,7 +13,7 @@ import { useTestApi } from '../../support/test-api.ts';
 const requirements = new URL('../python/requirements.txt', import.meta.url);
 const name = 'Python function engine (`leancloud`, PyPI)';
 
-/** Starts the engine of the Python SDK; with `fetchUser` it asks the service for each session. */
+/** Starts the engine of the Python SDK. With `fetchUser`, it calls the service for each session. */
 async function startPythonEngine(
   { app, apiUrl }: { app: App; apiUrl: string },
   fetchUser: boolean,

@@ -3,8 +3,8 @@ import { mavenPackages, versionIn } from '../../../ops/check/toolchains.ts';
 import { testDrivenClient } from '../../support/clients/driven-client.ts';
 
 /**
- * The push receiver of the Java SDK from Maven Central, unmodified: it asks the router, opens the
- * socket with `lc.protobuf2`, logs in and acknowledges (docs/reference/protocol/channel.md).
+ * Tests the unmodified push receiver of the Java SDK from Maven Central. It calls the router, opens
+ * the socket with `lc.protobuf2`, logs in and acknowledges (docs/reference/protocol/channel.md).
  */
 testDrivenClient({
   name: 'Java push receiver (`cn.leancloud:realtime-core`, Maven Central)',

@@ -2,7 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { mavenPackages, versionIn } from '../../../ops/check/toolchains.ts';
 import { testDrivenClient } from '../../support/clients/driven-client.ts';
 
-/** The Java SDK from Maven Central, unmodified, in a process and a working directory of its own. */
+/**
+ * Tests the unmodified Java SDK from Maven Central, in a separate process and working directory.
+ */
 testDrivenClient({
   name: 'Java (`cn.leancloud:storage-core`, Maven Central)',
   version: versionIn(

@@ -12,14 +12,14 @@ import { newName, newPhone, newUid } from '../../support/users.ts';
 
 declare module 'leancloud-storage' {
   interface User {
-    // The types of the SDK lack it.
+    // The types of the SDK do not declare this method.
     updatePassword(oldPassword: string, newPassword: string): Promise<unknown>;
   }
 }
 
 /**
- * Tests with the unchanged JavaScript SDK of the registry; only its server URL differs. It signs
- * its requests, sends the current user's session with all of them and calls `/classes/_User`
+ * Tests the unmodified JavaScript SDK. Only its server URL differs. It signs its requests, sends
+ * the current user's session with all of them and calls `/classes/_User`
  * (protocol/clients.md#calls-of-the-javascript-sdk).
  */
 let database: TestDatabase;
@@ -39,13 +39,13 @@ beforeAll(async () => {
 });
 beforeEach(() => AV.User.logOut());
 afterAll(async () => {
-  // The SDK keeps its user in the process, which runs other test files later.
+  // The SDK keeps its user in the process, which later runs other test files.
   await AV.User.logOut();
   await api.close();
   await database.drop();
 });
 
-/** Returns the messages to a number or an e-mail address, the newest first. */
+/** Returns the messages to a phone number or email address, newest first. */
 async function messagesTo(to: string): Promise<{ code: string; link: string }[]> {
   const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(to)}`;
   return (await api.request('GET', path, { admin: true })).body.results;
@@ -69,7 +69,7 @@ async function signUpByPhone(attributes: object = {}): Promise<{ user: AV.User; 
   return { user: await AV.User.signUpOrlogInWithMobilePhone(phone, code, attributes), phone };
 }
 
-/** Reads a user from the server, without the cache of the SDK. */
+/** Reads a user from the server, bypassing the cache of the SDK. */
 const stored = (user: AV.User) =>
   new AV.Query<AV.User>('_User')
     .get(user.id ?? '', { useMasterKey: true })
@@ -78,7 +78,7 @@ const stored = (user: AV.User) =>
 const code = (expected: number) => expect.objectContaining({ code: expected });
 
 describe('registration and login with a password', () => {
-  test('signs up and is the current user', async () => {
+  test('signs up and becomes the current user', async () => {
     const user = await signUp({
       email: `${newName()}@example.com`,
       nick: 'Tom',
@@ -96,7 +96,7 @@ describe('registration and login with a password', () => {
     expect(await user.isAuthenticated()).toBe(true);
   });
 
-  test('gets the text and the code of the public service for a name that is taken', async () => {
+  test('gets the text and code of the public service for a taken name', async () => {
     const user = await signUp();
     const again = AV.User.signUp(user.getUsername(), 'another');
     await expect(again).rejects.toMatchObject({
@@ -119,7 +119,7 @@ describe('registration and login with a password', () => {
     );
   });
 
-  test('gets a refusal for a wrong password, and at last for a locked account', async () => {
+  test('gets a refusal for a wrong password, and finally for a locked account', async () => {
     const user = await signUp();
     const wrong = () => AV.User.logIn(user.getUsername(), 'wrong');
     for (let i = 0; i < 6; i += 1)
@@ -164,7 +164,7 @@ describe('the current user', () => {
     expect((await stored(user)).nick).toBe('Tam');
   });
 
-  test('holds a file, and is saved with it again', async () => {
+  test('contains a file, and is saved with it again', async () => {
     const user = await signUp({ avatar: AV.File.createWithoutData('5d831ac89c9235000886c691') });
     await user.fetch();
     expect(user.get('avatar').id).toBe('5d831ac89c9235000886c691');
@@ -174,13 +174,13 @@ describe('the current user', () => {
     expect((await stored(user)).nick).toBe('Tom');
   });
 
-  test('unlinks an account by null, as other SDKs do', async () => {
+  test('unlinks an account by null, like other SDKs', async () => {
     const user = await AV.User.loginWithAuthData({ uid: newUid(), access_token: 't' }, 'github');
     await user.save({ authData: { github: null } });
     expect((await stored(user)).authData ?? {}).toEqual({});
   });
 
-  test('changes no other user', async () => {
+  test('cannot change another user', async () => {
     const target = await signUp();
     await signUp();
     const other = AV.Object.createWithoutData('_User', target.id ?? '');
@@ -224,7 +224,7 @@ describe('the current user', () => {
     expect((await AV.User.logIn(user.getUsername(), 'new password')).id).toBe(user.id);
   });
 
-  test('deletes itself; the stale token that the SDK still sends does not hinder a sign-up', async () => {
+  test('deletes itself, and its stale token does not prevent a sign-up', async () => {
     const user = await signUp();
     const name = user.getUsername();
     await user.destroy();
@@ -260,7 +260,7 @@ describe('third-party accounts', () => {
     const authData = weixin();
     const user = await AV.User.loginWithAuthData(authData, 'weixin');
     expect(user.getUsername()).toMatch(/^[a-z0-9]{25}$/);
-    // The reply to the call that carried the token gives it back.
+    // The reply to the call that contained the token returns it.
     expect(user.get('authData')).toEqual({ weixin: authData });
     await AV.User.logOut();
     const again = await AV.User.loginWithAuthData(authData, 'weixin');
@@ -374,7 +374,7 @@ describe('phones', () => {
     await expect(AV.User.logInWithMobilePhoneSmsCode(phone, login)).rejects.toEqual(code(603));
   });
 
-  test('are verified, by the session of the current user and without one', async () => {
+  test('are verified, by the session of the current user and without a session', async () => {
     for (const isLoggedIn of [true, false]) {
       const phone = newPhone();
       const user = await signUp({ mobilePhoneNumber: phone });
@@ -409,7 +409,7 @@ describe('phones', () => {
 describe('the general code service', () => {
   test('sends and checks codes', async () => {
     const phone = newPhone();
-    // The types of the SDK lack some of these members.
+    // The types of the SDK do not declare some of these members.
     const request = { mobilePhoneNumber: phone, name: 'Shop', op: 'pay', ttl: 5 };
     const sent = await codeSentBy(phone, () => AV.Cloud.requestSmsCode(request));
     const wrong = String((Number(sent) + 1) % 1_000_000).padStart(6, '0');
@@ -418,7 +418,7 @@ describe('the general code service', () => {
     await expect(AV.Cloud.verifySmsCode(sent, phone)).rejects.toEqual(code(603));
   });
 
-  test('requires a captcha where the app does', async () => {
+  test('requires a captcha if the app does', async () => {
     await api.services.apps.change(app.appId, { options: { captchaForSms: true } });
     const phone = newPhone();
     await expect(AV.Cloud.requestSmsCode(phone)).rejects.toEqual(code(608));

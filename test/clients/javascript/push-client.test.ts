@@ -13,7 +13,7 @@ import {
 import { useTestService } from '../../support/service.ts';
 
 /**
- * Tests with the unchanged `leancloud-push` of web pages (protocol/channel.md#json-form): it
+ * Tests the unmodified `leancloud-push` for web pages (protocol/channel.md#json-form). It
  * registers, asks its router, which has a fixed name, for the socket, logs in there, sends
  * heartbeats, receives and acknowledges.
  */
@@ -42,7 +42,7 @@ const installation = async () =>
 const acknowledged = async (objectId: string) =>
   (await service.untilDone(app, objectId)).lcSuccesses;
 
-test('registers itself, and receives pushes to all, to a channel and of another client', async () => {
+test('registers itself, and receives pushes to all and to a channel', async () => {
   expect((await client.call('open')).error).toBeNull();
   expect([...at.asked].sort()).toEqual([`${host}:443`, 'router-g0-push.leancloud.cn:443']);
   expect(await installation()).toMatchObject({

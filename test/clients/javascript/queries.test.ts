@@ -6,7 +6,9 @@ import { testTableRow } from '../../support/clients/table-row.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
-/** Queries, batches and pushes of the unchanged JavaScript SDK over users and installations. */
+/**
+ * Tests queries, batches and pushes of the unmodified JavaScript SDK on users and installations.
+ */
 let app: App;
 let ann: AV.User;
 const asMaster = { useMasterKey: true };
@@ -37,7 +39,7 @@ const numbersOf = async (found: AV.Query<AV.Installation>) =>
   (await found.find(asMaster)).map((one) => one.get('n'));
 
 describe('a query', () => {
-  test('finds by conditions of each kind', async () => {
+  test('finds by each kind of condition', async () => {
     expect(await numbersOf(query().equalTo('owner', ann))).toEqual([1]);
     expect(await numbersOf(query().equalTo('owner', ann).exists('owner'))).toEqual([1]);
     expect(await numbersOf(query().containsAll('tags', ['a', 'b']))).toEqual([3]);
@@ -76,7 +78,7 @@ describe('a query', () => {
   });
 });
 
-test('a push takes a query', async () => {
+test('can be the target of a push', async () => {
   const sent = await AV.Push.send(
     { data: { alert: 'x' }, where: query().equalTo('n', 1) },
     asMaster,

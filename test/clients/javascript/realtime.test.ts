@@ -8,7 +8,7 @@ import { CommandType, openDevice } from '../../channel/support/realtime-device.t
 import { testTableRow } from '../../support/clients/table-row.ts';
 
 /**
- * Load balancer with one address for several processes; the test selects the process of new
+ * Load balancer with one address for several processes. The test selects the process of new
  * connections.
  */
 class TcpProxy {
@@ -39,16 +39,17 @@ class TcpProxy {
 }
 
 /**
- * Runs the realtime library of today's apps, from the registry: it finds the socket by the router,
- * encodes and decodes frames, matches replies by serial, sends heartbeats and follows goaway. The
- * commands of a push device (login, acknowledgement) go through it, as its own live queries do.
+ * Tests the realtime library of current apps, from the registry. It finds the socket through the
+ * router, encodes and decodes frames, matches replies by serial, sends heartbeats and follows
+ * goaway. The commands of a push device (login, acknowledgement) are sent through it, as its own
+ * live queries do.
  */
 describe('the realtime library', () => {
   let fixture: ChannelFixture;
   let client: TcpProxy;
   const clients: Realtime[] = [];
 
-  /** Every test has its own app: the library accepts each one once. */
+  /** Every test has its own app, because the library accepts each app once. */
   async function startApi() {
     const api = await fixture.startApi({ env: { PUBLIC_URL: `http://127.0.0.1:${client.port}` } });
     fixture.appId = (await api.createApp()).appId;
@@ -78,7 +79,7 @@ describe('the realtime library', () => {
     ['binary', false],
     ['base64', true],
   ])(
-    '%s: logs in, gets and acknowledges pushes, sends heartbeats, and gets errors for other services',
+    '%s: logs in, gets and acknowledges pushes, pings, and gets errors for other services',
     async (name, noBinary) => {
       const api = await startApi();
       client.targetPort = portOf(api.channelUrl);

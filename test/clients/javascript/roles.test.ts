@@ -7,7 +7,7 @@ import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
 /**
- * Roles of the unchanged JavaScript SDK; only its server URL differs
+ * Tests roles with the unmodified JavaScript SDK. Only its server URL differs
  * (protocol/clients.md#calls-of-the-javascript-sdk).
  */
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 beforeEach(() => AV.User.logOut());
 afterAll(async () => {
-  // The SDK keeps its user in the process, which runs other test files later.
+  // The SDK keeps its user in the process, which later runs other test files.
   await AV.User.logOut();
 });
 
@@ -28,7 +28,7 @@ const idsOf = (objects: { id?: string }[]) => objects.map(({ id }) => id).sort()
 const byId = (className: string, { id }: { id?: string }) =>
   AV.Object.createWithoutData(className, id ?? '');
 
-/** Returns an ACL that lets all read, and one user write. */
+/** Returns an ACL that allows everyone to read and one user to write. */
 function ownedBy(user: AV.User): AV.ACL {
   const acl = new AV.ACL();
   acl.setPublicReadAccess(true);
@@ -36,7 +36,7 @@ function ownedBy(user: AV.User): AV.ACL {
   return acl;
 }
 
-/** Creates a role that the owner may write, with these members. */
+/** Creates a role with these members. The owner may write it. */
 async function createRole(
   owner: AV.User,
   members: AV.User[],
@@ -49,7 +49,7 @@ async function createRole(
 }
 
 describe('a role', () => {
-  test('is saved, fetched, changed and destroyed by callers that its ACL allows', async () => {
+  test('is saved, fetched, changed and deleted by callers that its ACL allows', async () => {
     const [outsider, owner] = [await signUp(), await signUp()];
     const role = await createRole(owner, [owner]);
     expect(role.id).toMatch(/^[0-9a-f]{24}$/);
@@ -80,7 +80,7 @@ describe('a role', () => {
     await expect(unnamed.save()).rejects.toEqual(code(139));
   });
 
-  test('is created and destroyed together with others', async () => {
+  test('is created and deleted together with others', async () => {
     const owner = await signUp();
     const roles = [1, 2].map(() => new AV.Role(newRoleName(), ownedBy(owner)));
     await AV.Object.saveAll(roles);
@@ -104,14 +104,14 @@ describe('members', () => {
     role.getUsers().remove(owner);
     await role.save();
     expect(idsOf(await role.getUsers().query().find())).toEqual(idsOf([member]));
-    // The SDK sends both in one save as a Batch.
+    // The SDK sends both changes in one save as a Batch.
     role.getUsers().add(owner);
     role.getUsers().remove(member);
     await role.save();
     expect(idsOf(await role.getUsers().query().find())).toEqual(idsOf([owner]));
   });
 
-  test('are found from a role that the client knows by its id only', async () => {
+  test('are found from a role of which the client knows only the id', async () => {
     const owner = await signUp();
     const child = await createRole(owner, []);
     const role = await createRole(owner, [owner], [child]);
@@ -133,7 +133,7 @@ describe('members', () => {
 });
 
 describe('an ACL', () => {
-  test('allows members of a role, also through a role above theirs, until they leave', async () => {
+  test('allows members of a role, also through a role above, until they leave', async () => {
     const [near, far, outsider, owner] = [
       await signUp(),
       await signUp(),
@@ -168,7 +168,7 @@ describe('an ACL', () => {
     expect([await seenBy(near), await seenBy(far)]).toEqual([200, 403]);
   });
 
-  test('allows members of a role to manage another one', async () => {
+  test('allows members of a role to manage another role', async () => {
     const [admin, owner] = [await signUp(), await signUp()];
     const admins = await createRole(owner, [admin]);
     const acl = new AV.ACL();

@@ -17,7 +17,7 @@ import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { useTestService } from '../../support/service.ts';
 import { changeDevices } from '../../support/tables.ts';
 
-/** A request as the judge saw it, and why it refused it. */
+/** A request as the validator saw it, and the reason if it was refused. */
 interface Judged {
   token: string;
   bytes: number;
@@ -25,7 +25,7 @@ interface Judged {
   refused: string | null;
 }
 
-/** Mock server of pushy, a library of others for APNs, in a process of its own. */
+/** Mock server of pushy, an independent library for APNs, in a separate process. */
 class ApnsJudge {
   readonly judged: Judged[] = [];
   readonly url: string;
@@ -67,7 +67,7 @@ class ApnsJudge {
     return judge;
   }
 
-  /** Waits for the requests of a push, and forgets them. */
+  /** Waits for the requests of a push. Returns and clears them. */
   async take(count: number): Promise<Judged[]> {
     await expect.poll(() => this.judged.length).toBeGreaterThanOrEqual(count);
     return this.judged.splice(0);
@@ -89,8 +89,8 @@ const usable = (bundle: string, tokens: string[]): string[] =>
 const prioritiesOf = (type: string): readonly string[] => pushTypes.get(type)?.priorities ?? [];
 
 /**
- * Each right content in each of its priorities, with the longest collapse id, and nearly as large
- * as a request may be.
+ * Each valid content with each of its priorities, with the longest collapse id, and with nearly the
+ * maximum size of a request.
  */
 const contents: { type: string; suffix: string; data: JsonObject; isLarge: boolean }[] =
   rightContents.flatMap(([type, data, { suffix = '' }]) => {
@@ -107,7 +107,7 @@ const contents: { type: string; suffix: string; data: JsonObject; isLarge: boole
   });
 
 describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
-  'requests to APNs, judged by pushy',
+  'requests to APNs, validated by pushy',
   () => {
     const service = useTestService();
     const credentials = createApnsCredentials([topic]);
@@ -123,7 +123,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
         (await service.addIosInstallations(app, 1, { mark }))[0] ?? '';
       for (const reason of ['Unregistered', 'DeviceTokenNotForTopic'])
         bad[reason] = await add(reason);
-      // A token that no installation of the API may have: APNs finds it malformed.
+      // No installation of the API may have this token, because APNs considers it malformed.
       const malformed = await add('BadDeviceToken');
       bad.BadDeviceToken = malformed.slice(1);
       await changeDevices(service.db, app, { deviceToken: bad.BadDeviceToken }, [malformed]);
@@ -145,10 +145,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       });
     }
 
-    /**
-     * Sends a push, and returns its record, the requests that came of it, and the recipients that
-     * failed.
-     */
+    /** Sends a push. Returns its record, the resulting requests, and the recipients that failed. */
     async function push(data: JsonObject, where: JsonObject, more: JsonObject = {}) {
       const body = { data, where, prod: 'prod', ...more };
       const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });
@@ -168,7 +165,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
 
     const oneGood = (): JsonObject => ({ deviceToken: good[0] ?? '' });
 
-    test.each(contents)('takes $type, number %#', async ({ type, suffix, data, isLarge }) => {
+    test.each(contents)('accepts $type, number %#', async ({ type, suffix, data, isLarge }) => {
       const sent = await push(data, oneGood());
       const [request, ...others] = await judge.take(1);
       expect([request?.refused, others]).toEqual([null, []]);
@@ -180,7 +177,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       if (isLarge) expect(request?.bytes).toBeGreaterThan(3700);
     });
 
-    test('takes a push to many once for each token, each with an id of its own', async () => {
+    test('accepts a push to many once for each token, each with its own id', async () => {
       const { outcomes } = await push({ alert: 'to many' }, { mark: 'good' });
       const judged = await judge.take(good.length);
       expect(outcomes).toEqual({ sent: good.length });
@@ -189,7 +186,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       expect(new Set(judged.map(({ headers }) => headers['apns-id'])).size).toBe(good.length);
     });
 
-    test('takes an expiry, and the topic of a push', async () => {
+    test('accepts an expiry, and the topic of a push', async () => {
       const { outcomes } = await push({ alert: 'a' }, oneGood(), {
         expiration_interval: 60,
         topic,
@@ -201,7 +198,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       });
     });
 
-    test('refuses tokens and topics; the records say what it answered', async () => {
+    test('refuses tokens and topics, and the records have its replies', async () => {
       const { outcomes, failures } = await push(
         { alert: 'to all' },
         { mark: { $in: ['good', ...Object.keys(bad)] } },

@@ -10,16 +10,13 @@ import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newUid } from '../../support/users.ts';
 
-/**
- * JWTs of ours read by another library than the one that writes them, and those of others read by
- * ours.
- */
+/** Tests that another library can read our JWTs and that we can read those of another library. */
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const pem = (key: { export(options: object): string | Buffer }, type: string) =>
   key.export({ type, format: 'pem' }).toString();
 
-describe('a token of ours', () => {
+describe('one of our tokens', () => {
   test('for APNs is ES256, and names key, team and time', () => {
     const nowMs = Date.now();
     const privateKey = pem(ec.privateKey, 'pkcs8');
@@ -32,7 +29,7 @@ describe('a token of ours', () => {
       key: pem(ec.publicKey, 'spki'),
       algorithms: ['ES256'],
       complete: true,
-      // Apple refuses tokens older than an hour.
+      // Apple refuses tokens that are older than an hour.
       maxAge: 3_600_000,
       allowedIss: 'TEAM123456',
     });
@@ -44,11 +41,11 @@ describe('a token of ours', () => {
   });
 
   test.each(['RS256', 'PS256'] as const)(
-    'of a service account is %s, and is valid for an hour',
+    'for a service account is %s, and is valid for an hour',
     async (algorithm) => {
       const nowS = Math.floor(Date.now() / 1000);
       const aud = 'https://oauth2.example.com/token';
-      // Accounts come as PKCS#8 and as PKCS#1.
+      // Keys of accounts have the format PKCS#8 or PKCS#1.
       for (const type of ['pkcs8', 'pkcs1'] as const) {
         const key = { algorithm, keyId: 'key-1', privateKey: pem(rsa.privateKey, type) };
         const token = await signJwt(key, {
@@ -135,7 +132,7 @@ describe('an identity token of another library', () => {
     expect(await enter(signed(uid, options, secret), uid)).toBe(400);
   });
 
-  test('is refused without a signature, with the public key as a secret, and for another account', async () => {
+  test('is refused unsigned, signed with the public key, or for another account', async () => {
     const uid = newUid();
     const [, claims] = signed(uid, {}, key.ES256).split('.');
     const unsigned = (alg: string) =>

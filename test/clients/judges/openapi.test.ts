@@ -11,26 +11,27 @@ import { useTestService } from '../../support/service.ts';
 import { signUp } from '../../support/users.ts';
 
 /**
- * Schemathesis (PyPI) holds the description of the API against a running service: it makes valid
- * and invalid calls of every operation, with each kind of key, and judges the replies. `npm run
- * fuzz` makes more of them, with other seeds.
+ * Tests the description of the API against a running service with Schemathesis (PyPI). It makes
+ * valid and invalid calls of every operation with each kind of key, and validates the replies. `npm
+ * run fuzz` makes more calls, with other seeds.
  */
 const description = fileURLToPath(new URL('../../../docs/openapi.json', import.meta.url));
 
-/** Checks that are left out, each with its reason. */
+/** Checks that are left out, each with the reason. */
 const excluded = [
-  // `accepts_valid` of openapi.py knows the refusals that a schema cannot express.
+  // `accepts_valid` in openapi.py knows the refusals that a schema cannot express.
   'positive_data_acceptance',
-  // The judge reads `Allow` by one template. Where two fit (`/classes/_User` and
-  // `/classes/{className}`), it names the methods of both.
+  // Schemathesis checks `Allow` for one path template. If two templates match (`/classes/_User` and
+  // `/classes/{className}`), our header names the methods of both.
   'allow_header_conformance',
-  // The keys of the run go with each call, also with the calls that the judge makes without them.
+  // The keys of the run are sent with each call, even with calls from which Schemathesis removes
+  // them.
   'missing_required_header',
 ];
 
 /**
- * Operations that end what the others need, or do not end: the app, its keys, the session and the
- * token of this run; a stream of events.
+ * Operations that delete what the others need (the app, its keys, the session and the token of this
+ * run), or that do not end (an event stream).
  */
 const without =
   '^(streamEvents|deleteApp|rotateKey|rotateSecret|endConsoleSession|deleteConsoleSession|' +
@@ -63,7 +64,7 @@ const kinds: [name: string, paths: string, headers: () => string[]][] = [
 ];
 
 describe.skipIf(!hasPrograms(['python3'], 'the judge of the API'))(
-  'the API meets its description',
+  'the API matches its description',
   () => {
     beforeAll(async () => {
       packages = await pythonPackages(new URL('requirements.txt', import.meta.url));
@@ -78,8 +79,8 @@ describe.skipIf(!hasPrograms(['python3'], 'the judge of the API'))(
       'for calls with %s',
       async (_, paths, headers) => {
         const file = join(folder, 'report.json');
-        // The long run also makes one call for each keyword of each schema, 6,000 for each kind of
-        // key.
+        // The long run also makes one call for each keyword of each schema, which is 6,000 calls
+        // per kind of key.
         const [phases, cases] = rounds >= 75 ? ['coverage,fuzzing', 10] : ['fuzzing', 2];
         const chosen = [...headers(), `X-LC-Id:${app.appId}`].flatMap((header) => [
           '--header',
@@ -143,7 +144,7 @@ describe.skipIf(!hasPrograms(['python3'], 'the judge of the API'))(
         ]);
         expect(report.test_cases.generated).toBeGreaterThan(report.operations.selected);
       },
-      // The long run takes minutes for each kind.
+      // The long run takes minutes for each kind of key.
       rounds > 1 ? 10 * minutesMs : minutesMs,
     );
   },

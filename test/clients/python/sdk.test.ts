@@ -5,8 +5,8 @@ import { testDrivenClient } from '../../support/clients/driven-client.ts';
 const requirements = new URL('requirements.txt', import.meta.url);
 
 /**
- * The Python SDK from PyPI, unmodified. It is told the service by `LC_API_SERVER`, as its documents
- * say.
+ * Tests the unmodified Python SDK from PyPI. `LC_API_SERVER` contains the URL of the service, as
+ * its documentation says.
  */
 testDrivenClient({
   name: 'Python (`leancloud`, PyPI)',

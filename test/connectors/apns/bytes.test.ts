@@ -15,7 +15,7 @@ import {
 } from '../../support/gateways/apns.ts';
 import { okFrame, startRawPeer } from '../../support/http2/raw-peer.ts';
 
-test('the collapse id of a push to many devices is one byte of each request after the first', async () => {
+test('the collapse id of a large push takes one byte per request after the first', async () => {
   const blocks: number[] = [];
   const peer = await startRawPeer(async (connection) => {
     connection.write(settingsFrame([]));
@@ -30,11 +30,12 @@ test('the collapse id of a push to many devices is one byte of each request afte
   const base = { auth: 'token', ...token, endpoint: peer.url, ca: peer.ca };
   const tuning = { ...defaultTuning, maxConnections: 1 };
   const sender = apnsConnector(tuning).open(apnsCredentials.parse(base), aContext());
-  // The same for all pushes: a header with the value of an earlier push is one byte.
+  // All pushes have the same expiry, because a header that equals one of an earlier push takes one
+  // byte.
   const expiresAtMs = systemClock.now() + 3_600_000;
   /**
-   * Returns the size of the last header block of a push to `count` devices; the first ones fill the
-   * connection's table.
+   * Returns the size of the last header block of a push to `count` devices. The first blocks fill
+   * the table of the connection.
    */
   const lastBlock = async (count: number, objectId: string) => {
     const message = aMessage({ alert: 'a' }, { objectId, expiresAtMs });
@@ -47,8 +48,8 @@ test('the collapse id of a push to many devices is one byte of each request afte
   const many = await lastBlock(200, 'LargeRecord00001');
   await sender.close();
   await peer.close();
-  // To few devices it is literal, so that small pushes do not thrash the table: index, length, at
-  // most 16 bytes.
+  // In a push to few devices the id is literal (index, length, at most 16 bytes), so that small
+  // pushes do not fill the table.
   expect(few - many).toBeGreaterThan(8);
   expect(few - many).toBeLessThanOrEqual(18);
 });

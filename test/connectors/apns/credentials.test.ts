@@ -96,7 +96,7 @@ describe('credentials', () => {
 describe('inspection', () => {
   const dayMs = 86_400_000;
 
-  test('of a token finds no expiry', () => {
+  test('of a token reports no expiry', () => {
     expect(inspectApns(apnsCredentials.parse(token), 0)).toEqual({
       kind: 'token',
       expiresAtMs: null,

@@ -14,15 +14,15 @@ import {
 import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts';
 
 describe('over HTTP/2', () => {
-  test('a gateway that allows one stream after each refused token loses and repeats no recipient', async () => {
+  test('a gateway with one stream after each refused token loses no recipient', async () => {
     const bench = await startApnsFixture({ gateway: { isStrictAfterRefusal: true } });
     const to = recipients(400);
-    // The first success raises the limit, which is one stream before.
+    // The first success raises the limit from one stream.
     await sendAll(bench.sender, to.slice(0, 1));
     for (const { deviceToken } of to.filter(({ index }) => index % 10 === 5))
       bench.gateway.badTokens.add(deviceToken);
     const ended = { sent: 0, invalid_token: 0 };
-    // A request that was refused too often is reported as a retry, since it never arrived.
+    // A request that was refused too often is reported as a retry, because it was never processed.
     for (let left = to, round = 0; left.length > 0 && round < 50; round += 1) {
       const outcome = await sendAll(
         bench.sender,
@@ -44,7 +44,7 @@ describe('over HTTP/2', () => {
   });
 
   test.each(Object.entries(alerts))(
-    'a client certificate refused by the alert %s is a profile error',
+    'a client certificate that is refused by the alert %s is a profile error',
     async (_, alert) => {
       const peer = await startRefusingPeer(alert);
       const authority = await openCertificateAuthority();

@@ -17,7 +17,7 @@ function problemOf(data: JsonObject): string {
 }
 
 describe('the plain layout', () => {
-  test('puts known members into aps and custom members beside it', () => {
+  test('puts known members into aps and custom members next to it', () => {
     expect(
       bodyOf({
         alert: 'Hi',
@@ -110,7 +110,7 @@ describe('headers', () => {
     });
   });
 
-  test('have the push as collapse id if the sender names none, so that a repeat replaces only itself', () => {
+  test('use the push as collapse id by default, so that a repeat replaces only itself', () => {
     expect(rendered({ alert: 'a' }, { objectId: 'AnotherRecord002' })).toMatchObject({
       collapseId: 'AnotherRecord002',
       isRepeatHidden: true,
@@ -154,7 +154,7 @@ describe('headers', () => {
     });
   });
 
-  test('make a message that shows nothing a background one', () => {
+  test('make a message that shows nothing a background message', () => {
     expect(rendered({ 'content-available': 1, k: 'v' })).toMatchObject({
       pushType: 'background',
       priority: '5',
@@ -162,7 +162,7 @@ describe('headers', () => {
     expect(rendered({ 'content-available': 1, alert: 'a' })).toMatchObject({ pushType: 'alert' });
   });
 
-  test('make an empty alert with content-available a background one, whatever push type was set', () => {
+  test('make an empty alert with content-available a background message', () => {
     const silent: JsonObject[] = [
       { alert: '', sound: '' },
       { 'pgw-push-type': 'alert' },
@@ -204,7 +204,7 @@ describe('headers', () => {
 });
 
 describe('badge Increment', () => {
-  test('leaves a gap that a number completes', () => {
+  test('leaves a gap that a number fills', () => {
     const { body, badgeAt } = rendered({
       alert: 'a',
       badge: 'Increment',

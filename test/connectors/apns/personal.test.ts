@@ -24,7 +24,7 @@ const recipientOf = (index: number, badge: number | null): Recipient => ({
   badge,
 });
 
-/** Renders texts together; returns the body or the reason of each, with the push type. */
+/** Renders texts together. Returns the body with the push type, or the reason, of each text. */
 function together(data: JsonObject, values: Values[], badge: number | null = null): string[] {
   const results: string[] = values.map(() => 'unreported');
   const report = (index: number, attempt: AttemptResult) => {
@@ -40,7 +40,7 @@ function together(data: JsonObject, values: Values[], badge: number | null = nul
   return results;
 }
 
-/** Renders each text as a message of its own. */
+/** Renders each text as a separate message. */
 const alone = (data: JsonObject, values: Values[], badge = '1'): string[] =>
   values.map((one) => {
     const rendering = renderApnsText({ ...message, data: filled(data, one) });
@@ -52,7 +52,7 @@ const alone = (data: JsonObject, values: Values[], badge = '1'): string[] =>
 const valuesOf = (name: string, level: string): Values => new Map(Object.entries({ name, level }));
 
 describe('texts of a push with variables', () => {
-  test('have the same bodies together as each alone, whatever the values', () => {
+  test('have the same bodies together as alone, for all values', () => {
     const piece = fc.oneof(
       fc.constantFrom('{{name}}', '{{ level }}', '{{name}}{{level}}', '"', '\\', '😀', '{{', '\n'),
       fc.string({ unit: 'binary', maxLength: 12 }),
@@ -87,7 +87,7 @@ describe('texts of a push with variables', () => {
     );
   });
 
-  test('that are empty for one device change its push type only', () => {
+  test('that are empty for one device change only its push type', () => {
     const data = { alert: '{{name}}', 'content-available': 1 };
     const values = [valuesOf('Ann', ''), valuesOf('', '')];
     expect(together(data, values)).toEqual([
@@ -96,7 +96,7 @@ describe('texts of a push with variables', () => {
     ]);
   });
 
-  test('fail for the devices whose values are too much, by bytes as they are written', () => {
+  test('fail only for the devices whose values exceed the limit in written bytes', () => {
     const data = { alert: '{{name}}' };
     const most = 4096 - '{"aps":{"alert":""}}'.length;
     const fit = valuesOf('\n'.repeat(most / 2), 'x');
@@ -114,7 +114,7 @@ describe('texts of a push with variables', () => {
     expect([sent, ...refused]).toEqual(alone(data, values));
   });
 
-  test('hold the badge of each device, and texts shorter than their marks are sent too', () => {
+  test('include the badge of each device, and may be shorter than their placeholders', () => {
     const long = { alert: `${'x'.repeat(4040)}{{name}}`, badge: 'Increment' };
     const values = [valuesOf('A', 'x')];
     expect(together(long, values, 7)).toEqual(alone(long, values, '7'));
@@ -124,8 +124,8 @@ describe('texts of a push with variables', () => {
 });
 
 /**
- * Two halves of a character that meet between a text and a value are one in a text, and two escapes
- * in parts.
+ * Half a surrogate pair in a text and half in a value form one character in the whole text, but two
+ * escapes in its parts.
  */
 const whole = (body: string): string => {
   const at = body.indexOf('{');

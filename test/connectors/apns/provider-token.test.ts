@@ -13,7 +13,7 @@ import {
 } from '../../support/gateways/apns.ts';
 
 const minuteMs = 60_000;
-/** Time at a boundary of half hours, 11:30 on some day. */
+/** Time at a half-hour boundary, 11:30 on some day. */
 const halfPastMs = Date.UTC(2026, 10, 21, 11, 30);
 
 describe('provider tokens', () => {
@@ -39,7 +39,7 @@ describe('provider tokens', () => {
     }
   });
 
-  test('change at most every 20 minutes, also after an early replacement', () => {
+  test('change at most every 20 minutes, even after an early replacement', () => {
     const clock = movableClock(halfPastMs);
     const tokens = new ProviderTokens(key, clock);
     clock.moveMs(25 * minuteMs);
@@ -73,24 +73,21 @@ describe('the sandbox gateway', () => {
     [19, 'refuses'],
     [20, 'takes'],
     [-30, 'refuses'],
-  ])(
-    '%s minutes after the token of a connection was issued, %s another one on it',
-    (minutes, act) => {
-      const key = createApnsCredentials();
-      const tokenOf = (minute: number): ValidToken => ({
-        authorization: `bearer ${minute}`,
-        key,
-        issuedAtS: halfPastMs / 1000 + minute * 60,
-      });
-      const connection = { token: tokenOf(0) };
-      const refusal = recordToken(connection, tokenOf(minutes));
-      expect(refusal?.reason).toBe(act === 'takes' ? undefined : 'TooManyProviderTokenUpdates');
-    },
-  );
+  ])('%s minutes after the first token of a connection, %s another token on it', (minutes, act) => {
+    const key = createApnsCredentials();
+    const tokenOf = (minute: number): ValidToken => ({
+      authorization: `bearer ${minute}`,
+      key,
+      issuedAtS: halfPastMs / 1000 + minute * 60,
+    });
+    const connection = { token: tokenOf(0) };
+    const refusal = recordToken(connection, tokenOf(minutes));
+    expect(refusal?.reason).toBe(act === 'takes' ? undefined : 'TooManyProviderTokenUpdates');
+  });
 });
 
 describe('the next provider token', () => {
-  test('goes over a connection that was opened a minute before', async () => {
+  test('is used on a connection that was opened a minute before', async () => {
     const clock = movableClock(halfPastMs + 4 * minuteMs);
     const bench = await startApnsFixture({ gateway: { clock }, clock });
     const message = aMessage({ alert: 'a' }, { expiresAtMs: halfPastMs + 60 * minuteMs });
@@ -106,7 +103,7 @@ describe('a refused provider token', () => {
   let bench: ApnsFixture;
   afterEach(() => bench.close());
 
-  test('that is expired by the clock of the gateway is replaced, and the batch goes out once', async () => {
+  test('that is expired at the gateway is replaced, and the batch is sent once', async () => {
     // The gateway's clock is 57 minutes ahead, so that the token is more than an hour old there.
     bench = await startApnsFixture({
       gateway: { clock: movableClock(halfPastMs + 57 * minuteMs) },
@@ -123,7 +120,7 @@ describe('a refused provider token', () => {
     expect(gateway.connections).toBe(2);
   });
 
-  test('among many requests is replaced once, on a new connection', async () => {
+  test('in many concurrent requests is replaced once, on a new connection', async () => {
     bench = await startApnsFixture();
     const { gateway, sender } = bench;
     await sendAll(sender, recipients(1));
@@ -136,7 +133,7 @@ describe('a refused provider token', () => {
     expect(gateway.connections).toBe(2);
   });
 
-  test('that stays invalid is a profile error after one more try', async () => {
+  test('that stays invalid is a profile error after one more attempt', async () => {
     bench = await startApnsFixture();
     const other = createApnsCredentials();
     const sender = bench.open({ keyId: other.keyId, privateKey: other.privateKey });
@@ -165,7 +162,7 @@ describe('a refused provider token', () => {
     expect(gateway.total).toBe(1);
   });
 
-  test('of a key unrelated to the connection is repeated on a new one', async () => {
+  test('of a key unrelated to the connection is repeated on a new connection', async () => {
     bench = await startApnsFixture();
     const { gateway, sender } = bench;
     gateway.misbehave({ kind: 'answer', status: 403, reason: 'UnrelatedKeyIdInToken', count: 1 });

@@ -31,7 +31,7 @@ const errorOf = (data: JsonObject): string => {
 };
 
 describe('the table of push types', () => {
-  test('has a right push of every type here', () => {
+  test('has a valid push of every type in this file', () => {
     expect(new Set(rightContents.map(([type]) => type))).toEqual(new Set(pushTypes.keys()));
   });
 
@@ -42,7 +42,7 @@ describe('the table of push types', () => {
   afterAll(() => bench.close());
 
   test.each(rightContents)(
-    '%s: the gateway takes %j with its topic, priority and expiration',
+    '%s: the gateway accepts %j with its topic, priority and expiration',
     async (type, data, sent, body) => {
       bench.gateway.forget();
       const expiresAtMs = aMessage().createdAtMs + 60_000;
@@ -63,7 +63,7 @@ describe('the table of push types', () => {
     },
   );
 
-  test.each(rightContents)('%s: no priority but those of the type is accepted', (type, data) => {
+  test.each(rightContents)('%s: only the priorities of the type are accepted', (type, data) => {
     const accepted = [10, 5, 1, 7, 0].filter(
       (priority) => errorOf({ ...data, 'apns-priority': priority }) === 'none',
     );
@@ -71,7 +71,7 @@ describe('the table of push types', () => {
     expect(errorOf({ ...data, 'apns-priority': 7 })).toBe('apns-priority must be 10, 5 or 1');
   });
 
-  test.each(rightContents)('%s: one byte more than the most is refused', (type, data) => {
+  test.each(rightContents)('%s: one byte more than the limit is refused', (type, data) => {
     const sizeOf = (more: string) => {
       const rendering = renderApns(aMessage({ ...data, pad: more }));
       return rendering.ok ? rendering.payload.body.length : 0;
@@ -85,7 +85,7 @@ describe('the table of push types', () => {
   });
 
   test.each(rightContents.filter(([type]) => type !== 'alert' && type !== 'background'))(
-    '%s needs the layout of aps, unless its body has none',
+    '%s needs the aps layout, unless its body has none',
     (type, data) => {
       const { aps: _, ...plain } = data;
       const isFree = ['fileprovider', 'mdm', 'pushtotalk'].includes(type);
@@ -108,7 +108,7 @@ describe('a body without aps', () => {
     expect(errorOf(ofType(type, { ios: { badge: 1 }, ...own }))).toMatch(
       /^ios\.badge must not be given/,
     );
-    // The plain members are those of other kinds of devices.
+    // The plain members are for other kinds of devices.
     const rendering = renderApns(
       aMessage(ofType(type, { alert: 'for Android', badge: 1, ...own })),
     );
@@ -119,7 +119,7 @@ describe('a body without aps', () => {
 describe('a background push', () => {
   const background = { 'apns-push-type': 'background', 'content-available': 1 };
 
-  test('leaves out what the plain layout shows on other devices', () => {
+  test('omits what the plain layout shows on other devices', () => {
     const data = { ...background, alert: 'for Android', title: 't', badge: 1, sound: 's', k: 1 };
     const rendering = renderApns(aMessage(data));
     expect(rendering.ok && rendering.payload).toMatchObject({
@@ -138,7 +138,7 @@ describe('a background push', () => {
     ['aps.sound', { aps: { sound: 's', 'content-available': 1 }, 'apns-push-type': 'background' }],
     ['ios.alert', { ...background, ios: { alert: 'a' } }],
     ['ios.aps.badge', { ...background, ios: { aps: { badge: 'Increment' } } }],
-  ])('is refused where %s is for Apple alone', (path, data) => {
+  ])('is refused if %s is for Apple alone', (path, data) => {
     expect(errorOf(data)).toBe(
       `${path} must not be given: a push of the type background shows nothing`,
     );
@@ -217,7 +217,7 @@ describe('a Live Activity', () => {
     expect(errorOf(activity('start', { ...start, ...more }))).toContain(error);
   });
 
-  test('has any relevance, of which a notification has 0 to 1', () => {
+  test('accepts any relevance, although a notification accepts only 0 to 1', () => {
     for (const score of [75, -1, 0.5])
       expect(errorOf(activity('update', { 'relevance-score': score }))).toBe('none');
     expect(errorOf({ alert: 'a', 'relevance-score': 75 })).toBe(
@@ -225,7 +225,7 @@ describe('a Live Activity', () => {
     );
   });
 
-  test('takes nothing from the plain members, which are those of a notification', () => {
+  test('ignores the plain members, which belong to a notification', () => {
     const rendering = renderApns(
       aMessage({ alert: 'for Android', badge: 3, ios: { ...activity('update') } }),
     );
@@ -264,7 +264,7 @@ test.each<[JsonObject, string]>([
   expect(errorOf(data)).toContain(error);
 });
 
-test('every body of the table is one that a device takes', () => {
+test('every body in the table can be sent to a device', () => {
   for (const [type, data] of rightContents) {
     const rendering = renderApns(aMessage(data));
     expect(rendering.ok && bodyProblem(rendering.payload.body, type), type).toBeUndefined();
@@ -301,7 +301,7 @@ describe('a certificate', () => {
     );
   const talk = ofType('pushtotalk', { activeSpeaker: 'Ann' });
 
-  test('serves the topics that it lists, and no others: known before anything is sent', async () => {
+  test('serves only the topics that it lists; this is known before anything is sent', async () => {
     const credentials = await certificate([topic, `${topic}.voip-ptt`]);
     expect(await push(credentials, talk)).toEqual({ kind: 'sent' });
     expect(await push(credentials, { alert: 'a' })).toEqual({ kind: 'sent' });
@@ -320,7 +320,7 @@ describe('a certificate', () => {
     expect(choose(credentials, talk)).toEqual({ ok: true, profile: '_default' });
   });
 
-  test('with a list that has not its own bundle id is tried: the list was not understood', async () => {
+  test('whose list lacks its own bundle id is tried: the list was not understood', async () => {
     const credentials = await certificate(['com.example.other']);
     expect(choose(credentials, talk)).toEqual({ ok: true, profile: '_default' });
   });

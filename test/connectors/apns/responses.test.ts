@@ -27,7 +27,7 @@ describe('over HTTP/2', () => {
     gateway.forget();
   });
 
-  /** Returns the result of a single recipient when the gateway always answers this. */
+  /** Returns the result of a single recipient if the gateway always sends this reply. */
   async function attemptFor(status: number, reason: string): Promise<AttemptResult | undefined> {
     const sender = bench.open();
     gateway.misbehave({ kind: 'answer', status, reason });
@@ -37,8 +37,8 @@ describe('over HTTP/2', () => {
   }
 
   /**
-   * Expected result of each reason (protocol/apns.md#answers), independent of the connector's
-   * table.
+   * Expected result of each reason (protocol/apns.md#answers). The list is independent of the
+   * connector's table.
    */
   const expected: [number, string, AttemptResult['kind']][] = [
     [400, 'BadCollapseId', 'rejected'],
@@ -76,7 +76,7 @@ describe('over HTTP/2', () => {
     [503, 'Shutdown', 'retry'],
   ];
 
-  describe('a response of APNs', () => {
+  describe('a reply of APNs', () => {
     test.each(expected)('%i %s → %s', async (status, reason, kind) => {
       expect(await attemptFor(status, reason)).toMatchObject({ kind, status, reason });
     });
@@ -95,7 +95,7 @@ describe('over HTTP/2', () => {
       [429, 'SomethingNew', 'retry'],
       [502, '', 'retry'],
     ])(
-      '%i with an unknown reason is judged by its status and kills no token',
+      '%i with an unknown reason is judged by its status and invalidates no token',
       async (status, reason, kind) => {
         expect(await attemptFor(status, reason)).toMatchObject({
           kind,
@@ -113,7 +113,7 @@ describe('over HTTP/2', () => {
     });
   });
 
-  describe('a dead token', () => {
+  describe('an invalid token', () => {
     test('is reported with the time since when it is invalid', async () => {
       gateway.deadTokens.set(deviceToken(1), 1_700_000_000_123);
       const outcome = await sendAll(bench.sender, recipients(3));
@@ -141,7 +141,7 @@ describe('over HTTP/2', () => {
   });
 
   describe('the rest of a batch', () => {
-    test('is not sent after a response about the whole push', async () => {
+    test('is not sent after a reply about the whole push', async () => {
       const sender = bench.open();
       gateway.misbehave({ kind: 'answer', status: 400, reason: 'BadPriority' });
       const outcome = await sendAll(sender, recipients(300));
@@ -159,7 +159,7 @@ describe('over HTTP/2', () => {
       expect(gateway.total).toBe(1);
     });
 
-    test('is sent when a few tokens are dead or busy', async () => {
+    test('is sent if a few tokens are invalid or busy', async () => {
       gateway.misbehave({
         kind: 'answer',
         status: 429,

@@ -33,7 +33,7 @@ describe('over HTTP/2', () => {
   const toFirstTopic = { topic };
 
   describe('a push by provider token', () => {
-    test('reaches 2,000 recipients, each once, one stream before trust and within the limit after', async () => {
+    test('reaches 2,000 recipients once each, within the stream limit', async () => {
       const to = recipients(2000, toFirstTopic);
       const outcome = await sendAll(bench.sender, to);
       expect(kinds(outcome)).toEqual({ sent: 2000 });
@@ -83,7 +83,7 @@ describe('over HTTP/2', () => {
   });
 
   describe('topics', () => {
-    test('come from the installation, then the push, each with the suffix of the push type', async () => {
+    test("come from the installation, then the push, with the type's suffix", async () => {
       await sendAll(bench.sender, recipients(1, { topic: 'com.example.two' }));
       await sendAll(bench.sender, recipients(1), aMessage({ alert: 'a' }, { topic }));
       const voip = aMessage({ aps: {}, 'pgw-push-type': 'voip' });
@@ -97,7 +97,7 @@ describe('over HTTP/2', () => {
       ]);
     });
 
-    test('that the profile does not list fail their recipients only', async () => {
+    test('that the profile does not list fail only for their recipients', async () => {
       const to = recipients(3).map((one) => ({
         ...one,
         topic: one.index === 1 ? 'com.other.app' : topic,
@@ -116,7 +116,7 @@ describe('over HTTP/2', () => {
       expect(gateway.total).toBe(0);
     });
 
-    test('that APNs does not allow stop their own recipients, not those of another topic', async () => {
+    test('that APNs does not allow stop only their own recipients', async () => {
       gateway.misbehave({
         kind: 'answer',
         status: 400,
@@ -140,7 +140,7 @@ describe('over HTTP/2', () => {
     });
   });
 
-  describe('is not sent', () => {
+  describe('a push is not sent', () => {
     test('to a malformed device token, which is not invalidated', async () => {
       const { attempts } = await sendAll(
         bench.sender,
@@ -150,7 +150,7 @@ describe('over HTTP/2', () => {
       expect(gateway.total).toBe(0);
     });
 
-    test('when it has expired', async () => {
+    test('if it has expired', async () => {
       const { attempts } = await sendAll(
         bench.sender,
         recipients(2, { topic }),
@@ -162,7 +162,7 @@ describe('over HTTP/2', () => {
       ]);
     });
 
-    test('when it cannot be rendered', async () => {
+    test('if it cannot be rendered', async () => {
       const { attempts } = await sendAll(
         bench.sender,
         recipients(1, { topic }),
@@ -171,7 +171,7 @@ describe('over HTTP/2', () => {
       expect(attempts[0]).toMatchObject({ kind: 'rejected', outcome: 'failed' });
     });
 
-    test('after it was aborted; unsent recipients may be sent later', async () => {
+    test('after it was aborted; unsent recipients may be sent to later', async () => {
       const { attempts } = await sendAll(
         bench.sender,
         recipients(5, { topic }),
@@ -218,14 +218,14 @@ describe('over HTTP/2', () => {
       expect(gateway.requests[0]?.headers['apns-topic']).toBe(topic);
     });
 
-    test('is a profile error when the certificate has expired', async () => {
+    test('is a profile error if the certificate has expired', async () => {
       const { sender } = await certificateSender({ validForMs: -1000 });
       const { attempts } = await sendAll(sender, recipients(2));
       await sender.close();
       expect(attempts[1]).toMatchObject({ kind: 'profile_error', reason: 'certificate_expired' });
     });
 
-    test('is a profile error when the gateway does not trust it', async () => {
+    test('is a profile error if the gateway does not trust it', async () => {
       const other = await startApnsGateway();
       const context = aContext();
       const client = await gateway.authority.issueClient({ commonName: topic, userId: topic });
@@ -265,7 +265,7 @@ describe('over HTTP/2', () => {
     expect(attempts.map(({ kind }) => kind)).toEqual(['retry', 'retry', 'retry']);
   });
 
-  describe('a gateway that stops to answer', () => {
+  describe('a gateway that stops answering', () => {
     test('makes recipients unknown, and reports whether a repeat would be hidden', async () => {
       const silent = await startApnsFixture({ tuning: shortTimeoutTuning });
       silent.gateway.misbehave({ kind: 'hang', count: 2 });

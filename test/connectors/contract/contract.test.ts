@@ -15,7 +15,7 @@ import {
 import type { GatewayInstance } from './fixture.ts';
 import { fixtures } from './fixtures.ts';
 
-/** Unusual content that callers may send; no connector may throw for it. */
+/** Unusual content that callers may send. No connector may throw for it. */
 const unusualData: JsonObject[] = [
   {},
   { alert: '' },
@@ -61,7 +61,7 @@ const unusualData: JsonObject[] = [
   { silent: 'yes', alert: 'a' },
 ];
 
-test('every connector of the registry that takes credentials has a fixture here', () => {
+test('every connector of the registry with credentials has a fixture here', () => {
   const served = [...connectors.keys()].filter((id) =>
     profileConnectorIds.some((known) => known === id),
   );
@@ -107,7 +107,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     }
   }
 
-  test('sends texts that differ in one pass as it sends one text, if it can', async () => {
+  test('sends different texts in one pass like one text, if it supports this', async () => {
     const sender = connector.open(connector.credentials.parse(instance.credentials), aContext());
     if (!sender.sendTexts) return sender.close();
     const to = makeRecipients(5);
@@ -167,7 +167,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
   });
 
   test.each(unusualData.map((data) => [JSON.stringify(data).slice(0, 40), data] as const))(
-    'renders %s, or says why not, always the same',
+    'renders %s always the same, or reports why not',
     (_, data) => {
       const before = structuredClone(data);
       const message = aMessage(data);
@@ -178,13 +178,13 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     },
   );
 
-  test('reports each recipient once as a retry when the gateway is unreachable', async () => {
+  test('reports each recipient once as a retry if the gateway is unreachable', async () => {
     const { attempts, reports } = await push(7, { to: 'closed port' });
     expect(reports).toEqual([1, 1, 1, 1, 1, 1, 1]);
     expect(attempts.every(({ kind }) => kind === 'retry')).toBe(true);
   });
 
-  test('reports each recipient once when it is aborted before the send, and sends nothing afterwards', async () => {
+  test('aborted before the send, reports each recipient once and sends nothing', async () => {
     const sender = connector.open(connector.credentials.parse(instance.credentials), aContext());
     const aborted = await sendAll(sender, makeRecipients(3), aMessage(), AbortSignal.abort());
     await sender.close();
@@ -205,7 +205,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(instance.total).toBe(0);
   });
 
-  test('asks the gateway without sending, and says why it could not', async () => {
+  test('checks the gateway without sending, and reports why it could not', async () => {
     const check = async (sent: JsonObject) => {
       const sender = connector.open(connector.credentials.parse(sent), aContext());
       return (await sender.check?.().finally(() => sender.close())) ?? null;
@@ -221,7 +221,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect((await push(0)).attempts).toEqual([]);
   });
 
-  test('sends a whole batch, each device once, without a violation', async () => {
+  test('sends a whole batch to each device once, without a protocol violation', async () => {
     const context = aContext();
     const outcome = await push(1000, { context });
     expect(kinds(outcome)).toEqual({ sent: 1000 });
@@ -236,7 +236,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(context.calls.filter(({ status }) => status === 200).length).toBeGreaterThan(0);
   });
 
-  test('invalidates a dead device and sends to the others', async () => {
+  test('invalidates a deleted device and sends to the others', async () => {
     instance.kill(fixture.deviceToken(2));
     const { attempts } = await push(5);
     expect(attempts.map(({ kind }) => kind)).toEqual([
@@ -253,24 +253,24 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(kinds(await push(5))).toEqual({ retry: 5 });
   });
 
-  test('invalidates no token when the gateway fails', async () => {
+  test('invalidates no token if the gateway fails', async () => {
     instance.breakDown();
     expect(kinds(await push(5))).toEqual({ retry: 5 });
   });
 
-  test('stops with a hint when the credentials are refused, and invalidates no token', async () => {
+  test('stops with a hint if the credentials are refused, and invalidates no token', async () => {
     instance.refuseCredentials();
     const { attempts } = await push(5);
     for (const attempt of attempts)
       expect(attempt.kind === 'profile_error' && hintText(attempt.hint)).toMatch(/^[A-Z].+\.$/);
   });
 
-  test('reports an unknown result without a response', async () => {
+  test('reports an unknown result without a reply', async () => {
     instance.hang();
     expect(kinds(await push(3, { by: fixture.shortTimeout }))).toEqual({ unknown: 3 });
   });
 
-  test('gets another access token when the gateway reports it expired, and sends with it', async (context) => {
+  test('gets a new access token if the old one is reported as expired', async (context) => {
     if (!instance.expireTokens) return context.skip();
     const shared = aContext();
     expect(kinds(await push(3, { context: shared }))).toEqual({ sent: 3 });
@@ -287,7 +287,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(instance.tokenCalls?.()).toBe(1);
   });
 
-  test('sends no more of a message class whose day quota is used up, and counts it capped', async (context) => {
+  test('caps a class whose daily quota is used up, and sends no more of it', async (context) => {
     if (!instance.useUpDay) return context.skip();
     instance.useUpDay();
     const shared = aContext();
@@ -300,7 +300,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     expect(instance.total).toBe(total);
   });
 
-  test('finds the bad device of a refusal that does not name it', async (context) => {
+  test('finds the invalid device of a refusal that does not name it', async (context) => {
     if (!instance.makeAmbiguous) return context.skip();
     instance.makeAmbiguous(fixture.deviceToken(37));
     const outcome = await push(100);

@@ -1,5 +1,5 @@
 /**
- * A message that a gateway refuses for every device alike is not sent to all of them
+ * Tests that a message which a gateway refuses alike for every device is not sent to all devices
  * (protocol/gateways.md#equal-refusals).
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -37,7 +37,7 @@ describe('APNs', () => {
   let bench: ApnsFixture;
   beforeAll(async () => {
     bench = await startApnsFixture({ topics: [topic, 'com.example.other'] });
-    // Connections in use take a thousand requests at a time.
+    // Connections that have been used accept a thousand requests at a time.
     await sendAll(bench.sender, recipients(3000, { topic }));
     bench.gateway.forget();
   });
@@ -55,7 +55,7 @@ describe('APNs', () => {
     [400, 'MissingDeviceToken'],
     [400, 'SomethingNew'],
     [418, 'SomethingNew'],
-  ])('%i %s of the first devices ends the rest with this reason', async (status, reason) => {
+  ])('%i %s for the first devices ends the rest with this reason', async (status, reason) => {
     bench.gateway.misbehave({ kind: 'answer', status, reason });
     const { attempts } = await push(recipients(1000, { topic }));
     expect(kinds({ attempts, reports: [] })).toEqual({ rejected: 1000 });
@@ -63,7 +63,7 @@ describe('APNs', () => {
     expect(bench.gateway.total).toBeLessThanOrEqual(150);
   });
 
-  test('does not end the rest after a success, nor the devices of another topic', async () => {
+  test('does not end the rest after a success, or the devices of another topic', async () => {
     for (let n = 100; n < 400; n += 1)
       bench.gateway.tokenTopics.set(deviceToken(n), 'com.somebody.else');
     const some = await push(recipients(400, { topic }));
@@ -84,7 +84,7 @@ describe('APNs', () => {
     expect(bench.gateway.total).toBeLessThanOrEqual(400);
   });
 
-  test('asks for every device as long as the refusals are about tokens, differ, or are few', async () => {
+  test('tries every device while the refusals are about tokens, differ, or are few', async () => {
     for (let n = 0; n < 500; n += 1) bench.gateway.deadTokens.set(deviceToken(n), 1);
     expect(kinds(await push(recipients(500, { topic })))).toEqual({ invalid_token: 500 });
     expect(bench.gateway.total).toBe(500);
@@ -148,7 +148,7 @@ describe('FCM', () => {
     ['Request contains an invalid argument.', [badRequest], 'INVALID_ARGUMENT', 'invalid_message'],
     ['Request contains an invalid argument.', [], 'INVALID_ARGUMENT', 'invalid_argument'],
     ['Precondition check failed.', [], 'FAILED_PRECONDITION', 'http_400'],
-  ])('%j of the first devices ends the rest', async (message, details, status, reason) => {
+  ])('%j for the first devices ends the rest', async (message, details, status, reason) => {
     refuse(message, details, status);
     const { attempts } = await sendAll(sender, to(1000), aMessage());
     expect(kinds({ attempts, reports: [] })).toEqual({ rejected: 1000 });
@@ -156,7 +156,7 @@ describe('FCM', () => {
     expect(gateway.total).toBeLessThanOrEqual(250);
   });
 
-  test('does not end a push whose texts differ because one of them is refused', async () => {
+  test('does not end a push with different texts because one text is refused', async () => {
     const all = to(60);
     const long = all[30]?.deviceToken ?? '';
     gateway.misbehave({
@@ -213,22 +213,22 @@ describe('a gateway with many targets in a request', () => {
     gateway.deadTokens.clear();
   });
 
-  test('is not asked any more after equal refusals of whole requests', async () => {
+  test('gets no more requests after equal refusals of whole requests', async () => {
     gateway.misbehave({ kind: 'answer', status: 400, body: { code: 4711 } });
     const { attempts } = await sendAll(sender, recipients(500));
     expect(reasonsOf(attempts)).toEqual(new Set(['unknown code 4711']));
-    // Four requests at a time.
+    // Four requests are sent at a time.
     expect(gateway.total).toBeLessThanOrEqual(maxEqualRefusals + 4);
   });
 
-  test('is not asked any more after equal refusals of single targets', async () => {
+  test('gets no more requests after equal refusals of single targets', async () => {
     for (const { deviceToken: token } of recipients(500)) gateway.targetCodes.set(token, 4711);
     const { attempts } = await sendAll(sender, recipients(500));
     expect(reasonsOf(attempts)).toEqual(new Set(['unknown code 4711']));
     expect(gateway.total).toBeLessThanOrEqual(6);
   });
 
-  test('is asked for every device after a success, and while the refusals are about tokens', async () => {
+  test('gets a request per device after a success and for refusals about tokens', async () => {
     for (const { deviceToken: token } of recipients(500).slice(1))
       gateway.targetCodes.set(token, 4711);
     expect(kinds(await sendAll(sender, recipients(500)))).toEqual({ sent: 1, rejected: 499 });
@@ -240,7 +240,7 @@ describe('a gateway with many targets in a request', () => {
     expect(gateway.total).toBe(50);
   });
 
-  test('shares its refusals over the sends of one batch, and its successes over the batches of a push', async () => {
+  test('shares refusals within a batch, and successes within a push', async () => {
     const successes = new Set<string>();
     const send = async (batch: EqualRefusals, from: number) => {
       const attempts: AttemptResult[] = [];

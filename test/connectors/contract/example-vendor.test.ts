@@ -73,7 +73,7 @@ const answer = (code: number, count?: number) =>
   });
 
 describe('requests with many targets', () => {
-  test('contain as many devices as the gateway takes, each once', async () => {
+  test('contain as many devices as the gateway accepts, each once', async () => {
     const outcome = await push(recipients(95));
     expect(kinds(outcome)).toEqual({ sent: 95 });
     expect(gateway.total).toBe(10);
@@ -83,7 +83,7 @@ describe('requests with many targets', () => {
     expect(outcome.context.calls).toHaveLength(10);
   });
 
-  test('name a device of two installations once; both get its result', async () => {
+  test('name a device with two installations once; both get its result', async () => {
     const [one, two, three] = recipients(3);
     if (!one || !two || !three) throw new Error('three');
     gateway.deadTokens.add(one.deviceToken);
@@ -110,13 +110,13 @@ describe('requests with many targets', () => {
     expect(attempts.filter(({ kind }) => kind === 'sent')).toHaveLength(26);
   });
 
-  test('invalidate no device because the whole request was refused', async () => {
+  test('invalidate no device if the whole request was refused', async () => {
     answer(8);
     expect(kinds(await push(recipients(10)))).toEqual({ rejected: 10 });
     expect(kinds(await push(recipients(1)))).toEqual({ invalid_token: 1 });
   });
 
-  test('are halved until the bad device is found', async () => {
+  test('are halved until the invalid device is found', async () => {
     const to = recipients(40);
     gateway.ambiguousTokens.add(to[17]?.deviceToken ?? '');
     const outcome = await push(to);
@@ -137,7 +137,7 @@ describe('requests with many targets', () => {
     expect(kinds(outcome).rejected).toBeGreaterThan(900);
   });
 
-  test('stop when the response concerns the whole push', async () => {
+  test('stop if the reply concerns the whole push', async () => {
     answer(7);
     const outcome = await push(recipients(300));
     expect(kinds(outcome)).toEqual({ rejected: 300 });
@@ -151,7 +151,7 @@ describe('requests with many targets', () => {
     expect(gateway.total).toBeLessThanOrEqual(4);
   });
 
-  test('with an unreadable response are an unknown result', async () => {
+  test('with an unreadable reply have an unknown result', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
     const { attempts } = await push(recipients(3));
     expect(attempts[0]).toEqual({
@@ -174,7 +174,7 @@ describe('requests with many targets', () => {
   });
 });
 
-describe('a day whose quota is used up', () => {
+describe('a daily quota that is used up', () => {
   test('caps the message class for every sender that shares the state', async () => {
     answer(5, 1);
     const { attempts, context } = await push(recipients(10));
@@ -203,7 +203,7 @@ describe('access tokens', () => {
     expect(gateway.tokenCalls).toBe(1);
   });
 
-  test('that the gateway refuses are replaced once for all requests, which are repeated', async () => {
+  test('that the gateway refuses are replaced once, and requests are repeated', async () => {
     const context = aContext();
     await push(recipients(1), { context });
     gateway.tokenIssuer.expireAll();
@@ -239,7 +239,7 @@ describe('access tokens', () => {
     expect(gateway.tokenCalls).toBe(2);
   });
 
-  test('that cannot be fetched lead to a retry: the gateway may recover', async () => {
+  test('that cannot be fetched lead to a retry, because the gateway may recover', async () => {
     gateway.misbehave({ kind: 'answer', status: 503, path: '/token', retryAfter: '4' });
     const { attempts } = await push(recipients(2));
     expect(attempts[0]).toEqual({
@@ -263,7 +263,7 @@ describe('access tokens', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('that cannot be fetched are not asked for again at once, however many batches ask', async () => {
+  test('that cannot be fetched are not requested again at once', async () => {
     let monotonicMs = 0;
     const clock = { now: () => systemClock.now(), monotonicMs: () => monotonicMs };
     const context = aContext(clock);
@@ -284,7 +284,7 @@ describe('access tokens', () => {
     gateway.behave();
     gateway.misbehave({ ...answer, retryAfter: '40' });
     expect(await asks()).toBe(1);
-    // The back-off has grown, and the host asks for more.
+    // The back-off has grown, and the gateway requests a longer pause.
     monotonicMs += 39_000;
     expect(await asks()).toBe(0);
     gateway.behave();
@@ -293,7 +293,7 @@ describe('access tokens', () => {
     await sender.close();
   });
 
-  test('that are refused for the credentials end the push with a hint that shows no secret', async () => {
+  test('refused for the credentials end the push with a hint without secrets', async () => {
     const { attempts } = await push(recipients(2), { secret: 'wrong' });
     expect(attempts[0]).toMatchObject({
       kind: 'profile_error',
@@ -321,7 +321,7 @@ describe('a table of codes', () => {
     expect(attemptFor(code).kind).toBe(kind);
   });
 
-  test('deletes nothing for an unknown code, and shows it', () => {
+  test('deletes nothing for an unknown code, and shows the code', () => {
     expect(attemptFor(4711)).toEqual({
       kind: 'rejected',
       outcome: 'failed',

@@ -1,6 +1,6 @@
 /**
- * Fictitious vendor, written by docs/develop/connectors.md, as a test of the kit: ten devices per
- * request, an access token, and every reaction.
+ * Fictitious vendor, written as docs/develop/connectors.md describes, to test the kit: ten devices
+ * per request, an access token, and every kind of result.
  */
 import { z } from 'zod';
 import type { Connector, SenderContext } from '../../../connectors/contract/connector.ts';
@@ -243,5 +243,5 @@ function targetsIn(body: Buffer): string[] {
   return Array.isArray(to) ? to.filter((one) => typeof one === 'string') : [];
 }
 
-/** Returns the result of a rule for one device, for the test of the table. */
+/** Returns the result of a code for one device, for the test of the table. */
 export const attemptFor = (code: string | number) => attemptResult(rowOf(code), 200);

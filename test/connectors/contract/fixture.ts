@@ -2,16 +2,16 @@ import type { Connector } from '../../../connectors/contract/connector.ts';
 import type { SandboxGateway } from '../../../ops/sandbox/http/server.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 
-/** Description of a vendor for the contract suite, one small file per vendor. */
+/** Description of a vendor for the contract tests. Each vendor has one small file. */
 export interface ContractFixture {
   connector: Connector;
-  /** The same connector with a response timeout of 300 ms. */
+  /** The connector with a response timeout of 300 ms. */
   shortTimeout: Connector;
-  /** Device type that this gateway serves. */
+  /** Device type that the gateway serves. */
   deviceType: string;
   /** Valid credentials with the endpoint of a closed port. */
   credentials: JsonObject;
-  /** Members of `credentials` that a report must not show. */
+  /** Members of `credentials` that must not appear in a report. */
   secrets: string[];
   /** Returns the token of device number `n` in the gateway's format. */
   deviceToken(n: number): string;
@@ -19,7 +19,7 @@ export interface ContractFixture {
   start(): Promise<GatewayInstance>;
 }
 
-/** Answer that the gateway did not write. */
+/** Reply that the gateway itself did not write. */
 export interface ForeignAnswer {
   status: number;
   body?: string;
@@ -28,55 +28,54 @@ export interface ForeignAnswer {
   isTokenCall?: true;
 }
 
-/** Sandbox gateway with controls for the responses that all gateways share. */
+/** Sandbox gateway with controls for the replies that all gateways have. */
 export interface GatewayInstance {
   credentials: JsonObject;
-  /** Requests that named a device, and requests in all. */
+  /**
+   * `seen` returns the number of requests that named a device, `total` the number of all requests.
+   */
   seen(deviceToken: string): number;
   readonly total: number;
   readonly violations: readonly string[];
-  /** Makes the gateway report this device as invalid from now on. */
+  /** Makes the gateway report this device as invalid. */
   kill(deviceToken: string): void;
   /** Makes the gateway answer the next requests with its rate limit. */
   throttle(): void;
-  /** Makes the gateway refuse the credentials from now on. */
+  /** Makes the gateway refuse the credentials. */
   refuseCredentials(): void;
-  /** Expires the access tokens issued so far; absent if the gateway has none. */
+  /** Expires all issued access tokens. Undefined if the gateway has none. */
   expireTokens?(): void;
   tokenCalls?(): number;
-  /** Makes the gateway process requests without a response. */
+  /** Makes the gateway process requests without replying. */
   hang(): void;
-  /** Makes the gateway answer 5xx. */
+  /** Makes the gateway answer with 5xx. */
   breakDown(): void;
-  /**
-   * Makes something in front of the gateway answer so many requests, or calls for access tokens, in
-   * its place.
-   */
+  /** Makes a proxy in front of the gateway answer the next requests, or calls for access tokens. */
   answerFor(answer: ForeignAnswer): void;
-  /** Uses up the day's quota; absent if the gateway has none. */
+  /** Uses up the daily quota. Undefined if the gateway has none. */
   useUpDay?(): void;
   /**
-   * Makes the gateway refuse whole requests because of this device, unnamed; absent if it never
-   * does.
+   * Makes the gateway refuse whole requests because of this device without naming it. Undefined if
+   * the gateway never does this.
    */
   makeAmbiguous?(deviceToken: string): void;
-  /** Ends every misbehaviour. */
+  /** Ends all misbehaviour. */
   behave(): void;
   forget(): void;
   close(): Promise<void>;
 }
 
-/** Controls of one vendor's gateway; the others are the same for all. */
+/** Controls of a vendor's gateway. The other controls are the same for all gateways. */
 export interface GatewayControls
   extends Pick<GatewayInstance, 'credentials' | 'throttle' | 'refuseCredentials'>,
     Partial<
       Pick<GatewayInstance, 'expireTokens' | 'hang' | 'breakDown' | 'useUpDay' | 'makeAmbiguous'>
     > {
-  /** Clears the states of devices that only this gateway has. */
+  /** Clears the device states that only this gateway has. */
   behave?(): void;
 }
 
-/** Wraps a sandbox gateway; adds its URL to the credentials. */
+/** Wraps a sandbox gateway and adds its URL to the credentials. */
 export function gatewayInstance(
   gateway: SandboxGateway,
   { credentials, behave, ...own }: GatewayControls,

@@ -25,8 +25,8 @@ async function loadVendors(): Promise<ContractFixture[]> {
 }
 
 /**
- * Fixtures of all connectors that take credentials: `fixture.ts` of every folder in `vendors/`,
- * APNs and FCM.
+ * Fixtures of all connectors with credentials: `fixture.ts` of every folder in `vendors/`, APNs and
+ * FCM.
  */
 export const fixtures: ContractFixture[] = [
   apnsFixture,

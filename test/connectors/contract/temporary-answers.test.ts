@@ -1,6 +1,6 @@
 /**
- * Answers that say nothing about a message, a device or the credentials: temporary statuses, and
- * pages of proxies, portals and firewalls (protocol/gateways.md#temporary-answers). One walk over
+ * Tests replies that say nothing about a message, a device or the credentials: temporary statuses,
+ * and pages of proxies, portals and firewalls (protocol/gateways.md#temporary-answers). Covers
  * everything that calls another server.
  */
 import { createServer } from 'node:http';
@@ -22,7 +22,7 @@ import { fixtures } from './fixtures.ts';
 const temporary = [408, 423, 425, 429, 500, 502, 503, 504, 520];
 const other = [400, 401, 403, 404, 407, 410, 413, 418, 451];
 
-/** Bodies of servers that are no gateway. */
+/** Reply bodies of servers that are not gateways. */
 const pages: Record<string, string> = {
   none: '',
   'a web page':
@@ -33,7 +33,7 @@ const pages: Record<string, string> = {
   'half a JSON text': '{"error":',
 };
 
-test('408, 423, 425, 429 and 5xx are temporary, and no other status is', () => {
+test('only 408, 423, 425, 429 and 5xx are temporary', () => {
   const all = Array.from({ length: 500 }, (_, i) => 100 + i);
   const refusals = all.filter((status) => status < 500 && isTemporaryStatus(status));
   expect(refusals).toEqual([408, 423, 425, 429]);
@@ -68,7 +68,7 @@ describe.each(fixtures)('$connector.id', ({ connector, deviceType, deviceToken, 
     }
   }
 
-  test.each(temporary)('%i is a retry, whatever the body', async (status) => {
+  test.each(temporary)('%i is a retry, for any body', async (status) => {
     for (const body of Object.values(pages)) {
       const { attempts } = await push({ status, body });
       expect([body, ...new Set(attempts.map(({ kind }) => kind))]).toEqual([body, 'retry']);
@@ -79,28 +79,23 @@ describe.each(fixtures)('$connector.id', ({ connector, deviceType, deviceToken, 
     for (const body of Object.values(pages)) {
       const { attempts } = await push({ status, body });
       expect([body, ...new Set(attempts.map(({ kind }) => kind))]).toEqual([body, 'retry']);
-      // Like no answer: the breaker judges it.
+      // Counts like a missing reply, so the breaker evaluates it.
       expect(attempts.every((attempt) => isFailure(attempt) === true)).toBe(true);
     }
   });
 
-  test.each([...temporary, ...other])(
-    'one %i ends no more than its own request',
-    async (status) => {
-      const isMulticast = connector.limits.recipientsPerRequest > 1;
-      const outcome = await push({ status, body: '<html>', count: 1 }, 40);
-      const { sent = 0, retry = 0, ...more } = kinds(outcome);
-      expect(more).toEqual({});
-      const endsSend = status === 429 || status === 503;
-      if (!isMulticast && !endsSend)
-        expect({ sent, retry }).toEqual(
-          // A 401 may be due to the access token: it is tried once more.
-          status === 401 && connector.id !== 'apns'
-            ? { sent: 40, retry: 0 }
-            : { sent: 39, retry: 1 },
-        );
-    },
-  );
+  test.each([...temporary, ...other])('one %i ends only its own request', async (status) => {
+    const isMulticast = connector.limits.recipientsPerRequest > 1;
+    const outcome = await push({ status, body: '<html>', count: 1 }, 40);
+    const { sent = 0, retry = 0, ...more } = kinds(outcome);
+    expect(more).toEqual({});
+    const endsSend = status === 429 || status === 503;
+    if (!isMulticast && !endsSend)
+      expect({ sent, retry }).toEqual(
+        // A 401 may be caused by the access token, so there is one more attempt.
+        status === 401 && connector.id !== 'apns' ? { sent: 40, retry: 0 } : { sent: 39, retry: 1 },
+      );
+  });
 
   test.each([undefined, '0', '-1', '1.5', '', 'soon', 'Thu, 01 Jan 1970 00:00:00 GMT'])(
     'Retry-After: %j never makes a retry immediate',
@@ -111,7 +106,7 @@ describe.each(fixtures)('$connector.id', ({ connector, deviceType, deviceToken, 
     },
   );
 
-  test('Retry-After is kept, unless our own floor is longer', async () => {
+  test('Retry-After is respected, unless our own minimum is longer', async () => {
     const isFcm = connector.id === 'fcm' || connector.id === 'vendor_g';
     for (const status of [429, 503]) {
       expect((await push({ status, retryAfter: '40' })).attempts[0]).toMatchObject({
@@ -181,11 +176,11 @@ describe('platforms of logins', () => {
   };
 
   test.each(['weixin', 'qq', 'weibo'] as const)(
-    '%s: no such answer refuses a token',
+    '%s: no such reply refuses a token',
     async (platform) => {
       for (const status of [...temporary, ...other, 200])
         for (const [name, body] of Object.entries(pages)) {
-          // A JSON object of status 200 is the platform's.
+          // A JSON object with status 200 comes from the platform.
           if (status === 200 && name.startsWith('the JSON')) continue;
           Object.assign(answer, { status, body });
           await expect(check(platform), `${status} ${name}`).rejects.toMatchObject({ status: 503 });
@@ -198,7 +193,7 @@ describe('platforms of logins', () => {
     ['qq', 200, '{"error":100016,"error_description":"access token check failed"}'],
     ['qq', 200, 'callback( {"error":100016,"error_description":"access token check failed"} );'],
     ['weibo', 400, '{"error":"invalid_access_token","error_code":21332}'],
-  ] as const)('%s: its own refusal is one: %i %s', async (platform, status, body) => {
+  ] as const)('%s: its own refusal counts as a refusal: %i %s', async (platform, status, body) => {
     Object.assign(answer, { status, body });
     expect(await check(platform)).toBeUndefined();
   });

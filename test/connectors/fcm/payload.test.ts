@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { reasonText } from '../../../shared/domain/reasons.ts';
 import { aMessage } from '../../support/gateways/apns.ts';
 
-/** Returns the message for one device, checked with FCM's rules. */
+/** Returns the message for one device, validated with FCM's rules. */
 function messageOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number) {
   const rendering = renderFcm('vendor_g', aMessage(data, more), nowMs);
   if (!rendering.ok) throw new Error(rendering.error);
@@ -38,7 +38,7 @@ describe('a push to FCM', () => {
     });
   });
 
-  test('that is silent is data only, without a tag that could hide a repeat', () => {
+  test('that is silent contains only data, without a tag that could hide a repeat', () => {
     expect(messageOf({ silent: true, k: 1 })).toEqual({
       data: { payload: '{"silent":true,"k":1}' },
       android: { ttl: '3600s', priority: 'NORMAL' },
@@ -55,13 +55,13 @@ describe('a push to FCM', () => {
     expect(ttl(40 * 86_400_000, 0)).toBe('2419200s');
   });
 
-  test('with a collapse-id replaces the previous one, in transit and on the screen', () => {
+  test('with a collapse-id replaces the previous push, in transit and on the screen', () => {
     const { android } = messageOf({ alert: 'a', 'collapse-id': 'score' });
     expect(android).toMatchObject({ collapse_key: 'score', notification: { tag: 'score' } });
   });
 
   test.each(['fcm', 'vendor_g'])(
-    'takes FCM’s own members from the object %s, wherever they belong',
+    'accepts FCM’s own members from the object %s, wherever they belong',
     (name) => {
       const own = {
         title: 'Own',
@@ -117,7 +117,7 @@ describe('a push to FCM', () => {
       const rendering = renderFcm('fcm', aMessage({ alert }));
       return rendering.ok ? rendering.payload.body.length : 0;
     };
-    // Each character is in the notification and in the payload.
+    // Each character is in both the notification and the payload.
     const chars = Math.floor((4096 + '{"message":{"token":"",}'.length - sizeOf('a')) / 2);
     messageOf({ alert: 'a'.repeat(1 + chars) });
     expect(problemOf({ alert: 'a'.repeat(1 + chars + 2) })).toMatch(/4096/);
@@ -127,7 +127,7 @@ describe('a push to FCM', () => {
 describe('members of FCM’s message', () => {
   const second = (more: JsonObject): JsonObject => ({ android_v2: { ttl: '60s', ...more } });
 
-  test('are taken at every level, in snake case and in camel case', () => {
+  test('are accepted at every level, in snake case and in camel case', () => {
     const own = {
       collapseKey: 'c',
       bandwidthConstrainedOk: true,
@@ -171,7 +171,7 @@ describe('members of FCM’s message', () => {
     });
   });
 
-  test('of the second form replace ours of the first one', () => {
+  test('of the second form replace ours of the first form', () => {
     const shown = {
       remote_notification: { notification: { id: 7, title: 'T', tag: 't' }, mutable_content: 1 },
     };
@@ -264,11 +264,11 @@ describe('members of FCM’s message', () => {
       'fcm.webpush.data.from is a name that FCM keeps to itself',
     ],
     [{ apns: { payload: 'x' } }, 'fcm.apns.payload must be an object'],
-  ])('are refused by name, with the nearest place: %j', (own, error) => {
+  ])('are refused by name, with the nearest valid path: %j', (own, error) => {
     expect(problemOf({ alert: 'a', fcm: own })).toContain(error);
   });
 
-  test('a long unknown name is cut, and not compared with others', () => {
+  test('with a long unknown name are cut, and not compared with others', () => {
     expect(problemOf({ alert: 'a', fcm: { ['x'.repeat(3000)]: 1 } })).toContain(
       `fcm.${'x'.repeat(40)}…: there is no such`,
     );

@@ -90,13 +90,14 @@ interface Case {
   };
   kind: AttemptResult['kind'];
   reason: string;
-  /** Registration id; absent: a registration token. */
+  /** Registration id. The default is a registration token. */
   deviceToken?: string;
   afterMs?: number | null;
 }
 
 /**
- * Expected result of each response (protocol/fcm.md#answers), independent of the connector's table.
+ * Expected result of each reply (protocol/fcm.md#answers). The list is independent of the
+ * connector's table.
  */
 const invalid = { status: 'INVALID_ARGUMENT', errorCode: 'INVALID_ARGUMENT' };
 const cases: Case[] = [
@@ -336,7 +337,7 @@ const misbehave = (
     ...more,
   });
 
-describe('a response of FCM', () => {
+describe('a reply of FCM', () => {
   test.each(cases)('$rule → $kind $reason', async (one) => {
     misbehave(one);
     const to = makeRecipients(1).map((to) => ({
@@ -363,7 +364,7 @@ describe('a response of FCM', () => {
     [429, 'SOMETHING_NEW', 'retry'],
     [502, 'SOMETHING_NEW', 'retry'],
   ] as const)(
-    '%i with an unknown code is judged by its status and kills no token',
+    '%i with an unknown code is judged by its status and invalidates no token',
     async (status, code, kind) => {
       misbehave({ status, error: { status: code } });
       expect((await push(1)).attempts[0]).toMatchObject({
@@ -374,7 +375,7 @@ describe('a response of FCM', () => {
     },
   );
 
-  test('that FCM did not write fails this try only: a 404 of an unrelated server invalidates no token', () => {
+  test('from another server fails only this attempt: its 404 invalidates no token', () => {
     for (const body of [
       '<html>',
       '[]',
@@ -396,7 +397,7 @@ describe('a response of FCM', () => {
 });
 
 describe('the rest of a batch', () => {
-  test('is not sent after a response about the message', async () => {
+  test('is not sent after a reply about the message', async () => {
     misbehave({
       status: 400,
       error: { status: 'INVALID_ARGUMENT', details: [badField('message.android.ttl')] },
@@ -405,14 +406,14 @@ describe('the rest of a batch', () => {
     expect(gateway.total).toBeLessThan(1000);
   });
 
-  test('waits when the project’s quota is used up', async () => {
+  test('waits if the project’s quota is used up', async () => {
     misbehave({ status: 429, error: { status: 'RESOURCE_EXHAUSTED' } }, { retryAfter: '30' });
     const { attempts } = await push(1000);
     expect(attempts.every((one) => one.kind === 'retry' && one.afterMs === 30_000)).toBe(true);
     expect(gateway.total).toBeLessThan(1000);
   });
 
-  test('is sent when one device gets too many messages', async () => {
+  test('is sent if one device gets too many messages', async () => {
     const error = {
       status: 'RESOURCE_EXHAUSTED',
       errorCode: 'QUOTA_EXCEEDED',
@@ -430,7 +431,7 @@ describe('the rest of a batch', () => {
 });
 
 describe('tokens', () => {
-  test('that are unregistered, malformed or of another project get their own results, and the others are sent', async () => {
+  test('that are unregistered, malformed or foreign get their own results', async () => {
     gateway.deadTokens.add(fcmToken(1));
     gateway.foreignTokens.add(fcmToken(2));
     const to = makeRecipients(6);
@@ -486,7 +487,7 @@ describe('a message that was sent', () => {
     expect(gateway.tokenCalls).toBe(1);
   });
 
-  test('without a response reports whether the device would hide a repeat', async () => {
+  test('without a reply reports whether the device would hide a repeat', async () => {
     gateway.misbehave({ kind: 'reset' });
     expect((await push(1)).attempts[0]).toMatchObject({ kind: 'unknown', isRepeatHidden: true });
     const silent = await push(1, { data: { silent: true } });

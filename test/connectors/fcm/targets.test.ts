@@ -1,4 +1,4 @@
-/** Registration tokens and Firebase installation ids (protocol/fcm.md#targets). */
+/** Tests registration tokens and Firebase installation ids (protocol/fcm.md#targets). */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { AttemptResult } from '../../../connectors/contract/connector.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
@@ -82,7 +82,7 @@ describe('a push to both forms', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('names them so in a push whose texts differ', async () => {
+  test('does so in a push with different texts', async () => {
     const connector = fcmConnector('fcm');
     const profile = {
       serviceAccount: account,
@@ -124,14 +124,14 @@ describe('a push to both forms', () => {
   });
 
   test.each([true, false])(
-    'needs no grace for ids in the member token: granted %s',
+    'needs no grace period for ids in the member token: granted %s',
     async (isTokenToo) => {
       gateway.fids.isTokenToo = isTokenToo;
       expect(forms(await push(some(fid, 5)))).toEqual({ sent: 5 });
     },
   );
 
-  test('reports a dead id by a reason of its own: it is no proof, and a new installation is kept', async () => {
+  test('reports a deleted id by its own reason, which is no proof', async () => {
     gateway.deadTokens.add(fid(1)).add(fcmToken(1));
     const attempts = await push([fid(1), fcmToken(1), fid(2), fcmToken(2)]);
     expect(attempts).toMatchObject([
@@ -149,7 +149,7 @@ describe('a push to both forms', () => {
     expect(attempts[0]).not.toHaveProperty('isProof');
   });
 
-  test('reaches the tokens of a gateway that does not know ids, and fails the ids only', async () => {
+  test('reaches tokens of a gateway that does not know ids, and fails the ids', async () => {
     gateway.fids.isKnown = false;
     const attempts = await push([...some(fid, 500), ...some(fcmToken, 100)]);
     expect(forms(attempts)).toEqual({ rejected: 500, sent: 100 });
@@ -158,7 +158,7 @@ describe('a push to both forms', () => {
     ).toBeLessThan(250);
   });
 
-  test('reaches the ids if the tokens are refused alike', async () => {
+  test('reaches the ids if all tokens are refused alike', async () => {
     const body = errorBody({ code: 400, status: 'FAILED_PRECONDITION', message: 'x' });
     for (const token of some(fcmToken, 300))
       gateway.misbehave({ kind: 'answer', status: 400, body, token });
@@ -166,7 +166,7 @@ describe('a push to both forms', () => {
     expect(forms(attempts)).toEqual({ rejected: 300, sent: 100 });
   });
 
-  test('ends for both when the quota of the project is used up', async () => {
+  test('ends for both if the quota of the project is used up', async () => {
     gateway.misbehave({
       kind: 'answer',
       status: 429,
@@ -176,7 +176,7 @@ describe('a push to both forms', () => {
     expect(gateway.total).toBeLessThan(450);
   });
 
-  test('with a refusal of the member fid fails this device alone', async () => {
+  test('with a refusal of the member fid fails only this device', async () => {
     const details = [
       {
         '@type': 'type.googleapis.com/google.rpc.BadRequest',

@@ -18,7 +18,7 @@ describe('frames', () => {
     );
   });
 
-  test('of a truncated input are those that are complete', () => {
+  test('of a truncated input are the complete ones', () => {
     fc.assert(
       fc.property(sound, fc.nat(), cuts, (bytes, cut, lengths) => {
         const whole = readIn(bytes, [bytes.length]).events;
@@ -39,7 +39,7 @@ describe('frames', () => {
       .chain(([length, type, flags, streamId]) =>
         payload(Math.min(length, 64)).map((bytes) => {
           const bogus = frameOf(type, flags, streamId, bytes);
-          // Half of them have a wrong length.
+          // Half of the frames have a wrong length.
           if (length % 2 === 1) bogus.writeUIntBE(length, 0, 3);
           return bogus;
         }),
@@ -69,7 +69,7 @@ const capture = z.object({
   ),
 });
 
-/** Recorded bytes of servers; see `fixtures/README.md`. */
+/** Recorded bytes of servers. See `fixtures/README.md`. */
 describe.each(['node', 'nghttpd'])('recorded bytes of %s', (name) => {
   test.each([[100_000], [1], [7]])('are decoded correctly, in pieces of %i', async (length) => {
     const file = new URL(`fixtures/${name}.json`, import.meta.url);

@@ -37,7 +37,8 @@ describe('over HTTP/2', () => {
   let bench: ApnsFixture;
   beforeEach(async () => {
     bench = await startApnsFixture();
-    // The connection has accepted credentials and many streams in flight when the GOAWAYs arrive.
+    // When the GOAWAYs arrive, the connection has accepted the credentials and has many streams in
+    // flight.
     await sendAll(bench.sender, recipients(1));
     bench.gateway.forget();
   });
@@ -71,7 +72,7 @@ describe('over HTTP/2', () => {
         if (outcome.attempts[index]?.kind === 'sent') expect(gateway.seen(address)).toBe(1);
     });
 
-    test('and refused streams, and connections that break: each recipient is processed at most once', async () => {
+    test('with refused streams and broken connections repeats no recipient', async () => {
       const { gateway, sender } = bench;
       gateway.misbehave({ kind: 'refuse', fraction: 0.05 });
       gateway.misbehave({ kind: 'goaway', fraction: 0.003 });
@@ -94,7 +95,7 @@ describe('over HTTP/2', () => {
     });
   });
 
-  test('a peer that sends GOAWAY on every connection at once is retried with back-off', async () => {
+  test('on every connection at once is retried with a back-off', async () => {
     const peer = await startPeer(ok);
     peer.server.on('session', (session) => session.goaway(0, 0));
     const { transport } = openTransport(peer);
@@ -120,7 +121,7 @@ describe('the transport, with all frames in one read', () => {
     dataFrame(id, 'x'.repeat(bytes)),
   ];
 
-  // The PING makes Node write; it then delays the second TLS record and the events of its frames.
+  // The PING makes Node write. This delays the second TLS record and the events of its frames.
   const ping = frameOf(frame.ping, 0, 0, Buffer.alloc(8));
 
   test.each<[what: string, says: (ids: number[]) => Buffer[], told: Record<string, number>]>([
@@ -170,7 +171,7 @@ describe('the transport, with all frames in one read', () => {
       }
       connection.write(settingsFrame([]));
       for (let n = 0; n < 8; n++) seen.push(await connection.request());
-      // The peer waits for the complete requests, bodies included.
+      // The peer waits for complete requests, including bodies.
       for (const id of seen)
         await connection.next((one) => one.id === id && (one.flags & flag.endStream) > 0);
       connection.write(...frames(seen));
@@ -202,7 +203,7 @@ describe('the transport, with all frames in one read', () => {
           return;
         }
         connection.write(settingsFrame([[setting.maxConcurrentStreams, 1]]));
-        // The answer shows that the peer works, so that only its code can cause the pause.
+        // The reply shows that the peer works, so only its code can cause the pause.
         connection.write(okFrame(await connection.request()));
         connection.write(...says(await connection.request()));
       });

@@ -32,12 +32,12 @@ const continuation = (flags: number, id: number, payload: Buffer) =>
   frameOf(frame.continuation, flags, id, payload);
 const none = Buffer.alloc(0);
 
-/** Follows a status, which is a response. */
+/** This violation follows a status, which is a reply. */
 const floodAfterStatus = 'a flood of empty DATA';
 
 /**
- * Frames of a peer after the first request, and the code of the GOAWAY it gets. Stream 1 is open, 3
- * is idle.
+ * Frames that a peer sends after the first request, and the code of the resulting GOAWAY. Stream 1
+ * is open, stream 3 is idle.
  */
 const violations: [what: string, code: number, frames: (id: number) => Buffer][] = [
   ['a frame larger than announced', 6, () => frameOf(frame.data, 0, 1, Buffer.alloc(16_385))],
@@ -146,7 +146,7 @@ const violations: [what: string, code: number, frames: (id: number) => Buffer][]
   ],
 ];
 
-describe('a connection error closes the connection only:', () => {
+describe('a connection error closes only the connection:', () => {
   test.each(violations)('%s', async (what, code, frames) => {
     const goaway = Promise.withResolvers<number>();
     const { transport, peer } = await againstRawPeer(async (connection) => {
@@ -157,7 +157,7 @@ describe('a connection error closes the connection only:', () => {
     const [reply] = await repliesOf(transport, aBatch(1));
     expect(await goaway.promise).toBe(code);
     expect(reply?.kind).toBe(what === floodAfterStatus ? 'response' : 'unknown');
-    // The next connection is correct and used.
+    // The next connection is correct and is used.
     expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'response 200': 3 });
     expect(peer.connections).toHaveLength(2);
   });
@@ -172,7 +172,7 @@ describe('a connection error closes the connection only:', () => {
     expect(await goaway.promise).toBe(1);
   });
 
-  test('bodies without end on all streams', async () => {
+  test('bodies without an end on all streams', async () => {
     const goaway = Promise.withResolvers<number>();
     const { transport } = await againstRawPeer(async (connection) => {
       connection.write(hello);
@@ -193,7 +193,7 @@ describe('a connection error closes the connection only:', () => {
   });
 });
 
-describe('a stream error ends the stream only:', () => {
+describe('a stream error ends only the stream:', () => {
   const violations: [what: string, code: number, frames: (id: number) => Buffer][] = [
     ['a response without a status', 1, (id) => headersFrame(id, block(['x-a', '1']))],
     [
@@ -227,7 +227,7 @@ describe('a stream error ends the stream only:', () => {
     expect(peer.connections).toHaveLength(1);
   });
 
-  test('a body that fills its window with padding is a response with a truncated body', async () => {
+  test('a body that fills its window with padding is a reply with a truncated body', async () => {
     const { transport } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const id = await connection.request();
@@ -241,7 +241,7 @@ describe('a stream error ends the stream only:', () => {
   });
 });
 
-/** Unusual but valid frames; each ends with status 200 and the body `yes`. */
+/** Unusual but valid frames. Each case ends with status 200 and the body `yes`. */
 const unusualFrames: [what: string, frames: (id: number) => Buffer][] = [
   [
     'informational responses first',
@@ -402,7 +402,7 @@ describe('a peer may send', () => {
     expect(peer.connections[1]?.frames.filter(({ type }) => type === frame.headers)).toEqual([]);
   });
 
-  test('a response after the timeout: it is ignored, and the connection stays', async () => {
+  test('a reply after the timeout: it is ignored, and the connection stays', async () => {
     const { transport, peer } = await againstRawPeer(
       async (connection) => {
         connection.write(hello);

@@ -13,7 +13,7 @@ type Pair = [name: string, value: string];
 
 const bytes = (hex: string) => Buffer.from(hex.replace(/\s/g, ''), 'hex');
 
-/** Decodes the fields of a block, or returns the error. */
+/** Decodes the fields of a block. Returns the error if this fails. */
 function read(decoder: HeaderDecoder, block: Uint8Array): Pair[] | string {
   const fields: Pair[] = [];
   return (
@@ -161,7 +161,7 @@ const step = fc.oneof(
 );
 
 describe('encoded fields', () => {
-  test('are decoded again, with changes of the table size at any time', () => {
+  test('can be decoded, with changes of the table size at any time', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const encoder = new HeaderEncoder();
@@ -179,7 +179,7 @@ describe('encoded fields', () => {
     );
   });
 
-  test('of the connection cost a byte the second time, and leave the table unchanged', () => {
+  test('of the connection take one byte the second time, and leave the table unchanged', () => {
     const encoder = new HeaderEncoder();
     const fields: Field[] = [
       { name: ':method', value: 'POST', scope: 'connection' },
@@ -192,7 +192,7 @@ describe('encoded fields', () => {
     expect(encoder.generation).toBe(generation);
   });
 
-  test('of a batch have an indexed name, those of a request are never indexed', () => {
+  test('of a batch have an indexed name, and fields of a request are never indexed', () => {
     const encoder = new HeaderEncoder();
     const block = (expiration: string, id: string) =>
       encoder.encode([
@@ -202,8 +202,8 @@ describe('encoded fields', () => {
     block('1', 'a');
     const second = block('2', 'b');
     expect(encoder.entries.map((entry) => entry.name)).toEqual(['apns-expiration']);
-    // Literal without indexing with an indexed name, then a never-indexed literal (RFC 7541 6.2.2,
-    // 6.2.3).
+    // A literal without indexing with an indexed name, then a never-indexed literal (RFC 7541
+    // 6.2.2, 6.2.3).
     expect(second[0]).toBe(0x0f);
     expect(second.includes(0x10)).toBe(true);
   });
@@ -235,7 +235,7 @@ describe('invalid blocks of a peer', () => {
     ['a table above our setting', '3fe21f'],
     ['a size update after a field', '8820'],
     ['broken Huffman code', '0081ff00'],
-  ])('%s is an error of the connection', (_, hex) => {
+  ])('%s is a connection error', (_, hex) => {
     expect(read(new HeaderDecoder(), bytes(hex))).toBe('broken');
   });
 
@@ -283,7 +283,7 @@ describe('invalid blocks of a peer', () => {
         ['transfer-encoding', 'chunked'],
       ],
     ],
-  ])('%s makes a malformed reply, not a broken connection', (_, fields) => {
+  ])('%s makes a malformed reply but does not break the connection', (_, fields) => {
     const decoder = new HeaderDecoder();
     const block = new HeaderEncoder().encode(
       fields.map(([name, value]) => ({ name, value, scope: 'request' })),

@@ -13,7 +13,7 @@ import {
   transportOfTest,
 } from '../../support/http2/peer.ts';
 
-/** Responds with the length and the first and last bytes of the body. */
+/** Replies with the length and the first and last bytes of the body. */
 const measure: Handler = async (stream) => {
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -51,7 +51,7 @@ describe('bodies', () => {
       expect(reply).toMatchObject({ status: 200, body: `${bytes} A( )Z` });
   });
 
-  test('in progress continue when the peer shrinks and grows its windows', async () => {
+  test('in progress continue if the peer shrinks and grows its windows', async () => {
     const held: ServerHttp2Stream[] = [];
     const peer = await peerOfTest(
       (stream, headers) => {
@@ -118,7 +118,7 @@ describe('bodies', () => {
 });
 
 describe('headers', () => {
-  /** Received headers, by the `x-own` of the request. */
+  /** Starts a server that records the received headers by the request's `x-own`. */
   async function recording(settings = {}) {
     const seen: Record<string, unknown>[] = [];
     const peer = await peerOfTest(
@@ -149,7 +149,7 @@ describe('headers', () => {
     ['a table of 100 bytes', { headerTableSize: 100 }],
     ['a table of 600 bytes', { headerTableSize: 600 }],
     ['a large table', { headerTableSize: 65_536 }],
-  ])('of many pushes at once arrive as they are, over %s', async (_, settings) => {
+  ])('of many concurrent pushes arrive unchanged, over %s', async (_, settings) => {
     const { seen, peer } = await recording(settings);
     const { transport } = transportOfTest(peer, { maxConnections: 1 });
     const pushes = Array.from({ length: 30 }, (_, n) => n);
@@ -174,7 +174,7 @@ describe('headers', () => {
     }
   });
 
-  test('survive permanent changes of the peer’s table', async () => {
+  test('are correct during permanent changes of the peer’s table', async () => {
     const { seen, peer } = await recording();
     const { transport } = transportOfTest(peer, { maxConnections: 1 });
     for (const headerTableSize of [4096, 0, 300, 4096, 50, 2000]) {
@@ -215,7 +215,7 @@ describe('headers', () => {
 });
 
 describe('a connection', () => {
-  test('finds an old stream among thousands of newer ones', async () => {
+  test('finds an old stream among thousands of newer streams', async () => {
     const first = Promise.withResolvers<ServerHttp2Stream>();
     const peer = await peerOfTest((stream, headers) => {
       if (headers[':path'] === '/p/old') first.resolve(stream);
@@ -242,7 +242,7 @@ describe('a connection', () => {
     expect(peer.sessions).toHaveLength(4);
   });
 
-  test('is replaced when it is old, without a delay for requests', async () => {
+  test('is replaced when it is old, without delaying requests', async () => {
     const peer = await peerOfTest(ok);
     const { transport, facts } = transportOfTest(
       peer,

@@ -9,7 +9,7 @@ import { freePort } from '../../../ops/local/ports.ts';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { openTransport, repliesOf } from '../../support/http2/peer.ts';
 
-/** Debian's package `nghttp2` installs into /usr/sbin, which is not on the path of every user. */
+/** Debian's package `nghttp2` installs into /usr/sbin, which is not in every user's path. */
 const path = `${process.env.PATH}:/usr/sbin`;
 const isInstalled = spawnSync('nghttpd', ['--version'], { env: { PATH: path } }).status === 0;
 if (!isInstalled)
@@ -73,7 +73,7 @@ const batch = (size: number, count: number): RequestBatch => ({
   })),
 });
 
-/** Returns what nghttpd echoes for each request of a batch. */
+/** Returns the reply of nghttpd to each request of a batch. */
 const echoes = (size: number, count: number) =>
   Array.from({ length: count }, (_, n) => ({
     kind: 'response',

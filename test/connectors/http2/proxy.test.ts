@@ -19,13 +19,13 @@ import {
 
 interface Proxy {
   port: number;
-  /** Requested authorities, with their authorization. */
+  /** Requested authorities and the authorization of each request. */
   requests: { authority: string; authorization: string | undefined }[];
 }
 
 /**
- * Starts a forward proxy on loopback for CONNECT; `isStrict` requires the user `us%` and the
- * password `er:s@cret%2`.
+ * Starts a forward proxy for CONNECT on loopback. With `isStrict`, it requires the user `us%` and
+ * the password `er:s@cret%2`.
  */
 async function startProxy(isStrict: boolean, server: Server = createHttpServer()): Promise<Proxy> {
   const requests: Proxy['requests'] = [];
@@ -44,7 +44,7 @@ async function startProxy(isStrict: boolean, server: Server = createHttpServer()
     }
     const url = new URL(`http://${request.url}`);
     const far: Socket = connect(Number(url.port), url.hostname.replace(/^\[|\]$/g, ''), () => {
-      // In two pieces, after an informational response.
+      // Sends the reply in two pieces after an informational response.
       near.write('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 Conn');
       setImmediate(() => {
         near.write('ection established\r\nVia: test\r\n\r\n');
@@ -64,7 +64,7 @@ async function startProxy(isStrict: boolean, server: Server = createHttpServer()
 }
 
 describe('through a proxy', () => {
-  test('requests reach the gateway, and the proxy sees its name only', async () => {
+  test('requests reach the gateway, and the proxy sees only its name', async () => {
     const peer = await peerOfTest(ok);
     const proxy = await startProxy(false);
     const { transport } = transportOfTest(peer, { proxy: `http://127.0.0.1:${proxy.port}` });

@@ -19,7 +19,7 @@ const largeBodies = (count: number) =>
   });
 
 const ping = frameOf(frame.ping, 0, 0, Buffer.alloc(8));
-/** Windows and frame size without limits: only the socket delays the client. */
+/** SETTINGS with unlimited windows and frame size, so that only the socket delays the client. */
 const unlimited = Buffer.concat([
   settingsFrame([
     [setting.initialWindowSize, maxWindowBytes],
@@ -28,10 +28,10 @@ const unlimited = Buffer.concat([
   numberFrame(frame.windowUpdate, 0, maxWindowBytes - 65_535),
 ]);
 
-/** Waits until the client has filled the socket buffers of the kernel. */
+/** Waits until the client has filled the kernel's socket buffers. */
 async function untilFull(connection: RawConnection): Promise<void> {
   for (let turn = 0; turn < 300; turn++) {
-    // A frame makes the client continue writing; a WINDOW_UPDATE also continues bodies.
+    // A frame makes the client continue to write. A WINDOW_UPDATE also continues bodies.
     if (turn % 10 === 0) connection.write(ping, numberFrame(frame.windowUpdate, 0, 1));
     await new Promise(setImmediate);
   }
@@ -54,7 +54,7 @@ describe('a peer that reads slowly', () => {
     expect(facts.map(({ event }) => event)).not.toContain('lost');
   });
 
-  test('loses its connection when it leaves control frames unread', async () => {
+  test('loses its connection if it leaves control frames unread', async () => {
     const { transport, facts } = await againstRawPeer(async (connection) => {
       connection.write(unlimited);
       await connection.request();
@@ -87,14 +87,14 @@ describe('a peer that reads slowly', () => {
     expect(facts.map(({ event }) => event)).not.toContain('lost');
   });
 
-  test('that sends frames after our GOAWAY has not lost its connection', async () => {
+  test('keeps its connection if it sends frames after our GOAWAY', async () => {
     const { transport, facts } = await againstRawPeer(async (connection) => {
       connection.write(unlimited);
       const ids = [];
       for (let n = 0; n < 20; n++) ids.push(await connection.request());
       connection.socket.pause();
       await untilFull(connection);
-      // Responds before the bodies are written: the client sends GOAWAY after the bytes in the
+      // Replies before the bodies are written. The client sends GOAWAY after the bytes in the
       // socket.
       connection.write(...ids.map(okFrame));
       await untilFull(connection);
@@ -113,7 +113,7 @@ describe('the timeout of a PING', () => {
     ping: () => undefined,
   });
 
-  test('starts with its write without a backlog', () => {
+  test('starts when it is written, if there is no backlog', () => {
     const watchdog = new Watchdog({ pingAfterMs: 30, pingMs: 10 }, 0);
     const isAlive = [30, 40, 41].map((nowMs) =>
       watchdog.isAlive(silent({ hasBacklog: false, sentPieces: nowMs }), nowMs),

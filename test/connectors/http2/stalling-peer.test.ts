@@ -15,7 +15,7 @@ const megabyte = 1_000_000;
 const template = { pathPrefix: '/p/', headers: {}, body: Buffer.alloc(megabyte, 'x') };
 
 describe('a peer that stalls a connection', () => {
-  test('with incomplete SETTINGS fails by the connect timeout', async () => {
+  test('with incomplete SETTINGS fails after the connect timeout', async () => {
     const { transport, facts, peer } = await againstRawPeer(
       (connection) =>
         connection.write(settingsFrame([[setting.maxConcurrentStreams, 1]]).subarray(0, 10)),
@@ -37,7 +37,7 @@ describe('a peer that stalls a connection', () => {
       },
       { requestMs: 400, pingMs: 400 },
     );
-    // The first part of the block counts as activity; the silence after the second batch does not.
+    // The first part of the block counts as activity. The silence after the second batch does not.
     for (let batch = 0; batch < 2; batch++)
       expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'unknown timeout': 2 });
     await expect.poll(() => facts.map(({ event }) => event)).toContain('ping_timeout');
@@ -68,7 +68,7 @@ describe('a peer that stalls a connection', () => {
     expect(peer.connections).toHaveLength(1);
   });
 
-  test('without streams gets waiting requests rejected', async () => {
+  test('without streams gets no waiting requests: they are rejected', async () => {
     const { transport } = await againstRawPeer(
       async (connection) => connection.write(settingsFrame([[setting.maxConcurrentStreams, 0]])),
       { queueMs: 200 },
@@ -76,7 +76,7 @@ describe('a peer that stalls a connection', () => {
     expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent queue_timeout': 3 });
   });
 
-  test('without a window lets waiting bodies time out', async () => {
+  test('without a window makes waiting bodies time out', async () => {
     const { transport, peer } = await againstRawPeer(
       async (connection) => {
         connection.write(settingsFrame([[setting.initialWindowSize, 0]]));
@@ -92,7 +92,7 @@ describe('a peer that stalls a connection', () => {
 });
 
 describe('a window that overflows during an upload', () => {
-  test('ends the stream for a stream window', async () => {
+  test('ends the stream if it is a stream window', async () => {
     const code = Promise.withResolvers<number | undefined>();
     const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(settingsFrame([[setting.initialWindowSize, 1]]));
@@ -101,7 +101,7 @@ describe('a window that overflows during an upload', () => {
       connection.write(numberFrame(frame.windowUpdate, id, maxWindowBytes));
       const reset = await connection.next(({ type }) => type === frame.reset);
       code.resolve(reset?.payload.readUInt32BE(0));
-      // The body has used the connection's window.
+      // The body has used up the window of the connection.
       connection.write(numberFrame(frame.windowUpdate, 0, megabyte));
       await behave(connection);
     });
@@ -113,11 +113,11 @@ describe('a window that overflows during an upload', () => {
     expect(peer.connections).toHaveLength(1);
   });
 
-  test('ends the connection when SETTINGS cause it', async () => {
+  test('ends the connection if SETTINGS cause it', async () => {
     const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(settingsFrame([[setting.initialWindowSize, 0]]));
       const id = await connection.request();
-      // The window of the connection is used, so that of the stream keeps its size.
+      // The window of the connection is used up, so the stream's window keeps its size.
       connection.write(settingsFrame([[setting.initialWindowSize, maxWindowBytes]]));
       connection.write(numberFrame(frame.windowUpdate, id, 65_535));
       connection.write(settingsFrame([[setting.initialWindowSize, 0]]));

@@ -5,7 +5,7 @@ const peerLimit = 1000;
 
 /**
  * Simulates a peer with a given rate and latency, and a caller that always has more requests.
- * Returns the requests in flight after each second, and the number answered in it.
+ * Returns, for each second, the requests in flight and the number of replies.
  */
 function simulate(
   window: StreamWindow,
@@ -42,12 +42,12 @@ function simulate(
 }
 
 describe('the number of requests in flight', () => {
-  test('soon reaches the limit of a quick peer', () => {
+  test('soon reaches the limit of a fast peer', () => {
     const seen = simulate(new StreamWindow(0), () => ({ perSecond: 1_000_000, trip: 0.05 }))(2);
     expect(seen[0]?.open).toBe(peerLimit);
   });
 
-  test('is what a slow peer answers in less than a second, without idling it', () => {
+  test('is the number that a slow peer answers in less than a second, without idling it', () => {
     const seen = simulate(new StreamWindow(0), () => ({ perSecond: 200, trip: 0.02 }))(20);
     for (const { open, answered } of seen.slice(3)) {
       expect(open).toBeLessThanOrEqual(200 * 0.9);
@@ -55,12 +55,12 @@ describe('the number of requests in flight', () => {
     }
   });
 
-  test('stays at the limit of a fast peer far away', () => {
+  test('stays at the limit of a fast, distant peer', () => {
     const seen = simulate(new StreamWindow(0), () => ({ perSecond: 1_000_000, trip: 0.8 }))(20);
     expect(seen.at(-1)?.open).toBe(peerLimit);
   });
 
-  test('shrinks when a peer becomes slow, and grows when it is quick again', () => {
+  test('shrinks when a peer becomes slow, and grows when it is fast again', () => {
     const window = new StreamWindow(0);
     const run = simulate(window, (second) => ({
       perSecond: second > 5 && second <= 25 ? 100 : 1_000_000,
@@ -68,7 +68,7 @@ describe('the number of requests in flight', () => {
     }));
     const seen = run(30);
     expect(seen[3]?.open).toBe(peerLimit);
-    // Requests in flight at the change take ten seconds.
+    // Requests that are in flight at the change take ten seconds.
     expect(seen[22]?.open).toBeLessThanOrEqual(90);
     expect(seen[28]?.open).toBe(peerLimit);
   });

@@ -90,7 +90,7 @@ describe('over HTTP/2', () => {
       ]);
     });
 
-    test('has a header value with a shared beginning', async () => {
+    test('has a header value with a shared start', async () => {
       const seen: unknown[] = [];
       const peer = await peerOfTest((stream, headers) => {
         seen.push(headers['x-own']);
@@ -111,7 +111,7 @@ describe('over HTTP/2', () => {
       expect(seen).toEqual(['of-push-1', 'of-push-two', `of-push-${'x'.repeat(200)}`]);
     });
 
-    test('has the parts of its own batch, also right after a similar one', async () => {
+    test('has the parts of its own batch, even right after a similar batch', async () => {
       const seen: unknown[] = [];
       const peer = await peerOfTest(async (stream, headers) => {
         const chunks: Buffer[] = [];
@@ -197,7 +197,7 @@ describe('over HTTP/2', () => {
     test('is never exceeded, and changes are followed', async () => {
       const waiting: ServerHttp2Stream[] = [];
       const peaks: number[] = [];
-      // Responds in bursts, so that the client opens as many streams as it can.
+      // Replies in bursts, so that the client opens as many streams as it can.
       const answer = () => {
         for (const stream of waiting.splice(0))
           stream.respond({ ':status': 200 }, { endStream: true });
@@ -227,7 +227,7 @@ describe('over HTTP/2', () => {
       expect(await peakOf(10)).toBe(1);
     });
 
-    test('is one until the first accepted response if the caller sets it', async () => {
+    test('is one until the first accepted reply if the caller sets it', async () => {
       let open1 = 0;
       const peaks: number[] = [];
       const statuses = [403, 500, 200];
@@ -270,7 +270,7 @@ describe('over HTTP/2', () => {
       expect(peer.sessions).toHaveLength(2);
     });
 
-    test('renews its connections without losing what is in flight', async () => {
+    test('renews its connections without losing requests in flight', async () => {
       const held: ServerHttp2Stream[] = [];
       const arrived = Promise.withResolvers<void>();
       const peer = await peerOfTest((stream, headers) => {
@@ -288,7 +288,7 @@ describe('over HTTP/2', () => {
       expect(peer.sessions).toHaveLength(2);
     });
 
-    test('drains a connection on the decision of the callback', async () => {
+    test('drains a connection if the callback decides so', async () => {
       const peer = await peerOfTest(ok);
       const { transport } = transportOfTest(peer);
       await repliesOf(transport, aBatch(1), () => 'drain');
@@ -296,7 +296,7 @@ describe('over HTTP/2', () => {
       expect(peer.sessions).toHaveLength(2);
     });
 
-    test('closes gracefully: waiting requests are rejected, those in flight are answered', async () => {
+    test('closes gracefully: answers requests in flight, rejects waiting ones', async () => {
       const arrived = Promise.withResolvers<void>();
       const held: ServerHttp2Stream[] = [];
       const peer = await peerOfTest(
@@ -317,7 +317,7 @@ describe('over HTTP/2', () => {
   });
 
   describe('a batch', () => {
-    test('stops on the decision of the callback', async () => {
+    test('stops if the callback decides so', async () => {
       const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
       const { transport } = transportOfTest(peer, { maxConnections: 1 });
       const replies = await repliesOf(transport, aBatch(100), (index) =>
@@ -341,7 +341,7 @@ describe('over HTTP/2', () => {
       expect(tally(replies)).toEqual({ 'response 200': 5, 'not_sent aborted': 95 });
     });
 
-    test('rejects with the error of its callback, without effect on other batches', async () => {
+    test('rejects with the error of its callback, without affecting other batches', async () => {
       const peer = await peerOfTest(ok);
       const { transport } = transportOfTest(peer);
       const broken = transport.sendMany(aBatch(10), () => {
@@ -399,7 +399,7 @@ describe('over HTTP/2', () => {
       server.closeAllConnections();
     });
 
-    test('fails by the connect timeout', async () => {
+    test('fails after the connect timeout', async () => {
       const peer = await peerOfTest(ok);
       const wire = await startWire(portOf(peer.server));
       onTestFinished(() => wire.close());
@@ -418,7 +418,7 @@ describe('over HTTP/2', () => {
   });
 
   describe('a silent peer', () => {
-    test('makes requests unknown at their timeout, and others continue', async () => {
+    test('makes requests unknown at their timeout, while others continue', async () => {
       const peer = await peerOfTest((stream, headers) => {
         if (headers[':path'] !== '/p/3') ok(stream, headers);
       });
@@ -456,7 +456,7 @@ describe('over HTTP/2', () => {
       expect(peer.sessions).toHaveLength(1);
     });
 
-    test('without free streams gets waiting requests rejected', async () => {
+    test('without free streams gets no waiting requests: they are rejected', async () => {
       const peer = await peerOfTest(() => undefined, { settings: { maxConcurrentStreams: 1 } });
       const { transport } = transportOfTest(
         peer,
@@ -492,7 +492,7 @@ describe('over HTTP/2', () => {
       });
     });
 
-    test('with a status counts as answered when its connection breaks', async () => {
+    test('with a status counts as answered if its connection breaks', async () => {
       const peer = await peerOfTest((stream) => {
         stream.respond({ ':status': 200 });
         setTimeout(() => stream.session?.destroy(), 20);

@@ -66,13 +66,13 @@ describe('content for a vendor’s devices', () => {
     expect(contentOf(data).custom).toEqual({ oppo: 'red' });
   });
 
-  test('has the same object for both labels of FCM', () => {
+  test('has the same object for both FCM connectors', () => {
     const data = { alert: 'a', fcm: { alert: 'b' } };
     for (const connector of ['fcm', 'vendor_g'] as const)
       expect(contentOf(data, { ...huawei, connector }).alert).toBe('b');
   });
 
-  test('contains the notification channel: the vendor’s, else that of the push', () => {
+  test('contains the notification channel of the vendor, or of the push', () => {
     const order = { notificationChannel: 'of the push' };
     expect(contentOf({ alert: 'a' }, huawei, order).notificationChannel).toBe('of the push');
     const data = { alert: 'a', hms: { _notificationChannel: 'own' } };
@@ -87,13 +87,13 @@ describe('content for a vendor’s devices', () => {
     expect(contentOf({ alert: 'a', badge: -1 }).badge).toBeNull();
   });
 
-  test('carries silent messages with all their members if the vendor supports them', () => {
+  test('contains silent messages with all their members if the vendor supports them', () => {
     const content = contentOf({ silent: true, k: 1, action: 'com.example.GO' });
     expect(content).toMatchObject({ silent: true, alert: '', custom: { k: 1 } });
     expect(content.data).toEqual({ silent: true, k: 1, action: 'com.example.GO' });
   });
 
-  test('drops silent messages if the vendor does not support them, with an error text', () => {
+  test('drops silent messages with an error text if the vendor does not support them', () => {
     const meizu: AndroidOptions = { ...huawei, connector: 'vendor_c', can: { passThrough: false } };
     expect(problemOf({ alert: 'a', silent: true }, meizu)).toMatchObject({
       outcome: 'dropped',
@@ -160,7 +160,7 @@ test('China is eight hours ahead of UTC', () => {
   expect(untilHourMs(at('2026-11-20T22:30:00Z'), 7)).toBe(0.5 * 3600_000);
 });
 
-test('a loopback URL for receipts is passed only to a gateway with an endpoint', () => {
+test('passes a loopback URL for receipts only to a gateway with an endpoint', () => {
   const near = { callbackUrl: 'http://127.0.0.1:8080/callbacks/x' };
   expect(receiptUrl(near, {})).toBeUndefined();
   expect(receiptUrl(near, { endpoint: 'https://127.0.0.1:1' })).toBe(near.callbackUrl);

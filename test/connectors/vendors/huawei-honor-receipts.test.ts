@@ -8,7 +8,7 @@ import { freePort } from '../../../ops/local/ports.ts';
 import { startHonorGateway } from '../../../ops/sandbox/vendors/honor/server.ts';
 import { startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
 
-/** Requests received over HTTP, in the form that connectors parse. */
+/** Requests received over HTTP, as parsed by the connector. */
 const readings: ReceiptsResult[] = [];
 const keyed = { appId: '1', appSecret: '2', callbackKey: 'key', callbackUser: 'user' };
 

@@ -1,7 +1,7 @@
 /**
- * The tables of members against the lists of the vendors' documents, written here by hand (July to
- * November 2026; sources: docs/reference/protocol). A vendor's new member is added here and to its
- * table.
+ * Compares the tables of members with the vendors' documents. The lists here are written by hand
+ * (July to November 2026; sources: docs/reference/protocol). Add a new member of a vendor both here
+ * and to its table.
  */
 import { describe, expect, test } from 'vitest';
 import { fcmMembers } from '../../../connectors/fcm/payload.ts';
@@ -13,7 +13,7 @@ import { oppoMembers } from '../../../connectors/vendors/oppo/payload.ts';
 import { vivoMembers } from '../../../connectors/vendors/vivo/payload.ts';
 import { xiaomiMembers } from '../../../connectors/vendors/xiaomi/payload.ts';
 
-/** Place in the request → names of its members. */
+/** Members by their place in the request, separated by spaces. */
 type Lists = Record<string, string>;
 
 const androidNotification = `title body icon color sound tag click_action body_loc_key body_loc_args title_loc_key
@@ -140,7 +140,7 @@ const tables: [name: string, table: MemberTable, lists: Lists][] = [
   ],
 ];
 
-/** Words that a member may be, by the vendor's document. */
+/** Allowed words of a member, from the vendor's document. */
 const words: [table: MemberTable, place: string, name: string, words: string][] = [
   [fcmMembers, 'android', 'priority', 'NORMAL HIGH'],
   [
@@ -193,7 +193,7 @@ describe.each(tables)('the members of %s', (_, table, lists) => {
     );
   });
 
-  test('are named once in an object, and every object is a member of the one around it', () => {
+  test('are named once in an object, and every object is a member of its parent', () => {
     const paths = table.members.map(({ name, parent }) => `${parent}/${name}`);
     expect(new Set(paths).size).toBe(paths.length);
     for (const { parent } of table.members) {

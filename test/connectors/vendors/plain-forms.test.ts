@@ -1,5 +1,6 @@
 /**
- * Plain forms of members (docs/reference/protocol/push.md#plain-forms), as each gateway gets them.
+ * Tests the plain forms of members (docs/reference/protocol/push.md#plain-forms) in the requests to
+ * each gateway.
  */
 import { describe, expect, test } from 'vitest';
 import { connectors } from '../../../connectors/registry.ts';
@@ -17,7 +18,7 @@ function render(connector: ConnectorId, data: JsonObject, deviceType = 'android'
   return { body: JSON.parse(found.preview?.(rendering.payload) ?? '') };
 }
 
-/** Returns the member at a path whose parts are separated by slashes, since names have dots. */
+/** Returns the member at a path. The parts are separated by slashes, because names contain dots. */
 function at(body: unknown, path: string): unknown {
   return path.split('/').reduce<unknown>((value, name) => Object(value)[name], body);
 }
@@ -49,7 +50,7 @@ describe('iOS', () => {
     expect(
       connectors.get('apns')?.badge?.(aMessage({ alert: 'a', ios: { badge: 'Increment' } })),
     ).toBe('Increment');
-    // A push that removes the badge for Apple changes none.
+    // A push that removes the badge for Apple devices changes no badge.
     expect(
       connectors.get('apns')?.badge?.(aMessage({ alert: 'a', badge: 3, ios: { badge: null } })),
     ).toBeNull();
@@ -102,7 +103,7 @@ describe('iOS', () => {
       { alert: 'a', sound: { name: 's', volume: 'loud' } },
     ],
     ['url-args must be a list of strings', { alert: 'a', 'url-args': [1] }],
-    // The path is that of the push.
+    // The path in the error is the path in the push.
     ['ios.badge must be', { alert: 'a', ios: { badge: 'x' } }],
     ['aps.mutable-content must be', { aps: { alert: 'a', 'mutable-content': 'x' } }],
     ['ios.aps.alert.loc-args must be', { ios: { aps: { alert: { 'loc-args': 'x' } } } }],
@@ -132,8 +133,8 @@ test.each<ConnectorId>(['vendor_a', 'vendor_b', 'vendor_f', 'fcm', 'channel'])(
 );
 
 /**
- * Member of the vendor's own object, the value that a careless client sends, and what the gateway
- * gets.
+ * Member of the vendor's own object, the value from a careless client, and the value in the request
+ * to the gateway.
  */
 const vendors: [connector: ConnectorId, key: string, own: JsonObject, path: string, value: Json][] =
   [
@@ -211,7 +212,7 @@ test.each(vendors)('%s: %s %j', (connector, key, own, path, value) => {
   if (connector === 'fcm') expect(violationOf(body)).toBeUndefined();
 });
 
-test('Honor takes the badge of the push in its plain form', () => {
+test('Honor accepts the badge of the push in its plain form', () => {
   expect(
     at(render('vendor_f', { alert: 'a', badge: '5' }).body, 'android/notification/badge'),
   ).toEqual({
@@ -228,7 +229,7 @@ test.each<[ConnectorId, JsonObject]>([
   expect(connectors.get(connector)?.testLimit?.(aMessage({ alert: 'a', ...own }))).not.toBeNull();
 });
 
-/** Wrong values under the vendor's own key; the error begins with the path as it was sent. */
+/** Wrong values under the vendor's own key. The error starts with the path as it was sent. */
 const refused: [connector: ConnectorId, data: JsonObject, error: string][] = [
   ['vendor_a', { hms: { ttl: '60m' } }, 'hms.ttl must be seconds from 1 to 1296000'],
   ['vendor_a', { hms: { category: 'CHAT' } }, 'hms.category must be one of IM'],

@@ -11,8 +11,8 @@ const results = z.object({
 });
 
 /**
- * Returns the violations of WCAG 2.2 AA of a page, each with its first element. Runs in a world of
- * its own, which the policy of the page does not govern.
+ * Returns the WCAG 2.2 AA violations of a page, each with its first element. Runs in an isolated
+ * world, to which the page's policy does not apply.
  */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
   const session = await page.context().newCDPSession(page);

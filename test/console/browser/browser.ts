@@ -3,11 +3,12 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { buildConsole } from '../../../ops/console/build.ts';
 
-/** Chromium of Debian's package. `.ci/run` installs it where it can. */
+/** Chromium of Debian's package. `.ci/run` installs it if possible. */
 const executablePath = '/usr/bin/chromium';
 export const hasChromium = existsSync(executablePath);
 
-// The background services of the browser would ask hosts that a closed network does not reach.
+// Disabled, because the browser's background services would call hosts that a closed network cannot
+// reach.
 const args = [
   '--headless',
   '--no-sandbox',
@@ -19,11 +20,11 @@ const args = [
   '--disable-sync',
 ];
 
-/** Script of the page: writes each violation of the policy on its console. */
+/** Script that logs each violation of the page's policy to its console. */
 const reportViolations = `document.addEventListener('securitypolicyviolation', (event) =>
   console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI));`;
 
-/** Heading of a page of which nothing loads. */
+/** Selector for the heading of a page that has finished loading. */
 const shown = 'main:not(:has([aria-busy=true])) h1';
 
 export interface PageOptions {
@@ -32,16 +33,11 @@ export interface PageOptions {
   width?: number;
 }
 
-/**
- * Browser of a test file. Every page reports what its policy refuses and what its scripts throw.
- */
+/** Browser of a test file. It records policy violations and script errors of every page. */
 export class ConsoleBrowser {
   #browser: Browser | undefined;
   #contexts: BrowserContext[] = [];
-  /**
-   * Violations of the policy, exceptions, and errors on the console of all pages, other than
-   * refused calls.
-   */
+  /** Policy violations, exceptions and console errors of all pages, except refused calls. */
   readonly faults: string[] = [];
 
   async open(): Promise<void> {
@@ -53,7 +49,7 @@ export class ConsoleBrowser {
     await this.#browser?.close();
   }
 
-  /** Opens a page with cookies of its own. */
+  /** Opens a page with its own cookies. */
   async page({ language = 'en', theme = 'light', width = 1280 }: PageOptions = {}): Promise<Page> {
     if (!this.#browser) throw new Error('the browser is not open');
     const context = await this.#browser.newContext({
@@ -75,7 +71,7 @@ export class ConsoleBrowser {
     return page;
   }
 
-  /** Logs in with a token and waits for the frame of the pages. */
+  /** Logs in with a token and waits for the page frame. */
   async login(page: Page, url: string, token: string): Promise<void> {
     await page.goto(`${url}/console`);
     await page.locator('input[type=password]').fill(token);
@@ -83,15 +79,15 @@ export class ConsoleBrowser {
     await page.locator('nav a').first().waitFor();
   }
 
-  /** Opens an address and waits until the page has its data. */
+  /** Opens a URL and waits until the page has its data. */
   async show(page: Page, address: string): Promise<void> {
     await page.goto(address);
     await page.locator(shown).first().waitFor();
   }
 
   async closePages(): Promise<void> {
-    // A page may repeat a request when its test has ended: a handler of its route that is not done
-    // then has no page to answer.
+    // A page may repeat a request after its test has ended. An unfinished route handler would then
+    // have no page to answer.
     const pages = this.#contexts.flatMap((context) => context.pages());
     await Promise.all(pages.map((page) => page.unrouteAll({ behavior: 'ignoreErrors' })));
     await Promise.all(this.#contexts.map((context) => context.close()));
@@ -100,8 +96,8 @@ export class ConsoleBrowser {
 }
 
 /**
- * Opens a browser for a test file. After each test closes its pages and expects that none had a
- * fault.
+ * Opens a browser for a test file. After each test, closes its pages and checks that none had an
+ * error.
  */
 export function useBrowser(): ConsoleBrowser {
   const browser = new ConsoleBrowser();

@@ -5,11 +5,11 @@ import { sceneTexts } from './scene.ts';
 const names =
   /\b(APNs|FCM|Carillon|English|JSON|CSV|UTC|curl|Shop|Test app|ios|android|_default|vendor_g|Increment|Ctrl|OPPO|vivo|npx carillon.*)\b/gi;
 
-/** JSON; names of members and values, which are one word in lower case; ids and addresses. */
+/** Matches JSON, names of members and values (one lower-case word), ids and addresses. */
 const isData = /^\{|^\s*(?:[a-z][\w.-]*|\S*[\d/]\S*)\s*$/;
 
 /**
- * Script that lists texts and labels of the page, without data: ids, JSON, commands and texts of
+ * Script that lists texts and labels of the page, except data: ids, JSON, commands and texts of
  * pushes.
  */
 const script = `(() => {
@@ -28,14 +28,14 @@ const script = `(() => {
 })()`;
 
 /**
- * Script that lists English texts of the server that have no Chinese one beside them: the text
- * stays to be searched for, and must not stand alone.
+ * Script that lists English server texts without a Chinese text next to them. English texts stay
+ * visible so that they can be searched for, but must not be alone.
  */
 const alone = `[...document.querySelectorAll('[lang=en]')]
   .filter((element) => !/\\p{Script=Han}/u.test(element.parentElement.closest('td, li, dd, p, div')?.textContent ?? ''))
   .map((element) => element.textContent)`;
 
-/** Returns texts of a Chinese page that are English. */
+/** Returns the English texts of a Chinese page. */
 export async function englishIn(page: Page): Promise<string[]> {
   const texts = await page.evaluate<string[]>(script);
   const own = texts.filter((text) => !isData.test(text) && !sceneTexts.test(text));

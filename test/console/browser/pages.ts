@@ -1,15 +1,15 @@
 import type { Scene } from './scene.ts';
 
 /**
- * Page of the console. Its tests, and the pictures of the documents, go through this list: a new
- * page is one entry.
+ * Page of the console. The tests and the pictures of the documentation use this list. To add a
+ * page, add an entry.
  */
 export interface ConsolePage {
   name: string;
   path: (scene: Scene) => string;
   /**
-   * File of its picture in `docs/images`, without `console-` and `.png`; absent where the documents
-   * show none.
+   * File name of its picture in `docs/images`, without `console-` and `.png`. Undefined if the
+   * documentation shows none.
    */
   picture?: string;
 }

@@ -8,13 +8,16 @@ import { type PageOptions, useBrowser } from './browser.ts';
 /** App with data for every page of the console. */
 export interface Scene {
   app: App;
-  /** Push that is done, with failures. */
+  /** Push that is done and has failures. */
   pushId: string;
   /** Push that waits for an open breaker. */
   openPushId: string;
   /** Device that the push did not reach. */
   deviceId: string;
-  /** Token of a device that every push reaches: those of other devices are removed at some time. */
+  /**
+   * Token of a device that every push reaches. The tokens of other devices are removed at some
+   * time.
+   */
   deviceToken: string;
 }
 
@@ -23,16 +26,14 @@ const messages = [
   { alert: '新品上架，限时八折' },
   { title: 'Build 4.2', alert: 'Faster search and a dark theme' },
 ];
-/** The device channel refuses this form, which is for iOS. */
+/** The device channel refuses this form, because it is for iOS only. */
 const partlyFailing = { alert: { title: 'Sale ends tonight', body: 'Everything −30 %' } };
 const waiting = { title: 'Weekend', alert: 'Two for one, until Sunday' };
 
 /** Matches the texts of the pushes. */
 export const sceneTexts = /Order shipped|Build 4|Sale ends|Weekend/;
 
-/**
- * Starts a service with the scene and a browser, for the tests of a file that look at every page.
- */
+/** Starts a service with the scene and a browser, for the tests of a file that visit every page. */
 export function useScene() {
   const service = useTestService();
   const browser = useBrowser();
@@ -53,7 +54,7 @@ export function useScene() {
     scene,
     /** Opens a path below `/console` in a tab that is logged in. */
     show,
-    /** Logs in as the administrator in a tab of its own. */
+    /** Logs in as the administrator in a new tab. */
     login: async (options: PageOptions = {}): Promise<Page> => {
       const page = await browser.page(options);
       await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
@@ -66,8 +67,8 @@ export function useScene() {
 }
 
 /**
- * Fills a service whose dispatcher runs: devices, pushes that are done, one with failures, one that
- * waits.
+ * Fills a service with a running dispatcher: devices, finished pushes, a push with failures, and a
+ * waiting push.
  */
 async function createScene(service: TestService): Promise<Scene> {
   const { api } = service;
@@ -88,7 +89,7 @@ async function createScene(service: TestService): Promise<Scene> {
   for (const token of [dead, other]) service.apns.deadTokens.set(token, Date.now());
   const pushId = await send(service, app, partlyFailing);
   await service.untilDone(app, pushId);
-  // The dispatcher hears of it before it hears of the next push.
+  // The dispatcher learns of the breaker before it learns of the next push.
   const breaker = `/console/api/breakers/apns:${app.appId}:_default/open`;
   await api.request('POST', breaker, { admin: true, body: {} });
   const openPushId = await send(service, app, waiting);
@@ -104,7 +105,7 @@ async function send({ api }: TestService, app: App, data: object): Promise<strin
   return reply.body.objectId;
 }
 
-/** Adds a recurring push whose time does not come while the tests run. */
+/** Adds a recurring push with no run during the tests. */
 async function addRecurring({ api }: TestService, app: App): Promise<void> {
   const body = {
     ...{ name: 'Leap day', expression: '0 9 29 2 *', timeZone: 'Asia/Shanghai' },
@@ -115,7 +116,7 @@ async function addRecurring({ api }: TestService, app: App): Promise<void> {
   if (reply.status !== 201) throw new Error(JSON.stringify(reply.body));
 }
 
-/** Adds Android devices without a vendor, which the device channel serves. */
+/** Adds Android devices without a vendor. They use the device channel. */
 async function addOwnChannel({ db }: TestService, app: App, count: number): Promise<void> {
   await db.query(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)

@@ -37,8 +37,8 @@ const fields: Field[] = [
 ];
 
 /**
- * Numbers as texts: also those that a double does not hold, and spellings that JavaScript would
- * change.
+ * Numbers as texts, including numbers that a double cannot represent and spellings that JavaScript
+ * would change.
  */
 const numberText = fc.oneof(
   fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String),
@@ -68,8 +68,8 @@ const { json } = fc.letrec<{ json: string; members: string }>((tie) => ({
 }));
 
 /**
- * Bodies of pushes as texts: members that the form knows, with values of any kind, beside members
- * that it does not know.
+ * Push bodies as texts. They contain members that the form knows, with values of any kind, and
+ * members that it does not know.
  */
 const bodyText = fc
   .uniqueArray(
@@ -92,7 +92,7 @@ function bodyOf(text: string): JsonRecord {
   return value;
 }
 
-/** Returns every scalar with its path, except those at or below one path. */
+/** Returns every scalar with its path, except the scalars at or below one path. */
 function leavesBeside(value: JsonValue, path: readonly string[], at: string[] = []): string[] {
   if (path.length > 0 && path.join('\0') === at.join('\0')) return [];
   const entries = Array.isArray(value)
@@ -109,7 +109,7 @@ function leavesBeside(value: JsonValue, path: readonly string[], at: string[] = 
 const rounds = { numRuns: 200 };
 
 describe('the body of a push as JSON text', () => {
-  test('comes out of form and JSON as it went in, every digit of its numbers included', () => {
+  test('is the same after form and JSON, including every digit of its numbers', () => {
     fc.assert(
       fc.property(bodyText, fc.constantFrom(0, 2), (text, indent) => {
         const body = bodyOf(text);
@@ -139,7 +139,7 @@ describe('the body of a push as JSON text', () => {
     );
   });
 
-  test('does not change when each field writes what it shows', () => {
+  test('does not change when each field writes the value that it shows', () => {
     const filled = fc.record({
       data: fc.record({
         alert: fc.string({ minLength: 1 }),
@@ -174,7 +174,7 @@ describe('the body of a push as JSON text', () => {
     ['{"a":1', 'end', 1, 7],
     ['{} {}', 'end', 1, 4],
     ['['.repeat(200), 'depth', 1, 102],
-  ] as const)('says where %s is no JSON', ([text, reason, line, column]) => {
+  ] as const)('reports the position at which %s is not JSON', ([text, reason, line, column]) => {
     try {
       parseJsonText(text);
       expect.unreachable();
@@ -195,14 +195,14 @@ describe('a field of the form', () => {
     expect(readField(bodyOf('{"channels":["a,b"]}'), settingFields.channels)).toBeUndefined();
   });
 
-  test('removes its member when it is emptied, and objects that nothing else is in', () => {
+  test('removes its member when it is emptied, and objects that become empty', () => {
     const body = bodyOf('{"data":{"alert":"x","ios":{"title":"y"}}}');
     expect(printJson(writeField(body, overrideFields('ios').title, ''))).toBe(
       '{"data":{"alert":"x"}}',
     );
   });
 
-  test('writes numbers, lists and times of its zone', () => {
+  test('writes numbers, lists and times of its time zone', () => {
     expect(printJson(writeField({}, settingFields.pace, '2,500'))).toBe('{"flow_control":2500}');
     expect(printJson(writeField({}, settingFields.channels, 'news，sale,'))).toBe(
       '{"channels":["news","sale"]}',
@@ -213,7 +213,7 @@ describe('a field of the form', () => {
   });
 });
 
-test('a time is at one moment everywhere, or at the own time of each device', () => {
+test('a time is one moment everywhere, or the local time of each device', () => {
   const time = new Date(2030, 4, 6, 7, 8);
   const local = withPushTime({ data: {}, default_time_zone: 'UTC' }, time, true);
   expect(local).toEqual({
@@ -230,7 +230,7 @@ test('a time is at one moment everywhere, or at the own time of each device', ()
   );
 });
 
-test('another kind of target leaves nothing of the last one, and no time that would be ignored', () => {
+test('another kind of target removes the previous target and times that would be ignored', () => {
   const body = bodyOf(
     '{"where":{"a":1},"channels":["x"],"push_time":"2030-01-01T00:00:00Z","data":{},"z":1}',
   );
@@ -249,7 +249,7 @@ test('a refusal is shown at the member that it names', () => {
   expect(member(1, 'There is no such app.')).toBeUndefined();
 });
 
-test('a translation is added, written and removed, and the last one with the member', () => {
+test('a translation is added, written and removed, and the last one with its member', () => {
   const body = { where: {}, data: { alert: 'a' } };
   const two = withLanguage(withLanguage(body, 'en', true), 'zh-Hans', true);
   expect(languagesOf(two)).toEqual(['en', 'zh-Hans']);

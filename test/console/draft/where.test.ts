@@ -49,12 +49,12 @@ const condition = fc.record({
 const none = { all: [], any: [] };
 const rounds = { numRuns: 200 };
 
-test('rows become a condition, and the condition the same rows', () => {
+test('rows become a condition, and the condition becomes the same rows', () => {
   fc.assert(
     fc.property(condition, (rows) => {
       const where = writeCondition(rows);
       const read = readCondition(where);
-      // Rows of one member stand together afterwards.
+      // Afterwards, rows about the same member are adjacent.
       expect(read && isSameJson(writeCondition(read), where)).toBe(true);
       expect(read?.all.length).toBe(rows.all.length);
       expect(read?.any.map((group) => group.length)).toEqual(rows.any.map((group) => group.length));
@@ -63,7 +63,7 @@ test('rows become a condition, and the condition the same rows', () => {
   );
 });
 
-test('a condition that rows show is written as it was', () => {
+test('a condition that rows can show is written unchanged', () => {
   fc.assert(
     fc.property(
       fc.dictionary(fc.constantFrom('a', 'b', '$or', '$and', '$nor'), fc.jsonValue()),
@@ -90,7 +90,7 @@ test.for([
   expect(readCondition(parseJsonText(text))).toBeUndefined();
 });
 
-test('keeps ids that a double does not hold', () => {
+test('keeps ids that a double cannot represent', () => {
   const where = parseJsonText('{"account":{"$in":[9007199254740993]}}');
   const rows = readCondition(where);
   expect(rows && printJson(writeCondition(rows))).toBe('{"account":{"$in":[9007199254740993]}}');
@@ -113,7 +113,7 @@ test('each row has the number of devices without it', () => {
   ]);
 });
 
-test('a row without a value has no part of the condition, and is said to be incomplete', () => {
+test('a row without a value adds no condition, and is reported as incomplete', () => {
   const rows = { all: [newRow('city')], any: [] };
   expect(conditionOf(rows)).toEqual(none);
   expect(hasIncomplete(rows)).toBe(true);
@@ -123,7 +123,7 @@ test('a row without a value has no part of the condition, and is said to be inco
   expect(part && printJson(part)).toBe('{"account":{"$in":[9007199254740993,2]}}');
 });
 
-test('rows show the clauses of every condition, and give the same clauses back', () => {
+test('rows show the clauses of every condition, and return the same clauses', () => {
   fc.assert(
     fc.property(condition, (clauses) => {
       const groups = clauses.any.filter((group) => group.length > 0);

@@ -18,12 +18,12 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     await browser.show(page, api.url + path);
     return page;
   };
-  /** Waits until a page shows the login, which every refused call leads to. */
+  /** Waits until a page shows the login, which appears after every refused call. */
   const untilLogin = (page: Page) =>
     page.getByRole('heading', { name: 'Carillon console' }).waitFor();
   const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
 
-  test('a token is shown once, works by hand and by its link, and ends every session when it is revoked', async () => {
+  test('a token is shown once, and its revocation ends every session', async () => {
     const page = await open('/console/people');
     await page.getByRole('button', { name: 'New token' }).click();
     const dialog = page.getByRole('dialog');
@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
 
     const byHand = await open('/console/operating', token);
     const byLink = await browser.page();
-    // The links of tests name the address of PUBLIC_URL.
+    // The links in tests contain the address of PUBLIC_URL.
     await byLink.goto(api.url + new URL(link).pathname + new URL(link).hash);
     await byLink.getByRole('button', { name: /Anna \(operator\)/ }).waitFor();
     await page.getByRole('button', { name: 'Revoke the token of Anna' }).click();
@@ -68,7 +68,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     expect(lines.map((line) => JSON.parse(line).action)).toEqual(['token.create']);
   });
 
-  test('a link in the session of another person asks, and logs in only when that is wanted', async () => {
+  test("a link in another person's session asks first, then logs in", async () => {
     const reply = await api.request('POST', `${base}/tokens`, {
       ...{ admin: true, body: { name: 'Mallory', role: 'viewer' } },
     });
@@ -102,7 +102,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     await fresh.getByRole('button', { name: /Mallory \(viewer\)/ }).waitFor();
   });
 
-  test('an owner ends a session; others neither see the pages nor their links', async () => {
+  test('an owner ends a session; others see neither the pages nor links to them', async () => {
     const reply = await api.request('POST', `${base}/tokens`, {
       ...{ admin: true, body: { name: 'Li', role: 'viewer' } },
     });
@@ -119,7 +119,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     await untilLogin(viewer);
   });
 
-  test('a page on another port changes and reads nothing with the cookie', async () => {
+  test('a page on another port can change and read nothing with the cookie', async () => {
     const attacker = createServer((_, response) =>
       response.end('<!doctype html><form></form>'),
     ).listen(0);
@@ -140,14 +140,14 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     expect(reply?.status()).toBe(403);
     const { body: after } = await api.request('GET', `${base}/tokens`, { admin: true });
     expect(after).toEqual(before);
-    // Nothing has ended the session.
+    // The session has not ended.
     await browser.show(page, `${api.url}/console/operating`);
-    // The browser reports what it kept from that page.
+    // The browser reports what it blocked for that page.
     expect(browser.faults.splice(0).join()).toContain('CORS');
     attacker.close();
   });
 
-  test('says that a new version is there when the server has another build', async () => {
+  test('a notice appears if the server has another build', async () => {
     const page = await browser.page();
     await page.route('**/console/build.json', (route) =>
       route.fulfill({ json: { digest: 'another' } }),
@@ -160,8 +160,8 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
   });
 
-  // The last test: afterwards this address has to wait.
-  test('says that there were too many attempts, and accepts the right token all the same', async () => {
+  // Must be the last test, because afterwards this address has to wait.
+  test('too many attempts are reported, and the right token is still accepted', async () => {
     for (let i = 0; i < 10; i += 1)
       await api.request('POST', `${base}/session`, { body: { token: `wrong ${i}` } });
     const page = await browser.page();
@@ -176,8 +176,8 @@ describe.skipIf(!hasChromium)('access to the console', () => {
 });
 
 /**
- * Script of the other page: what a browser sends with the cookie, since a site has all ports of a
- * host.
+ * Script of the other page. It sends the requests that a browser sends with the cookie, because a
+ * site includes all ports of a host.
  */
 const attacks = (api: string): string => `(async () => {
   const token = JSON.stringify({ name: 'thief', role: 'owner' });

@@ -7,15 +7,15 @@ import { hasChromium, useBrowser } from '../browser/browser.ts';
 const maxRequests = 8;
 const rows = 200;
 /**
- * CPU time of the page's main thread until a list of 200 rows is shown, on a machine that takes 60
- * ms for `workload`.
+ * Limit on the CPU time of the page's main thread until a list of 200 rows is shown. It is for a
+ * machine that takes 60 ms for `workload`.
  */
 const maxMs = 400;
 const workloadMs = 60;
 
 /**
- * Work of the same kind as a page's, by which the speed of this machine is known: objects, texts
- * and a list of elements.
+ * Measures the speed of this machine with work like a page's: objects, texts and a list of
+ * elements.
  */
 const workload = `(() => {
   for (let round = 0; round < 20; round++) {
@@ -29,7 +29,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
   const api = useTestApi();
   const browser = useBrowser();
 
-  test('needs few requests, and little time of the processor for 200 rows', async () => {
+  test('needs few requests, and little CPU time for 200 rows', async () => {
     for (let at = 0; at < rows; at += 1) await api.createApp();
     const page = await browser.page();
     await browser.login(page, api.url, testConfig(api.databaseUrl).adminToken);
@@ -37,8 +37,8 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     await session.send('Performance.enable', { timeDomain: 'threadTicks' });
     const showRows = async () => {
       const requests: string[] = [];
-      // The icon is the browser's own request; that for the version follows two seconds after the
-      // page is loaded.
+      // The browser itself requests the icon. The request for the version follows two seconds after
+      // the page is loaded.
       page.on('request', (request) => {
         if (!/icon\.svg$|build\.json$/.test(request.url())) requests.push(request.url());
       });
@@ -54,7 +54,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     expect(shownMs).toBeLessThan(maxMs * Math.max(1, workMs / workloadMs));
   });
 
-  test('leads to every app, also where one page cannot show all', async () => {
+  test('leads to every app, even if one page cannot show all', async () => {
     const last = (
       await api.request('POST', '/console/api/apps', { admin: true, body: { name: 'Zoo' } })
     ).body;
@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     await page.getByRole('option', { name: last.appId }).waitFor();
   });
 
-  test('lets owners choose every app for a token and in the audit, and shows its name', async () => {
+  test('lets owners choose any app for a token and in the audit log', async () => {
     const body = { name: 'Last of all' };
     const last = (await api.request('POST', '/console/api/apps', { admin: true, body })).body;
     const page = await browser.page();
@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
   });
 });
 
-/** Returns the CPU time of the tasks of a page's main thread since its navigation. */
+/** Returns the CPU time of a page's main thread since its navigation. */
 async function taskMs(session: CDPSession): Promise<number> {
   const { metrics } = await session.send('Performance.getMetrics');
   return 1000 * (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN);

@@ -24,10 +24,10 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     await browser.show(page, `${api.url}/console/apps/${app.appId}`);
     return page;
   };
-  /** React writes what a boundary has caught on the console of the page. */
+  /** Clears the errors that React logs for a caught exception. */
   const forgive = () => browser.faults.splice(0);
 
-  test('names each tab by the page and the app', async () => {
+  test('names each tab after the page and the app', async () => {
     const page = await browser.page();
     await page.goto(`${api.url}/console`);
     await expect.poll(() => page.title()).toBe('Log in · Carillon');
@@ -47,14 +47,14 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     await expect.poll(() => page.title()).toBe('Quotas · Corner shop · Carillon');
   });
 
-  test('stays when the code of a page is gone after an upgrade, and loads the page again', async () => {
+  test("stays if a page's code is gone after an upgrade, and loads the page again", async () => {
     const page = await open();
     await page.route(/assets\/quotas.*\.js/, (route) => route.fulfill({ status: 404, body: '' }));
     await page.getByRole('link', { name: 'Quotas' }).click();
     await page.getByRole('heading', { level: 1, name: 'This page does not show' }).waitFor();
     await page.getByText(/could not be loaded/).waitFor();
     await page.getByRole('navigation', { name: 'Pages' }).waitFor();
-    // Other pages are in use.
+    // Other pages can still be used.
     await page.getByRole('link', { name: 'Devices' }).click();
     await page.getByRole('heading', { level: 1, name: 'Devices' }).waitFor();
     await page.getByRole('link', { name: 'Quotas' }).click();
@@ -64,7 +64,7 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     forgive();
   });
 
-  test('stays without a connection, in the language of the page, and waits for the server', async () => {
+  test("stays without a connection, in the page's language, and waits for the server", async () => {
     const page = await open({ language: 'zh-CN' });
     await page.context().setOffline(true);
     await page.getByRole('link', { name: '用量' }).click();
@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     forgive();
   });
 
-  test('is in English where the Chinese texts cannot be loaded', async () => {
+  test('is in English if the Chinese texts cannot be loaded', async () => {
     const page = await open({ language: 'zh-CN' }, (one) =>
       one.route(/assets\/zh.*\.js/, (route) => route.fulfill({ status: 404, body: '' })),
     );
@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     forgive();
   });
 
-  test('loads no key that nobody asked for', async () => {
+  test('loads no key that was not requested', async () => {
     const page = await browser.page();
     const replies: string[] = [];
     page.on('response', (response) => {

@@ -4,13 +4,13 @@ import { hasChromium } from '../browser/browser.ts';
 import { consolePages } from '../browser/pages.ts';
 import { useScene } from '../browser/scene.ts';
 
-/** The walk through all pages: on a busy machine a page takes two seconds. */
+/** Timeout of the walk through all pages. On a busy machine a page takes two seconds. */
 const maxMs = 180_000;
 
 /**
- * Script that marks what a person without a mouse has to reach: everything that takes a click or a
- * text and is shown. Of a group of radio buttons, and of tabs, the keys reach the chosen one, and
- * the arrows the others.
+ * Script that marks everything a person without a mouse must reach: all visible elements that
+ * accept a click or a text. In a group of radio buttons or tabs, Tab reaches the selected element
+ * and the arrow keys reach the others.
  */
 const markAll = `(() => {
   const all = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
@@ -22,8 +22,8 @@ const markAll = `(() => {
 })()`;
 
 /**
- * Script that describes the element with the focus, and marks it as reached; undefined after the
- * last one.
+ * Script that describes the focused element and marks it as reached. Returns undefined after the
+ * last element.
  */
 const reach = `(() => {
   const one = document.activeElement;
@@ -41,11 +41,12 @@ const reach = `(() => {
 
 const unreached = `[...document.querySelectorAll('[data-unreached]')].map((one) => one.outerHTML.slice(0, 160))`;
 
-describe.skipIf(!hasChromium)('the console by keys only', () => {
+describe.skipIf(!hasChromium)('the console by keyboard only', () => {
   const { login, showPage } = useScene();
 
   /**
-   * Presses Tab until the focus leaves the page, and returns what is unreachable or shows no focus.
+   * Presses Tab until the focus leaves the page. Returns elements that are unreachable or show no
+   * focus.
    */
   async function faultsOf(page: Page): Promise<string[]> {
     await page.evaluate(markAll);
@@ -61,7 +62,7 @@ describe.skipIf(!hasChromium)('the console by keys only', () => {
     return [...faults, ...left.map((html) => `not reached by Tab: ${html}`)];
   }
 
-  test('reaches everything on every page, shows where it is, and leaves the page', {
+  test('reaches everything on every page, shows the focus, and can leave the page', {
     timeout: maxMs,
   }, async () => {
     const page = await login();

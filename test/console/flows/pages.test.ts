@@ -8,8 +8,8 @@ import { consolePages } from '../browser/pages.ts';
 import { useScene } from '../browser/scene.ts';
 
 /**
- * Looks at every page, which together have each theme in each width: colours do not depend on the
- * language.
+ * Combinations of theme and width per language. Together they cover each theme in each width,
+ * because colours do not depend on the language.
  */
 const looks = {
   en: [
@@ -22,11 +22,11 @@ const looks = {
   ],
 } as const;
 
-/** Script that counts the tables of which a part is outside of the window. */
+/** Script that counts the tables that extend beyond the window. */
 const wideTables = `[...document.querySelectorAll('main section:has(> table)')]
   .filter((box) => box.scrollWidth > box.clientWidth + 1).length`;
 
-/** The test of all pages: on a busy machine a page takes two seconds. */
+/** Timeout of the test of all pages. On a busy machine a page takes two seconds. */
 const maxMs = 180_000;
 
 describe.skipIf(!hasChromium)('pages of the console', () => {
@@ -35,7 +35,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     page.evaluate<string>('document.activeElement?.textContent ?? ""');
 
   test.for(['en', 'zh-CN'] as const)(
-    'have no fault of WCAG 2.2 AA, and fit every screen: %s',
+    'have no WCAG 2.2 AA violation, and fit every screen: %s',
     { timeout: maxMs },
     async (language) => {
       const page = await login({ language });
@@ -62,7 +62,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     },
   );
 
-  test('are found by their names of the public service, in both languages', async () => {
+  test('are found by their names in the public service, in both languages', async () => {
     const page = await login();
     await show(page, `/apps/${scene().app.appId}`);
     await page.keyboard.press('Control+k');
@@ -82,7 +82,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     await field.waitFor({ state: 'detached' });
   });
 
-  test('show what an id, a token or a name finds, by keys only', async () => {
+  test('show what an id, a token or a name finds, by keyboard only', async () => {
     const { app, pushId, deviceId, deviceToken } = scene();
     const device = await findDevice(service.db, app, { deviceToken });
     const body = { username: 'anna', password: 'secret' };
@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     ] as const) {
       await page.keyboard.press('Control+k');
       await page.locator('[role=combobox]:focus').waitFor();
-      // Enter waits for what the text finds.
+      // Enter waits for the results of the text.
       await page.keyboard.insertText(text);
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { level: 1, name: title }).waitFor();
@@ -106,7 +106,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     }
   });
 
-  test('are live, ask where the stream is lost, and are live again', async () => {
+  test('are live, poll if the stream is lost, and become live again', async () => {
     const { app, openPushId } = scene();
     const path = `/apps/${app.appId}/notifications/${openPushId}`;
     const control = (verb: string) =>

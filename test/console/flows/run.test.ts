@@ -10,7 +10,7 @@ import { useTestService } from '../../support/service.ts';
 import { changeFailures, readDevices } from '../../support/tables.ts';
 import { hasChromium, useBrowser } from '../browser/browser.ts';
 
-describe.skipIf(!hasChromium)('running the service in a browser', () => {
+describe.skipIf(!hasChromium)('operating the service in a browser', () => {
   const service = useTestService();
   const browser = useBrowser();
   let app: App;
@@ -46,7 +46,7 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
   const confirm = (page: Page, name: string | RegExp) =>
     page.getByRole('alertdialog').getByRole('button', { name }).click();
 
-  test('sends a failed push again after a dry run, and leads from one to the other', async () => {
+  test('sends a failed push again after a dry run, with links in both directions', async () => {
     service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
     const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Lost' } }))
       .body;
@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await page.getByRole('row', { name: /^Lost\s+3\s+0\s+0\s+3\s+0\s/ }).waitFor();
   });
 
-  test('processes a refused call of a gateway again', async () => {
+  test('processes a refused receipt of a gateway again', async () => {
     const digest = 'refused';
     const vault = new Vault(testConfig(service.databaseUrl).secrets);
     const call = vault.seal(
@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await page.getByText('1 calls were processed, 0 are refused again.').waitFor();
   });
 
-  test('takes the credentials of a gateway from its file, and never gives a secret back', async () => {
+  test('reads the credentials of a gateway from its file, and never shows a secret', async () => {
     const { teamId, keyId, privateKey } = createApnsCredentials();
     const replies: Promise<string>[] = [];
     const page = await openApp('/profiles');
@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     expect((await admin('GET', app, '/profiles')).body.results).toHaveLength(1);
   });
 
-  test('stages other credentials, shows what the check said, and rolls back', async () => {
+  test('stages other credentials, shows the result of the check, and rolls back', async () => {
     const path = `/console/api/apps/${app.appId}/profiles/vendor_d/_default`;
     const body = { appKey: 'k', masterSecret: 's', authEndpoint: 'http://127.0.0.1:9' };
     expect((await service.api.request('PUT', path, { admin: true, body })).status).toBe(200);
@@ -155,7 +155,7 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     expect((await service.api.request('DELETE', path, { admin: true })).status).toBe(200);
   });
 
-  test('stops sending by a gateway, and lets it go on', async () => {
+  test('stops sending through a gateway, and resumes it', async () => {
     const page = await open('/operating');
     await press(page, 'Stop sending by APNs, _default');
     await page.getByText('Open: nothing is sent · forced').waitFor();
@@ -163,7 +163,7 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await page.getByText('Closed: sends', { exact: true }).first().waitFor();
   });
 
-  test('freezes an app with a reason, says so on its pages, and releases it', async () => {
+  test('freezes an app with a reason, shows it on its pages, and ends the freeze', async () => {
     const page = await openApp('/settings');
     await page.getByLabel('Reason, for the other operators').fill('the text is wrong');
     await press(page, 'Freeze the app');
@@ -178,7 +178,7 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 3 });
   });
 
-  test('saves options after it has shown what they change, and keys on a click only', async () => {
+  test('saves options after showing the changes, and shows keys on a click only', async () => {
     const page = await openApp('/settings');
     await page.getByLabel('maxRoles').fill('many');
     await page.getByText('This is not a number.').waitFor();
@@ -198,7 +198,7 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     expect((await admin('GET', app, '')).body.hookKey).not.toBe(app.hookKey);
   });
 
-  test('deletes all devices that match by their number, and none when the number has moved', async () => {
+  test('deletes all matching devices by their number, and none if the number changed', async () => {
     const large = await service.api.createApp();
     await service.addIosInstallations(large, 10_001, { city: 'Oslo' });
     const count = async () =>
@@ -260,7 +260,7 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     expect((await admin('GET', app, `/users/${created.objectId}`)).status).toBe(404);
   });
 
-  test('writes a template of SMS, and approves it', async () => {
+  test('writes an SMS template, and approves it', async () => {
     const page = await openApp('/messages?tab=texts');
     await page.getByLabel('Name', { exact: true }).first().fill('order');
     await page.getByLabel('Text', { exact: true }).fill('Your order {{number}} is ready.');
@@ -272,7 +272,7 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await page.getByRole('row', { name: /order/ }).getByText('Approved').waitFor();
   });
 
-  test('compares two pushes by their figures', async () => {
+  test('compares two pushes by their numbers', async () => {
     const [a = '', b = ''] = pushIds;
     const page = await openApp(`/pushes/${b}`);
     await page.getByRole('link', { name: 'Compare' }).click();

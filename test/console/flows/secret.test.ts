@@ -20,7 +20,7 @@ describe.skipIf(!hasChromium)('the rotation of the secret in a browser', () => {
   const press = (page: Page, name: string) =>
     page.getByRole('button', { name, exact: true }).click();
 
-  test('shows the keys, is requested after a confirmation, and says when the old key may go', async () => {
+  test('shows the keys, asks first, and reports when the old key may be removed', async () => {
     const app = await api.createApp();
     const profile = { appId: app.appId, connector: 'vendor_d', name: '_default' } as const;
     await putProfile(api.db, new Vault([oldKey]), { ...profile, credentials: { appKey: 'k' } });

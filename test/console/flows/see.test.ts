@@ -40,7 +40,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   };
   const shows = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 
-  test('logs in with a valid token only, and keeps no token in page, storage and cookies', async () => {
+  test('logs in only with a valid token, and stores no token in the browser', async () => {
     const page = await browser.page();
     await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes`);
     await page.getByLabel('Token').fill('a-wrong-token');
@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(again, /This link was used already/);
   });
 
-  test('shows the login in every tab after a logout in one', async () => {
+  test('shows the login in every tab after a logout in one tab', async () => {
     const page = await open();
     const second = await page.context().newPage();
     await second.goto(`${service.api.url}/console/operating`);
@@ -89,7 +89,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await second.getByLabel('Token').waitFor();
   });
 
-  test('leads from the apps to a push, whose totals are those of its record', async () => {
+  test('leads from the apps to a push, whose totals equal those of its record', async () => {
     const page = await open();
     await page.locator(`main a[href$="/apps/${app.appId}"]`).click();
     await page.getByRole('heading', { name: 'Test app', level: 1 }).waitFor();
@@ -103,7 +103,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(figures.join('\n')).toContain(`${body.outcomes.sent}\nHanded over`.split('\n')[0]);
   });
 
-  test('keeps filters in the address, and says when nothing matches', async () => {
+  test('keeps filters in the URL, and reports if nothing matches', async () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByLabel('State').selectOption('cancelled');
     await shows(page, 'No push matches the filters.');
@@ -119,13 +119,13 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
   });
 
-  test('says which quotas only the makers know', async () => {
+  test('reports which quotas only the vendors know', async () => {
     const page = await open(`/apps/${app.appId}/quotas`);
     await page.getByRole('cell', { name: 'not told' }).first().waitFor();
     await shows(page, 'Not told: only the maker knows this quota');
   });
 
-  test('tells a refusal and its members in the language of the page', async () => {
+  test("shows a refusal and its members in the page's language", async () => {
     const page = await open(`/apps/${app.appId}/pushes?from=yesterday`, { language: 'zh-CN' });
     await shows(page, '参数无效。');
     await page.goto(`${service.api.url}/console/apps/nowhere/pushes`);
@@ -133,7 +133,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(page, 'There is no such app.');
   });
 
-  test('filters pushes by their time, which is in the address', async () => {
+  test('filters pushes by time, which is in the URL', async () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
     await page.getByLabel('Before').fill('2020-01-31T12:30');
@@ -152,7 +152,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
   });
 
-  test('leads from the failures of a push by cause and remedy to the story of a device', async () => {
+  test("leads from a push's failures by cause to the explanation for a device", async () => {
     const [token = ''] = await service.addIosInstallations(other, 3);
     service.apns.deadTokens.set(token, Date.now());
     const body = { data: { alert: 'To few' } };
@@ -186,7 +186,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(page, 'Invalid token');
   });
 
-  test('finds a device by its token, and shows its delivery and its last pushes', async () => {
+  test('finds a device by its token, and shows its route and its last pushes', async () => {
     const [token = ''] = await service.addIosInstallations(app, 1, { city: 'Rome' });
     const page = await open(`/apps/${app.appId}/devices`);
     await page.getByRole('searchbox').fill(token);
@@ -209,7 +209,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();
     const path = `/console/api/apps/${app.appId}/notifications/${pushId}/devices/${device}`;
     const { body } = await service.api.request('GET', path, { admin: true });
-    // The sentence has its time in the zone of the reader, as every page has.
+    // The sentence has its time in the reader's time zone, like every page.
     const [before = '', after = ''] = body.sentence.split(body.at);
     const said = page.getByText(before).first();
     await said.waitFor();
@@ -237,7 +237,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const large = await service.api.createApp();
     await service.addApnsProfile(large);
     await service.addIosInstallations(large, 10_000);
-    // Ten seconds of sending; paused until the page is open.
+    // Sending takes ten seconds. The push is paused until the page is open.
     const body = { data: { alert: 'Slowly' }, flow_control: 1000 };
     const { objectId } = (
       await service.api.request('POST', '/1.1/push', { app: large, master: true, body })
@@ -261,14 +261,14 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
     await page.getByText('Cancelled', { exact: true }).waitFor();
     expect((await service.api.request('GET', path, { admin: true })).body.state).toBe('cancelled');
-    // The page follows while those that have not left are counted, at the pace of the push.
+    // The page continues while the remaining recipients are counted, at the pace of the push.
     const heading = page.getByRole('heading', { name: /^[\d,]+ of 10,000$/ });
     const ended = async () => Number((await heading.innerText()).replace(/ .*|,/g, ''));
     const atOnce = await ended();
     await expect.poll(ended).toBeGreaterThan(atOnce);
   });
 
-  test('opens pages by keys, and moves the focus to their headings', async () => {
+  test('opens pages by keyboard, and moves the focus to their headings', async () => {
     const page = await open(`/apps/${app.appId}`);
     await page.getByRole('heading', { name: 'Test app', level: 1 }).waitFor();
     await page.keyboard.press('g');

@@ -34,7 +34,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
   const confirm = (page: Page) =>
     page.getByRole('alertdialog').getByRole('button', { name: 'Send', exact: true }).click();
 
-  test('leads from an empty app to the first push, whose outcomes add up to its devices', async () => {
+  test('leads from an empty app to the first push, whose outcomes add up', async () => {
     const page = await open('');
     await page.getByLabel('Name', { exact: true }).fill('A new app');
     await page.getByRole('button', { name: 'Create the app' }).click();
@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await service.untilDone(guarded, objectId)).toMatchObject({ successes: 3 });
   });
 
-  test('shows one body as form, JSON and curl, and keeps what the form does not know', async () => {
+  test('shows one body as form, JSON and curl, and keeps unknown members', async () => {
     const page = await compose(app);
     await page.getByLabel('Title').fill('News');
     await page.getByRole('tab', { name: 'JSON' }).click();
@@ -127,7 +127,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
       .waitFor();
   });
 
-  test('sends to the devices of a condition that rows made, and not to others', async () => {
+  test('sends only to devices of a condition that was built from rows', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('To Rome');
     await sendButton(page, '50').waitFor();
@@ -144,7 +144,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText(/"city": "Rome"/).waitFor();
   });
 
-  test('says every limit, and lets refusals land on the member that they name', async () => {
+  test('reports every limit, and shows refusals at the member that they name', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Late');
     await page.getByLabel('Recipients per second').fill('5');
@@ -156,7 +156,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await sendButton(page, '.*').isDisabled()).toBe(true);
   });
 
-  test('runs the dry run by itself after one that took long, and by its button after two in a row', async () => {
+  test('runs the dry run automatically, and on request after two slow runs', async () => {
     const page = await browser.page();
     await browser.login(page, service.api.url, token());
     let runs = 0;
@@ -172,7 +172,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await sendButton(page, '50').waitFor();
     await page.getByLabel('Text', { exact: true }).fill('Twice');
     await page.getByText('Runs the dry run first.').waitFor();
-    // Longer than the pause after the last key, after which it would run by itself.
+    // Longer than the delay after the last keystroke, after which it would run automatically.
     await sleep(1000);
     expect(runs).toBe(2);
     await page.getByRole('button', { name: 'Run', exact: true }).click();
@@ -180,7 +180,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(runs).toBe(3);
   });
 
-  test('sends nothing when the audience has moved since the dry run, and shows the new number', async () => {
+  test('sends nothing if the audience changed, and shows the new number', async () => {
     const moving = await service.api.createApp();
     await service.addApnsProfile(moving);
     await service.addIosInstallations(moving, 10);
@@ -202,7 +202,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(list.body.results.length).toBe(1);
   });
 
-  test('copies a push with all that it says, and undoes one in the ten seconds before it begins', async () => {
+  test('copies a push, and undoes a push in the ten seconds before it starts', async () => {
     const body = {
       data: { alert: 'Copied', ios: { badge: 7 } },
       where: { city: 'Oslo' },
@@ -223,7 +223,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText('Cancelled', { exact: true }).waitFor();
   });
 
-  test('saves templates, conditions and test devices, and sends to the test devices only', async () => {
+  test('saves templates, conditions and test devices, and sends to test devices', async () => {
     const saving = await service.api.createApp();
     await service.addApnsProfile(saving);
     const [device = ''] = await service.addIosInstallations(saving, 4, { city: 'Rome' });
@@ -263,7 +263,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await page.getByLabel('Value', { exact: true }).inputValue()).toBe('Rome');
   });
 
-  test('schedules a push, moves it and cancels it', async () => {
+  test('schedules, moves and cancels a push', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Tomorrow');
     await page.getByLabel('At a time').check();
@@ -284,7 +284,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText(/^No push waits for its time/).waitFor();
   });
 
-  test('defines a recurring push with its next times in sight, makes one now, and leads back from it', async () => {
+  test('defines a recurring push, shows its next runs, and runs it now', async () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByRole('link', { name: 'Recurring pushes' }).click();
     await page.getByText('No push recurs. Define one below.').waitFor();
@@ -292,7 +292,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
       page.getByLabel(name, { exact: true }),
     );
     const boxes = await Promise.all(fields.map((field) => field.boundingBox()));
-    // Fields of one row stand on one line, at one height.
+    // Fields in a row have the same position and height.
     for (const side of ['y', 'height'] as const)
       expect(new Set(boxes.map((box) => Math.round(box?.[side] ?? -1))).size, side).toBe(1);
     await page.getByLabel('Name', { exact: true }).fill('Leap day');
@@ -316,7 +316,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByRole('alertdialog').getByRole('button', { name: 'Send now' }).click();
     await page.getByRole('link', { name: '1', exact: true }).click();
     await page.getByRole('link', { name: 'Leap', exact: true }).click();
-    // The list that is left has a filter with the same words.
+    // The previous list has a filter with the same words.
     await page.getByRole('heading', { name: 'Leap', level: 1 }).waitFor();
     await page.getByText('Done', { exact: true }).waitFor();
     const pushId = new URL(page.url()).pathname.split('/').at(-1) ?? '';
@@ -342,7 +342,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     ]);
   });
 
-  test('draws the message from the requests of the gateways', async () => {
+  test('draws the message from the requests to the gateways', async () => {
     const page = await compose(app);
     await page.getByLabel('Title').fill('Preview of a title');
     await page.getByLabel('Text', { exact: true }).fill('and of a text');
@@ -352,7 +352,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText(/^\d+ of 4,096 bytes$/).waitFor();
   });
 
-  test('wants the number typed above 10,000 devices', async () => {
+  test('requires that a number above 10,000 devices is typed', async () => {
     const large = await service.api.createApp();
     await service.addApnsProfile(large);
     await service.addIosInstallations(large, 10_001);

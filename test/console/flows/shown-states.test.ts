@@ -7,7 +7,7 @@ import { useTestService } from '../../support/service.ts';
 import { changePush } from '../../support/tables.ts';
 import { hasChromium, type PageOptions, useBrowser } from '../browser/browser.ts';
 
-describe.skipIf(!hasChromium)('what the pages say about a push', () => {
+describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
   const service = useTestService();
   const browser = useBrowser();
   let app: App;
@@ -41,7 +41,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     (await admin('POST', `/apps/${of.appId}/push`, { data: { alert: 'Hello' }, ...body })).objectId;
   const text = (page: Page) => page.locator('main').textContent();
 
-  test('a device of the device channel that never connected: it waits for the device, without a success', async () => {
+  test('waits for a device that never connected, without counting a success', async () => {
     const own = await service.api.createApp();
     await addOwnChannel(own, 1);
     const page = await login();
@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     );
     await open(page, '/pushes', own);
     await page.getByRole('cell', { name: '0%' }).waitFor();
-    // The steps to the first push are done, also without credentials.
+    // The steps to the first push are done, even without credentials.
     await open(page, '', own);
     await page.getByText('Waiting for the device').waitFor();
     expect(await page.getByText('To the first push').count()).toBe(0);
@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     expect(await text(page)).not.toContain('Waiting for the device');
   });
 
-  test('a push at local time shows the time at each device, and is not moved', async () => {
+  test('shows the local time of a push at each device, which cannot be moved', async () => {
     const day = new Date(Date.now() + 3 * 86_400_000).toISOString().slice(0, 11);
     const time = { push_time: `${day}20:00:00`, push_time_local: true, quiet_hours: '23:00-07:00' };
     const id = await send({ ...time, where: { deviceType: 'ios' }, data: { alert: 'Evening' } });
@@ -91,7 +91,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     expect(await row.getByRole('button', { name: 'Move' }).count()).toBe(0);
   });
 
-  test('a scheduled push says when it starts and for how many; an undone one that nobody got it', async () => {
+  test('shows the start of a scheduled push, and that an undone one reached none', async () => {
     const push_time = new Date(Date.now() + 86_400_000).toISOString();
     const id = await send({ push_time, where: { deviceType: 'ios' }, data: { alert: 'Tomorrow' } });
     const page = await login();
@@ -113,7 +113,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     expect(await text(page)).toContain('Cancelled pushes are not listed');
   });
 
-  test('a push that waits for an approval names its sender, its devices and its condition', async () => {
+  test('shows sender, devices and condition of a push that waits for approval', async () => {
     const sender = await createToken(service.api, 'sender', { name: 'marketing-bot' });
     const second = await createToken(service.api, 'operator', { name: 'Li' });
     const composer = await login({ token: sender.token });
@@ -141,7 +141,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     await dialog.getByRole('button', { name: 'Approve and send' }).click();
     await expect.poll(record).toMatchObject({ state: 'done' });
     await page.getByText(/Approved by Li/).waitFor();
-    // The sender stands in the record, the list and, for owners, beside the way to the audit.
+    // The sender is in the record, in the list and, for owners, next to the link to the audit log.
     const owner = await login();
     await open(owner, '/pushes');
     await owner.getByRole('cell', { name: 'marketing-bot' }).waitFor();
@@ -154,7 +154,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     await owner.getByRole('heading', { name: 'To everybody', level: 1 }).waitFor();
   });
 
-  test('a push that is held shows no rate, and a frozen one says that it is frozen', async () => {
+  test('shows no rate for a paused push, and the freeze of a frozen push', async () => {
     const breaker = `/breakers/apns:${app.appId}:_default`;
     await admin('PATCH', `/apps/${app.appId}`, { options: { approvalAboveDevices: null } });
     await admin('POST', `${breaker}/open`);

@@ -8,10 +8,10 @@ import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 const maxMs = 120_000;
 
-/** Walks the console as three people: a developer, an operator and a security tester. */
-describe.skipIf(!hasChromium)('the console as three people see it', { timeout: maxMs }, () => {
-  // Few requests at a time: a push to 20,000 through a slow gateway is not done before somebody
-  // stops it.
+/** Uses the console as three people: a developer, an operator and a security tester. */
+describe.skipIf(!hasChromium)('the console used by three people', { timeout: maxMs }, () => {
+  // Few requests at a time, so that a push to 20,000 through a slow gateway is not done before it
+  // is stopped.
   const service = useTestService({ gateway: { maxStreams: 20 } });
   const browser = useBrowser();
   beforeAll(() => service.dispatch().then(() => undefined));
@@ -28,15 +28,15 @@ describe.skipIf(!hasChromium)('the console as three people see it', { timeout: m
   };
   const address = (app: App, path: string) => `${service.api.url}/console/apps/${app.appId}${path}`;
 
-  test('a developer comes from the first visit to the first push by the page alone', async () => {
+  test('a developer gets from the first visit to the first push by the page alone', async () => {
     const page = await login();
     await page.getByText('There is no app yet.').waitFor();
     await page.getByLabel('Name', { exact: true }).fill('Corner shop');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'To the first push' }).waitFor();
-    // The device channel needs no credentials: the page gives the call that registers a device.
+    // The device channel needs no credentials. The page shows the call that registers a device.
     const snippet = page.locator('pre').filter({ hasText: 'my-first-device' });
-    // Until the key of the app is there, the snippet has a variable in its place.
+    // Until the key of the app is loaded, the snippet contains a variable instead.
     const device = await snippet.filter({ hasNotText: '$APP_KEY' }).innerText();
     expect((await asShown(device)).status).toBe(201);
     await page.reload();
@@ -53,7 +53,7 @@ describe.skipIf(!hasChromium)('the console as three people see it', { timeout: m
     await page.getByRole('heading', { name: 'Running' }).waitFor();
   });
 
-  test('an operator stops a wrong push to 20,000 with two clicks', async () => {
+  test('an operator stops a wrong push to 20,000 devices with two clicks', async () => {
     const { app, tokens } = await createAppOn(service, null, 20_000);
     service.apns.misbehave({ kind: 'slow', delayMs: 2000 });
     const objectId = await beginPush(service, app, { data: { alert: 'Wrong price' } });
@@ -91,7 +91,7 @@ describe.skipIf(!hasChromium)('the console as three people see it', { timeout: m
     await page.getByText('PayloadTooLarge').first().waitFor();
   });
 
-  test('a viewer and a stolen page change nothing and reveal no secret', async () => {
+  test('a viewer and a stolen page can change nothing and see no secret', async () => {
     const { app } = await createAppOn(service, null, 3);
     const token = await tokenFor('Vera', 'viewer', [app.appId]);
     const page = await login(token);
@@ -119,14 +119,14 @@ describe.skipIf(!hasChromium)('the console as three people see it', { timeout: m
 const copyOf = (cookies: Awaited<ReturnType<BrowserContext['cookies']>>) =>
   cookies.map(({ name, value, domain, path }) => ({ name, value, domain, path }));
 
-/** Makes a call that sends a push, as a script in the page would, and returns the status. */
+/** Makes a call that sends a push, like a script in the page. Returns the status. */
 const post = (page: Page, path: string): Promise<number> =>
   page.evaluate<number>(
     `fetch('/console/api${path}', { method: 'POST', headers: { 'Content-Type': 'application/json' },
        body: JSON.stringify({ where: {}, data: { alert: 'x' } }) }).then((reply) => reply.status)`,
   );
 
-/** Makes the call that a snippet of curl shows. */
+/** Makes the call of a curl snippet. */
 function asShown(curl: string): Promise<Response> {
   const url = /https?:\/\/\S+/.exec(curl)?.[0] ?? '';
   const headers = [...curl.matchAll(/-H ['"]([^:'"]+): ([^'"]+)['"]/g)].map(

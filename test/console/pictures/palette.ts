@@ -7,7 +7,8 @@ const maxColours = 256;
 const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 /**
- * Writes a picture with at most 256 colours, which is a third as large: surfaces and text have few.
+ * Writes a picture with at most 256 colours. It is a third as large, because surfaces and text have
+ * few colours.
  */
 export async function toPalette(page: Page, png: Buffer): Promise<Buffer> {
   const { width, height, rgba } = pixelsOf.parse(await page.evaluate(decodeScript(png)));
@@ -20,7 +21,7 @@ export async function toPalette(page: Page, png: Buffer): Promise<Buffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
-  // Eight bits a pixel, each the index of a colour.
+  // Each pixel has eight bits, the index of a colour.
   header.set([8, 3, 0, 0, 0], 8);
   const palette = Buffer.from(
     colours.flatMap((colour) => [colour >> 16, (colour >> 8) & 255, colour & 255]),
@@ -34,7 +35,7 @@ export async function toPalette(page: Page, png: Buffer): Promise<Buffer> {
   ]);
 }
 
-/** Returns a script that decodes a picture by the browser. */
+/** Returns a script that decodes a picture in the browser. */
 function decodeScript(png: Buffer): string {
   return `(async () => {
     const bytes = Uint8Array.fromBase64('${png.toString('base64')}');
@@ -47,7 +48,7 @@ function decodeScript(png: Buffer): string {
   })()`;
 }
 
-/** Chooses the most frequent colours; others become the nearest of them. */
+/** Chooses the most frequent colours. Other colours become the nearest of them. */
 function choosePalette(pixels: Buffer) {
   const counts = new Map<number, number>();
   for (let at = 0; at < pixels.length; at += 4) {

@@ -9,14 +9,15 @@ import { useScene } from '../browser/scene.ts';
 import { toPalette } from './palette.ts';
 
 /**
- * `npm run console-pictures` sets CONSOLE_PICTURES=docs and writes the pictures of the documents.
- * With a folder it writes every page in every look, for those who work on a page.
+ * `npm run console-pictures` sets CONSOLE_PICTURES=docs and writes the pictures of the
+ * documentation. If it is a folder, writes every page in every theme and language, for work on a
+ * page.
  */
 const { CONSOLE_PICTURES: target } = currentEnvironment();
 const isAsked = target !== undefined && hasChromium;
 const documents = join(import.meta.dirname, '../../../docs/images');
 const maxBytes = 60_000;
-/** On a busy machine a page takes some seconds. */
+/** Timeout. On a busy machine a page takes some seconds. */
 const maxMs = 180_000;
 
 const looks: Record<string, PageOptions> = {

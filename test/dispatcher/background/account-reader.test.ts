@@ -55,7 +55,7 @@ test('the metrics of every process contain caps, quotas and certificate expiries
   );
 });
 
-test('the operator gets one mail 30 days before a certificate expires, and more near the expiry', async () => {
+test('the operator gets one mail 30 days before a certificate expires', async () => {
   const app = await api.createApp();
   const endMs = Date.now() + 20 * 86_400_000;
   const credentials = await certificateUntil(endMs);

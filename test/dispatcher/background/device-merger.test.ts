@@ -75,7 +75,7 @@ test('tokens are rewritten for comparison, but keep their spelling, time and mem
   expect(shown.body).toMatchObject({ deviceToken: lower[0]?.toUpperCase(), channels: ['a'] });
 });
 
-test('installations with one token merge into the one saved last, plus members it lacks', async () => {
+test('installations with one token merge into the one that was saved last', async () => {
   const [app, other] = [await api.createApp(), await api.createApp()];
   const token = tokenOf(100);
   const mixed = `aB${token.slice(2)}`;
@@ -125,7 +125,7 @@ test('an installation that is being saved is left for a later pass', async () =>
   expect((await read(app)).map((row) => row.device_token)).toEqual([token]);
 });
 
-test('of installations with the same vendor registration id, the one saved last keeps it', async () => {
+test('a vendor registration id stays with the installation saved last', async () => {
   const [app, other] = [await api.createApp(), await api.createApp()];
   const android = { deviceType: 'android', vendor: 'vendor_b' };
   const rows: [App, Fields, boolean][] = [
@@ -147,7 +147,7 @@ test('of installations with the same vendor registration id, the one saved last 
   expect(new Map(left.map((row) => [row.object_id, row.registration_id]))).toEqual(kept);
 });
 
-test('a walk reads all ids of a large app in pages; the next walk starts after a day or an import', async () => {
+test('a walk reads all ids in pages, and the next walk starts a day later', async () => {
   const app = await api.createApp();
   const many = (from: number, to: number, id: string) =>
     api.db.query(

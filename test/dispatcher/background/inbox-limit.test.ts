@@ -52,7 +52,7 @@ describe('inboxes over their limit', () => {
       [fixture.appId, installations, messages],
     );
 
-  test('a walk in small steps drops the oldest messages, and the push records count them', async () => {
+  test('a walk in small steps drops the oldest messages, and records count them', async () => {
     const first = await fixture.enqueue([1, 2, 3]);
     await fill([1, 3], maxPendingMessages - 1);
     const second = await fixture.enqueue([1, 2]);
@@ -73,7 +73,7 @@ describe('inboxes over their limit', () => {
     expect([await displacedOf(first), await displacedOf(second)]).toEqual([1, 0]);
   });
 
-  test('messages are ordered by their sequence, not by the time they reached the inbox', async () => {
+  test('messages are ordered by their sequence, not by their time in the inbox', async () => {
     await fill([1], maxPendingMessages);
     const early = await fixture.enqueue([1]);
     await query('UPDATE channel_inbox SET position = 0 WHERE push_id = $1', [early]);

@@ -4,7 +4,7 @@ import type { DispatcherDeps } from '../../../dispatcher/deps.ts';
 import { createMetrics } from '../../../shared/metrics.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 
-test('a background job that keeps failing is retried each time but logged only sometimes', async () => {
+test('a failing background job is retried each time but logged only sometimes', async () => {
   const lines: { msg: string; failures: number }[] = [];
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
   const log = createLogger({ level: 'info', name: 'test', destination });

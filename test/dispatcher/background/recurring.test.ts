@@ -81,7 +81,7 @@ const seen = (alert: string) =>
     .length;
 
 describe('a recurring push', () => {
-  test('creates one ordinary push at its time, which refers to it, and schedules its next run', async () => {
+  test('creates one ordinary push at its time, and schedules its next run', async () => {
     await service.dispatch();
     const app = await appWithDevice();
     const id = await add(app, { name: 'ordinary', notificationId: 'daily', lifeSeconds: 3600 });
@@ -100,7 +100,7 @@ describe('a recurring push', () => {
     expect(body.request).not.toHaveProperty('recurring');
   });
 
-  test('after an outage sends only the last missed run, and counts the others as missed', async () => {
+  test('after an outage sends only the last missed run, and counts the others', async () => {
     const app = await appWithDevice();
     const first = new Date(systemClock.now() - 10 * minuteMs);
     const expression = `${first.getUTCMinutes()} ${first.getUTCHours()} * * *`;

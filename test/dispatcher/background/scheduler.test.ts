@@ -11,7 +11,7 @@ import { useTestService } from '../../support/service.ts';
  */
 const service = useTestService({ clock: movableClock(systemClock.now() - 3_600_000) });
 
-test('the scheduler sleeps until the next push, at most 0.5 s, and 0.1 s after a push', async () => {
+test('the scheduler sleeps until the next push, 0.5 s at most', async () => {
   const app = await service.api.createApp();
   const scheduler = new Scheduler();
   const sent: unknown[] = [];

@@ -168,7 +168,7 @@ describe('a rotation of CARILLON_SECRET', () => {
     expect(found).toEqual([]);
   });
 
-  test('keeps all values: a service with only the new key works, and all sessions stay valid', async () => {
+  test('keeps all values: a service with only the new key works', async () => {
     const env = { CARILLON_SECRET: base64(newKey) };
     const next = await startTestApi({ databaseUrl: api.databaseUrl, env });
     for (const token of [session, tokens.get('user0') ?? '', tokens.get('user1') ?? '']) {
@@ -196,7 +196,7 @@ describe('a rotation of CARILLON_SECRET', () => {
     await next.close();
   });
 
-  test('does not wait for a row that another transaction has locked; the next pass takes it', async () => {
+  test('does not wait for a locked row; the next pass takes it', async () => {
     await profileOf(before, 'k2');
     await requestSecretRotation(api.db, first);
     await api.db.transaction(async (tx) => {
@@ -225,7 +225,7 @@ describe('a rotation of CARILLON_SECRET', () => {
     ]);
   });
 
-  test('by a call needs the key on all processes, and reports when the old key may be removed', async () => {
+  test('by a call needs the key on all processes, and reports unneeded keys', async () => {
     const path = '/console/api/secret/rotation';
     await profileOf(before, 'k4');
     const env = { CARILLON_SECRET: base64(newKey, oldKey) };

@@ -128,7 +128,7 @@ test('an untrusted certificate is reported by its error code', async () => {
   await restartable.stop();
 });
 
-test('a failed status is reported with its reason, but not if the gateway answers other requests', async () => {
+test('a failed status is reported, unless the gateway answers other requests', async () => {
   const { app, id } = await createAppOn(service, null, 1);
   service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
   const objectId = await beginPush(service, app);

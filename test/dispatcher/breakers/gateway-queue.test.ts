@@ -11,7 +11,7 @@ const gateway = (onFirstAnswer = () => {}) =>
     { clock: systemClock, timing: defaultBreakerTiming, onChange: () => undefined, onFirstAnswer },
   );
 
-test('an untested gateway gets a second batch after it answered a request of the first batch', async () => {
+test('an untested gateway gets a second batch after its first reply', async () => {
   const queue = gateway();
   const batches = new InFlightBatches({ clock: systemClock, forcedOpen: async () => new Set() });
   const batch = batches.track(queue.id, undefined);
@@ -29,7 +29,7 @@ test('an untested gateway gets a second batch after it answered a request of the
   batches.close();
 });
 
-test('if a gateway was silent for the whole probe time, later batches do not wait for a probe', async () => {
+test('if a gateway was silent for the probe time, later batches do not wait', async () => {
   const queue = gateway();
   queue.track();
   let looks = 0;

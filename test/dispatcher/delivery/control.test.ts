@@ -234,7 +234,7 @@ describe('cancel, pause, resume and pace are refused', () => {
     });
   });
 
-  test('for unknown pushes, pushes of other apps, invalid members, and callers without the token', async () => {
+  test("for unknown and other apps' pushes, invalid members, and without a token", async () => {
     const { app } = await appWithIos(1);
     const other = await appWithIos(1);
     const objectId = await begin(app, {

@@ -71,7 +71,7 @@ describe('replies that do not concern the token', () => {
     expect(seen.filter((n) => n === 1)).toHaveLength(26);
   });
 
-  test('a token of another topic is counted as failed with its reason, and all tokens stay', async () => {
+  test('a token of another topic fails with its reason, and all tokens stay', async () => {
     const { app, tokens } = await appWithIos(10);
     for (const token of tokens.slice(0, 3))
       service.apns.tokenTopics.set(token, 'com.example.other');
@@ -127,7 +127,7 @@ describe('a push without a text', () => {
     });
   });
 
-  test('with a text for other devices only is not sent to Apple devices; the record has the reason', async () => {
+  test('with a text for other devices only is not sent to Apple devices', async () => {
     const { app, tokens } = await appWithIos(1);
     const record = await push(app, { data: { silent: true, k: 'v' } });
     expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 } });
@@ -148,7 +148,7 @@ describe('Increment', () => {
     expect(tokens.map(badgeOf)).toEqual([[5], [1], [1]]);
   });
 
-  test('repeats the same number in a retry, even if another push has incremented it since', async () => {
+  test('repeats the same number in a retry, even after another push', async () => {
     const { app, tokens } = await appWithIos(1);
     // The retry comes after the other push is done.
     const again = { status: 503, reason: 'ServiceUnavailable', retryAfter: '3' };
@@ -258,7 +258,7 @@ describe('a push', () => {
   });
 });
 
-test('pushes with the same notification_id are counted together, and each under its objectId', async () => {
+test('pushes with one notification_id are counted together and separately', async () => {
   const { app, tokens } = await appWithIos(30);
   service.apns.deadTokens.set(tokens[0] ?? '', Date.now() + 60_000);
   const ids: string[] = [];

@@ -59,7 +59,7 @@ describe('while a large push is being sent', { timeout: 120_000 }, () => {
 });
 
 describe('priorities on a delivery queue', () => {
-  test("batches of two apps alternate, and two pushes of one app share the app's part", async () => {
+  test('batches of two apps alternate, and pushes of one app share its part', async () => {
     // No dispatcher works on this database.
     const database = await createTestDatabase();
     const db = new Database({ url: database.url, applicationName: 'turns' });

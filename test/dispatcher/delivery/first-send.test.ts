@@ -183,7 +183,7 @@ describe('the time to the first send', () => {
   });
 });
 
-test('the time of the first send is kept if the push is cancelled before the gateway answers', async () => {
+test('the time of the first send is kept if the push is cancelled then', async () => {
   const on = await createAppOn(service, null, 1);
   const [token = ''] = on.tokens;
   service.apns.misbehave({ kind: 'slow', delayMs: 500 });

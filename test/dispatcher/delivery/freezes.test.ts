@@ -48,7 +48,7 @@ async function untilHeld(app: App): Promise<number> {
   return (await jobsOf(app)).held;
 }
 
-test('freezing an app pauses its push; unfreezing continues where it stopped; other apps continue', async () => {
+test('freezing an app pauses its push; unfreezing continues where it stopped', async () => {
   const { app, tokens } = await createAppOn(service, null, 2500);
   service.apns.misbehave({ kind: 'slow', delayMs: 100 });
   const objectId = await beginPush(service, app, {});
@@ -71,7 +71,7 @@ test('freezing an app pauses its push; unfreezing continues where it stopped; ot
   expect(notSentOnce(tokens)).toEqual([]);
 });
 
-test('a frozen service accepts pushes to one or more devices, and sends them after unfreezing', async () => {
+test('a frozen service accepts pushes, and sends them after unfreezing', async () => {
   const { app, tokens } = await createAppOn(service, null, 5);
   expect((await freeze('/freeze')).body).toMatchObject({ appId: null });
   const ids: string[] = [];

@@ -54,7 +54,7 @@ test('frozen pushes continue in steps, oldest first', async () => {
   if (again) expect(await holdPlanning(deps, again)).toBe('changed');
 });
 
-test('jobs that the previous release froze by their start time are due when the freeze ends', async () => {
+test('jobs that the previous release froze are due when the freeze ends', async () => {
   const { app, db, queue, deps } = await open();
   const { appId } = app;
   await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
@@ -69,7 +69,7 @@ test('jobs that the previous release froze by their start time are due when the 
   expect(await queue.fetch(planJob, 1)).toMatchObject([{ data: { appId } }]);
 });
 
-test('a job of the previous release continues the frozen work of its push, even during a freeze', async () => {
+test('a job of the previous release continues the frozen work of its push', async () => {
   const { app, db, queue } = await open();
   const { appId } = app;
   const objectId = await beginPush(service, app, {});

@@ -128,7 +128,7 @@ describe('which devices of a profile may be deleted', () => {
 });
 
 describe('a push whose gateway reports most tokens as invalid', () => {
-  test('deletes none; record, doctor and metric say so until an operator deletes them', async () => {
+  test('deletes none, and reports this until an operator deletes them', async () => {
     const { app, tokens } = await createAppOn(service, null, 80);
     callBad(tokens.slice(0, 78));
     const begun = await push(app);
@@ -282,7 +282,7 @@ describe('tokens that are proven invalid', () => {
     expect((await recordOf(app, begun)).errors).toContain('10 devices were not deleted');
   });
 
-  test('are kept if the device was saved after the token ended, also in a push to one device', async () => {
+  test('are kept if the device was saved after the token ended', async () => {
     const { app, tokens } = await createAppOn(service, null, 3);
     const [gone = '', ...saved] = tokens;
     for (const token of saved) service.apns.deadTokens.set(token, Date.now() - 3_600_000);

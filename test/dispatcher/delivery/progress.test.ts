@@ -19,7 +19,7 @@ async function progress(app: App, objectId: string) {
   return (await service.api.request('GET', path, { admin: true })).body;
 }
 
-test('progress moves while the only batch is in flight, and its end equals the record', async () => {
+test('progress moves during the only batch, and its end equals the record', async () => {
   await service.dispatch();
   service.apns.misbehave({ kind: 'slow', delayMs: 100 });
   const { app } = await createAppOn(service, null, 200);
@@ -45,7 +45,7 @@ test('progress moves while the only batch is in flight, and its end equals the r
   expect(record).toMatchObject({ successes: 200 });
 });
 
-test('recipients in a retry batch are counted only there, for a limited number of batches', async () => {
+test('recipients in a retry batch are counted only there', async () => {
   const app = await service.api.createApp();
   const pushId = 77;
   const [sent, failed] = [outcomeCode('sent'), outcomeCode('failed')];

@@ -39,7 +39,7 @@ async function retryBatch(app: App): Promise<Record<string, unknown>> {
 }
 
 describe('a retry', { timeout: 60_000 }, () => {
-  test('goes to the affected recipients only, in one batch, when the gateway asked for it', async () => {
+  test('goes only to the affected recipients, when the gateway asked for it', async () => {
     const { app, tokens } = await appWithIos(40);
     for (const token of tokens.slice(0, 10))
       service.apns.misbehave({
@@ -121,7 +121,7 @@ describe('a retry', { timeout: 60_000 }, () => {
     },
   );
 
-  test('after the maximum number of attempts is counted as failed, with the last reason', async () => {
+  test('after the maximum number of attempts is a failure with the last reason', async () => {
     const { app, tokens } = await appWithIos(20);
     const [token = ''] = tokens;
     service.apns.misbehave({ kind: 'answer', status: 500, reason: 'InternalServerError', token });
@@ -290,7 +290,7 @@ describe('retries of single tokens', () => {
     }
   });
 
-  test('with the default back-off share a batch, separate from tokens that were not sent at all', () => {
+  test('with the default back-off share a batch, apart from unsent tokens', () => {
     const groups = new RetryGroups();
     groups.add(0, null, true, { status: 503, reason: 'ServiceUnavailable' });
     groups.add(1, null, true, { status: 500, reason: 'InternalServerError' });

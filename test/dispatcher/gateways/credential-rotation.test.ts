@@ -86,7 +86,7 @@ beforeAll(async () => {
 afterAll(() => other?.close());
 
 describe('a rotation of credentials', () => {
-  test('with the right key is tried by the first batch and promoted; each device gets one message', async () => {
+  test('with the right key is tried by the first batch and promoted', async () => {
     const staged = await admin('PUT', '/candidate', using(second));
     expect([staged.status, staged.body]).toMatchObject([
       200,
@@ -107,7 +107,7 @@ describe('a rotation of credentials', () => {
     expect((await admin('POST', '/candidate/promote')).status).toBe(409);
   });
 
-  test('with a wrong key is rolled back automatically, and its batch is sent with the current key', async () => {
+  test('with a wrong key is rolled back, and its batch uses the current key', async () => {
     await admin('PUT', '/candidate', using(unknown));
     await pushUntil(300, isTried);
     expect(service.apns.refusals('InvalidProviderToken')).toBeGreaterThan(0);
@@ -168,7 +168,7 @@ describe('a rotation of credentials', () => {
     );
   });
 
-  test('is promoted by its age after one accepted recipient, and deletes the replaced credentials', async () => {
+  test('is promoted by age after one success, and deletes the old credentials', async () => {
     const hours = (count: number) => ({
       ...systemClock,
       now: () => Date.now() + count * 3_600_000,
@@ -181,7 +181,7 @@ describe('a rotation of credentials', () => {
     expect(await state()).toMatchObject({ state: 'promoted', mayRollBack: false });
   });
 
-  test('stays staged if the gateway is unreachable, can wait after its check, and ends by an upload', async () => {
+  test('stays staged if the gateway is unreachable, and ends by an upload', async () => {
     const away = { ...using(first), endpoint: 'https://127.0.0.1:9' };
     const staged = (await admin('PUT', '/candidate', away)).body;
     expect(staged).toMatchObject({
@@ -259,7 +259,7 @@ describe('two rotations under load', () => {
 /** Returns the id of the key that signed the last request. */
 const keyOf = (gateway: ApnsGateway): string => keyIdOf(gateway.requests.at(-1)?.headers ?? {});
 
-test('a pause that the gateway requested of a candidate also applies to the current version', async () => {
+test('a pause requested of a candidate also applies to the current version', async () => {
   const { gateway, open, close } = await startApnsFixture();
   const [candidate, current] = [open(), open()];
   const answer = { kind: 'answer', status: 429, reason: 'TooManyRequests', count: 1 } as const;

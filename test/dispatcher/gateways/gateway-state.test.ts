@@ -91,7 +91,7 @@ describe('access tokens of two dispatchers', () => {
     expect(calls()).toBe(2);
   });
 
-  test('differ between credentials, and the table contains neither credentials nor tokens', async () => {
+  test('differ between credentials, and are encrypted in the table', async () => {
     const { all } = providers('client and s3cret', async () => 'a-very-secret-token', 1);
     await all[0]?.current();
     const { rows } = await one.query<{ text: string }>(
@@ -106,7 +106,7 @@ describe('access tokens of two dispatchers', () => {
     }
   });
 
-  test('are renewed by another thread if the thread that reserved the renewal crashed', async () => {
+  test('are renewed by another thread if the renewing thread crashed', async () => {
     const store = tokenStore(one, vault, { appId, connector: 'vendor_a' });
     expect(await store.claim('c', 200)).toBe(true);
     const { all } = providers('c', async () => 'token of c', 2);

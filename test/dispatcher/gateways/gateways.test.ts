@@ -100,7 +100,7 @@ describe('a push to FCM devices', () => {
     expect(gateway.tokenCalls).toBe(1);
   });
 
-  test('uses the connector of the installation if it has a profile, otherwise the other connector', async () => {
+  test("uses the installation's connector if it has a profile, else the other", async () => {
     const both = await appWith('fcm', 'vendor_g');
     await addDevices(both, 3, 'FCM');
     await addDevices(both, 2, 'vendor_g');
@@ -129,7 +129,7 @@ describe('a push to FCM devices', () => {
     }
   });
 
-  test('deletes devices that FCM reports as unregistered, and keeps those of another project', async () => {
+  test('deletes unregistered devices of FCM, but not those of another project', async () => {
     const app = await appWith('fcm');
     const [dead = '', foreign = ''] = await addDevices(app, 5);
     gateway.deadTokens.add(dead);
@@ -142,7 +142,7 @@ describe('a push to FCM devices', () => {
     await expect.poll(left).not.toContain(dead);
   });
 
-  test('keeps all devices, with a hint, if the whole push seems to be of another project', async () => {
+  test('keeps all devices if the whole push seems to be of another project', async () => {
     const app = await appWith('fcm');
     const tokens = await addDevices(app, 120);
     for (const token of tokens) gateway.foreignTokens.add(token);
@@ -183,7 +183,7 @@ describe('a push to FCM devices', () => {
   });
 });
 
-test('a test push goes to ten devices of the vendor, and the others are counted as capped', async () => {
+test('a test push goes to ten devices of the vendor, and caps the others', async () => {
   const huawei = await startHuaweiGateway();
   const { appId, appSecret } = huawei.memory.app;
   const app = await appWith();
@@ -213,7 +213,7 @@ test('a test push goes to ten devices of the vendor, and the others are counted 
   await huawei.close();
 });
 
-test('a gateway’s rate applies to all pushes and dispatchers, and grows after a burst', async () => {
+test('a gateway’s rate applies to all dispatchers, and grows after a burst', async () => {
   const app = await appWith();
   const perSecond = 1500;
   await putFcm(app, 'fcm', { ratePerSecond: perSecond });

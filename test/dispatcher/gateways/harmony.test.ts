@@ -32,7 +32,7 @@ const seen = () =>
   );
 
 describe('HarmonyOS devices', () => {
-  test('get pushes through Huawei’s v3 API, for any name of their type and any form of token', async () => {
+  test('get pushes through Huawei’s v3 API, for any type name and token form', async () => {
     const app = await vendors.app('vendor_a');
     const tokens: string[] = [];
     for (const deviceType of ['harmony', 'harmonyos', 'ohos', 'openharmony'])

@@ -40,7 +40,7 @@ const vendors = useVendorService(async () => {
 });
 
 describe('a push to devices of Xiaomi and Meizu', () => {
-  test('reaches each once, in China and abroad, and deletes devices that are certainly invalid', async () => {
+  test('reaches each once, in China and abroad, and deletes invalid devices', async () => {
     const app = await vendors.app({ vendor_c: { ratePerSecond: 100_000 } });
     const home = await vendors.add(app, 'mi', some(regId, 1100));
     const abroad = await vendors.add(app, 'mi-intl', some(regId, 60, 2000));
@@ -70,7 +70,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     expect(form.get('extra.callback')).toMatch(`/callbacks/vendor_b/${app.appId}/`);
   });
 
-  test('that is silent reaches apps on Xiaomi devices; for Meizu it is dropped with a reason', async () => {
+  test('that is silent reaches apps on Xiaomi devices; for Meizu it is dropped', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'mi', some(regId, 2));
     await vendors.add(app, 'meizu', some(pushIdOf, 2));
@@ -176,7 +176,7 @@ describe('a push to devices of OPPO and vivo', () => {
     expect(oppo.total + vivo.total).toBe(0);
   });
 
-  test('ends as capped when the daily quota of its class is used up, only for that class', async () => {
+  test('caps only the class whose daily quota is used up', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'vivo', some(vivoId, 5));
     vivo.misbehave({ kind: 'answer', status: 200, body: { result: 10070 } });
@@ -193,7 +193,7 @@ describe('a push to devices of OPPO and vivo', () => {
     expect(await vendors.left(app)).toHaveLength(5);
   });
 
-  test('that vivo accepts only in the morning ends as expired if its lifetime ends before', async () => {
+  test('that vivo accepts only in the morning may expire before', async () => {
     const app = await vendors.app();
     await vendors.add(app, 'vivo', some(vivoId, 5));
     vivo.misbehave({ kind: 'answer', status: 200, body: { result: 10071 } });

@@ -32,7 +32,7 @@ async function rowsOf({ appId }: App): Promise<unknown[]> {
 }
 
 describe('a frequency cap per device and day', () => {
-  test('allows that number of pushes; further pushes are counted as capped, with the reason', async () => {
+  test('allows that number of pushes, and counts further pushes as capped', async () => {
     const { app, tokens } = await appWith(3, 2);
     await push(app);
     await push(app);

@@ -7,7 +7,7 @@ import { useTestService } from '../../support/service.ts';
 import { changeDevicesWith, countRows, daysAgo, readDevices } from '../../support/tables.ts';
 
 const service = useTestService();
-test("idle installations are deleted after their app's idle period, a limited number at a time", async () => {
+test("idle installations are deleted after their app's idle period", async () => {
   const first = await service.api.createApp();
   const patient = await service.api.createApp({ installationValidityDays: 200 });
   /** Makes every nth device idle. */
@@ -29,7 +29,7 @@ test("idle installations are deleted after their app's idle period, a limited nu
   expect(await left(first)).toBe(13);
 });
 
-test('a walk over several pages continues with the next call, and starts again a day later', async () => {
+test('a walk over several pages continues, and starts again a day later', async () => {
   const { appId } = await service.api.createApp();
   await service.db.query(
     `INSERT INTO installation (app_id, object_id, device_type, updated_at)

@@ -80,7 +80,7 @@ async function batchesOf(app: App): Promise<{ parked: number; due: number; held:
 }
 
 describe('a push that waits for the end of quiet hours', () => {
-  test('stays paused at their end; if resumed during quiet hours, it waits on and is counted once', async () => {
+  test('stays paused at their end; if resumed before, it keeps waiting', async () => {
     const { app, tokens } = await appWith(3);
     const objectId = await untilAllWait(app, 3);
     await control(app, objectId, 'pause');
@@ -162,7 +162,7 @@ describe('a push that waits for the end of quiet hours', () => {
     await untilSentOnce(app, objectId, tokens);
   });
 
-  test('ends as expired, in record and "why", if its lifetime is shorter than the wait', async () => {
+  test('ends as expired if its lifetime is shorter than the wait', async () => {
     const { app, tokens } = await appWith(2);
     const objectId = await untilAllWait(app, 2, { expiration_interval: 4 * 3600 });
     await changePush(service.db, app, { expiresAt: new Date(Date.now() + 60_000) });
@@ -178,7 +178,7 @@ describe('a push that waits for the end of quiet hours', () => {
     expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0]);
   });
 
-  test('can be redriven meanwhile: recipients in quiet hours wait, others get it immediately', async () => {
+  test('can be redriven meanwhile, and reaches devices without quiet hours', async () => {
     const { app, tokens } = await appWith(2);
     const awake = await addDevicesIn(service, app, awakeZone, 2);
     service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });

@@ -139,7 +139,7 @@ describe('a push to more devices than the app allows without approval', () => {
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
   });
 
-  test('from the app waits for its second approval; pausing and resuming work as usual', async () => {
+  test('from the app waits for its second approval, and can be paused', async () => {
     const { app } = await appWith(4);
     const push_time = new Date(Date.now() + 3_600_000).toISOString();
     const objectId = await sendByKeys(app, true, { push_time });
@@ -183,7 +183,7 @@ describe('a push to more devices than the app allows without approval', () => {
 });
 
 describe('an approval', () => {
-  test('is refused to the sender of the push, also with another token of the same name', async () => {
+  test("is refused to the push's sender, also with another token of that name", async () => {
     const { app } = await appWith(4);
     const objectId = await send(app);
     await untilWaiting(app, objectId);

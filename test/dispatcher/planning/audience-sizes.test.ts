@@ -50,7 +50,7 @@ describe('half of the targets of a push', () => {
     ]);
   });
 
-  test('is unknown for another app, a condition, channels, a rate, and after the first page', () => {
+  test('is unknown for another app, a condition, channels, a rate, a later page', () => {
     const others = [
       { appId: 'b' },
       { where: { city: 'Wuhan' } },
@@ -93,7 +93,7 @@ describe('consecutive pushes to all devices of an app', () => {
     return batches.slice(before).map(({ recipients }) => recipients.length);
   }
 
-  test('have a small first batch and two equal batches, even if devices are added or removed', async () => {
+  test('have a small first batch and two equal batches', async () => {
     await service.dispatch();
     const { app } = await createAppOn(service, null, 2500);
     expect(await sizesOfNext(app)).toEqual([1000, 1500]);

@@ -83,7 +83,7 @@ async function letPass(app: App, hours: number): Promise<void> {
 const seen = (tokens: string[]): number[] => tokens.map((token) => service.apns.seen(token));
 
 describe('a push at local time', () => {
-  test('is sent at the time of each zone, at once if it just passed, not at all if long past', async () => {
+  test("is sent at each zone's time, at once if it just passed, else not at all", async () => {
     const app = await createApp();
     const late = await addDevice(app, 'GMT+05:00');
     const early = await addDevice(app, 'Etc/GMT-1');

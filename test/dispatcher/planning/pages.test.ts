@@ -48,7 +48,7 @@ async function idsOf(channel: string): Promise<number[]> {
 
 const idsIn = ({ page }: PlannedPage): number[] => [...page.idsByRoutingKey.values()].flat();
 
-test('devices that match a condition are read once each, in pages that keep no transaction open', async () => {
+test('devices that match a condition are read once each, without transaction', async () => {
   const expected = await idsOf('even');
   const read: number[] = [];
   const sizes: number[] = [];
@@ -67,7 +67,7 @@ test('devices that match a condition are read once each, in pages that keep no t
   expect(ends).toEqual([true, ...Array(4).fill(false), true, false, true]);
 });
 
-test('a statement reads as many devices as the push already has, from 50,000 to 200,000', async () => {
+test('a statement reads as many devices as the push has, up to 200,000', async () => {
   const [firstId = 0] = await idsOf('even');
   const readsWith = async (planned: number): Promise<number[]> => {
     const reads = [0];

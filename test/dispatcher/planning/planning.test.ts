@@ -29,7 +29,7 @@ async function fieldOf<T>(app: App, column: string): Promise<T | undefined> {
   return rows[0]?.value;
 }
 
-test('a queue without consumers reports its number of waiting jobs and their waiting time', async () => {
+test('a queue without consumers reports its waiting jobs and waiting time', async () => {
   const { app } = await createAppOn(service, null, 1);
   const objectId = await beginPush(service, app);
   const gauge = async (name: string) => {
@@ -85,7 +85,7 @@ test('every recipient is planned once while devices change and a dispatcher stop
   expect([...deleted, ...late].filter((token) => service.apns.seen(token) > 1)).toEqual([]);
 });
 
-test('job payloads contain only ids and flags: no content, device token or credentials', async () => {
+test('job payloads contain only ids and flags: no content, token or key', async () => {
   await stop();
   const { app } = await createAppOn(service, null, 1100);
   const objectId = await beginPush(service, app);

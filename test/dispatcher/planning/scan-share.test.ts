@@ -71,7 +71,7 @@ test('a postponed push returns by the clock of the database, not of the dispatch
   await other.close();
 });
 
-test('a push without a free scan waits while others are sent, and is sent when a scan is free', async () => {
+test('a push without a free scan waits until a scan is free', async () => {
   const [{ app: greedy }, { app: other }] = [
     await createAppOn(service, null, 2),
     await createAppOn(service, null, 2),

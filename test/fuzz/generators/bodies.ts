@@ -4,17 +4,17 @@ import { cql } from './statements.ts';
 import { dictionaryOf, members, number, text, value } from './values.ts';
 
 /**
- * Plausible bodies for routes whose schema accepts any dictionary, with the members that their
- * services read.
+ * Plausible bodies for routes whose schema accepts any dictionary. They contain the members that
+ * the services read.
  */
 
-/** Returns mostly one of these values, so that a body passes most checks, rarely any value. */
+/** Returns mostly one of these values, so that a body passes most checks, and rarely any value. */
 const usual = (...values: unknown[]): fc.Arbitrary<unknown> =>
   fc.oneof({ weight: 7, arbitrary: fc.constantFrom(...values) }, { weight: 1, arbitrary: value });
 const mostly = (arbitrary: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
   fc.oneof({ weight: 7, arbitrary }, { weight: 1, arbitrary: value });
 
-/** Returns dictionaries with some of these members, rarely with others too. */
+/** Returns dictionaries with some of these members, rarely with other members too. */
 function someOf(model: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<unknown> {
   const more = fc.oneof(
     { weight: 5, arbitrary: fc.constant({}) },
@@ -48,7 +48,7 @@ const acl = fc.oneof(value, fc.record({ '*': fc.record({ read: value, write: val
 
 const userMembers = {
   username: usual('fuzz', 'actor', 'victim', '中'),
-  // Mostly refused before hashing, which takes longer than the rest of a request.
+  // Mostly refused before hashing, because hashing takes longer than the rest of a request.
   password: fc.oneof(
     { weight: 9, arbitrary: fc.constantFrom('', ' ', 5, null, [], {}) },
     { weight: 1, arbitrary: text },
@@ -109,7 +109,7 @@ const roleMembers = {
   a: value,
 };
 
-/** Installations with the members that creation needs, or with fewer, for changes. */
+/** Installations with the members that a creation needs, or with fewer members for changes. */
 const installationBody = fc.oneof(
   someOf(installationMembers),
   someOf(installationMembers).map((rest) => ({
@@ -243,7 +243,7 @@ const credentials = {
   ca: value,
 };
 
-/** Bodies by the path of the route; the first match counts. */
+/** Bodies by the path of the route. The first match counts. */
 const models: [RegExp, fc.Arbitrary<unknown>][] = [
   [/\/push\/devices$/, deviceList],
   [/\/push(\/explain)?$/, pushBody],
@@ -279,11 +279,11 @@ const models: [RegExp, fc.Arbitrary<unknown>][] = [
   [/profiles/, someOf(credentials)],
 ];
 
-/** Returns plausible bodies for a path; any dictionary for other paths. */
+/** Returns plausible bodies for a path, or any dictionary for other paths. */
 export const bodiesFor = (path: string): fc.Arbitrary<unknown> =>
   models.find(([form]) => form.test(path))?.[1] ?? members;
 
-/** Parameters of the query strings of all routes. */
+/** Query parameters of all routes. */
 export const queryMembers: Record<string, fc.Arbitrary<unknown>> = {
   where,
   cql,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Change of some bytes at an offset modulo the length. */
+/** Changes some bytes at an offset. The offset is taken modulo the length. */
 interface Change {
   at: number;
   kind: 'flip' | 'set' | 'insert' | 'remove' | 'repeat' | 'cut';

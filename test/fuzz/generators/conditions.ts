@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { dictionaryOf, name, number, value } from './values.ts';
 
-/** Conditions of queries: mostly well formed, with hostile names, operands and depths. */
+/** Query conditions: mostly well formed, with hostile names, operands and depths. */
 
 const columns = [
   ...[
@@ -154,7 +154,7 @@ const related = fc.oneof(
   ),
 );
 
-/** Values of `where`: a dictionary or a list of them, rarely another value. */
+/** Values of `where`: a dictionary or a list of dictionaries, rarely another value. */
 export const { where } = fc.letrec<{
   where: unknown;
   part: unknown;

@@ -7,23 +7,23 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 export interface Targets {
   /** App of public calls. */
   app: App;
-  /** App with an unreachable function host. */
+  /** App whose function host is unreachable. */
   hostless: App;
   /** App of admin calls, which change and delete it. */
   managed: App;
   adminToken: string;
   sessionToken: string;
   /**
-   * Values of path parameters by name; `any` for other parameters, `doomed` for an app that a
+   * Values of path parameters by name. `any` is for other parameters, `doomed` for an app that a
    * request may delete.
    */
   ids: Record<string, string[]>;
-  /** Secrets that a caller needs the master key or the admin token to read. */
+  /** Secrets that only callers with the master key or the admin token may read. */
   secrets: string[];
 }
 
 /**
- * Reads a value when the request is generated, since users and devices are renewed between
+ * Reads a value when the request is generated, because users and devices are renewed between
  * requests.
  */
 const lazy = <T>(get: () => T): fc.Arbitrary<T> => fc.constant(null).map(get);

@@ -13,7 +13,7 @@ export interface FuzzRequest {
   path: string;
   headers: Record<string, string>;
   body: Buffer | undefined;
-  /** Route that it was generated for. */
+  /** Route for which the request was generated. */
   route: string;
 }
 
@@ -60,7 +60,7 @@ function pathsOf({ method, paths }: Route, targets: Targets): fc.Arbitrary<strin
   );
 }
 
-/** Limit below which Node accepts the head of a request (431 above it). */
+/** Limit below which Node accepts the head of a request. Above it, Node returns 431. */
 const maxQueryLength = 10_000;
 
 /** Encodes a value for a URL: a text unchanged, other values as JSON. */
@@ -127,7 +127,7 @@ const types = fc.constantFrom(
   ],
 );
 
-/** Content encodings with a correct or a false body. */
+/** Content encodings, with a correct or a wrong body. */
 const encodings: [string, (body: Buffer) => Buffer][] = [
   ['gzip', gzipSync],
   ['deflate', deflateSync],
@@ -142,7 +142,7 @@ const encodings: [string, (body: Buffer) => Buffer][] = [
 const asJson = (given: unknown): Buffer => Buffer.from(JSON.stringify(given) ?? '');
 
 /**
- * Returns bodies of old browsers, which send keys, session and method in the body
+ * Returns bodies of old browsers, which contain keys, session and method
  * (protocol/clients.md#text-form).
  */
 function textForm(app: App, body: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { dictionaryOf, members, text, value } from './values.ts';
 
 /**
- * Returns values for a zod schema, mostly valid ones, with a rare invalid member. Returns undefined
- * for a schema without named members (`z.custom`, `z.record`), whose plausible values depend on the
+ * Returns values for a zod schema, mostly valid, with a rare invalid member. Returns undefined for
+ * a schema without named members (`z.custom`, `z.record`), because plausible values depend on the
  * service.
  */
 export function valuesFor(schema: z.ZodType): fc.Arbitrary<unknown> | undefined {
@@ -108,8 +108,8 @@ function texts({ pattern, format, maxLength }: Shape): fc.Arbitrary<string> {
 }
 
 /**
- * Returns texts that match a pattern; any text for the few patterns that fast-check does not
- * support.
+ * Returns texts that match a pattern. For the few patterns that fast-check does not support,
+ * returns any text.
  */
 function matching(pattern: string): fc.Arbitrary<string> {
   try {

@@ -138,7 +138,7 @@ const statement = fc
   )
   .map((parts) => parts.join(''));
 
-/** CQL statements, some truncated, some with an inserted text. */
+/** CQL statements. Some are truncated, some contain an inserted text. */
 export const cql: fc.Arbitrary<string> = fc.oneof(
   { weight: 6, arbitrary: statement },
   {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Values that clients may send by mistake or on purpose; all generators use them. */
+/** Values that clients may send by mistake or on purpose. All generators use them. */
 
 /** Member names with a meaning in the service, JavaScript, SQL or JSON paths. */
 export const name: fc.Arbitrary<string> = fc.oneof(
@@ -235,7 +235,7 @@ export const members = fc
 const nested = (open: string, close: string, depth: number) =>
   open.repeat(depth) + close.repeat(depth);
 
-/** Bodies that no schema accepts: no JSON, no dictionary, too deep, too long, no text. */
+/** Bodies that no schema accepts: not JSON, no dictionary, too deep, too long, not text. */
 export const rawBody: fc.Arbitrary<Buffer> = fc.oneof(
   fc
     .constantFrom(

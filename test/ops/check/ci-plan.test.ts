@@ -35,7 +35,7 @@ describe('the checks that a change needs', () => {
     ],
     [['package-lock.json'], checkNames],
     [['.ci/run'], checkNames],
-  ])('of %j are %j', (files, names) => {
+  ])('for %j are %j', (files, names) => {
     expect(needed(...files)).toEqual(names);
   });
 
@@ -44,14 +44,14 @@ describe('the checks that a change needs', () => {
     expect(needed('apis/route.ts')).toEqual([]);
   });
 
-  test('are all of them with CI_ALL, and if the change is not known', () => {
+  test('are all checks with CI_ALL, or if the change is unknown', () => {
     expect(planChecks({ files: [], since: 'x' }, true).every(({ isNeeded }) => isNeeded)).toBe(
       true,
     );
     expect(planChecks({ unknown: 'no clone' }, false).every(({ isNeeded }) => isNeeded)).toBe(true);
   });
 
-  test('are explained: the file that needs a check, or what was compared', () => {
+  test('are explained by the file that needs a check, or by what was compared', () => {
     const reasons = planChecks(
       { files: ['shared/config/config.ts'], since: 'CI_BASE (1a2b3c4d)' },
       false,
@@ -78,12 +78,12 @@ describe('the checks that a change needs', () => {
     );
   });
 
-  test('are chosen by files and folders that exist', () => {
+  test('are selected by files and folders that exist', () => {
     const paths = [...needAll, ...Object.values(covered).flat()];
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
-  test('are scripts of npm, and options of `npm test`', async () => {
+  test('are scripts of npm, or options of `npm test`', async () => {
     const [manifest, steps] = await Promise.all(
       ['package.json', 'ops/check/all.ts'].map((file) => readFile(join(root, file), 'utf8')),
     );
@@ -144,23 +144,23 @@ describe('the files of a change', () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  test('of a branch are those of all its commits since the merge base', async () => {
+  test('on a branch are the files of all its commits since the merge base', async () => {
     expect(await filesOf(await clone('--branch', 'branch'))).toEqual(['c', 'ä b.ts']);
   });
 
-  test('of main are those of its last commit', async () => {
+  test('on main are the files of its last commit', async () => {
     expect(await filesOf(await clone())).toEqual(['e']);
     expect(await filesOf(await clone('--depth', '2'))).toEqual(['e']);
   });
 
-  test('of a merge into main are those of the merged branch', async () => {
+  test('for a merge into main are the files of the merged branch', async () => {
     const path = await clone();
     await git(path, 'merge', '-q', '--no-ff', '--no-edit', 'origin/branch');
     await git(path, 'update-ref', 'refs/remotes/origin/main', 'HEAD');
     expect(await filesOf(path)).toEqual(['c', 'ä b.ts']);
   });
 
-  test('include those that are not committed, moved or deleted', async () => {
+  test('include files that are not committed, moved or deleted', async () => {
     const path = await clone('--branch', 'branch');
     await write(path, 'new/file');
     await git(path, 'mv', 'a', 'moved');
@@ -168,7 +168,7 @@ describe('the files of a change', () => {
     expect(await filesOf(path)).toEqual(['a', 'b', 'c', 'moved', 'new/file', 'ä b.ts']);
   });
 
-  test('are compared with the commit that the machine checked last', async () => {
+  test('are compared with the commit that CI checked last', async () => {
     const path = await clone();
     expect(await filesOf(path, await git(path, 'rev-parse', 'HEAD~2'))).toEqual(['d', 'e']);
   });
@@ -192,7 +192,7 @@ describe('the files of a change', () => {
     expect(await filesOf(await clone(...options), given)).toMatch(reason);
   });
 
-  test('are unknown in a folder that is no clone', async () => {
+  test('are unknown in a folder that is not a clone', async () => {
     const path = join(folder, 'plain');
     await mkdir(path);
     expect(await filesOf(path)).toBe('this is no clone of the repository');

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const reference = join(root, 'docs', 'reference');
-/** `pages` is the copy that the build of docs/site makes. */
+/** Skipped folders. `pages` is the copy that the build of docs/site creates. */
 const skipped = new Set(['node_modules', '.git', 'dist', '.carillon', 'pages']);
 
 async function filesBelow(folder: string, ending: RegExp): Promise<string[]> {
@@ -26,7 +26,8 @@ async function filesBelow(folder: string, ending: RegExp): Promise<string[]> {
 }
 
 /**
- * Returns GitHub's anchor of a heading: lower case, blanks to hyphens, without other punctuation.
+ * Returns GitHub's anchor of a heading: lower case, hyphens instead of spaces, without other
+ * punctuation.
  */
 const anchorOf = (heading: string): string =>
   heading
@@ -37,7 +38,7 @@ const anchorOf = (heading: string): string =>
 
 const anchors = new Map<string, Set<string> | undefined>();
 
-/** Returns the anchors of a page; undefined when there is no such page. */
+/** Returns the anchors of a page, or undefined if there is no such page. */
 async function anchorsOf(page: string): Promise<Set<string> | undefined> {
   if (!anchors.has(page)) {
     const text = await readFile(page, 'utf8').catch(() => undefined);

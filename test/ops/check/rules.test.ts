@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-/** Rules of the repository that biome and the rules of imports cannot check. */
+/** Repository rules that biome and the import rules cannot check. */
 
-/** Forms that Citus refuses on a table that it shards by `app_id` (operate/distributed.md). */
+/** SQL forms that Citus refuses on a table that is sharded by `app_id` (operate/distributed.md). */
 const refused: readonly (readonly [advice: string, pattern: RegExp])[] = [
   ['a ctid is a place on one server: name rows by their key', /\bctid\b/],
   [
@@ -16,10 +16,10 @@ const refused: readonly (readonly [advice: string, pattern: RegExp])[] = [
   ['CASE value WHEN: write CASE WHEN value = …', /\bCASE (?!WHEN\b)[\w.]+\s+WHEN\b/],
 ];
 
-/** Saves find rows by their ctid; the file has another statement for a sharded database. */
+/** Saves find rows by their ctid. The file contains another statement for a sharded database. */
 const singleServerOnly = ['shared/db/tables/installation-saves.ts'];
 
-test('statements of shared/db have forms that a sharded database runs too', () => {
+test('statements of shared/db have forms that a sharded database can run', () => {
   const root = fileURLToPath(new URL('../../..', import.meta.url));
   const files = execFileSync('git', ['ls-files', 'shared/db/tables/*.ts'], {
     cwd: root,
@@ -37,7 +37,7 @@ test('statements of shared/db have forms that a sharded database runs too', () =
   expect(found).toEqual([]);
 });
 
-/** Returns what follows each DO UPDATE, up to the end of its bracket or of the statement. */
+/** Returns the text after each DO UPDATE, up to the end of its bracket or of the statement. */
 function updatesOnConflict(text: string): string[] {
   return text
     .split('DO UPDATE')

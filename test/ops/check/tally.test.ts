@@ -16,7 +16,7 @@ const longError = [
   ...Array.from({ length: 20 }, (_, i) => `    at step ${i}`),
 ].join('\n');
 
-/** File of a report with the results of its tests. */
+/** Returns a file of a report with the results of its tests. */
 const fileOf = (
   name: string,
   statuses: string[],
@@ -45,7 +45,7 @@ async function tallyOf(exitCode: number, testResults: ReportFile[]) {
 }
 
 describe('the count of a test run', () => {
-  test('names each test that failed with the begin of its error, and each file that failed outside of its tests', async () => {
+  test('names failed tests with the start of the error, and failed files', async () => {
     const files = [
       fileOf('test/a.test.ts', ['passed', 'failed', 'pending']),
       fileOf('test/b.test.ts', [], 'failed'),
@@ -63,7 +63,7 @@ describe('the count of a test run', () => {
     expect(failures[1]).toBe('test/b.test.ts, outside of its tests: Cannot find module');
   });
 
-  test('has one failure for a run without tests, without a report, or with an error outside of tests', async () => {
+  test('has one failure for a run without tests or report, or with other errors', async () => {
     expect(await tallyOf(0, [])).toMatchObject({
       failed: 1,
       failures: ['the test run executed no test'],
@@ -77,7 +77,7 @@ describe('the count of a test run', () => {
     expect(broken.failures).toEqual([expect.stringContaining('though no test failed')]);
   });
 
-  test('adds up, and is the line that scripts read', async () => {
+  test('adds up, and is the line that scripts parse', async () => {
     const passed = await tallyOf(0, [fileOf('test/a.test.ts', ['passed', 'passed'])]);
     expect(formatTally(passed)).toBe('2 passed, 0 failed');
     const failed = await tallyOf(1, [fileOf('test/b.test.ts', ['failed', 'pending'])]);

@@ -7,7 +7,7 @@ import { testEnvironment } from '../../support/api.ts';
 import { type CliOptions, carillon } from '../../support/cli.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
-/** `carillon app create --app-id … --keys-file …`. */
+/** Tests `carillon app create --app-id … --keys-file …`. */
 let folder: string;
 
 const api = useTestApi();
@@ -25,7 +25,7 @@ const create = (args: string[], options: CliOptions = {}) => {
 const newKeys = () => ({ appKey: newKey(), masterKey: newKey(), hookKey: newKey() });
 
 describe('carillon app create', () => {
-  test('reads id and keys from a file or standard input, and generates the missing ones', async () => {
+  test('reads id and keys from a file or standard input, and generates missing keys', async () => {
     const first = { appId: `${newKey()}-gzGzoHsz`, ...newKeys() };
     const { appId, ...keys } = first;
     await writeFile(join(folder, 'keys.json'), JSON.stringify(keys));

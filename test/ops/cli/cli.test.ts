@@ -61,20 +61,20 @@ describe('wrong usage', () => {
     expect(stderr).toMatch(/\w/);
   });
 
-  test('with --json standard output has one document', async () => {
+  test('with --json prints one document on standard output', async () => {
     const { code, json } = await run(['app', 'create', '--json']);
     expect(code).toBe(2);
     expect(json()).toEqual({ error: "missing required argument 'name'" });
   });
 
-  test('help exits with 0, on standard output', async () => {
+  test('help exits with 0 and goes to standard output', async () => {
     const { code, stdout } = await run(['push', '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain('--flow-control');
   });
 });
 
-describe('a service that cannot be reached', () => {
+describe('a service that is unreachable', () => {
   test.each([
     [
       'no service',
@@ -203,7 +203,7 @@ describe('carillon push', () => {
     expect(stdout).toMatch(/^all\s+30$/m);
   });
 
-  test('with --json the document is the record', async () => {
+  test('with --json prints the record', async () => {
     const data = join(folder, 'data.json');
     await writeFile(data, '{"badge":1}');
     const args = [
@@ -245,12 +245,12 @@ describe('carillon push', () => {
     expect(json()).toMatchObject({ status: 'scheduled', 'push-time': at });
   });
 
-  test('with --no-wait the document is the reply', async () => {
+  test('with --no-wait prints the reply', async () => {
     const { json } = await run(['push', '--app', app.appId, '--alert', 'x', '--no-wait', '--json']);
     expect(Object.keys(json()).sort()).toEqual(['createdAt', 'objectId']);
   });
 
-  test('a refused push exits with 1', async () => {
+  test('exits with 1 if the push is refused', async () => {
     const { code, stderr } = await run([
       'push',
       '--app',
@@ -348,7 +348,7 @@ test('carillon outbox shows messages newest first', async () => {
   expect(results).toMatchObject([{ ...sms, code: '123456' }]);
 });
 
-test('carillon migrate migrates a database, and reports when it is up to date', async () => {
+test('carillon migrate migrates a database, and reports if it is up to date', async () => {
   expect((await run(['migrate', '--json'])).json()).toEqual({ ran: [] });
   const { code, json } = await run(['migrate', '--json'], { env: { DATABASE_URL: '' } });
   expect(code).toBe(1);

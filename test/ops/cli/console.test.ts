@@ -24,7 +24,7 @@ const run = (args: string[], token?: string): Promise<CliResult> => {
 };
 
 describe('carillon token, session and login-link', () => {
-  test('create, list and delete tokens, and the token works in place of the admin token', async () => {
+  test('create, list and delete tokens, and a token replaces the admin token', async () => {
     const created = await run([
       'token',
       'create',
@@ -44,7 +44,7 @@ describe('carillon token, session and login-link', () => {
     expect((await run(['pushes'], token)).code).toBe(1);
   });
 
-  test('a token below owner sees the apps without their keys', async () => {
+  test('with a token below owner list the apps without their keys', async () => {
     const { token } = (await run(['token', 'create', 'Ben', '--role', 'viewer', '--json'])).json();
     expect((await run(['app', 'list'], token)).stdout).toContain(app.appId);
     const shown = await run(['app', 'show', app.appId], token);
@@ -63,12 +63,12 @@ describe('carillon token, session and login-link', () => {
     expect((await run(['session', 'list'])).stdout).toContain('Nobody is logged in.');
   });
 
-  test('refuse a role that there is not', async () => {
+  test('refuse an unknown role', async () => {
     expect((await run(['token', 'create', 'x', '--role', 'root'])).code).toBe(2);
   });
 });
 
-test('the audit is exported whole, a JSON object per line', async () => {
+test('the audit log is exported completely, a JSON object per line', async () => {
   await api.db.query(
     `INSERT INTO audit (actor_name, actor_role, address, request_id, action, target)
      SELECT 'many', 'owner', '127.0.0.1', '', 'test.many', i::text FROM generate_series(1, 401) AS i`,
@@ -81,7 +81,7 @@ test('the audit is exported whole, a JSON object per line', async () => {
   expect(targets).toEqual(Array.from({ length: 401 }, (_, i) => 401 - i));
 });
 
-test('the commands show what the console shows', async () => {
+test('the commands show the same as the console', async () => {
   const [
     pushes,
     failures,

@@ -110,7 +110,7 @@ describe('an unfinished push', () => {
     (await run(['push', '--app', app.appId, '--alert', 'x', '--at', at, '--json'])).json().objectId;
 
   test('is paused, resumed with another rate and cancelled', async () => {
-    // No dispatcher runs in this test, so that a due push stays queued.
+    // No dispatcher runs in this test, so a due push stays queued.
     const args = ['push', '--app', app.appId, '--alert', 'x', '--no-wait', '--json'];
     await service.addIosInstallations(app, 1);
     const { objectId } = (await run(args)).json();
@@ -183,7 +183,7 @@ test('carillon user lists, shows and deletes users', async () => {
   );
 });
 
-test('a token of the role sender is enough for scheduled pushes and users', async () => {
+test('a token of the role sender is sufficient for scheduled pushes and users', async () => {
   const { appId } = app;
   const body = { username: 'grace', password: 'open sesame' };
   const user = Object(
@@ -207,7 +207,7 @@ test('a token of the role sender is enough for scheduled pushes and users', asyn
   expect((await asSender('scheduled', 'cancel', String(entry.id))).code).toBe(0);
 });
 
-test('carillon redrive sends a finished push again to those who failed, and only once', async () => {
+test('carillon redrive sends a push again to failed recipients, only once', async () => {
   const own = await service.api.createApp();
   await service.addApnsProfile(own);
   await service.addIosInstallations(own, 2);
@@ -232,7 +232,7 @@ test('carillon redrive sends a finished push again to those who failed, and only
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('sent again already')]);
 });
 
-test('carillon redrive tells first whom it would reach, then sends again to all of them', async () => {
+test('carillon redrive first reports its recipients, then sends to all of them', async () => {
   const own = await service.api.createApp();
   await service.addApnsProfile(own);
   await service.addIosInstallations(own, 3);

@@ -38,7 +38,7 @@ describe('the clock of the database', () => {
     [10_000, 'warn'],
     [-10_000, 'warn'],
     [120_000, 'fail'],
-  ])('that differs by %d ms is told as %s', async (ms, status) => {
+  ])('that differs by %d ms is reported as %s', async (ms, status) => {
     const [database, clock] = await checkDatabase(service.db, {
       ...systemClock,
       now: () => Date.now() + ms,
@@ -51,7 +51,7 @@ describe('the clock of the database', () => {
   });
 });
 
-test('a database that cannot be asked for its migrations is reported', async () => {
+test('a database whose migrations cannot be read is reported', async () => {
   expect(await checkMigrations(service.databaseUrl)).toMatchObject({
     name: 'migrations',
     status: 'ok',
@@ -65,7 +65,7 @@ test('a database that cannot be asked for its migrations is reported', async () 
   });
 });
 
-test('freezes of an app and of the service are told until their release', async () => {
+test('freezes of an app and of the service are reported until they end', async () => {
   expect(await checkFreezes(service.db)).toEqual([]);
   for (const path of [`/apps/${app.appId}/freeze`, '/freeze'])
     expect((await admin('PUT', path, { reason: 'a wrong text' })).status).toBe(200);
@@ -85,16 +85,19 @@ test.each([
   [connectionReason('SELF_SIGNED_CERT_IN_CHAIN'), 'gatewayUntrusted'],
   [connectionReason('PROXY_407'), 'gatewayWithoutTunnel'],
   ['ECONNREFUSED', 'gatewayUnreached'],
-])('a gateway that failed with %s is told by its reason until it answers', async (reason, code) => {
-  expect(brief(await checkGateways(service.db))).toEqual([['ok', 'gatewaysFine']]);
-  const key = { appId: app.appId, connector: 'apns', profile: '_default' } as const;
-  await recordGatewayFailure(service.db, key, { reason, at: new Date() });
-  expect(brief(await checkGateways(service.db))).toEqual([['warn', code]]);
-  await clearGatewayFailure(service.db, key, new Date());
-  expect(brief(await checkGateways(service.db))).toEqual([['ok', 'gatewaysFine']]);
-});
+])(
+  'a gateway that failed with %s is reported with its reason until it answers',
+  async (reason, code) => {
+    expect(brief(await checkGateways(service.db))).toEqual([['ok', 'gatewaysFine']]);
+    const key = { appId: app.appId, connector: 'apns', profile: '_default' } as const;
+    await recordGatewayFailure(service.db, key, { reason, at: new Date() });
+    expect(brief(await checkGateways(service.db))).toEqual([['warn', code]]);
+    await clearGatewayFailure(service.db, key, new Date());
+    expect(brief(await checkGateways(service.db))).toEqual([['ok', 'gatewaysFine']]);
+  },
+);
 
-test('a candidate of credentials whose gateway does not answer is told until an upload replaces it', async () => {
+test('credentials on trial are reported if their gateway does not answer', async () => {
   const rotations = () => checkRotations({ db: service.db, nowMs: Date.now() });
   expect(await rotations()).toEqual([]);
   const { publicKey: _, ...key } = createApnsCredentials();
@@ -125,7 +128,7 @@ describe('the keys of CARILLON_SECRET', () => {
   const both = new Vault([Buffer.alloc(32, 9), old]);
   const keysOf = (vault: Vault) => checkSecretKeys({ db: service.db, vault });
 
-  /** Registers a dispatcher that reports these keys, until the end of the test. */
+  /** Registers a dispatcher that reports these keys until the end of the test. */
   async function register(secretKeys: readonly string[]): Promise<void> {
     const report = { nowMs: Date.now(), maxFiles: 65_536, duties: {}, secretKeys: [...secretKeys] };
     const facts = () => ({ threads: 1, connections: 1, report });
@@ -134,11 +137,11 @@ describe('the keys of CARILLON_SECRET', () => {
     onTestFinished(() => one.close());
   }
 
-  test('are not spoken of while there is one', async () => {
+  test('are not mentioned if there is only one', async () => {
     expect(await keysOf(new Vault([old]))).toEqual([]);
   });
 
-  test('are fine when all values and processes have the first', async () => {
+  test('are fine if all values and processes have the first key', async () => {
     const first = new Vault([old, Buffer.alloc(32, 9)]);
     await register(first.keyIds);
     const codes = brief(await keysOf(first));
@@ -146,7 +149,7 @@ describe('the keys of CARILLON_SECRET', () => {
     expect(codes).toEqual([['ok', 'secretKeysFine']]);
   });
 
-  test('are told when a process encrypts under another one', async () => {
+  test('are reported if a process encrypts with another key', async () => {
     await register([both.keyIds[1] ?? '']);
     const findings = await keysOf(both);
     expect(findings).toContainEqual(
@@ -158,7 +161,7 @@ describe('the keys of CARILLON_SECRET', () => {
     expect(brief(findings)).toContainEqual(['warn', 'oldSecretValues']);
   });
 
-  test('are told as uncounted when the tables cannot be read in time', async () => {
+  test('are reported as uncounted if the tables cannot be read in time', async () => {
     await service.db.transaction(async (tx) => {
       await tx.query('LOCK TABLE app_user IN ACCESS EXCLUSIVE MODE');
       expect(brief(await keysOf(both))).toContainEqual(['warn', 'secretsUncounted']);
@@ -167,7 +170,10 @@ describe('the keys of CARILLON_SECRET', () => {
 });
 
 describe('a process', () => {
-  /** Answers every call with a status, until the end of the test; returns the URL. */
+  /**
+   * Starts a server that answers every call with a status until the end of the test. Returns the
+   * URL.
+   */
   async function answering(status: number): Promise<string> {
     const server = createServer((_request, response) => response.writeHead(status).end());
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -185,7 +191,7 @@ describe('a process', () => {
     expect(await checkProcess('api', service.api.url)).toMatchObject({ status: 'ok' });
   });
 
-  test('cannot be asked with an admin token that is missing', async () => {
+  test('cannot be checked without an admin token', async () => {
     expect(await checkAdminToken(service.api.url, undefined)).toMatchObject([
       { status: 'fail', detail: 'it is missing' },
     ]);

@@ -47,16 +47,14 @@ interface Check {
   advice: string;
 }
 
-/**
- * Returns the findings of the document that are not ok, and checks that each of them has an advice.
- */
+/** Returns the findings of the document that are not ok. Checks that each of them has an advice. */
 function findingsIn(printed: string) {
   const checks: Check[] = JSON.parse(printed).checks;
   for (const check of checks) expect(check.advice === '').toBe(check.status === 'ok');
   return { checks, bad: checks.filter(({ status }) => status !== 'ok') };
 }
 
-/** Runs the command with these variables and those of the service. */
+/** Runs the command with the variables of the service and these variables. */
 async function runDoctor(more: Record<string, string> = {}) {
   const { code, stdout } = await carillon(['doctor', '--json'], {
     cwd: folder,
@@ -75,10 +73,10 @@ const credentialsOf = ({ bad }: { bad: Check[] }): string[] =>
   bad.filter(({ name }) => name === 'credentials').map(({ detail }) => detail);
 
 describe('carillon doctor', () => {
-  test('a healthy service has only ok findings, and exit code 0', async () => {
+  test('reports only ok findings for a healthy service, with exit code 0', async () => {
     const { code, checks, bad } = await runDoctor();
     expect({ code, bad }).toEqual({ code: 0, bad: [] });
-    // A spread database has them in addition (system/spread.test.ts).
+    // A sharded database has these findings in addition (system/spread.test.ts).
     const always = checks.filter(({ name }) => name !== 'spread');
     expect(always.map(({ name }) => name)).toEqual([
       'environment',
@@ -109,7 +107,7 @@ describe('carillon doctor', () => {
     expect(always).toHaveLength(22);
   });
 
-  test('invalid variables are named, and the other checks run', async () => {
+  test('names invalid variables, and runs the other checks', async () => {
     const { code, bad } = await runDoctor({ LOG_LEVEL: 'loud', DISPATCHER_THREADS: '0' });
     expect(code).toBe(1);
     expect(bad.map(({ detail }) => detail)).toEqual([
@@ -118,7 +116,7 @@ describe('carillon doctor', () => {
     ]);
   });
 
-  test('reports a database that does not answer', async () => {
+  test('reports an unreachable database', async () => {
     const { isBad, bad } = await checkUp({
       DATABASE_URL: 'postgresql://someone:SESAME@127.0.0.1:9/x',
     });
@@ -128,7 +126,7 @@ describe('carillon doctor', () => {
     expect(JSON.stringify(bad)).not.toContain('SESAME');
   });
 
-  test('reports a variable with a misspelt name', async () => {
+  test('reports a variable with a misspelled name', async () => {
     const { isBad, bad } = await checkUp({ CARILLON_SECERT: 'SESAME' });
     expect(isBad).toBe(false);
     expect(bad).toMatchObject([{ name: 'environment', status: 'warn' }]);
@@ -180,14 +178,14 @@ describe('carillon doctor', () => {
     expect((await checkUp()).bad).toEqual([]);
   });
 
-  test('reports processes that do not answer, and a wrong token', async () => {
+  test('reports unreachable processes and a wrong token', async () => {
     const unanswered = await checkUp({ PUBLIC_URL: 'http://127.0.0.1:9', METRICS_PORT: '9' });
     expect(unanswered.bad.map(({ name }) => name)).toEqual(['api', 'dispatcher']);
     const refused = await checkUp({ CARILLON_ADMIN_TOKEN: 'x'.repeat(20) });
     expect(refused.bad.map(({ name }) => name)).toEqual(['admin token']);
   });
 
-  test('reports a TRUSTED_PROXIES that lets callers choose their address, or that is missing', async () => {
+  test('reports a missing or too large TRUSTED_PROXIES', async () => {
     const env = { PUBLIC_URL: service.api.url, TRUSTED_PROXIES: '2' };
     const believing = await startTestApi({ databaseUrl: service.databaseUrl, env });
     const { bad } = await checkUp({ ...env, PUBLIC_URL: believing.url });
@@ -206,7 +204,7 @@ describe('carillon doctor', () => {
     expect(await checkAddress(address)).toMatchObject([{ name: 'public url', status: 'warn' }]);
   });
 
-  test('reports a disk with little room', async () => {
+  test('reports a nearly full disk', async () => {
     expect(await checkDisk(service.db)).toMatchObject({ status: 'ok' });
     const room = { detail: expect.stringMatching(/ GB of its disk are free$/) };
     const full = { warnShare: 2, warnBytes: Number.POSITIVE_INFINITY };
@@ -227,14 +225,13 @@ describe('carillon doctor', () => {
     const { stdout } = await carillon(['doctor', '--json'], { cwd });
     const names = (checks: Check[]) =>
       checks.filter(({ status }) => status === 'fail').map(({ name }) => name);
-    // Its secrets differ from those of the service under test, so that they are read and then
-    // refused.
+    // Its secrets differ from those of the service under test, so they are read and then refused.
     expect(new Set(names(JSON.parse(stdout).checks))).toEqual(new Set(['secrets', 'admin token']));
   });
 });
 
 describe('providers', () => {
-  test('are ok when they answer', async () => {
+  test('are ok if they answer', async () => {
     const [mail, webhook] = [await startMailServer(), await startSmsWebhook()];
     const { isBad, checks } = await checkUp({ SMTP_URL: mail.url, SMS_WEBHOOK_URL: webhook.url });
     expect(checks.slice(-2).map(({ name, status }) => [name, status])).toEqual([
@@ -247,7 +244,7 @@ describe('providers', () => {
     await Promise.all([mail.close(), webhook.close()]);
   });
 
-  test('are reported without their URL when they do not answer or refuse our password', async () => {
+  test('are reported without their URL if they do not answer or refuse the password', async () => {
     const mail = await startMailServer({
       authOptional: false,
       allowInsecureAuth: true,
@@ -269,7 +266,7 @@ describe('providers', () => {
 describe('a gateway on this machine', () => {
   const elsewhere = '10.0.0.0/8';
 
-  test('is reported where CARILLON_PRIVATE_HOSTS does not list it', async () => {
+  test('is reported if CARILLON_PRIVATE_HOSTS does not list it', async () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
     expect(credentialsOf(await runDoctor())).toEqual([]);
@@ -277,7 +274,7 @@ describe('a gateway on this machine', () => {
     expect(found).toContainEqual(expect.stringContaining(app.appId));
   });
 
-  test('is expected beside a running npm start, unless the variable says otherwise', async () => {
+  test('is expected while npm start runs, unless the variable says otherwise', async () => {
     const CARILLON_DATA_DIR = await mkdtemp(join(folder, 'data-'));
     const { CARILLON_PRIVATE_HOSTS: _, ...bare } = env;
     const { url } = service.api;
@@ -304,7 +301,7 @@ describe('certificates', () => {
     ['ended yesterday', -1, 'fail'],
     ['ends in 29 days', 29, 'warn'],
     ['ends in 31 days', 31, 'ok'],
-  ])('reports a certificate that %s', async (_case, days, status) => {
+  ])('are reported if one %s', async (_case, days, status) => {
     await putProfile(service.db, new Vault(testConfig('postgresql://x').secrets), {
       appId: app.appId,
       connector: 'apns',
@@ -320,7 +317,7 @@ describe('certificates', () => {
       );
   });
 
-  test('reports credentials that no longer match their schema', async () => {
+  test('are reported if the credentials no longer match their schema', async () => {
     await putProfile(service.db, new Vault(testConfig('postgresql://x').secrets), {
       appId: app.appId,
       connector: 'apns',

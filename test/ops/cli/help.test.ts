@@ -17,12 +17,12 @@ const all = (command: Command, words: string[] = []): Named[] =>
     return [{ words: own, command: one }, ...all(one, own)];
   });
 
-/** Commands that do something; the others only group commands. */
+/** Commands that do something. The other commands only group subcommands. */
 const commands = all(program).filter(
   ({ command }) => exampleOf(command) !== undefined || visibleCommands(command).length === 0,
 );
 
-/** Splits a line as a shell does: words in single quotes stay together. */
+/** Splits a line like a shell: words in single quotes stay together. */
 const shellWords = (line: string): string[] =>
   [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 
@@ -64,7 +64,7 @@ describe.for(['en', 'zh'] as const)('the help of every command in %s', (language
 
 test('the Chinese help of every command has no English sentence', () => {
   chooseLanguage('zh');
-  // What a person types stays English: commands, and the names of values.
+  // Typed words stay English: commands and the names of values.
   const withoutNames = helpLines().map((line) =>
     line.replaceAll(/`[^`]*`|<[^>]*>|\[[^\]]*\]/g, ''),
   );
@@ -74,7 +74,7 @@ test('the Chinese help of every command has no English sentence', () => {
   expect(sentences).toEqual([]);
 });
 
-test('a line of Chinese help does not begin with punctuation', () => {
+test('a line of Chinese help does not start with punctuation', () => {
   chooseLanguage('zh');
   expect(helpLines().filter((line) => /^\s*[，。；：、）》”]/.test(line))).toEqual([]);
 });
@@ -103,7 +103,7 @@ test.each([
   [['resend', 'x', '--app', 'x'], 'resend', 'redrive'],
   [['apps', '--q', 'shop'], 'apps', 'app list --sizes'],
   [['user', 'find', 'ada@example.com'], 'user find', 'user list --q'],
-])('%j names the command that took its place', async (args, old, replacement) => {
+])('%j names the command that replaced it', async (args, old, replacement) => {
   const sentence = `\`carillon ${old}\` was removed: use \`carillon ${replacement}\`.`;
   expect(await carillon(args)).toMatchObject({
     code: 2,

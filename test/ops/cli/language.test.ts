@@ -36,9 +36,9 @@ test.for([
 describe('the Chinese texts', () => {
   const texts = Object.entries(chineseTexts);
 
-  test('have the values of the English ones', () => {
+  test('have the same values as the English texts', () => {
     const valuesOf = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-    // Chinese has no plural, and says what commander counts by its list.
+    // Chinese has no plural, and adds no noun to the items that commander counts.
     const left = ['were', 'hold', 'need', 'most', 'given'];
     for (const [english, text] of texts) {
       const wanted = new Set(valuesOf(english).filter((name) => !left.includes(name ?? '')));
@@ -121,7 +121,7 @@ describe('a command in Chinese', () => {
     expect(why.stdout).toMatch(/^无法通过APNs发送：没有拥有该 topic 的 APNs 推送配置/);
   });
 
-  test('shows what the doctor finds', async () => {
+  test('shows the findings of doctor', async () => {
     const { stdout } = await run(['doctor'], { ...chinese, DATABASE_URL: service.databaseUrl });
     expect(stdout).toMatch(
       /^FAIL {2}环境变量 +CARILLON_SECRET is missing.*\n +请设置 CARILLON_SECRET，/m,
@@ -212,7 +212,7 @@ describe('a command in Chinese', () => {
     });
   });
 
-  test('knows two languages', async () => {
+  test('supports two languages', async () => {
     expect((await run(['app', 'list', '--lang', 'fr'])).code).toBe(2);
   });
 });

@@ -27,7 +27,7 @@ const run = (args: string[]): Promise<CliResult> => {
   return carillon(args, { env: { PUBLIC_URL: api.url, CARILLON_ADMIN_TOKEN: adminToken } });
 };
 
-test('the commands operate devices, users, profiles, messages and keys', async () => {
+test('the commands manage devices, users, profiles, messages and keys', async () => {
   const [
     updated,
     deleted,
@@ -72,7 +72,7 @@ test('the commands operate devices, users, profiles, messages and keys', async (
   expect(rotated?.stdout).toMatch(/^hookKey: \S{24}\nThe old one is refused\.\n$/);
 });
 
-test('a message that found no provider is sent again', async () => {
+test('a message without a provider is sent again', async () => {
   await changeMessages(api.db, app, { state: 'kept' });
   const listed = await run(['outbox', '--state', 'kept', '--json']);
   const [message] = listed.json().results;

@@ -8,7 +8,7 @@ import { useTestService } from '../../support/service.ts';
 import { changeDevices } from '../../support/tables.ts';
 
 const service = useTestService();
-/** Allows for a busy machine: each command is a process. */
+/** Allows for a busy machine, because each command is a process. */
 vi.setConfig({ testTimeout: 120_000 });
 const hours = hoursOfNow();
 let asleep: string;
@@ -31,7 +31,7 @@ const run = (...args: string[]) =>
     },
   });
 
-test('the commands show quiet hours, variables and limits before, during and after a push', async () => {
+test('the commands show quiet hours, variables and caps of a push', async () => {
   const push = [
     'push',
     '--alert',
@@ -79,7 +79,7 @@ test('the commands show quiet hours, variables and limits before, during and aft
   expect(service.apns.seen(asleep)).toBe(0);
 });
 
-test('the command that follows a push says that only quiet hours delay it', async () => {
+test('the command that follows a push reports that only quiet hours delay it', async () => {
   const env = {
     ...bareEnvironment(),
     PUBLIC_URL: service.api.url,

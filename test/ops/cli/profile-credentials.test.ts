@@ -57,7 +57,7 @@ const dayMs = 86_400_000;
  * `days` from yesterday.
  */
 function appleCertificate(bundleId: string | null, days = 2) {
-  // The library takes seconds to create a key.
+  // Uses Node, because the library takes seconds to create a key.
   const pair = generateKeyPairSync('rsa', {
     modulusLength: 2048,
     privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
@@ -90,7 +90,7 @@ const keyPem = ({ key }: ApplePair): string =>
 const derOf = (element: forge.asn1.Asn1): Buffer =>
   Buffer.from(forge.asn1.toDer(element).getBytes(), 'binary');
 
-/** Creates a .p12 file with all pairs, as Keychain Access exports a selection of several items. */
+/** Creates a .p12 file with all pairs, like an export of several items from Keychain Access. */
 function pkcs12Of(pairs: ApplePair[], password: string): Buffer {
   const { asn1, pkcs12 } = forge;
   const safeOf = (file: forge.asn1.Asn1) => Object(file).value[1].value[1].value[0];
@@ -170,7 +170,7 @@ describe('carillon profile help', () => {
     for (const id of profileConnectorIds) expect(rows).toContainEqual([id, brandOf(id)]);
   });
 
-  test('describes one gateway with its members, an example and their source in its console', async () => {
+  test('describes a gateway: members, an example, and where to find them', async () => {
     const { stdout } = await run(['profile', 'help', 'huawei']);
     for (const text of [
       'AppGallery Connect',
@@ -182,7 +182,7 @@ describe('carillon profile help', () => {
   });
 
   test.each(profileConnectorIds)(
-    'the guide of %s has a line for every member that its schema takes',
+    'the guide of %s has a line for every member of its schema',
     (id) => {
       const guide = guideOf(id);
       const schema = credentialsOf(id)?.toJSONSchema({ io: 'input', unrepresentable: 'any' });
@@ -196,7 +196,7 @@ describe('carillon profile help', () => {
   );
 });
 
-describe('credentials in the files of the vendors', () => {
+describe("credentials in the vendors' files", () => {
   test('a .p8 key: the Key ID is read from its name', async () => {
     const path = await file('AuthKey_ABCDE12345.p8', p8);
     const put = await run([
@@ -271,7 +271,7 @@ describe('credentials in the files of the vendors', () => {
     });
   });
 
-  test("Firebase's service account file, and not the file that belongs into the app", async () => {
+  test("Firebase's service account file, but not the file for the app", async () => {
     const account = {
       type: 'service_account',
       project_id: 'example-app',
@@ -299,7 +299,7 @@ describe('credentials in the files of the vendors', () => {
     expect(refused.stderr).toContain('belongs into the app');
   });
 
-  test("Huawei's agconnect-services.json with the app secret, and its service account file", async () => {
+  test("Huawei's agconnect-services.json with the app secret", async () => {
     const agconnect = {
       client: { app_id: '101234567', client_secret: 'ENCRYPTED' },
       configuration_version: '3.0',
@@ -335,7 +335,7 @@ describe('Apple’s certificates with their keys', () => {
     password = await file('bundle-password.txt', 'open sesame\n');
   });
 
-  test('of a .p12 file with several, the pair that is valid longest is taken, in any order', async () => {
+  test('in a .p12 file with several, the pair valid longest is used', async () => {
     for (const pairs of [
       [short, expired, long],
       [long, short, expired],
@@ -350,7 +350,7 @@ describe('Apple’s certificates with their keys', () => {
     }
   });
 
-  test('of a PEM bundle or several files, too', async () => {
+  test('in a PEM bundle or several files, too', async () => {
     const pems = [short, long, expired].flatMap((pair) => [
       keyPem(pair),
       certificateToPem(pair.certificate),
@@ -377,7 +377,7 @@ describe('Apple’s certificates with their keys', () => {
     expect(await storedCredentials('apns')).toMatchObject({ privateKey: keyPem(other) });
   });
 
-  test('a certificate in DER, as Apple hands it out, with its key', async () => {
+  test("as a DER certificate, in Apple's form, with its key", async () => {
     const cer = await file('aps.cer', derOf(forge.pki.certificateToAsn1(long.certificate)));
     const key = await file('aps.key', keyPem(long));
     expect(await put(cer, key)).toMatchObject({ code: 0, stderr: '' });
@@ -390,7 +390,7 @@ describe('Apple’s certificates with their keys', () => {
     expect(alone.stderr).toContain('the key of the certificate is missing');
   });
 
-  test('an expired one is refused with the date, and stores nothing', async () => {
+  test('are refused with the date if expired, and nothing is stored', async () => {
     const before = await storedCredentials('apns');
     const date = expired.certificate.validity.notAfter.toISOString().slice(0, 10);
     const p12 = await file('old.p12', pkcs12Of([expired], 'open sesame'));
@@ -403,7 +403,7 @@ describe('Apple’s certificates with their keys', () => {
     expect(await storedCredentials('apns')).toEqual(before);
   });
 
-  test('one that names no bundle id is taken with a warning', async () => {
+  test('are accepted with a warning if they name no bundle id', async () => {
     const plain = appleCertificate(null);
     const path = await file('plain.pem', keyPem(plain) + certificateToPem(plain.certificate));
     const untitled = await put(path);
@@ -414,7 +414,7 @@ describe('Apple’s certificates with their keys', () => {
     expect(stored.stdout).toContain('Warning: The certificate names no bundle id');
   });
 
-  test('no pair, a key under a password and a file of another kind are named', async () => {
+  test('without a pair or with an encrypted key are refused with the cause', async () => {
     const pair = await file('mixed.pem', keyPem(short) + certificateToPem(long.certificate));
     expect((await put(pair)).stderr).toContain('None of the keys belongs to a certificate');
     const sealed = forge.pki.encryptRsaPrivateKey(long.key, 'open sesame');
@@ -430,8 +430,8 @@ describe('Apple’s certificates with their keys', () => {
   });
 });
 
-describe('files of the right kind with the wrong content', () => {
-  test('the Key ID in place of the Team ID, and another Key ID than that of the file', async () => {
+describe('files of the right kind with wrong content', () => {
+  test('the Key ID instead of the Team ID, or a Key ID that differs from the file', async () => {
     const path = await file('AuthKey_ABCDE12345.p8', p8);
     const put = ['profile', 'put', appId, 'apns', path, '--topic', 'com.a'];
     const swapped = await run([...put, '--team', 'ABCDE12345', '--key', 'TEAM123456']);
@@ -442,7 +442,7 @@ describe('files of the right kind with the wrong content', () => {
     expect(other.stderr).toContain('--key is not the Key ID');
   });
 
-  test('a .p8 key as an editor or an environment variable leaves it', async () => {
+  test('a .p8 key in the form that an editor or an environment variable produces', async () => {
     for (const text of [p8.replaceAll('\n', '\\n'), `\ufeff${p8.replaceAll('\n', '\r\n')}`]) {
       const path = await file('AuthKey_ABCDE12345.p8', text);
       const args = [

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-/** The bar as a program writes it, to a terminal and to a pipe. */
+/** Tests the output of the bar to a terminal and to a pipe. */
 const source = fileURLToPath(new URL('../../../ops/cli/report.ts', import.meta.url));
 const program = `
   const { ProgressBar } = await import(${JSON.stringify(source)});
@@ -19,7 +19,7 @@ const program = `
 const bar = (full: number) => `[${'='.repeat(full)}${'-'.repeat(40 - full)}]`;
 
 test.skipIf(process.platform !== 'linux')(
-  'a bar in a terminal is one line that is written over, and leaves its last state',
+  'a bar in a terminal is one line that is overwritten, and leaves its last state',
   () => {
     const node = `'${process.execPath}' --input-type=module -e "$PROGRAM"`;
     const printed = execFileSync(
@@ -35,7 +35,7 @@ test.skipIf(process.platform !== 'linux')(
   },
 );
 
-test('a bar in a pipe is a line at most each half second, and its last state', () => {
+test('a bar in a pipe is at most one line per half second, and its last state', () => {
   const printed = execFileSync(process.execPath, ['--input-type=module', '-e', program]).toString();
   expect(printed).toBe(`${bar(0)} 0 % 0\n${bar(40)} 100 % 1200\n`);
 });

@@ -32,7 +32,7 @@ test('`secret rotate` waits for the dispatcher, and counts without it', async ()
   expect(rotated.stdout).toContain('0 values are not under the first key.');
 });
 
-test('`profile stage` tells that the check failed, and `profile rollback` drops the candidate', async () => {
+test('`profile stage` reports a failed check, `profile rollback` undoes it', async () => {
   const { appId } = await service.api.createApp();
   const file = join(folder, 'oppo.json');
   const credentials = { appKey: 'k', masterSecret: 's', authEndpoint: 'http://127.0.0.1:9' };

@@ -24,7 +24,7 @@ const run = (...args: string[]) =>
     env: { PUBLIC_URL: api.url, CARILLON_ADMIN_TOKEN: testConfig(api.databaseUrl).adminToken },
   });
 
-test('the commands prepare pushes as the console does', async () => {
+test('the commands prepare pushes like the console', async () => {
   const [audience, template, fields, scheduled] = await Promise.all([
     run('audience', '--where', '{"channels":"news"}', '--clauses', '--sample', '1'),
     run('template', 'put', 'Sale', '{"data":{"alert":"Hello"}}'),
@@ -44,7 +44,7 @@ test('the commands prepare pushes as the console does', async () => {
   expect(moved.stdout).toContain(`Scheduled push ${id} is sent at`);
 });
 
-test('a device is found by a token that no path can hold', async () => {
+test('a device is found by a token that cannot be in a path', async () => {
   const [{ appId }] = (await api.request('GET', '/console/api/apps', { admin: true })).body.results;
   const app = (await api.request('GET', `/console/api/apps/${appId}`, { admin: true })).body;
   const body = {
@@ -66,7 +66,7 @@ test('a device is found by a token that no path can hold', async () => {
   expect((await run('device', 'delete', body.registrationId, '--yes')).code).toBe(0);
 });
 
-test('a push needs a token of the role sender, and is not sent once its audience has moved', async () => {
+test('a push needs a sender token, and is not sent if its audience has changed', async () => {
   const body = { name: 'CI', role: 'sender' };
   const { body: made } = await api.request('POST', '/console/api/tokens', { admin: true, body });
   const send = (...args: string[]) =>
@@ -91,7 +91,7 @@ test('a push needs a token of the role sender, and is not sent once its audience
   expect(record.json()).toMatchObject({ createdBy: 'CI', state: 'scheduled' });
 });
 
-test('the commands define recurring pushes, and show their times', async () => {
+test('the commands define recurring pushes, and show their runs', async () => {
   const times = ['--cron', '30 2 29 2 *', '--zone', 'UTC'];
   const made = await run(
     'recurring',
@@ -140,7 +140,7 @@ test('the commands define recurring pushes, and show their times', async () => {
   expect((await run('recurring', 'delete', id)).stdout).toBe(`Recurring push ${id} is deleted.\n`);
 });
 
-test('the commands keep texts of SMS, and show a push', async () => {
+test('the commands manage SMS texts, and show a push', async () => {
   const put = await run(
     'sms-template',
     'put',

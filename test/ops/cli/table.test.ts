@@ -21,32 +21,32 @@ describe('a table', () => {
     ).toEqual(['push  devices', '----  -------', 'a           5', 'bc      12345']);
   });
 
-  test('keeps every character if its output is no terminal', () => {
+  test('keeps every character if its output is not a terminal', () => {
     const text = table(['id', 'at', 'text'], [[id, at, 'x '.repeat(100)]]);
     expect(text).toContain(at);
     expect(text).toContain('x '.repeat(100).trimEnd());
   });
 
-  test('cuts seconds off times before it shortens other cells', () => {
+  test('removes seconds from times before it shortens other cells', () => {
     const text = table(['id', 'at', 'text'], [[id, at, 'a text with words']], 66);
     expect(lines(text)[2]).toBe(`${id}  2027-01-31T12:34:56Z  a text with words`);
     expect(lines(table(['id', 'at'], [[id, at]], 43))[2]).toBe(`${id}  2027-01-31T12:34Z`);
   });
 
-  test('shortens texts, and never an id', () => {
+  test('shortens texts, but never an id', () => {
     const [, , row = ''] = lines(table(['id', 'text'], [[id, 'a sentence '.repeat(20)]], 80));
     expect(row).toHaveLength(80);
     expect(row).toMatch(new RegExp(`^${id}  a sentence .*…$`));
     expect(table(['id', 'text'], [[id, id]], 40)).toContain(id);
   });
 
-  test('drops the last columns that have no room', () => {
+  test('drops the last columns if they do not fit', () => {
     const text = table(['id', 'state', 'other'], [[id, 'sending', id]], 40);
     expect(lines(text)[0]).toBe('id                        state');
     expect(text).not.toContain('other');
   });
 
-  test('counts characters of East Asia as two columns', () => {
+  test('counts East Asian characters as two columns', () => {
     const rows = [
       ['推送', 5],
       ['お知らせ', 12],

@@ -18,7 +18,10 @@ const withoutCommand: Readonly<Record<string, string>> = {
   runDoctor: 'the command checks by itself, also while no service runs',
 };
 
-/** Commands that are no rows: what they do beside or in place of one call of the admin API. */
+/**
+ * Commands that were not declared with `row`, with what they do instead of or in addition to one
+ * API call.
+ */
 const madeByHand: Readonly<Record<string, string>> = {
   ...{
     up: 'a process',
@@ -55,7 +58,9 @@ const madeByHand: Readonly<Record<string, string>> = {
   },
 };
 
-/** Commands that change the database themselves, with the action that they write into the audit. */
+/**
+ * Commands that change the database themselves, with the action that they write into the audit log.
+ */
 const audited: Readonly<Record<string, string>> = {
   import: 'import.run',
   'move-in': 'import.run',
@@ -65,7 +70,7 @@ const audited: Readonly<Record<string, string>> = {
 
 const sources = join(import.meta.dirname, '../../../ops/cli/commands');
 
-/** Names of operations that the sources of the commands call. */
+/** Returns the names of the operations that the sources of the commands call. */
 function calledOperations(): Set<string> {
   const files = readdirSync(sources, { recursive: true, encoding: 'utf8' }).filter((file) =>
     file.endsWith('.ts'),
@@ -76,12 +81,12 @@ function calledOperations(): Set<string> {
   return new Set(texts.map(([, text = '']) => text).filter((text) => text in operations));
 }
 
-test('every operation of the admin API has a command, or a reason to have none', () => {
+test('every operation of the admin API has a command, or a reason for having none', () => {
   const known = [...calledOperations(), ...Object.keys(withoutCommand)];
   expect(known.toSorted()).toEqual(Object.keys(operations).toSorted());
 });
 
-/** Lists the commands that do something, with their words. */
+/** Lists the commands that do something, with their full names. */
 const leaves = (
   command: typeof program,
   words: readonly string[] = [],
@@ -92,7 +97,7 @@ const leaves = (
     return exampleOf(one) === undefined ? below : [[own.join(' '), one], ...below];
   });
 
-test('a command either calls its operation, or is made by hand for a reason, or writes the audit itself', () => {
+test('a command calls its operation, has a reason not to, or writes the audit itself', () => {
   const byHand = leaves(program).filter(([, command]) => operationOf(command) === undefined);
   const known = [...Object.keys(madeByHand), ...Object.keys(audited)];
   expect(byHand.map(([words]) => words).toSorted()).toEqual(known.toSorted());

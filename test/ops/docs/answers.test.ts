@@ -7,7 +7,9 @@ import { responseRules as oppo } from '../../../connectors/vendors/oppo/response
 import { responseRules as vivo } from '../../../connectors/vendors/vivo/responses.ts';
 import { responseRules as xiaomi } from '../../../connectors/vendors/xiaomi/responses.ts';
 
-/** Rows of the tables with the reactions to codes or reasons: the codes, and the whole row. */
+/**
+ * Returns the rows of the tables with reactions to codes or reasons: the codes, and the whole row.
+ */
 async function rowsOf(page: string): Promise<{ codes: string[]; row: string }[]> {
   const url = new URL(`../../../docs/reference/protocol/${page}.md`, import.meta.url);
   const table =
@@ -23,7 +25,10 @@ async function rowsOf(page: string): Promise<{ codes: string[]; row: string }[]>
   );
 }
 
-/** Codes of a cell: `14 to 19` are six. A code with a condition (`20301 otherwise`) is left out. */
+/**
+ * Returns the codes in a cell: `14 to 19` are six codes. A code with a condition (`20301
+ * otherwise`) is left out.
+ */
 function codesOf(cell: string): string[] {
   return cell.split(',').flatMap((part) => {
     const [, from, to] = part.trim().match(/^(\d+) to (\d+)$/) ?? [];
@@ -43,11 +48,11 @@ test.each([
   ['vivo', vivo.map(rule)],
   ['apns', apns.map(({ reason, reaction }) => ({ code: reason, reaction }))],
 ] as const)(
-  'the page of %s has each code of the gateway with its reaction',
+  'the page of %s lists each code of the gateway with its reaction',
   async (page, rules) => {
     const rows = await rowsOf(page);
     const stated = rows.flatMap(({ codes }) => codes);
-    // Their reactions depend on more than the code, and the page says so in words.
+    // Their reactions depend on more than the code. The page explains this in words.
     const inWords = new Set(['80300007', '10071']);
     const isStated = ({ code, reaction }: { code: string; reaction: string }) =>
       inWords.has(code) ||

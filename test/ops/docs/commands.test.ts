@@ -15,7 +15,7 @@ const files = (await run('git', ['ls-files', '*.md', '*package.json'], { cwd: ro
   .split('\n');
 const pages = files.filter((name) => name.endsWith('.md'));
 
-/** Lines of the blocks for a shell, without comments; continued lines are one. */
+/** Returns the lines of the shell blocks, without comments. Continued lines are joined. */
 function linesOf(text: string): string[] {
   const blocks = [...text.matchAll(/^```(?:sh|bash|console)\n([\s\S]+?)^```$/gm)].map(
     ([, block = '']) => block,
@@ -25,22 +25,25 @@ function linesOf(text: string): string[] {
     .map((line) => line.replace(/\s+#.*$/, ''));
 }
 
-/** Code within the text. */
+/** Returns the code spans in the text. */
 function spansOf(text: string): string[] {
   const spans = text.replaceAll(/^```[\s\S]+?^```$/gm, '').matchAll(/`([^`]+)`/g);
   return [...spans].map(([, code = '']) => code.replaceAll(/\s+/g, ' '));
 }
 
 /**
- * Command line of ours, from its first argument on; `carillon ready <URL>` is a line that `npm
- * start` prints.
+ * Matches one of our command lines, from its first argument on. `carillon ready <URL>` is a line
+ * that `npm start` prints.
  */
 const commandLine = /^(?:.*\bnpx )?carillon (?!ready )([a-z-].*)$/;
 
-/** Words of a command line as a shell splits them; `<placeholders with blanks>` are one word. */
+/**
+ * Returns the words of a command line as a shell splits them. `<placeholders with spaces>` are one
+ * word.
+ */
 const wordsOf = (line: string): string[] => line.match(/'[^']*'|"[^"]*"|<[^>]*>|\S+/g) ?? [];
 
-/** Names the first word that the command line does not know; undefined if it knows all of them. */
+/** Returns the first unknown word of a command line, or undefined if all words are known. */
 function unknownWord(words: readonly string[]): string | undefined {
   let command: Command = program;
   let isValue = false;
@@ -64,7 +67,7 @@ function unknownWord(words: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** Checks whether a command needs an app and has none: it fails as soon as there are two apps. */
+/** True if a command needs an app and names none. It fails if there are two apps. */
 function lacksApp(words: readonly string[]): boolean {
   let command: Command = program;
   for (const word of words)
@@ -73,11 +76,11 @@ function lacksApp(words: readonly string[]): boolean {
   return option?.description.includes('not needed') === true && !words.includes('--app');
 }
 
-/** Checks whether a line sends to every device when a reader pastes it. */
+/** True if a line sends to every device when a reader pastes it. */
 const lacksTarget = (line: string): boolean =>
   /^(push|recurring create) /.test(line) && !/ --(channels|where|dry-run)\b/.test(line);
 
-/** Checks whether a benchmark takes the option. */
+/** True if a benchmark accepts the option. */
 function isBenchOption(name: string): boolean {
   try {
     readArgs([`${name}=1`]);
@@ -87,7 +90,7 @@ function isBenchOption(name: string): boolean {
   }
 }
 
-/** Scripts of all packages of the repository. */
+/** Scripts of all packages in the repository. */
 const scripts = new Set<string>();
 for (const name of files.filter((one) => one.endsWith('package.json')))
   for (const script of Object.keys(
@@ -95,7 +98,7 @@ for (const name of files.filter((one) => one.endsWith('package.json')))
   ))
     scripts.add(script);
 
-/** Names what is wrong with the words after `npm run`; undefined if nothing is. */
+/** Returns the error in the words after `npm run`, or undefined if there is none. */
 function unknownScript([script = '', separator, benchmark = '', ...more]: readonly string[]):
   | string
   | undefined {
@@ -111,7 +114,7 @@ const options = new Set(['--help']);
   for (const { long } of command.options) options.add(long ?? '');
   command.commands.forEach(collect);
 })(program);
-/** Options of other programs that a page names alone. */
+/** Options of other programs that a page mentions alone. */
 const foreign = new Set(['--delta']);
 
 test('unknown words of a command line are detected', () => {
@@ -145,7 +148,7 @@ function refused(pattern: RegExp, isKnown: (text: string) => boolean): string[] 
   );
 }
 
-describe('every document names only what exists', () => {
+describe('every document names only existing', () => {
   test('commands of the command line, with their options', () => {
     const commands = found.flatMap(({ codes }) =>
       codes.flatMap((code) => code.match(commandLine)?.[1] ?? []),
@@ -154,7 +157,7 @@ describe('every document names only what exists', () => {
     expect(refused(commandLine, (line) => unknownWord(wordsOf(line)) === undefined)).toEqual([]);
   });
 
-  test('commands in blocks with their app, and sending ones with targets', () => {
+  test('commands in blocks, with their app, and with targets if they send', () => {
     const wanting = found.flatMap(({ page, lines }) =>
       lines
         .flatMap((line) => line.match(commandLine)?.[1] ?? [])
@@ -170,7 +173,7 @@ describe('every document names only what exists', () => {
     ).toEqual([]);
   });
 
-  test('options of `npm test`, each in the pages for contributors', async () => {
+  test('options of `npm test`, each on the pages for contributors', async () => {
     const source = await readFile(new URL('ops/check/all.ts', root), 'utf8');
     const [, members = ''] = source.match(/const optional = \{([^}]+)\}/) ?? [];
     const options = [...members.matchAll(/(\w+):/g)].map(([, name]) => `--${name}`);
@@ -184,7 +187,7 @@ describe('every document names only what exists', () => {
       expect([...new Set(named(page))].sort(), page).toEqual([...options].sort());
   });
 
-  test('every benchmark in their list', async () => {
+  test('benchmarks, and lists all of them', async () => {
     const text = await readFile(new URL('ops/bench/README.md', root), 'utf8');
     const listed = [...text.matchAll(/`([a-z0-9]+)(?: \[[^`]*)?`(?=[^|\n]*\|)/g)].map(
       ([, name]) => name,
@@ -192,7 +195,7 @@ describe('every document names only what exists', () => {
     expect(benchmarkNames.filter((name) => !listed.includes(name))).toEqual([]);
   });
 
-  test('options that stand alone', () => {
+  test('options that are mentioned alone', () => {
     const isKnown = (name: string) => options.has(name) || foreign.has(name) || isBenchOption(name);
     expect(refused(/^(--[a-z][a-z-]*)/, isKnown)).toEqual([]);
   });

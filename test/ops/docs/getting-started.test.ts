@@ -15,7 +15,9 @@ import { useTestService } from '../../support/service.ts';
 import { blocksOf, runShell } from './pages.ts';
 
 let folder: string;
-/** Shell blocks of the page, in order; the first one starts the service, which runs already. */
+/**
+ * Shell blocks of the page, in order. The first block starts the service, which is already running.
+ */
 let blocks: string[];
 
 const service = useTestService();
@@ -50,7 +52,7 @@ test('every command of docs/getting-started.md works unchanged', async () => {
   expect(prepared.stdout).toContain('objectId');
   expect(prepared.stdout).toContain('APNs');
 
-  // Nothing goes to Apple: from here on the profile is for the sandbox.
+  // Nothing must be sent to Apple, so from here on the profile points to the sandbox.
   const { appId } = JSON.parse(await readFile(join(folder, 'app.json'), 'utf8'));
   const app = await findApp(service.db, new Vault(testConfig(service.databaseUrl).secrets), appId);
   if (!app) throw new Error('the app is not there');
@@ -78,7 +80,7 @@ describe('docs/sending.md', () => {
       await service.api.request('POST', '/1.1/installations', { app, body: installation });
   });
 
-  test('has commands that work as they stand, and none that reaches every device', async () => {
+  test('has commands that work unchanged, and none that reaches every device', async () => {
     const variables = `URL=${service.api.url} APP_ID=${app.appId} MASTER_KEY=${app.masterKey}`;
     const printed: string[] = [];
     for (const block of await blocksOf('sending.md', 'sh')) {
@@ -89,7 +91,7 @@ describe('docs/sending.md', () => {
         expect(result.stdout, block).toContain('would go to 1 device');
       printed.push(result.stdout);
     }
-    // The dry runs store nothing: each record is of a call with curl.
+    // The dry runs store nothing, so each record belongs to a curl call.
     const calls = printed.join('\n').match(/"objectId"/g);
     expect(calls).toHaveLength(4);
     const records = await service.api.request('GET', '/1.1/notifications', { app, master: true });

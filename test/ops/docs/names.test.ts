@@ -24,7 +24,7 @@ const texts = await Promise.all(
 );
 const pages = texts.filter(({ name }) => name.endsWith('.md'));
 
-/** Returns the matches of `pattern` in the texts that `isKnown` refuses, with their page. */
+/** Returns the matches of `pattern` that `isKnown` refuses, with their page. */
 async function refused(
   those: typeof texts,
   pattern: RegExp,
@@ -40,7 +40,7 @@ async function refused(
   return found.filter((_, at) => !known[at]).map(({ name, word }) => `${name}: ${word}`);
 }
 
-/** Checks whether a file or folder exists; the ending of a module may be left out. */
+/** True if a file or folder exists. The extension of a module may be omitted. */
 async function exists(path: string): Promise<boolean> {
   const found = await Promise.allSettled(
     [path, `${path}.ts`].map((each) => access(new URL(each, root))),
@@ -48,7 +48,7 @@ async function exists(path: string): Promise<boolean> {
   return found.some(({ status }) => status === 'fulfilled');
 }
 
-/** Expands a path with `{a,b}` into its paths. */
+/** Expands a path with `{a,b}` into several paths. */
 function expanded(path: string): string[] {
   const [, head = '', list = '', tail = ''] = path.match(/^([^{]*)\{([^}]*)\}(.*)$/) ?? [];
   return list === ''
@@ -56,20 +56,20 @@ function expanded(path: string): string[] {
     : list.split(',').flatMap((part) => expanded(`${head}${part}${tail}`));
 }
 
-describe('every document names only what exists', () => {
+describe('every document names only existing', () => {
   test('metrics', async () => {
     const known = new Set((await read('docs/reference/metrics.md')).match(/carillon_\w+/g));
-    // A table of the database.
+    // Name of a database table.
     known.add('carillon_migration');
     const isKnown = (name: string) =>
       known.has(name) || known.has(name.replace(/_(bucket|sum|count)$/, ''));
     expect(await refused(texts, /\b(carillon_[a-z0-9_]+[a-z0-9])\b/g, isKnown)).toEqual([]);
   });
 
-  test('variables of the environment', async () => {
+  test('environment variables', async () => {
     const page = await read('docs/reference/configuration.md');
     const known = new Set([...page.matchAll(/^\| `(\w+)`/gm)].map(([, name = '']) => name));
-    // Of the tests.
+    // Variable of the tests.
     known.add('CARILLON_TEST_CITUS');
     const beginnings = new Set([...known].map((name) => name.split('_')[0]));
     const isKnown = (name: string) => known.has(name) || !beginnings.has(name.split('_')[0]);
@@ -79,7 +79,7 @@ describe('every document names only what exists', () => {
 
   test('files and folders', async () => {
     const path = /`((?:api|connectors|dispatcher|docs|ops|shared|test)\/[\w./{},-]+)`/g;
-    // A path may begin in the folder of the page.
+    // A path may be relative to the folder of the page.
     const found = texts.map(({ name, text }) => ({
       name,
       text,
@@ -100,7 +100,7 @@ describe('every document names only what exists', () => {
     expect(missing.flat()).toEqual([]);
   });
 
-  test('modules by their name alone', async () => {
+  test('modules, by their name alone', async () => {
     const modules = (
       await run('git', ['ls-files', '*.ts', '*.tsx', '*.mjs', '*.cjs'], { cwd: root })
     ).stdout;
@@ -111,7 +111,7 @@ describe('every document names only what exists', () => {
         .map((path) => path.replace(/.*\//, '')),
     );
     const module = /`(?:[\w./-]*\/)?([\w.-]+\.(?:ts|tsx|mjs|cjs))`/g;
-    // The reader of Tracing writes this file.
+    // The reader of the page Tracing writes this file.
     known.add('tracing.mjs');
     expect(await refused(pages, module, (name) => known.has(name))).toEqual([]);
   });
@@ -119,11 +119,11 @@ describe('every document names only what exists', () => {
 
 /** Pages about servers that Carillon calls. */
 const ofOthers = /\/(apns|fcm|huawei|honor|xiaomi|oppo|vivo|meizu|gateways)\.md$/;
-/** Calls that a function host takes (protocol/functions.md#host-protocol). */
+/** Calls that a function host accepts (protocol/functions.md#host-protocol). */
 const ofHosts = /^POST \/1\.1\/functions\/(<Class>|onVerified\/)|__engine/;
 
 /**
- * Checks whether a path of a page is that of a route. `<id>` and `:id` are any part, and `…` any
+ * True if a path on a page matches a route. `<id>` and `:id` match any segment, `…` matches any
  * rest.
  */
 function isPathOf(route: string, written: string): boolean {
@@ -134,7 +134,7 @@ function isPathOf(route: string, written: string): boolean {
   return wanted.every((part, at) => isAny(part) || isAny(parts[at] ?? '') || part === parts[at]);
 }
 
-test('every document names only calls of the API that exist', async () => {
+test('every document names only existing calls of the API', async () => {
   const routes = (await loadRoutes()).flatMap(({ method, paths }) =>
     paths.map((path) => ({ method, path })),
   );
@@ -162,7 +162,7 @@ test('every document names only calls of the API that exist', async () => {
   ).toEqual([]);
 });
 
-/** Parses a value of the table: `128 KiB`, `10,000`, `true`, `null`, `{}`, or a text. */
+/** Parses a value in the table: `128 KiB`, `10,000`, `true`, `null`, `{}`, or a text. */
 function parseValue(text: string): unknown {
   const [, digits, unit] = text.match(/^([\d,]+)( KiB| MiB)?$/) ?? [];
   const factor = unit === ' KiB' ? 1024 : unit === ' MiB' ? 1024 * 1024 : 1;

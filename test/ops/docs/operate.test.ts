@@ -10,10 +10,10 @@ import { blocksOf } from './pages.ts';
 
 const service = useTestService();
 let folder: string;
-/** Values for the words in angle brackets. */
+/** Values for the placeholders in angle brackets. */
 let values: Record<string, string>;
 
-/** An app beside another one, with a finished push that did not reach its device. */
+/** Creates a second app with a finished push that did not reach its device. */
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'carillon-operate-'));
   const app = await service.api.createApp();
@@ -43,15 +43,13 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/**
- * Splits a command as a shell does, without the name of the program and the file for the output.
- */
+/** Splits a command like a shell. Leaves out the name of the program and the output file. */
 const argumentsOf = (command: string): string[] =>
   (command.replace(/ > .*$/, '').match(/'[^']*'|"[^"]*"|\S+/g) ?? [])
     .slice(1)
     .map((word) => word.replace(/^(['"])(.*)\1$/, '$2'));
 
-/** Commands that this service refuses, with the reason: no push waits for an approval here. */
+/** Commands that this service refuses, with the reason. Here no push waits for approval. */
 const refusals = new Map([['carillon approve', 'cannot be approved']]);
 
 test.each(['operate/people.md', 'operate/redrive.md'])(
@@ -59,7 +57,7 @@ test.each(['operate/people.md', 'operate/redrive.md'])(
   async (page) => {
     const lines = (await blocksOf(page, 'sh')).flatMap((block) => block.trim().split('\n'));
     expect(lines.length).toBeGreaterThan(9);
-    // The example's day lies ahead; the commands take times that are past.
+    // The day in the example is in the future, but the commands need a past time.
     const past = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
     const commands = lines
       .map((line) =>

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { bareEnvironment, launcher } from '../../support/cli.ts';
 
-/** Returns the fenced blocks of a page of `docs/` in one language, in order. */
+/** Returns the fenced blocks in one language on a page of `docs/`, in order. */
 export async function blocksOf(page: string, language: string): Promise<string[]> {
   const content = await readFile(new URL(`../../../docs/${page}`, import.meta.url), 'utf8');
   const fences = content.matchAll(/```(\w*)\n([\s\S]*?)```/g);
@@ -11,8 +11,8 @@ export async function blocksOf(page: string, language: string): Promise<string[]
 }
 
 /**
- * Returns a document as it holds now: the sections of earlier versions of the changelog are left
- * out.
+ * Returns the current part of a document. The sections of earlier versions in the changelog are
+ * left out.
  */
 export const currentPart = (text: string): string => text.split(/^## \d+\.\d+\.\d+ - /m)[0] ?? '';
 
@@ -22,24 +22,24 @@ export interface ShellResult {
   stderr: string;
 }
 
-/** Shell that runs commands of a page, as in a terminal of the reader. */
+/** Shell that runs commands of a page, like a reader's terminal. */
 export interface Terminal {
-  /** What the shell printed, once all of its commands have ended. */
+  /** Resolves with the output of the shell when all of its commands have ended. */
   ended: Promise<ShellResult>;
-  /** Ends the command in the foreground, as Ctrl-C does. Does nothing after the end. */
+  /** Ends the command in the foreground, like Ctrl-C. Does nothing after the end. */
   interrupt(): void;
 }
 
 /**
  * Starts the commands of a page in one shell that ends at the first failure. `npx carillon` is the
- * command line of this checkout.
+ * CLI of this checkout.
  */
 export function openTerminal(
   commands: string[],
   { cwd, env = {} }: { cwd: string; env?: Record<string, string> },
 ): Terminal {
   const npx = `npx() { shift; "${process.execPath}" "${launcher}" "$@"; }`;
-  // The shell leads a process group, which Ctrl-C reaches as a whole.
+  // The shell leads a process group, so that Ctrl-C reaches the whole group.
   const child = spawn('bash', ['-e', '-c', [npx, ...commands].join('\n')], {
     cwd,
     env: { ...bareEnvironment(), ...env },

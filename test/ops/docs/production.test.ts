@@ -40,8 +40,8 @@ afterAll(async () => {
 });
 
 /**
- * Waits until the process of a terminal is ready: a shell polls where a reader looks at the log.
- * Throws with the output of the terminal if it ends before.
+ * Waits until the process in a terminal is ready. A shell polls, where a reader would look at the
+ * log. If the terminal ends before, throws its output.
  */
 async function ready(terminal: Terminal, port: number): Promise<void> {
   const poll = `until curl -sf http://127.0.0.1:${port}/readyz >/dev/null; do sleep 0.2; done`;
@@ -51,8 +51,8 @@ async function ready(terminal: Terminal, port: number): Promise<void> {
   if (ended) throw new Error(`the process ended: ${ended.stdout}${ended.stderr}`);
 }
 
-// Six processes start one after another, each for seconds on a busy machine.
-test('every command of docs/production.md works on an empty database, each block in its terminal', async () => {
+// Six processes start one after another, and each takes seconds on a busy machine.
+test('every command of docs/production.md works on an empty database', async () => {
   const [port, metricsPort] = [await freePort(), await freePort()];
   const blocks = (await blocksOf('production.md', 'sh')).map((block) =>
     block

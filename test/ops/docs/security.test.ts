@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 const root = new URL('../../../', import.meta.url);
 const read = (path: string) => readFile(new URL(path, root), 'utf8');
 
-/** Test in `docs/security.md`: its file and its name. */
+/** Reference to a test in `docs/security.md`: its file and its name. */
 const reference = /`(test\/[\w./-]+\.test\.ts)`: "([^"]+)"/g;
 
 test('docs/security.md names an existing test for each attack', async () => {

@@ -1,20 +1,20 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 
-/** The pages that users read exist in English (`docs/`) and in Chinese (`docs/zh/`). */
+/** Tests the user documentation, which exists in English (`docs/`) and in Chinese (`docs/zh/`). */
 const docs = new URL('../../../docs/', import.meta.url);
 const read = (page: string) => readFile(new URL(page, docs), 'utf8');
 const translated = await readdir(new URL('zh/', docs));
 
 const fence = /^```\w+\n[\s\S]+?^```$/gm;
 const blocks = (text: string) => [...text.matchAll(fence)].map(([block]) => block);
-/** Text between code marks outside of blocks: paths, options, members, lines of SDKs. */
+/** Returns the code spans outside blocks: paths, options, members, lines of SDKs. */
 const codeMarks = (text: string) => {
   const marks = [...text.replaceAll(fence, '').matchAll(/`([^`\n]+)`/g)].map(([, code]) => code);
   return [...new Set(marks)].sort();
 };
 
-test('the pages that a newcomer reads are translated', () => {
+test('the pages for newcomers are translated', () => {
   expect(translated.sort()).toEqual([
     'concepts.md',
     'getting-started.md',

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest';
 
 const root = new URL('../../../', import.meta.url);
 
-/** Most files of each walk of docs/develop/walks.md, in their order. */
+/** Maximum number of files in each walk of docs/develop/walks.md, in order. */
 const most = [15, 30, 10, 15, 18];
 
-test('the walks through the code name files that exist, and are short', async () => {
+test('the walks through the code name existing files, and are short', async () => {
   const page = await readFile(new URL('docs/develop/walks.md', root), 'utf8');
   const walks = page.split(/^## /m).slice(1);
   expect(walks).toHaveLength(most.length);

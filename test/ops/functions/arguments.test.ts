@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
 import { RawRequest } from '../../support/raw-request.ts';
 
-/** Input that the function host accepts from a direct client. */
+/** Tests the input that the function host accepts from a direct client. */
 const token = 'a token of both of them';
 const kb = 1024;
 const limits = { bytesBelow: 100 * kb, totalBytes: 150 * kb };
@@ -83,13 +83,13 @@ test.each([
   expect(await answerOf(request)).toMatchObject({ status: 400, code: 107 });
 });
 
-test('arguments that do not arrive are 408, and their connection is closed', async () => {
+test('returns 408 if arguments do not arrive, and closes the connection', async () => {
   const request = open(['Content-Length: 100'], { to: hastyUrl });
   request.socket.write('{');
   expect(await request.reply).toMatch(/^HTTP\/1\.1 408 [\s\S]*connection: close[\s\S]*"code":408/i);
 });
 
-test('limits the arguments of all calls together: 503, until one of them ends', async () => {
+test('limits the arguments of all calls together: 503 until a call ends', async () => {
   const text = JSON.stringify('x'.repeat(90 * kb));
   const call = () =>
     fetch(`${url}/1.1/functions/length`, {

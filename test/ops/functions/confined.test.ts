@@ -7,15 +7,16 @@ import { FunctionHost } from '../../../ops/functions/host.ts';
 import { carillonProcess } from '../../support/cli.ts';
 
 /**
- * Access of a malicious function, with a host that root starts and with one of an ordinary user.
+ * Tests what a malicious function can access, on a host that root starts and on a host of an
+ * ordinary user.
  */
 const token = 'a token of both of them';
 const secret = 'the-secret-of-the-service';
 const isRoot = process.getuid?.() === 0;
 
 /**
- * Escape attempts, as the text of a function of one argument `at`, the target. It returns what it
- * read.
+ * Escape attempts. Each is the body of a function with one argument `at`, the target, and returns
+ * what it read.
  */
 const escapes: Record<string, string> = {
   'the environment of its own process': "readFileSync('/proc/self/environ')",
@@ -46,7 +47,9 @@ const escapes: Record<string, string> = {
   'root again': 'process.setuid(0) ?? process.setuid(0)',
 };
 
-/** Errors that end an escape attempt, as opposed to errors of the test's own code. */
+/**
+ * Errors that show that an escape attempt was blocked, as opposed to errors in the test's own code.
+ */
 const refusals =
   /^(ERR_ACCESS_DENIED|ERR_DLOPEN_DISABLED|ERR_UNKNOWN_BUILTIN_MODULE|EPERM|.*(?:kill|_debugProcess) is not a function)$/;
 
@@ -94,7 +97,7 @@ afterAll(async () => {
   await rm(parent, { recursive: true });
 });
 
-/** Variables of other programs, which hold secrets under names of their own. */
+/** Variables of other programs that contain secrets under various names. */
 const foreign = [
   ...[
     'OTEL_EXPORTER_OTLP_HEADERS',
@@ -167,15 +170,15 @@ describe.each([
       .pathname;
     const at = { pid: victim.pid, file, json: file, fileBelow: 'secret.json', dir, addon };
     const { result } = await call('tries', { way, at });
-    // As root, the last one would only set the user that it already has.
+    // As root, the last attempt would only set the user that the process already has.
     if (way === 'root again' && (isSameUser || !isRoot)) return;
     expect(result).toEqual({ error: expect.stringMatching(refusals) });
   });
 
-  test('sees the variables that are for functions and no others, and can import files of its folder', async () => {
+  test('sees only the variables for functions, and can import files of its folder', async () => {
     const { result } = await call('who');
     const [uid, names] = Array.isArray(result) ? result : [];
-    // Node itself sets the last one for the channel between the processes.
+    // Node itself sets the last variable for the IPC channel.
     expect(names.toSorted()).toEqual(expect.arrayContaining(['FUNCTION_OWN', 'PATH', 'TZ']));
     const others = names.filter((name: string) => !['FUNCTION_OWN', 'PATH', 'TZ'].includes(name));
     expect(others.filter((name: string) => !name.startsWith('NODE_CHANNEL_'))).toEqual([]);
@@ -186,7 +189,7 @@ describe.each([
 
 describe('a folder of functions', () => {
   test.runIf(isRoot)(
-    'that only root can read is run from a copy, which goes when the host ends',
+    'that only root can read is run from a copy, which is deleted when the host ends',
     async () => {
       const closed = join(parent, 'closed');
       await mkdir(join(closed, 'hooks'), { recursive: true });
@@ -194,7 +197,7 @@ describe('a folder of functions', () => {
       await writeFile(join(closed, 'hooks/_User.beforeSave.js'), 'export default () => undefined;');
       await symlink(join(parent, 'secret.json'), join(closed, '_link.json'));
       await chmod(closed, 0o700);
-      // A folder of its own: tests that run at the same time have copies too.
+      // Uses its own folder, because concurrent tests create copies too.
       const temporary = join(parent, 'temporary');
       await mkdir(temporary);
       await chmod(temporary, 0o755);
@@ -211,7 +214,7 @@ describe('a folder of functions', () => {
     },
   );
 
-  test('with a star in its path is refused, because the permission model would allow more', async () => {
+  test('with a star in its path is refused, because Node would allow more', async () => {
     const starred = join(parent, 'all*');
     await mkdir(starred);
     await expect(startHost(starred, true)).rejects.toThrow('must not have a *');
@@ -224,7 +227,7 @@ describe('a folder of functions', () => {
   });
 });
 
-test('at the limit of processes an idle one is replaced, and another file is refused while all are busy', async () => {
+test('at the limit of processes replaces an idle process, or refuses if all are busy', async () => {
   const many = join(parent, 'many');
   await mkdir(many);
   const waits = 'export default ({ wait }) => wait ? new Promise(() => undefined) : process.pid;';

@@ -12,7 +12,8 @@ import { createTestDatabase } from '../../support/database.ts';
 import { newName, refusalOf, refused, signUp } from '../../support/users.ts';
 
 /**
- * Embedded function host with an api: the effects of bad functions, and the abilities of good ones.
+ * Tests the embedded function host with an api: the effects of bad functions, and the abilities of
+ * good functions.
  */
 const token = 'a token of both of them';
 const example = fileURLToPath(new URL('../../../ops/functions-example', import.meta.url));
@@ -124,7 +125,7 @@ describe('a bad function', () => {
   });
 
   test.each(['eats', 'buffers'])(
-    'that uses too much memory ends without effect on others: %s',
+    'that uses too much memory ends without affecting others: %s',
     async (name) => {
       const reply = await call(name);
       expect(refusalOf(reply)).toEqual(refused(1, 500));
@@ -133,7 +134,7 @@ describe('a bad function', () => {
     },
   );
 
-  test('has its output logged by lines, and a line without an end takes 64 KB of memory', async () => {
+  test('has its output logged by lines of at most 64 KB', async () => {
     const usedBefore = process.memoryUsage().rss;
     expect((await call('prints', { megabytes: 300 })).status).toBe(200);
     await expect.poll(() => logged.some((line) => line.endsWith('prints.js: last'))).toBe(true);
@@ -143,7 +144,7 @@ describe('a bad function', () => {
     expect(printed[3]).toMatch(/^prints\.js: x{65536} … \(300000000 bytes\)$/);
   });
 
-  test('has its unexpected errors logged, and its intended errors returned to the caller', async () => {
+  test('has unexpected errors logged, and intended errors returned', async () => {
     const defect = await call('throws');
     expect(refusalOf(defect)).toEqual(refused(1, 500));
     expect(JSON.stringify(defect.body)).not.toContain('secret');
@@ -155,8 +156,8 @@ describe('a bad function', () => {
   });
 });
 
-describe('who may call', () => {
-  test('only the api: the host refuses calls without its token', async () => {
+describe('the callers', () => {
+  test('include only the api: the host refuses calls without its token', async () => {
     const asked = (headers: Record<string, string>) =>
       fetch(`${hostUrl}/1.1/functions/echo`, { method: 'POST', headers, body: '{}' });
     expect((await asked({})).status).toBe(401);
@@ -165,13 +166,13 @@ describe('who may call', () => {
   });
 
   test.each(['_help', 'constructor', 'hooks', 'echo.js', '__before_save_for__User', 'missing'])(
-    'the name %s is refused',
+    'cannot use the name %s',
     async (name) => {
       expect((await call(name, {}, { master: true })).status).toBe(404);
     },
   );
 
-  test('refuses a body that is not JSON', async () => {
+  test('cannot send a body that is not JSON', async () => {
     expect(refusalOf(await call('echo', '{'))).toEqual(refused(107));
   });
 });
@@ -198,7 +199,7 @@ describe('a good function', () => {
     expect((await call('echo', body)).body.result).toEqual(body);
   });
 
-  test('gets an integer that a double cannot hold as a bigint, and may return one', async () => {
+  test("gets and returns integers beyond a double's precision as bigint", async () => {
     const body = { id: 7091800003790954036n, ids: [7091800003790954037n] };
     expect((await call('echo', body)).body.result).toEqual(body);
     expect((await api.request('POST', '/1.1/call/echo', { app, body })).body.result).toEqual(body);
@@ -212,7 +213,7 @@ describe('a good function', () => {
   });
 });
 
-test('the example folder works as described, in a process that is restarted when it is killed', async () => {
+test('in the example folder works as described, and restarts when killed', async () => {
   const port = await freePort();
   const functionsUrl = `http://127.0.0.1:${port}`;
   const database = await createTestDatabase();

@@ -7,7 +7,7 @@ const fixture = useImports();
 const { imported, exportFile } = fixture;
 const rowsOfBatch = 2000;
 
-test('of records with a common value in different batches the first one is imported, also in a repeated run', async () => {
+test('the first of records with a common value in different batches wins', async () => {
   const first = Array.from({ length: rowsOfBatch }, () => anInstallation());
   const second = first.map(({ deviceToken }, i) =>
     anInstallation(i % 2 === 0 ? { deviceToken } : {}),
@@ -37,7 +37,7 @@ interface Batch {
   end: (error?: Error) => void;
 }
 
-/** Writers of two connections, and the batches that they were given. */
+/** Returns writers with two connections, and the batches that they received. */
 function writersOfTwo() {
   const connections = [1, 2].map(
     () => new Database({ url: fixture.databaseUrl, applicationName: 'test' }),
@@ -60,13 +60,14 @@ function writersOfTwo() {
   return { writers, begun, add, lines };
 }
 
-test('batches are written over all connections, those with a common value one after the other', async () => {
+test('batches are written over all connections, except batches with a common value', async () => {
   const { writers, begun, add, lines } = writersOfTwo();
   await add(1, 11);
   await add(2, 12);
   expect(begun[0]?.connection).not.toBe(begun[1]?.connection);
   const third = add(3, 11, 13);
-  // The connection of the second batch is free, but the first batch has a value of the third.
+  // The connection of the second batch is free, but the first batch and the third batch have a
+  // common value.
   begun[1]?.end();
   await new Promise(setImmediate);
   expect(lines()).toEqual([1, 2]);
@@ -77,7 +78,7 @@ test('batches are written over all connections, those with a common value one af
   await writers.end();
 });
 
-test('no more batches are written than there are connections', async () => {
+test('no more batches are written at once than there are connections', async () => {
   const { writers, begun, add, lines } = writersOfTwo();
   await add(1);
   await add(2);
@@ -90,7 +91,7 @@ test('no more batches are written than there are connections', async () => {
   await writers.end();
 });
 
-test('after a failed batch none is begun, and the others are finished before the failure is reported', async () => {
+test('after a failed batch none starts, and the others finish first', async () => {
   const { writers, begun, add, lines } = writersOfTwo();
   await add(1);
   await add(2);

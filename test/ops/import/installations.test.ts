@@ -65,7 +65,7 @@ describe('installations', () => {
     expect(again.body.objectId).toBe(one.objectId);
   });
 
-  test('a second run changes nothing and counts the existing ones', async () => {
+  test('stay unchanged in a second run, which counts the existing ones', async () => {
     const records = Array.from({ length: 50 }, (_, i) => anInstallation({ level: i }));
     const path = await exportFile('_Installation.jsonl.gz', [...records, records[0] ?? {}]);
     expect((await imported(path)).classes._Installation).toMatchObject({
@@ -92,7 +92,7 @@ describe('installations', () => {
     expect((await rows()).rows).toEqual(before.rows);
   });
 
-  test('values of another object are refused, in the app and within the file, also in a dry run', async () => {
+  test('are refused with values of another object in app or file, also in a dry run', async () => {
     const live = await fixture.api.request('POST', '/1.1/installations', {
       app: fixture.app,
       body: { deviceType: 'android', installationId: newId(), deviceToken: newId() },
@@ -131,7 +131,7 @@ describe('installations', () => {
     expect(await installationAt(there.objectId)).toEqual(there);
   });
 
-  test('count as idle from the import at the earliest: they get pushes and are not deleted until then', async () => {
+  test('count as idle only from the import on: until then they get pushes and stay', async () => {
     const updatedAt = '2020-01-01T00:00:00.000Z';
     const one = anInstallation({
       updatedAt,
@@ -160,7 +160,7 @@ describe('installations', () => {
     expect(await deleteOlderThan(new Date(Date.now() - 365 * 86_400_000))).toBe(1);
   });
 
-  test('are counted when the app considers them idle', async () => {
+  test('are counted if the app considers them idle', async () => {
     const path = await exportFile('_Installation.jsonl', [
       anInstallation({ updatedAt: '2020-01-01T00:00:00.000Z' }),
       anInstallation(),

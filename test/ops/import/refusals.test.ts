@@ -12,7 +12,7 @@ const fixture = useImports();
 const { run, imported, importedByCommand, exportFile, installationAt, countOf } = fixture;
 
 describe('records that cannot be imported', () => {
-  test('are refused with a line and a message that quotes no value; the others are imported', async () => {
+  test('are refused with a line and a message without values', async () => {
     const secret = 'SESAME';
     const good = anInstallation();
     const lines: [RegExp, object | string][] = [
@@ -101,7 +101,7 @@ describe('records that cannot be imported', () => {
     expect([await countOf('app_user'), await countOf('user_identity')]).toEqual([0, 0]);
   });
 
-  test('the report lists a hundred refusals, the file of --refused all of them', async () => {
+  test('are listed up to a hundred in the report, and all in --refused', async () => {
     const path = await exportFile(
       '_User.jsonl',
       Array.from({ length: 250 }, () => ({ username: 'x' })),

@@ -47,7 +47,7 @@ async function exported() {
 }
 
 describe('roles', () => {
-  test('keep all their data and members, and are effective in ACLs at once', async () => {
+  test('keep all their data and members, and apply in ACLs immediately', async () => {
     const { near, far, hidden, child, parent, sessionToken } = await exported();
     expect(await imported(fixture.folder)).toMatchObject({
       code: 0,
@@ -72,7 +72,7 @@ describe('roles', () => {
     expect((await seen({})).status).toBe(403);
   });
 
-  test('may be imported again and in parts: existing ones stay unchanged', async () => {
+  test('may be imported again and in parts: existing roles stay unchanged', async () => {
     const { parent, near } = await exported();
     await imported(fixture.folder);
     const there = { imported: 0, alreadyThere: 2, refused: 0 };

@@ -62,7 +62,7 @@ describe('an interrupted import', () => {
   }
 
   test('by SIGKILL has whole batches and continues when it is run again', async () => {
-    // The launcher and its child process.
+    // Kills the launcher and its child process.
     const { left, output } = await interrupted((child) =>
       process.kill(-(child.pid ?? Number.NaN), 'SIGKILL'),
     );
@@ -71,7 +71,7 @@ describe('an interrupted import', () => {
   });
 
   test('by Ctrl-C reports its progress and continues when it is run again', async () => {
-    // A terminal signals the whole group, and the launcher forwards the signal.
+    // A terminal signals the whole process group, and the launcher forwards the signal.
     const { code, left, output } = await interrupted((child) =>
       process.kill(-(child.pid ?? Number.NaN), 'SIGINT'),
     );
@@ -83,7 +83,7 @@ describe('an interrupted import', () => {
     await expectRestOf(left);
   });
 
-  test('by the end of its connection continues when it is run again', async () => {
+  test('by a lost connection continues when it is run again', async () => {
     const { code, left, output } = await interrupted(() =>
       fixture.db.query(`SELECT pg_terminate_backend(pid) FROM (${backends}) AS b`),
     );
@@ -94,7 +94,7 @@ describe('an interrupted import', () => {
 });
 
 describe('the files', () => {
-  test('of a folder are recognized by heading and name, users first; others are ignored with a reason', async () => {
+  test('of a folder are recognized by heading and name, users first', async () => {
     await exportFile('data.0.jsonl', [aUser()], '_User');
     await exportFile('_Installation_all.json', [
       JSON.stringify([anInstallation(), anInstallation()]),
@@ -151,7 +151,7 @@ describe('an import that cannot start', () => {
     expect(await countOf('app_user')).toBe(0);
   });
 
-  test('finds a service that runs in this folder, with its secret, as `migrate` does', async () => {
+  test('finds a running service in this folder, with its secret, like `migrate`', async () => {
     const {
       DATABASE_URL = '',
       CARILLON_SECRET = '',
@@ -170,12 +170,12 @@ describe('an import that cannot start', () => {
     expect(await countOf('app_user')).toBe(1);
   });
 
-  test('installations need no secret', async () => {
+  test('needs no secret for installations', async () => {
     const path = await exportFile('_Installation.jsonl', [anInstallation()]);
     expect((await run([path], { CARILLON_SECRET: '' })).code).toBe(0);
   });
 
-  test('a call without paths is wrong usage', async () => {
+  test('without paths is wrong usage', async () => {
     expect(
       (await carillonProcess(['import'], { env: testEnvironment(fixture.databaseUrl) })).code,
     ).toBe(2);

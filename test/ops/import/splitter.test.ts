@@ -21,7 +21,7 @@ const texts = (records: RawRecord[]) =>
   records.map(({ line, bytes }) => [line, bytes?.toString().trim()]);
 
 describe('records of an export', () => {
-  test('are its lines without blank ones and the heading', async () => {
+  test('are its lines, except blank lines and the heading', async () => {
     const file =
       '#filetype:JSON-streaming {"type":"Class","class":"_User"}\n{"a":1}\r\n\n  \n{"b":2}';
     expect(texts(await split(file))).toEqual([
@@ -32,7 +32,7 @@ describe('records of an export', () => {
     expect(await split('\n')).toEqual([]);
   });
 
-  test('treats a later line that begins with # as an invalid record', async () => {
+  test('treats a later line that starts with # as an invalid record', async () => {
     expect(texts(await split('{"a":1}\n# not a heading\n'))).toEqual([
       [1, '{"a":1}'],
       [2, '# not a heading'],
@@ -50,7 +50,7 @@ describe('records of an export', () => {
     ]);
   });
 
-  test('has no records of an empty array, and reports a truncated one', async () => {
+  test('has no records for an empty array, and reports a truncated array', async () => {
     expect(await split('[]')).toEqual([]);
     expect(await split('{"results":[ ]}')).toEqual([]);
     const [first, end, ...more] = await split('[{"a":1},\n{"b":2');
@@ -82,7 +82,7 @@ describe('records of an export', () => {
   test.each([
     ['lines', (record: string) => `{"a":1}\n${record}\n{"b":2}\n`],
     ['lists', (record: string) => `[{"a":1},\n${record},\n{"b":2}]`],
-  ])('a record that is too long is refused in %s without effect on others', async (_form, file) => {
+  ])('a record that is too long is refused in %s without affecting others', async (_form, file) => {
     const found = await split(file(`{"x":"${'x'.repeat(maxRecordBytes)}"}`), [65_536]);
     expect(found.map(({ line }) => line)).toEqual([1, 2, 3]);
     expect(found[1]).toEqual({ line: 2, message: expect.stringContaining('longer than 4 MB') });

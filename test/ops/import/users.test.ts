@@ -9,7 +9,7 @@ const fixture = useImports();
 const { imported, importedByCommand, exportFile, countOf, asMaster } = fixture;
 
 describe('users', () => {
-  test('keep all their data, and can log in with the passwords of the export and with their accounts', async () => {
+  test('keep all their data, and can log in with passwords and accounts', async () => {
     const [salt, openid, phone] = [randomBytes(24).toString('hex'), newUid(), newPhone()];
     const custom = {
       email: `${newName()}@example.com`,
@@ -114,7 +114,7 @@ describe('users', () => {
     }
   });
 
-  test('of one UnionID: another app of it enters the main account, wherever it stands', async () => {
+  test('with one UnionID enter the main account from another app, wherever it is', async () => {
     for (const isFirst of [true, false]) {
       const entry = (main_account: boolean) => ({
         uid: newUid(),
@@ -133,10 +133,10 @@ describe('users', () => {
     }
   });
 
-  test('with bcrypt log in, and their hash is replaced if bcrypt compared the whole password', async () => {
+  test('with bcrypt can log in, and get a new hash if bcrypt compared it all', async () => {
     interface Expected {
       isReplaced: boolean;
-      /** Shorter password that bcrypt takes too. */
+      /** Shorter password that bcrypt accepts too. */
       cut?: string;
       isRefused?: boolean;
     }
@@ -166,7 +166,8 @@ describe('users', () => {
       });
       return status;
     };
-    // All at once: a hash that cannot be computed ends no other login.
+    // All logins run concurrently, so that a hash which cannot be computed must not end another
+    // login.
     const enter = () =>
       Promise.all(
         accounts.map(async ({ user, password, cut, isRefused }) => {
@@ -187,7 +188,7 @@ describe('users', () => {
       expect(hashes.get(user.objectId)?.startsWith('$argon2id$')).toBe(isReplaced);
   });
 
-  test('switch strict queries on for their clients, unless an owner has switched them off', async () => {
+  test('turn strict queries on for their clients, unless an owner turned them off', async () => {
     const ask = () =>
       fixture.api.request('GET', '/1.1/users/strictlyQuery?limit=1', { app: fixture.app });
     const importOne = async () =>
@@ -202,7 +203,7 @@ describe('users', () => {
     await set(true);
   });
 
-  test('keep the session of the export, which the next login returns, until it is replaced', async () => {
+  test('keep the session of the export until it is replaced', async () => {
     const token = randomBytes(16).toString('hex').slice(0, 25);
     const salt = 'salt';
     const user = aUser({ sessionToken: token, password: publicHash('a password', salt), salt });
@@ -239,7 +240,7 @@ describe('users', () => {
     expect((await me(refreshed.body.sessionToken)).status).toBe(200);
   });
 
-  test('values of another user are refused, in the app and within the file, also in a dry run', async () => {
+  test('are refused with values of another user in app or file, also in a dry run', async () => {
     const uid = newUid();
     const there = await signUp(fixture.api, fixture.app, {
       email: `${newName()}@example.com`,
@@ -280,7 +281,7 @@ describe('users', () => {
     expect(await countOf('user_identity')).toBe(2);
   });
 
-  test('a user that is refused does not block others with its remaining accounts', async () => {
+  test('that are refused do not block others with their remaining accounts', async () => {
     const [taken, shared] = [newUid(), newUid()];
     const there = await enterWith(fixture.api, fixture.app, {
       weibo: { uid: taken, access_token: 't' },

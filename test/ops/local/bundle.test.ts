@@ -10,7 +10,7 @@ import { packageVersion } from '../../../shared/config/config.ts';
 const run = promisify(execFile);
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** Returns the texts of the modules below a folder, by their names. */
+/** Returns the texts of the modules below a folder, by name. */
 async function modulesBelow(folder: string): Promise<Map<string, string>> {
   const names = (await readdir(folder, { recursive: true })).filter(
     (name) => extname(name) === '.js',
@@ -29,7 +29,7 @@ describe('the bundle of npm start', { timeout: 60_000 }, () => {
     modules = await modulesBelow(folder);
   }, 60_000);
 
-  test('is made once for the same sources', async () => {
+  test('is built once for the same sources', async () => {
     const { stdout } = await run(process.execPath, [join(project, 'ops/package/bundle/build.mjs')]);
     expect(fileURLToPath(stdout.trim())).toBe(folder);
   });
@@ -48,7 +48,7 @@ describe('the bundle of npm start', { timeout: 60_000 }, () => {
       expect(modules.has(source.replace(/\.ts$/, '.js')), source).toBe(true);
   });
 
-  test('leads modules to their bundled form, and assets to their place in the sources', async () => {
+  test('leads modules to their bundled form, and assets to their path in the sources', async () => {
     const name = [...modules.keys()].find((one) => one.includes('module-url')) ?? '';
     const { t: moduleUrl } = await import(pathToFileURL(join(folder, name)).href);
     const base = pathToFileURL(join(project, 'dispatcher/sending/pool.ts')).href;
@@ -63,7 +63,7 @@ describe('the bundle of npm start', { timeout: 60_000 }, () => {
     expect(stdout.trim()).toBe(packageVersion());
   });
 
-  test('keeps texts that V8 stores in one byte per character, and names of places only where they are known', () => {
+  test('keeps texts that V8 stores in one byte per character, and known source positions', () => {
     for (const [name, text] of modules) {
       expect(/[^\0-\x7f]/.exec(text)?.index, name).toBeUndefined();
       expect(text, name).not.toMatch(

@@ -15,7 +15,7 @@ import {
 const serverModule = new URL('../../../ops/local/postgres/server.ts', import.meta.url).href;
 const ordinaryUser = { uid: 65534, gid: 65534 };
 const isRoot = process.getuid?.() === 0;
-// An ordinary user cannot run a project below a closed folder, so that there is nothing to test.
+// An ordinary user cannot run a project below a closed folder, so there is nothing to test.
 const canBecomeOrdinaryUser =
   isRoot &&
   spawnSync(process.execPath, [new URL(serverModule).pathname], { ...ordinaryUser, cwd: '/' })
@@ -31,7 +31,7 @@ let parentDir = '';
 let sharedDir = '';
 let usedDir = '';
 
-/** Starts a server below the test's folder; it is stopped after the test. */
+/** Starts a server below the folder of the test. It is stopped after the test. */
 async function start(
   dataDir = join(parentDir, 'data'),
   durable = false,
@@ -41,7 +41,7 @@ async function start(
   return server;
 }
 
-/** Runs one statement and returns the first column of the first row. */
+/** Runs one statement. Returns the first column of the first row. */
 async function query(server: { databaseUrl: string }, statement: string): Promise<unknown> {
   const client = new Client({ connectionString: server.databaseUrl });
   client.on('error', () => undefined);
@@ -82,11 +82,10 @@ async function waitForEnd(pid: number): Promise<void> {
   await expect.poll(hasEnded, { timeout: 5_000, interval: 50 }).toBe(true);
 }
 
-/** Returns how many pages the kernel has mapped for a process without a read of a disk. */
+/** Returns the number of pages that the kernel mapped for a process without reading from disk. */
 async function pageFaultsOf(pid: number | undefined): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The fields behind the name of the program begin with the third (proc(5)); `minflt` is the
-  // tenth.
+  // The fields after the program name start with the third field (proc(5)). `minflt` is the tenth.
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[7]);
 }
 
@@ -112,7 +111,7 @@ afterEach(async () => {
 });
 
 describe('startEmbeddedPostgres', () => {
-  test('creates a UTF-8 database in a new data directory and keeps its data for the next start', async () => {
+  test('creates a UTF-8 database and keeps its data for the next start', async () => {
     const first = await start();
     expect(await query(first, 'SHOW server_encoding')).toBe('UTF8');
     expect(await query(first, "SELECT upper('äß 你')")).toBe('Äß 你');
@@ -139,13 +138,13 @@ describe('startEmbeddedPostgres', () => {
   });
 
   test.skipIf(process.platform !== 'linux')(
-    'keeps the memory of a statement for the next one of the same connection',
+    'keeps the memory of a statement for the next statement of the same connection',
     async () => {
       const { databaseUrl } = await start(usedDir);
       const client = new Client({ connectionString: databaseUrl });
       await client.connect();
       const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-      // A string of 4 MB grows in memory from which 1,000 pages and more are taken.
+      // A string of 4 MB grows in memory, which takes at least 1,000 pages.
       const statement =
         "SELECT length(string_agg(repeat('x', 100), '')) FROM generate_series(1, 40_000)";
       await client.query(statement);
@@ -156,7 +155,7 @@ describe('startEmbeddedPostgres', () => {
     },
   );
 
-  test('rolls back transactions and stops while clients are connected, and may be stopped twice', async () => {
+  test('rolls back transactions and stops while clients are connected', async () => {
     const server = await start(usedDir);
     const client = new Client({ connectionString: server.databaseUrl });
     client.on('error', () => undefined);
@@ -214,7 +213,7 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(server, 'SELECT 1')).toBe(1);
   });
 
-  test('stops when its parent process is killed, and can start again at once', async () => {
+  test('stops when its parent process is killed, and can start again immediately', async () => {
     const { child, pid } = await startInChild(usedDir);
     child.kill('SIGKILL');
     const again = await start(usedDir);
@@ -230,14 +229,14 @@ describe('startEmbeddedPostgres', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  test.skipIf(!isRoot)('runs for root below a folder that only root may enter', async () => {
+  test.skipIf(!isRoot)('runs for root below a folder that only root can enter', async () => {
     await chmod(parentDir, 0o700);
     const server = await start();
     await query(server, 'CREATE TABLE kept AS SELECT 7 AS n');
     await server.stop();
     const again = await start();
     expect(await query(again, 'SELECT n FROM kept')).toBe(7);
-    // Without user namespaces the data is in another folder.
+    // Without user namespaces, the data is in another folder.
     const realDir = await realpath(join(parentDir, 'data'));
     await again.stop();
     if (!realDir.startsWith(parentDir)) await rm(dirname(realDir), { recursive: true });

@@ -22,7 +22,7 @@ test.for([
   ['environment', 'admin token     as CARILLON_ADMIN_TOKEN has it'],
   ['made', 'admin token     a-token-of-the-service   (kept in /data/carillon/admin-token)'],
   ['file', 'admin token     in /data/carillon/admin-token'],
-] as const)('the greeting says where the admin token is: %s', ([tokenSource, line]) => {
+] as const)('the greeting names the source of the admin token: %s', ([tokenSource, line]) => {
   const text = greeting({ ...details, tokenSource }, demo, 'http://127.0.0.1:1');
   expect(text.split('\n').filter((one) => one.startsWith('admin token'))).toEqual([line]);
   if (tokenSource !== 'made') expect(text).not.toContain(details.adminToken);
@@ -31,7 +31,7 @@ test.for([
 
 afterEach(() => chooseLanguage('en'));
 
-test('the greeting of a Chinese operator is Chinese', () => {
+test('the greeting for a Chinese operator is Chinese', () => {
   chooseLanguage('zh');
   const lines = greeting({ ...details, tokenSource: 'made' }, demo, 'http://127.0.0.1:1').split(
     '\n',

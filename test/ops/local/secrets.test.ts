@@ -27,7 +27,7 @@ const newFolder = () => {
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 
 describe('ensureSecrets', () => {
-  test('the first start creates both with mode 600 for any umask; the second reads them', async () => {
+  test('creates both with mode 600 for any umask; the second start reads them', async () => {
     const folder = newFolder();
     const umask = process.umask(0);
     const first = await ensureSecrets(folder);
@@ -45,7 +45,7 @@ describe('ensureSecrets', () => {
     });
   });
 
-  test('concurrent starts use the same secrets', async () => {
+  test('uses the same secrets for concurrent starts', async () => {
     const folder = newFolder();
     const all = await Promise.all(Array.from({ length: 20 }, () => ensureSecrets(folder)));
     expect(new Set(all.map(({ adminToken, secret }) => `${adminToken} ${secret}`)).size).toBe(1);
@@ -53,7 +53,7 @@ describe('ensureSecrets', () => {
     expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
   });
 
-  test('the environment takes precedence, and is not written to files', async () => {
+  test('prefers the environment, which is not written to files', async () => {
     const folder = newFolder();
     const given = { adminToken: 'from the environment', secret: 'as well' };
     expect(await ensureSecrets(folder, given)).toEqual({ ...given, made: [] });
@@ -64,14 +64,14 @@ describe('ensureSecrets', () => {
     expect(secret).toBe((await readFile(join(folder, 'secret'), 'utf8')).trim());
   });
 
-  test('an empty file is refused, because a new secret could not decrypt the data', async () => {
+  test('refuses an empty file, because a new secret could not decrypt the data', async () => {
     const folder = newFolder();
     await ensureSecrets(folder);
     await writeFile(join(folder, 'secret'), '\n');
     await expect(ensureSecrets(folder)).rejects.toThrow('secret is empty');
   });
 
-  test('a file that others can read gets mode 600', async () => {
+  test('sets mode 600 on a file that others can read', async () => {
     const folder = newFolder();
     await ensureSecrets(folder);
     await chmod(join(folder, 'secret'), 0o644);
@@ -79,29 +79,26 @@ describe('ensureSecrets', () => {
     expect(await modeOf(join(folder, 'secret'))).toBe(0o600);
   });
 
-  test.runIf(process.getuid?.() === 0)(
-    'another user gets an error that names the owner',
-    async () => {
-      const folder = newFolder();
-      await ensureSecrets(folder);
-      await chmod(parent, 0o755);
-      const module = new URL('../../../ops/local/data-files.ts', import.meta.url).href;
-      // The child changes its user after it has loaded the sources, because the other user may not
-      // be able to read them.
-      const script = `import('${module}').then((m) => {
+  test.runIf(process.getuid?.() === 0)('reports the owner to another user', async () => {
+    const folder = newFolder();
+    await ensureSecrets(folder);
+    await chmod(parent, 0o755);
+    const module = new URL('../../../ops/local/data-files.ts', import.meta.url).href;
+    // The child changes its user after it has loaded the sources, because the other user may not be
+    // able to read them.
+    const script = `import('${module}').then((m) => {
       process.setgroups([]); process.setgid(65534); process.setuid(65534);
       return m.readSecrets('${folder}');
     }).then(() => console.log('read them'), (e) => console.log(e.message))`;
-      const child = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', cwd: '/' });
-      expect(child).toMatchObject({ status: 0, signal: null, stderr: '' });
-      expect(child.error).toBeUndefined();
-      expect(child.stdout).toContain('belongs to another user');
-    },
-  );
+    const child = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', cwd: '/' });
+    expect(child).toMatchObject({ status: 0, signal: null, stderr: '' });
+    expect(child.error).toBeUndefined();
+    expect(child.stdout).toContain('belongs to another user');
+  });
 });
 
 describe('the run info of a service', () => {
-  test('can be read, only by its owner, and is removed at the end', async () => {
+  test('can be read only by its owner, and is removed at the end', async () => {
     const folder = newFolder();
     await ensureSecrets(folder);
     expect(await readRunInfo(folder)).toEqual({});

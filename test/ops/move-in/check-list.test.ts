@@ -4,7 +4,7 @@ import { draftOf } from '../../../shared/domain/installations/members.ts';
 import { anInstallation, aUser, newId } from '../../support/import/imports.ts';
 import { item, useMoveIn } from '../../support/import/move-in.ts';
 
-/** Remaining steps in the report of `carillon move-in`. */
+/** Tests the remaining steps in the report of `carillon move-in`. */
 const fixture = useMoveIn();
 const { write, run, moveIn } = fixture;
 
@@ -112,7 +112,7 @@ describe('the check list', () => {
   });
 });
 
-test('names of gateways, platforms and topics are limited to a hundred of each', () => {
+test('is limited to a hundred names each of gateways, platforms and topics', () => {
   const needs = new Needs();
   const draft = (more: object) =>
     draftOf(new Map(Object.entries({ deviceType: 'ios', ...more })), false);

@@ -6,7 +6,7 @@ import { createTestDatabase } from '../../support/database.ts';
 import { anInstallation, aUser, newId, publicHash } from '../../support/import/imports.ts';
 import { item, newKeys, useMoveIn } from '../../support/import/move-in.ts';
 
-/** Tests of `carillon move-in`: a whole app of the public service in one command. */
+/** Tests `carillon move-in`, which moves a whole app of the public service in one command. */
 const fixture = useMoveIn();
 const { write, run, moveIn } = fixture;
 
@@ -49,14 +49,14 @@ describe('carillon move-in', () => {
         },
       },
     });
-    // Also without the file: the app keeps its keys.
+    // Works without the file too, because the app keeps its keys.
     const third = await moveIn();
     expect(third.code).toBe(0);
     expect(item(third.json(), 'keys')).toMatchObject({ state: 'check' });
     expect(await readdir(fixture.folder)).not.toContain(`${fixture.appId}.refused.jsonl`);
   });
 
-  test('is on record afterwards, with the steps that are left and the devices that have come', async () => {
+  test('is recorded, with the remaining steps and the devices that have called', async () => {
     const own = newKeys();
     const device = anInstallation();
     await write('_User.jsonl', [aUser({ email: 'ann@example.com' })]);
@@ -120,7 +120,7 @@ describe('carillon move-in', () => {
     expect((await fixture.stored()).status).toBe(404);
   });
 
-  test('imports the last export completely after the app was deleted, with the same id and keys', async () => {
+  test('imports the last export completely after the app was deleted', async () => {
     const own = newKeys();
     const stdin = JSON.stringify(own);
     const user = { objectId: newId(), username: 'ann', salt: 'salt', email: 'ann@example.com' };
@@ -157,7 +157,7 @@ describe('carillon move-in', () => {
     expect((await login('after')).body.objectId).toBe(user.objectId);
   });
 
-  test('imports roles with their members, also in a dry run of an app that does not exist', async () => {
+  test('imports roles with their members, also in a dry run', async () => {
     const user = aUser();
     const role = { objectId: newId(), name: 'editors', ACL: { '*': { read: true } } };
     await write('_User.jsonl', [user]);
@@ -225,7 +225,7 @@ describe('is refused before it creates anything', () => {
     await untouched();
   });
 
-  test('with other keys than those of the app: 1, and names them', async () => {
+  test('with keys that differ from those of the app: 1, and names them', async () => {
     await write('_Installation.jsonl', [anInstallation()]);
     const own = newKeys();
     const stdin = JSON.stringify(own);
@@ -238,7 +238,7 @@ describe('is refused before it creates anything', () => {
     );
   });
 
-  test('when the service and the database differ: 1, with a message', async () => {
+  test('if the service and the database differ: 1, with a message', async () => {
     await write('_Installation.jsonl', [anInstallation()]);
     const other = await createTestDatabase();
     const { code, json } = await moveIn([], { env: { DATABASE_URL: other.url } });

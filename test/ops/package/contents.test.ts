@@ -42,12 +42,14 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Begin of a packed file's path, up to the first name below `dist`, `bundle` and `ops`. */
+/**
+ * Returns the start of a packed file's path, up to the first name below `dist`, `bundle` and `ops`.
+ */
 const partOf = (path: string): string =>
   /^(?:dist\/)?(?:bundle\/)?(?:ops\/)?[^/]+/.exec(path)?.[0] ?? path;
 
 describe('npm pack', () => {
-  test('contains what an operator runs, and nothing of the workshop', () => {
+  test('contains what an operator runs, and no development tools', () => {
     expect([...new Set(packed.map(partOf))].sort()).toEqual([
       'CHANGELOG.md',
       'LICENSE',
@@ -62,7 +64,7 @@ describe('npm pack', () => {
       'dist/bundle/ops/sandbox',
       'dist/connectors',
       'dist/dispatcher',
-      // The examples of the description at /openapi.json.
+      // Examples of the description at /openapi.json.
       'dist/docs',
       'dist/ops/cli',
       'dist/ops/client',
@@ -80,7 +82,7 @@ describe('npm pack', () => {
     ]);
   });
 
-  test('contains one file of the documentation, and of the builds what `carillon up` imports', () => {
+  test('contains one documentation file, and of the builds only what `carillon up` imports', () => {
     const small = packed.filter((path) => /^dist\/(docs|ops\/package)\//.test(path));
     expect(small.sort()).toEqual([
       'dist/docs/examples.json',
@@ -95,7 +97,7 @@ describe('npm pack', () => {
       'dist',
     ]);
     expect(parts.filter((path) => path.endsWith('/index.html'))).toHaveLength(1);
-    // It names the build that is served.
+    // This file names the current build.
     expect(parts).toContain('dist/ops/console/dist/current.json');
   });
 

@@ -7,7 +7,7 @@ import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
 
-test('keeps an app and its profiles until one of them is written', async () => {
+test('the cache keeps an app and its profiles until one of them is written', async () => {
   const app = await service.api.createApp();
   const { appId } = app;
   await service.addApnsProfile(app);
@@ -36,7 +36,7 @@ test('keeps an app and its profiles until one of them is written', async () => {
   expect((await read()).stored).toBeUndefined();
 });
 
-test('of an unknown app returns nothing', async () => {
+test('the cache returns nothing for an unknown app', async () => {
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
   const cache = new AppCache(service.db, vault, { now: () => 0, monotonicMs: () => 0 });
   expect(await cache.app('unknown')).toBeUndefined();

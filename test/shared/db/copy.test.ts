@@ -12,7 +12,7 @@ beforeEach(async () => void (await db.query('TRUNCATE copied')));
 const columns = ['a', 'b', 'n', 'list', 'raw'];
 type Values = [string | null, string | null, number | null, string[] | null, Buffer | null];
 
-/** Writes rows, and returns what the table then has. */
+/** Writes rows. Returns the rows of the table. */
 async function copied(rows: readonly CopyRow[]): Promise<CopyValue[][]> {
   await db.transaction((tx) => copyIn(tx, { table: 'copied', columns }, rows));
   const { rows: stored } = await db.query<Record<string, CopyValue>>(
@@ -21,7 +21,7 @@ async function copied(rows: readonly CopyRow[]): Promise<CopyValue[][]> {
   return stored.map((row) => columns.map((name) => row[name] ?? null));
 }
 
-test('rows arrive as they were: empty texts, null, the characters of the format, several scripts, lists and bytes', async () => {
+test('rows arrive unchanged: empty texts, null, special characters, bytes', async () => {
   const rows: Values[] = [
     ['', '', 0, [], Buffer.alloc(0)],
     [null, null, null, null, null],
@@ -38,7 +38,7 @@ test('rows arrive as they were: empty texts, null, the characters of the format,
   expect(await copied(rows.map((row) => encoder.encode(row)))).toEqual(rows);
 });
 
-test('rows fill several buffers, and one may be longer than a buffer', async () => {
+test('rows fill several buffers, and a row may be longer than a buffer', async () => {
   const lengths = [1, 200_000, 200_000, 900_000, 3];
   const rows = lengths.map((length, i): Values => ['推'.repeat(length), 'x', i, null, null]);
   const encoder = new RowEncoder();
@@ -47,7 +47,7 @@ test('rows fill several buffers, and one may be longer than a buffer', async () 
   expect(await copied(encoded)).toEqual(rows);
 });
 
-test('rows that were left out between others are not written', async () => {
+test('skipped rows between others are not written', async () => {
   const encoder = new RowEncoder();
   const encoded = Array.from({ length: 9 }, (_, i) =>
     encoder.encode([`row ${i}`, null, i, null, null]),
@@ -56,7 +56,7 @@ test('rows that were left out between others are not written', async () => {
   expect((await copied(kept.toReversed())).map(([, , n]) => n)).toEqual([8, 6, 5, 3, 2, 0]);
 });
 
-test('a row gets another first value, and stays what it was', async () => {
+test('a row can get another first value, and is otherwise unchanged', async () => {
   const encoder = new RowEncoder();
   const row = encoder.encode(['first', 'x\ty', 7, ['z'], null]);
   const others = [

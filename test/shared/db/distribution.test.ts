@@ -18,7 +18,7 @@ const placed = (placement: string) =>
   distribution.tables.filter((table) => table.placement === placement).map(({ name }) => name);
 
 describe('the tables of an app', () => {
-  test('are all that name one in every row', () => {
+  test('are all tables that name an app in every row', () => {
     expect(placed('byApp')).toEqual(
       expect.arrayContaining(['app', 'installation', 'notification', 'push_batch']),
     );
@@ -28,7 +28,7 @@ describe('the tables of an app', () => {
     );
   });
 
-  test('have app_id in every unique key, and ids of bigint', async () => {
+  test('have app_id in every unique key, and bigint ids', async () => {
     const { rows: keys } = await db.query(
       `SELECT indexrelid::regclass::text AS name FROM pg_index i
         WHERE indisunique AND indrelid = ANY ($1::text[]::regclass[])
@@ -44,7 +44,7 @@ describe('the tables of an app', () => {
     expect(ids).toEqual([]);
   });
 
-  test('refer to each other by app_id, and else to tables that every server has', () => {
+  test('refer to each other by app_id, and otherwise to tables that every server has', () => {
     const byApp = new Set(placed('byApp'));
     const wrong = distribution.keys.filter(
       ({ table, referenced, definition }) =>
@@ -56,8 +56,8 @@ describe('the tables of an app', () => {
   });
 });
 
-describe('the statements that spread a database', () => {
-  test('place every table, and add all foreign keys again but those of the coordinator', () => {
+describe('the statements that distribute a database', () => {
+  test("distribute every table, and add all foreign keys again except the coordinator's", () => {
     const statements = placingStatements(distribution);
     for (const name of placed('byApp'))
       expect(
@@ -73,7 +73,7 @@ describe('the statements that spread a database', () => {
     expect(added.filter((name) => !dropped.includes(name))).toEqual([]);
   });
 
-  test('are none where all is spread, and those of a new table alone', () => {
+  test('are empty if all tables are distributed, and contain only a new table', () => {
     const tables = distribution.tables.map((table) => ({ ...table, isPlaced: true }));
     expect(placingStatements({ ...distribution, tables })).toEqual([]);
     const one = tables.map((table) => ({ ...table, isPlaced: table.name !== 'idle_walk' }));
@@ -85,7 +85,7 @@ describe('the statements that spread a database', () => {
   });
 });
 
-test('a database without Citus is not spread, and doctor says nothing of it', async () => {
+test('a database without Citus is not distributed or reported', async () => {
   for (const isPlan of [true, false])
     await expect(distribute(url, { isPlan })).rejects.toThrow(/no extension citus/);
   expect(await checkSharding(db)).toEqual([]);

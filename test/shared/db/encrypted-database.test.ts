@@ -17,7 +17,7 @@ import { Database } from '../../../shared/db/pool.ts';
 import { migrate, pendingChanges } from '../../../shared/queue/migrate.ts';
 import { silentLog } from '../../support/api.ts';
 
-/** Unused loopback address, because the port of the embedded server is fixed. */
+/** Unused loopback address. It is needed because the port of the embedded server is fixed. */
 const host = `127.${1 + (process.pid % 250)}.${1 + (Math.floor(process.pid / 250) % 250)}.7`;
 
 let folder: string;
@@ -94,14 +94,14 @@ async function isEncrypted(url: string): Promise<boolean | undefined> {
 
 describe('sslmode', () => {
   test.each(['require', 'prefer', 'no-verify'])(
-    '%s encrypts and verifies nothing',
+    '%s encrypts but verifies nothing',
     async (mode) => {
       expect(await isEncrypted(urlOf(`?sslmode=${mode}`))).toBe(true);
       expect(await isEncrypted(otherUrlOf(`?sslmode=${mode}`))).toBe(true);
     },
   );
 
-  test('require with sslrootcert verifies the authority, as verify-ca does, and not the name', async () => {
+  test('require with sslrootcert verifies the authority, but not the name', async () => {
     for (const mode of ['require', 'verify-ca']) {
       expect(await isEncrypted(otherUrlOf(`?sslmode=${mode}&sslrootcert=${ca}`))).toBe(true);
       await expect(
@@ -138,7 +138,7 @@ describe('sslmode', () => {
   });
 });
 
-test('a URL without sslmode stays as it is', () => {
+test('a URL without sslmode stays unchanged', () => {
   const socket = 'postgresql://carillon@/carillon?host=/tmp/x&port=5432';
   expect(connectionUrl(socket)).toBe(socket);
 });
@@ -147,12 +147,12 @@ test.each([
   [(): string => urlOf('?sslmode=require'), /encrypted \(TLSv1\.\d\)$/],
   [(): string => urlOf('', 'plain'), /the connection is not encrypted$/],
   [(): string => server.databaseUrl, /through a socket of this machine$/],
-])('the doctor reports whether a connection is encrypted (%#)', async (url, words) => {
+])('doctor reports whether a connection is encrypted (%#)', async (url, words) => {
   const findings = await checkDatabase(open(url()), systemClock);
   expect(findings[0]).toMatchObject({ status: 'ok', detail: expect.stringMatching(words) });
 });
 
-test('the doctor warns only of an unencrypted connection to another machine', () => {
+test('doctor warns only of an unencrypted connection to another machine', () => {
   expect(checkEncryption({ tls: null, is_local: false })).toMatchObject([
     { name: 'encryption', status: 'warn', advice: expect.stringContaining('sslmode=verify-full') },
   ]);

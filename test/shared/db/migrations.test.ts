@@ -19,7 +19,7 @@ import { queueSchemaVersion } from '../../../shared/queue/jobs.ts';
 import { migrate, pendingChanges } from '../../../shared/queue/migrate.ts';
 import { createEmptyDatabase, createTestDatabase } from '../../support/database.ts';
 
-/** Last migration that was written before the rules. */
+/** Last migration that was written before the rules existed. */
 const lastUnchecked = '0029';
 
 let folder: string;
@@ -46,14 +46,14 @@ async function problemsOf(up: string) {
   return migrationProblems(await readMigration('0001_test', folder));
 }
 
-describe('the rules of migrations', () => {
-  test('every migration of this version keeps them', async () => {
+describe('the migration rules', () => {
+  test('are kept by every migration of this version', async () => {
     const checked = migrationNames().filter((name) => name.slice(0, 4) > lastUnchecked);
     for (const name of checked)
       expect(migrationProblems(await readMigration(name, migrationFolder)), name).toEqual([]);
   });
 
-  test('no two have the same number: they would run in another order where one is older', () => {
+  test('forbid two equal numbers, because older versions would run them in another order', () => {
     const numbers = migrationNames().map((name) => name.slice(0, 4));
     expect(numbers).toEqual([...new Set(numbers)]);
   });
@@ -99,15 +99,15 @@ describe('the rules of migrations', () => {
     expect((await problemsOf(up))[0]).toMatch(problem);
   });
 
-  test('see statements through comments, strings and bodies', () => {
+  test('find statements despite comments, strings and bodies', () => {
     expect(
       splitStatements("SELECT 'a;''b' -- c;\n; DO $x$ a; $x$; /* d; */ SELECT (1, 2)"),
     ).toEqual(["SELECT 'a;''b'", 'DO $x$ a; $x$', 'SELECT (1, 2)']);
   });
 });
 
-describe('migrating', () => {
-  test('gives up a lock that others wait behind, and succeeds when the table is free', async () => {
+describe('a migration', () => {
+  test('gives up a lock that others wait for, and succeeds when the table is free', async () => {
     const { url, client } = await emptyDatabase();
     await client.query('CREATE TABLE busy (a int)');
     await write('0001_first', 'CREATE TABLE first (a int);');
@@ -129,7 +129,7 @@ describe('migrating', () => {
     expect(reasons[0]).toBe('a table is in use (attempt 1 of 100)');
   });
 
-  test('fails after the last attempt; the migrations before stay', async () => {
+  test('fails after the last attempt, while earlier migrations stay', async () => {
     const { url, client } = await emptyDatabase();
     await client.query('CREATE TABLE busy (a int)');
     await write('0001_first', 'CREATE TABLE first (a int);');
@@ -141,7 +141,7 @@ describe('migrating', () => {
     expect(await pendingMigrations(url, folder)).toEqual(['0002_column']);
   });
 
-  test('builds an index without blocking writers, and again after an attempt that failed', async () => {
+  test('builds an index without blocking writers, and again after a failed attempt', async () => {
     const { url, client } = await emptyDatabase();
     await client.query('CREATE TABLE busy (a int); INSERT INTO busy VALUES (1), (1)');
     await write('0001_index', 'CREATE UNIQUE INDEX CONCURRENTLY busy_a ON busy (a);');
@@ -154,7 +154,7 @@ describe('migrating', () => {
     expect(rows).toEqual([{ indisvalid: true }]);
   });
 
-  test('runs once when two processes start at the same time', async () => {
+  test('runs once if two processes start at the same time', async () => {
     const { url } = await emptyDatabase();
     await write('0001_first', 'CREATE TABLE first (a int);');
     await write('0002_index', 'CREATE INDEX CONCURRENTLY first_a ON first (a);');
@@ -165,7 +165,7 @@ describe('migrating', () => {
     expect(both.flat()).toEqual(['0001_first', '0002_index']);
   });
 
-  test('refuses a migration that comes before one that has run, and leaves a half of one nowhere', async () => {
+  test('is refused if a later one has run, and is never applied partly', async () => {
     const { url, client } = await emptyDatabase();
     await write('0002_table', 'CREATE TABLE two (a int);');
     expect(await migrateTables(url, { folder })).toEqual(['0002_table']);
@@ -204,7 +204,7 @@ describe('migrating', () => {
     expect(await pendingMigrations(url, folder)).toEqual(['0001_column', '0002_index']);
   });
 
-  test('leaves lists of thousands of members out of ANALYZE', async () => {
+  test('excludes lists of thousands of members from ANALYZE', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     const client = new Client({ connectionString: database.url });
@@ -222,7 +222,7 @@ describe('migrating', () => {
     for (const list of ['recipients', 'badges', 'moved']) expect(rows[0].names).not.toContain(list);
   });
 
-  test('renames items whose names no path can hold, to names of their own', async () => {
+  test('renames items whose names cannot be in a path to unique names', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     const client = new Client({ connectionString: database.url });
@@ -266,7 +266,7 @@ describe('migrating', () => {
     }
   });
 
-  test('leaves the schema that the processes ask for', async () => {
+  test('results in the schema that the processes require', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
     expect(await pendingChanges(database.url)).toEqual([]);

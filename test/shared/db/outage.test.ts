@@ -14,7 +14,7 @@ afterAll(() => database?.drop());
 
 const silent = pino({ level: 'silent' });
 
-/** Returns a log, and a promise of its first line. */
+/** Returns a log and a promise of its first line. */
 function observedLog() {
   let resolveFirst: () => void;
   const firstLine = new Promise<void>((resolve) => {
@@ -23,7 +23,7 @@ function observedLog() {
   return { log: pino({ level: 'warn' }, { write: () => resolveFirst() }), firstLine };
 }
 
-/** Returns the path of the database's socket, for the relay. */
+/** Returns the path of the database's socket for the relay. */
 function socketPath(): string {
   const host = new URLSearchParams(database.url.split('?')[1]).get('host');
   return `${host}/.s.PGSQL.5432`;
@@ -63,7 +63,7 @@ test('a process waits for a database that is not up yet', async () => {
   server.close();
 });
 
-test('a missing database is reported at once', async () => {
+test('a missing database is reported immediately', async () => {
   const url = database.url.replace(/test_[0-9a-f]+/, 'nowhere');
   const db = new Database({ url, applicationName: 'lost' });
   await expect(waitForDatabase(db, silent)).rejects.toThrow('"nowhere" does not exist');

@@ -14,7 +14,7 @@ test('a transaction whose connection is lost fails, and the next statement works
     await tx.query('SELECT 1');
   });
   await expect(lost).rejects.toThrow();
-  // The pool has one connection: if the lost one kept its place, this query would never end.
+  // The pool has one connection. If the lost connection kept its place, this query would never end.
   expect((await db.query<{ n: number }>('SELECT 1 AS n')).rows).toEqual([{ n: 1 }]);
   await other.close();
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { maxStatements, PreparedStatements } from '../../../shared/db/prepared.ts';
 
-test('a function prepares a bounded number of texts, and each of them under one name', () => {
+test('a function prepares a limited number of statements, each under one name', () => {
   const statements = new PreparedStatements();
   const texts = Array.from({ length: maxStatements }, (_, i) => `SELECT ${i}`);
   const names = texts.map((text) => statements.of(text));

@@ -6,7 +6,7 @@ import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
 
-/** Columns of bytes that hold nothing encrypted: digests, a picture, and counts of a batch. */
+/** Bytea columns without encrypted values: digests, a picture, and counts of a batch. */
 const notEncrypted = [
   'app_user.session_hash',
   'captcha.image',
@@ -23,7 +23,7 @@ const notEncrypted = [
   'push_batch.settled',
 ];
 
-/** Files that encrypt, each with the columns that its values are stored in. */
+/** Files that encrypt, with the columns that store their values. */
 const encryptingFiles: Record<string, string[]> = {
   'api/services/captchas/captchas.ts': ['captcha.answer'],
   'api/services/push/refused-calls.ts': ['failed_receipt.call'],
@@ -45,7 +45,7 @@ const encryptingFiles: Record<string, string[]> = {
 
 const places = sealedColumns.map(nameOf).toSorted();
 
-test('every column of bytes is walked by the rotation of CARILLON_SECRET, or holds nothing encrypted', async () => {
+test('the secret rotation covers every bytea column with encrypted values', async () => {
   const { rows } = await api.db.query<{ name: string }>(
     `SELECT table_name || '.' || column_name AS name FROM information_schema.columns
       WHERE table_schema = current_schema() AND data_type = 'bytea'`,
@@ -54,7 +54,7 @@ test('every column of bytes is walked by the rotation of CARILLON_SECRET, or hol
   expect(rows.map(({ name }) => name).toSorted()).toEqual([...bytes, ...notEncrypted].toSorted());
 });
 
-test('every file that encrypts stores its values in a column that the rotation walks', () => {
+test('every file that encrypts stores its values in a column that the rotation covers', () => {
   const root = fileURLToPath(new URL('../../..', import.meta.url));
   const folders = ['api', 'connectors', 'dispatcher', 'ops', 'shared'];
   const found = execFileSync('git', ['grep', '-lE', '\\.seal\\(', '--', ...folders], { cwd: root });

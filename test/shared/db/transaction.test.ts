@@ -21,7 +21,7 @@ const one = (from: Database) =>
 const megabyte = `SELECT repeat('x', 1000) AS text FROM generate_series(1, 1000)`;
 
 describe('the limits of a transaction', () => {
-  test('count all rows; a read over the limit ends early, and the next transaction works', async () => {
+  test('count all rows; a read over the limit ends early', async () => {
     const read = (times: number) =>
       db.transaction(
         async (tx) => {
@@ -40,11 +40,11 @@ describe('the limits of a transaction', () => {
     );
     await expect(endless).rejects.toBeInstanceOf(ResultTooLarge);
     expect(await one(db)).toBe(1);
-    // The count was per transaction.
+    // The count is per transaction.
     expect(await read(2)).toBe(2);
   });
 
-  test('apply to its statements only', async () => {
+  test('apply only to its own statements', async () => {
     const settings = [
       'statement_timeout',
       'max_parallel_workers_per_gather',
@@ -60,7 +60,7 @@ describe('the limits of a transaction', () => {
     expect(await read(db)).toBe(before);
   });
 
-  test('hold for a statement that may take longer, which runs alone where the whole pool has its limit', async () => {
+  test('apply to a statement with a longer timeout, which runs alone', async () => {
     const long = new Database({ url, applicationName: 'long', statementTimeoutMs: 4000 });
     const shown = `SELECT current_setting('statement_timeout') AS time, current_setting('transaction_read_only') AS "isReadOnly"`;
     const read = async (from: Database, ms: number) => (await from.queryWithin(ms, shown)).rows[0];
@@ -74,7 +74,7 @@ describe('the limits of a transaction', () => {
     ['many states', '(a|b)*a(a|b){150}c', 'ab'],
     ['a look-ahead at each place', '(?=(a|b)*c)(?=(a|b)*d)a', 'ab'],
     ['a look-back at each place', '(?<=c(a|b)*)d', 'ab'],
-  ])('end a pattern with %s at once', async (_, pattern, letters) => {
+  ])('end a pattern with %s immediately', async (_, pattern, letters) => {
     const work = db.transaction(
       (tx) =>
         tx.query(
@@ -93,7 +93,7 @@ describe('the limits of a transaction', () => {
 });
 
 describe('shared connections', () => {
-  test('an app that has used up its share waits for its own calls; another app does not', async () => {
+  test('an app that has used up its share waits; another app does not', async () => {
     let end = () => {};
     const held = new Promise<void>((resolve) => {
       end = resolve;

@@ -52,7 +52,7 @@ function open(
 }
 
 describe('an HTTP client', () => {
-  test('posts JSON and forms below the path of its base URL, and reuses its connection', async () => {
+  test('posts JSON and forms below its base URL, and reuses its connection', async () => {
     const client = open({ baseUrl: `${gateway.url}/relay/`, connections: 1 });
     const json = await client.request(jsonPost('/v1/send?x=1', { a: 'ä' }));
     const form = await client.request(
@@ -82,7 +82,7 @@ describe('an HTTP client', () => {
     ['hang', 'timeout'],
     ['disconnect', 'connection_lost'],
     ['reset', 'connection_lost'],
-  ] as const)('reports an unknown outcome when the gateway does %s', async (kind, reason) => {
+  ] as const)('reports an unknown outcome if the gateway does %s', async (kind, reason) => {
     gateway.misbehave({ kind });
     const reply = await open({ requestMs: kind === 'hang' ? 1500 : 15_000 }).request(
       jsonPost('/', {}),
@@ -96,7 +96,7 @@ describe('an HTTP client', () => {
     expect(reply).toMatchObject({ kind: 'unknown', reason: 'reply_too_large' });
   });
 
-  test('reports not_sent when the connection is refused', async () => {
+  test('reports not_sent if the connection is refused', async () => {
     const reply = await open({ baseUrl: 'https://127.0.0.1:9' }).request(jsonPost('/', {}));
     expect(reply).toMatchObject({
       kind: 'not_sent',
@@ -132,7 +132,7 @@ describe('an HTTP client', () => {
     silent.close();
   });
 
-  test('cancels unsent requests, and finishes sent ones', async () => {
+  test('cancels unsent requests, and finishes sent requests', async () => {
     gateway.misbehave({ kind: 'slow', delayMs: 200, count: 1 });
     const client = open({ connections: 1 });
     const stop = new AbortController();
@@ -161,7 +161,7 @@ describe('an HTTP client', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('that is closed finishes requests in flight for a while and sends no more', async () => {
+  test('finishes requests in flight after it is closed, and sends no more', async () => {
     gateway.misbehave({ kind: 'hang' });
     const client = open();
     const pending = client.request(jsonPost('/', {}));

@@ -14,7 +14,7 @@ test.each(['connect to 10.0.0.1:443', 'user:secret@proxy', '', 'x'.repeat(80), '
   (text) => expect(failureCode(text)).toBeUndefined(),
 );
 
-test('a refused connection is reported by its code, also inside another error', async () => {
+test('a refused connection is reported by its code, even inside another error', async () => {
   const error = await new Promise<Error>((resolve) =>
     connect(9, '127.0.0.1').once('error', resolve),
   );

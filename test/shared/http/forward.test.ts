@@ -31,7 +31,7 @@ async function withClient(
 const failed = (reason: string) => ({ kind: 'failed', reason });
 
 describe('a forwarded request', () => {
-  test('times out when the server does not respond, and frees its place', async () => {
+  test('times out if the server does not respond, and frees its slot', async () => {
     host.answers.set('/x', (request) => void request.resume());
     await withClient({ waitMs: 50, inFlight: 1 }, async (client) => {
       for (let i = 0; i < 3; i += 1)
@@ -40,7 +40,7 @@ describe('a forwarded request', () => {
     host.answers.delete('/x');
   });
 
-  test('that is too large fails', async () => {
+  test('fails if it is too large', async () => {
     await withClient({ requestBytes: 100 }, async (client) => {
       expect(await client.forward({ ...post, body: 'x'.repeat(101) })).toEqual(
         failed('request_too_large'),
@@ -48,7 +48,7 @@ describe('a forwarded request', () => {
     });
   });
 
-  test('is refused beyond the limit of concurrent requests', async () => {
+  test('is refused above the limit of concurrent requests', async () => {
     const waiting: (() => void)[] = [];
     host.answers.set('/x', (request, response) => {
       waiting.push(() => answerWith(200, {})(request, response));
@@ -67,7 +67,7 @@ describe('a forwarded request', () => {
     });
   });
 
-  test('is not sent after close, nor with an invalid path', async () => {
+  test('is not sent after close, or with an invalid path', async () => {
     const client = new ForwardClient(host.url);
     for (const path of ['x', '/a b', '/a\r\nX: y', '/é'])
       expect(await client.forward({ ...post, path, body: '{}' })).toEqual(failed('bad_request'));

@@ -9,7 +9,7 @@ let server: Server;
 let url = '';
 
 beforeAll(async () => {
-  // A server that asks for connections that stay open for ten minutes, and keeps them itself.
+  // The server offers to keep connections open for ten minutes, and does so itself.
   server = createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
     request.resume();
     response.setHeader('Keep-Alive', 'timeout=600').end('{}');
@@ -22,7 +22,7 @@ afterAll(() => server.close());
 
 const request = { method: 'GET', path: '/', headers: {} } as const;
 
-/** Every client that keeps HTTP/1.1 connections. */
+/** All clients that keep HTTP/1.1 connections. */
 const clients = {
   'of gateways': () => {
     const client = createHttpClient({ baseUrl: url, clock: systemClock });
@@ -39,14 +39,14 @@ const clients = {
 };
 
 test.each(Object.entries(clients))(
-  'a client %s closes an idle connection by its own time, whatever the server offers',
+  'a client %s closes an idle connection after its own timeout, whatever the server offers',
   async (_, open) => {
     const { ask, close } = open();
     const [, [socket]] = await Promise.all([
       ask(),
       once(server, 'connection') as Promise<[Socket]>,
     ]);
-    // A NAT that drops the idle connection silently would make the next request late.
+    // If a NAT silently dropped the idle connection, the next request would be late.
     await once(socket, 'close');
     await close();
   },

@@ -9,8 +9,8 @@ import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.
 import { listen } from '../../../ops/sandbox/kit/listen.ts';
 
 /**
- * Program that prints whether a client with an additional authority (argument 2) trusts each of the
- * servers (from 3 on).
+ * Program that prints, for each server (arguments from 3 on), whether a client with an additional
+ * authority (argument 2) trusts the server.
  */
 const program = `
   import { connect } from 'node:tls';
@@ -26,7 +26,7 @@ const program = `
   }
 `;
 
-test('an additional authority leaves those of the system trusted, and no other one', async () => {
+test("an additional authority is trusted in addition to the system's", async () => {
   const authorities = await Promise.all([1, 2, 3].map(() => openCertificateAuthority()));
   const ports: string[] = [];
   for (const authority of authorities) {

@@ -38,7 +38,7 @@ describe('the language of a locale', () => {
     expect(chooser.choose(locale)).toEqual({ language, isFallback });
   });
 
-  test('prefers its own region, then a translation without one', () => {
+  test('prefers its own region, then a translation without a region', () => {
     expect(chooserOf('en-US', 'en', 'en-GB').choose('en_GB').language).toBe('en-GB');
     expect(chooserOf('en-US', 'en', 'en-GB').choose('en_AU').language).toBe('en');
     expect(chooserOf('en', 'en-US').choose('en_US').language).toBe('en-US');
@@ -62,7 +62,7 @@ describe('the language of a locale', () => {
 });
 
 describe('translations', () => {
-  test('replace members, and those of the objects for one kind of device one by one', () => {
+  test('replace members, and those of the device-specific objects one by one', () => {
     const data = {
       alert: 'a',
       badge: 1,
@@ -92,7 +92,7 @@ describe('translations', () => {
     expect(() => translationsOf(value)).toThrow(text);
   });
 
-  test('may be absent', () => {
+  test('are optional', () => {
     expect([undefined, null, {}].map(translationsOf)).toEqual([undefined, undefined, undefined]);
   });
 });

@@ -24,24 +24,24 @@ describe('a local time', () => {
     ['Pacific/Kiritimati', '2026-11-30T19:00:00.000Z'],
     ['Pacific/Niue', '2026-12-01T20:00:00.000Z'],
     ['UTC', '2026-12-01T09:00:00.000Z'],
-  ])('comes in %s at %s', (zone, expected) => {
+  ])('is reached in %s at %s', (zone, expected) => {
     expect(startAt('2026-12-01T09:00:00', zone)).toBe(expected);
   });
 
   test.each(['Mars/Olympus', '', 'GMT+15:00', 'GMT+08:07', 'x'.repeat(100), '../etc/passwd'])(
-    'comes in no zone of the name %j',
+    'is reached in no zone named %j',
     (zone) => {
       expect(isTimeZone(zone)).toBe(false);
       expect(startAt('2026-12-01T09:00:00', zone)).toBeUndefined();
     },
   );
 
-  test('that the clock shows twice is the first one', () => {
+  test('that occurs twice is the first one', () => {
     expect(startAt('2026-11-01T01:30:00', 'America/New_York')).toBe('2026-11-01T05:30:00.000Z');
     expect(startAt('2026-10-25T02:30:00', 'Europe/Berlin')).toBe('2026-10-25T00:30:00.000Z');
   });
 
-  test('that the clock skips is later by what it skips', () => {
+  test('that is skipped is later by the skipped time', () => {
     expect(startAt('2026-03-08T02:30:00', 'America/New_York')).toBe('2026-03-08T07:30:00.000Z');
     expect(startAt('2026-03-29T02:30:00', 'Europe/Berlin')).toBe('2026-03-29T01:30:00.000Z');
     expect(startAt('2026-10-04T02:15:00', 'Australia/Lord_Howe')).toBe('2026-10-03T15:45:00.000Z');
@@ -68,7 +68,7 @@ describe('the next start', () => {
     expect(nextStartMs(wallMs, { afterMs: 0, nowMs: 0, starts: [] })).toBeNull();
   });
 
-  test('looks for new zones on the way, in the future only', () => {
+  test('includes zones that are added meanwhile, in the future only', () => {
     const starts = [wallMs + 5 * hour];
     const afterMs = wallMs - 8 * hour;
     expect(nextStartMs(wallMs, { afterMs, nowMs: afterMs, starts })).toBe(wallMs - 7 * hour);
@@ -77,7 +77,7 @@ describe('the next start', () => {
     );
   });
 
-  test('comes at most some forty times', () => {
+  test('occurs at most about forty times', () => {
     let count = 0;
     const starts = [wallMs + 12 * hour];
     for (let afterMs: number | null = wallMs - 15 * hour; afterMs !== null; count += 1)

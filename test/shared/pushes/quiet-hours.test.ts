@@ -3,7 +3,7 @@ import { effectiveOptions } from '../../../shared/domain/apps/app.ts';
 import { quietHoursOf } from '../../../shared/domain/pushes/push-class.ts';
 import { isQuietHours, quietEndMs } from '../../../shared/domain/pushes/quiet-hours.ts';
 
-/** Returns when quiet hours end; null outside of them. */
+/** Returns the end of quiet hours, or null outside quiet hours. */
 function endAt(rule: string, at: string): string | null {
   const endMs = quietEndMs(rule, Date.parse(at));
   return endMs === undefined ? null : new Date(endMs).toISOString();
@@ -32,7 +32,7 @@ describe('quiet hours', () => {
     expect(endAt(rule, '2027-10-30T20:30:00Z')).toBe('2027-10-31T07:00:00.000Z');
   });
 
-  test('end where the clock shows their end twice, or skips it', () => {
+  test('end correctly if their end occurs twice or is skipped', () => {
     const rule = '22:00-02:30 Europe/Berlin';
     expect(endAt(rule, '2027-10-30T22:00:00Z')).toBe('2027-10-31T00:30:00.000Z');
     // The clock shows 02:10 for the second time.
@@ -51,7 +51,7 @@ describe('quiet hours', () => {
     ' 22:00-08:00',
   ])('are not %j', (text) => expect(isQuietHours(text)).toBe(false));
 
-  test('are those of the push, else of the app; transactional pushes have none', () => {
+  test('come from the push, otherwise from the app; transactional pushes have none', () => {
     const options = effectiveOptions('commercial', { quietHours: '22:00-08:00' });
     expect(quietHoursOf({}, options)).toBe('22:00-08:00');
     expect(quietHoursOf({ quietHours: '20:00-09:00' }, options)).toBe('20:00-09:00');

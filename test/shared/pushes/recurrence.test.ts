@@ -41,7 +41,7 @@ describe('a recurrence', () => {
   });
 
   test.each(['*/5 * * * *', '0,58 9 * * *', '0 9 L * *', '30 8 * * 1#1', '0 9 * JAN-MAR mon-fri'])(
-    'takes %s',
+    'accepts %s',
     (expression) => {
       expect(checkRecurrence(of(`  ${expression.replace(' ', '   ')}`)).expression).toBe(
         expression,
@@ -49,7 +49,7 @@ describe('a recurrence', () => {
     },
   );
 
-  test('begins with the first time, and ends before the last one', () => {
+  test('starts with the first time, and ends before the last time', () => {
     const at = (text: string) => new Date(`2027-01-${text}:00Z`);
     const limits = { startsAt: at('05T09:00'), endsAt: at('07T09:00') };
     const recurrence = of('0 9 * * *', 'UTC', limits);
@@ -75,12 +75,12 @@ describe('a search for the next time', () => {
   test.each([
     ['0 0 * 2 1#5', 'UTC'],
     ['0 0 30,31 2 1#5', 'America/New_York'],
-  ])('ends where the next time is more than ten years away: %s in %s', (expression, zone) => {
+  ])('ends if the next time is more than ten years away: %s in %s', (expression, zone) => {
     expect(nextTimes(of(expression, zone), now, 50)).toEqual([]);
     expect(nextTime(of(expression, zone), now)).toBeNull();
   });
 
-  test('begins at the start, however far it is, and never passes the end', () => {
+  test('starts at the given time, however distant, and never passes the end', () => {
     const startsAt = new Date('9990-01-01T00:00:00Z');
     expect(nextTime(of('0 0 1 1 *', 'UTC', { startsAt }), now)).toEqual(startsAt);
     const endsAt = new Date('2026-11-27T00:00:00Z');
@@ -89,11 +89,11 @@ describe('a search for the next time', () => {
   });
 });
 
-describe('at a change of the clock', () => {
+describe('at a clock change', () => {
   const shown = (recurrence: Recurrence, after: string, count: number) =>
     nextTimes(recurrence, new Date(after), count).map((at) => localText(at, recurrence.timeZone));
 
-  test('a time that is left out moves on by an hour', () => {
+  test('a skipped time moves by an hour', () => {
     expect(shown(of('30 2 * * *', 'America/New_York'), '2027-03-13T05:00:00Z', 3)).toEqual([
       '2027-03-13T02:30:00-05:00',
       '2027-03-14T03:30:00-04:00',
@@ -101,21 +101,21 @@ describe('at a change of the clock', () => {
     ]);
   });
 
-  test('a time that is left out and one that follows make one push', () => {
+  test('a skipped time and the time after it create one push', () => {
     expect(shown(of('0 2,3 * * *', 'Europe/Paris'), '2027-03-27T12:00:00Z', 2)).toEqual([
       '2027-03-28T03:00:00+02:00',
       '2027-03-29T02:00:00+02:00',
     ]);
   });
 
-  test('of two equal times the first counts', () => {
+  test('the first of two equal times counts', () => {
     expect(shown(of('30 1 * * *', 'America/New_York'), '2027-11-07T00:00:00Z', 2)).toEqual([
       '2027-11-07T01:30:00-04:00',
       '2027-11-08T01:30:00-05:00',
     ]);
   });
 
-  test('an expression for every hour counts each hour', () => {
+  test('an hourly expression counts each hour', () => {
     expect(shown(of('30 * * * *', 'America/New_York'), '2027-11-07T05:00:00Z', 3)).toEqual([
       '2027-11-07T01:30:00-04:00',
       '2027-11-07T01:30:00-05:00',
@@ -123,7 +123,7 @@ describe('at a change of the clock', () => {
     ]);
   });
 
-  test('a midnight that is left out is an hour later', () => {
+  test('a skipped midnight is an hour later', () => {
     expect(shown(of('0 0 * * *', 'Asia/Beirut'), '2027-03-27T12:00:00Z', 1)).toEqual([
       '2027-03-28T01:00:00+03:00',
     ]);
@@ -146,12 +146,12 @@ describe('due times', () => {
   const nine = ago(10 * minuteMs);
   const next = new Date('2027-06-11T09:00:00Z');
 
-  test('one of them is made up for', () => {
+  test('send only the most recent missed run', () => {
     expect(due(nine)).toEqual({ start: nine, missed: 0, next });
     expect(due(ago(10 * minuteMs + 3 * dayMs))).toEqual({ start: nine, missed: 3, next });
   });
 
-  test('none is made up for after an hour, after its lifetime, and after a restore', () => {
+  test('send no missed run after an hour, after its lifetime, or after a restore', () => {
     const late = of('0 8 * * *');
     const eight = ago(hourMs + 10 * minuteMs);
     expect(due(eight, { recurrence: late })).toMatchObject({ start: undefined, missed: 1 });
@@ -160,7 +160,7 @@ describe('due times', () => {
     expect(due(nine, { skipBefore: ago(hourMs) })).toMatchObject({ start: nine });
   });
 
-  test('a year of them is counted up to a limit, and costs no more', () => {
+  test('of a year are counted up to a limit, at no extra cost', () => {
     const recurrence = of('*/5 * * * *');
     const { start, missed } = due(ago(365 * dayMs), { recurrence });
     expect({ start, missed }).toEqual({ start: now, missed: 1000 });

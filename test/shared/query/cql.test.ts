@@ -82,7 +82,7 @@ describe('a condition of CQL is translated to where', () => {
     expect(where('a != (select k from D where n = 1)')).toEqual({ a: { $dontSelect: operand } });
   });
 
-  test('with placeholders, in their order', () => {
+  test('with placeholders, in order', () => {
     expect(where('a = ? and b in (?, ?) and c in ?', [1, 2, 3, [4]])).toEqual({
       $and: [{ a: 1 }, { b: { $in: [2, 3] } }, { c: { $in: [4] } }],
     });
@@ -162,7 +162,7 @@ describe('a statement', () => {
     expect(parseCql('select * from C where a = ?', [1, 2]).where).toEqual({ a: 1 });
   });
 
-  test('of any text results in a query or a refusal', () => {
+  test('with any text results in a query or a refusal', () => {
     const word = fc.constantFrom(
       'select',
       '*',
@@ -214,7 +214,7 @@ describe('a statement', () => {
 });
 
 describe('withoutCql', () => {
-  test('returns a body without CQL unchanged, and converts the condition', () => {
+  test('returns a body without CQL unchanged, and converts the condition otherwise', () => {
     expect(withoutCql({ where: { a: 1 }, data: {} })).toEqual({ where: { a: 1 }, data: {} });
     expect(withoutCql({ cql: null, data: {} })).toEqual({ data: {} });
     expect(withoutCql({ cql: 'select * from _Installation where a = 1', data: {} })).toEqual({

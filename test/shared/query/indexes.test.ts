@@ -85,8 +85,8 @@ describe('a sub-query', () => {
   });
 });
 
-describe('compileWhere prevents the use of the index on custom members for conditions without a lookup', () => {
-  /** Returns the plan for a table without other indexes, with sequential scans disabled. */
+describe('compileWhere avoids the index on custom members for conditions without a lookup', () => {
+  /** Returns the plan for a table without other indexes and with sequential scans disabled. */
   function eagerPlan(where: unknown): Promise<string> {
     return db.transaction(async (tx) => {
       await tx.query('SET LOCAL enable_seqscan = off');
@@ -113,7 +113,7 @@ describe('compileWhere prevents the use of the index on custom members for condi
   test.each([
     ['an equality', { uid: 5 }],
     ['an equality beside a comparison', { uid: { $gt: 3 }, city: 'city5' }],
-    // The index can look up the rows that have a date there.
+    // The index can find the rows that have a date in this member.
     [
       'a comparison of dates',
       { seenAt: { $lt: { __type: 'Date', iso: '2030-01-01T00:00:00.000Z' } } },

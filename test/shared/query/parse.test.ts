@@ -195,7 +195,7 @@ describe('parseWhere refuses', () => {
     expect(codeOf(() => parse(where))).toBe(code);
   });
 
-  test('rows that the reader may not list (403), with every operator and however deep', () => {
+  test('rows that the caller may not list (403), with every operator at any depth', () => {
     const client = { appId: 'app', classes: new Set(['_Installation']), subjects: ['*'] };
     const codeFor = (where: unknown) => codeOf(() => parseWhere(where, installationClass, client));
     const query = { className: '_User', where: {} };
@@ -218,7 +218,7 @@ describe('parseWhere refuses', () => {
   });
 });
 
-describe('input of a client', () => {
+describe('client input', () => {
   const injection = `x'; DROP TABLE installation; --`;
 
   test('never becomes SQL text, only parameters', () => {
@@ -269,7 +269,7 @@ describe('input of a client', () => {
     expect(values).toEqual(['app', ['a', 'b']]);
   });
 
-  test('may be absent: no condition, no keys, limit 100', () => {
+  test('is optional: no condition, no keys, limit 100', () => {
     for (const where of [undefined, null, '', {}, [], '{}', '[]'])
       expect(parse(where)).toEqual({ kind: 'and', all: [] });
     expect(parseListQuery({}, installationClass, reader)).toMatchObject({
@@ -299,7 +299,7 @@ describe('a sub-query', () => {
     expect(values).toEqual(expect.arrayContaining(['app', 100, 0]));
   });
 
-  test('finds only users whose ACL allows the reader', () => {
+  test('finds only users whose ACL allows the caller', () => {
     expect(sqlFor(undefined).sql).not.toContain('acl');
     const { sql, values } = sqlFor(['me', '*']);
     expect(sql).toContain('acl IS NULL OR acl ->');

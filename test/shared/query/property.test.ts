@@ -45,7 +45,7 @@ const pointer = fc
   .constantFrom('p1', 'p2', 'i1')
   .map((objectId): Json => ({ __type: 'Pointer', className: '_User', objectId }));
 const bytes = fc.constantFrom('AA==', '/+8=').map((base64): Json => ({ __type: 'Bytes', base64 }));
-/** Points far enough apart that no distance equals a bound. */
+/** Points that are so far apart that no distance equals a limit. */
 const point = fc
   .constantFrom([0, 0], [0, 179.5], [10, -179.5], [89, 10], [-45, 100])
   .map(([latitude = 0, longitude = 0]): Json => ({ __type: 'GeoPoint', latitude, longitude }));
@@ -102,7 +102,7 @@ const geoTests: Record<string, fc.Arbitrary<Json>> = {
   $within: fc.record({ $within: fc.record({ $box: fc.tuple(point, point) }) }),
 };
 const selectedKey = fc.constantFrom(
-  // Twice, since most values are there.
+  // Listed twice, because most values have this name.
   'a',
   'username',
   'username',
@@ -113,7 +113,7 @@ const selectedKey = fc.constantFrom(
   'createdAt',
   'emailVerified',
 );
-/** Conditions of sub-queries, some with another sub-query. */
+/** Conditions of sub-queries. Some contain another sub-query. */
 const innerWhere: fc.Arbitrary<Json> = fc.oneof(
   { arbitrary: fc.constant({}), weight: 4 },
   fc.record({ a: value }),
@@ -274,7 +274,7 @@ beforeAll(async () => {
   await db.query('ALTER TABLE app_user DROP CONSTRAINT app_user_app_id_fkey');
   for (const { objectId, username, emailVerified, ...fields } of users)
     await addUser('app', { objectId, username, emailVerified, fields });
-  // No query may return the rows of another app, even with the same ids.
+  // No query may return rows of another app, even if the ids are the same.
   await addUser('other', {
     objectId: 'p1',
     username: 'u1',
@@ -314,7 +314,7 @@ function addUser(
   );
 }
 
-/** Columns of a document that no condition selects. */
+/** Columns of a document that no condition uses. */
 const plain: Omit<Document, 'fields'> = {
   deviceType: 'x',
   timeZone: undefined,
@@ -326,13 +326,13 @@ const plain: Omit<Document, 'fields'> = {
 
 type Document = typeof document extends fc.Arbitrary<infer D> ? D : never;
 
-/** Returns the document as a client gets it, without absent members. */
+/** Returns the document as a client gets it, without missing members. */
 function shown({ fields, updatedAt, ...columns }: Document): JsonObject {
   const whole = { ...fields, ...columns, updatedAt: { __type: 'Date', iso: updatedAt } };
   return JSON.parse(JSON.stringify(whole));
 }
 
-/** Evaluates a condition in SQL, on a row that exists only in this statement. */
+/** Evaluates a condition in SQL on a row that exists only in this statement. */
 async function sqlMatches(doc: Document, where: unknown): Promise<boolean> {
   const params = new Params([
     doc.deviceType,
@@ -361,7 +361,7 @@ describe('compileWhere', () => {
         condition,
         async (docs, where) => {
           const text = JSON.stringify(where);
-          // The parser refuses more than five.
+          // The parser refuses more than five sub-queries.
           fc.pre((text.match(/Query"|[sS]elect"/g) ?? []).length <= 5);
           const json: Json = JSON.parse(text);
           const found = await Promise.all(docs.map((doc) => sqlMatches(doc, json)));
@@ -372,7 +372,7 @@ describe('compileWhere', () => {
     );
   }, 120_000);
 
-  /** Returns documents with values of one kind, and a path that mostly leads to them. */
+  /** Returns documents with values of one kind, and a path that usually leads to these values. */
   const docsOf = (one: fc.Arbitrary<Json>): fc.Arbitrary<{ fields: JsonObject; name: string }> =>
     fc.oneof(
       one.map((a) => ({ fields: { a }, name: 'a' })),
@@ -393,7 +393,7 @@ describe('compileWhere', () => {
     true,
     iso(dates[1] ?? ''),
   );
-  /** Returns the values that documents for an operator contain, besides other values. */
+  /** Returns the values that documents for an operator contain, in addition to other values. */
   const kindFor = (name: string): fc.Arbitrary<Json> => {
     if (Object.hasOwn(geoTests, name)) return point;
     if (/Query$/.test(name)) return pointers;
@@ -420,7 +420,7 @@ describe('compileWhere', () => {
     ...subqueries,
   };
   test.each(Object.entries(operators))(
-    '%s is answered both ways, and as the evaluator says',
+    '%s matches in both outcomes, like the evaluator',
     async (operator, one) => {
       const answers = { yes: 0, no: 0 };
       const docs = docsOf(fc.oneof({ arbitrary: kindFor(operator), weight: 3 }, scalar));

@@ -183,8 +183,8 @@ describe('$regex', () => {
 });
 
 /**
- * Returns the pattern for JavaScript; undefined for `[]`, `[^]` and escapes that it treats
- * differently.
+ * Returns the pattern for JavaScript. Returns undefined for `[]`, `[^]` and escapes with another
+ * meaning in JavaScript.
  */
 function inJavaScript(source: string, flags: string): RegExp | undefined {
   if (/\[\^?\]|\\[aAbBeEQzZ]/.test(source)) return undefined;

@@ -4,7 +4,7 @@ import { type ClassSchema, roleClass, userClass } from '../../../shared/query/sc
 import { openTestDatabase } from '../../support/database.ts';
 import { pointerTo } from '../../support/roles.ts';
 
-/** Query plans of conditions over roles, with many roles of two apps. */
+/** Checks query plans of conditions on roles, with many roles of two apps. */
 const { db } = await openTestDatabase();
 beforeAll(async () => {
   await db.query(

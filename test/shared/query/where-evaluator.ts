@@ -4,8 +4,9 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 export type Rows = Record<string, JsonObject[]>;
 
 /**
- * Evaluates a `where` without SQL and without the compiler, as the reference of the property test.
- * Documents and conditions are in canonical form; shared/query/README.md has the semantics.
+ * Evaluates a `where` without SQL and without the compiler. It is the reference of the property
+ * test. Documents and conditions are in canonical form. shared/query/README.md describes the
+ * semantics.
  */
 export function matches(document: JsonObject, where: Json, rows: Rows = {}): boolean {
   if (Array.isArray(where)) return where.every((part) => matches(document, part, rows));
@@ -22,7 +23,7 @@ function asList(value: Json): Json[] {
   return value;
 }
 
-/** Returns all values at a path, with the members of arrays on the path. */
+/** Returns all values at a path. Arrays on the path are replaced with their members. */
 function valuesAt(document: JsonObject, path: string[]): Json[] {
   let values: Json[] = [document];
   for (const name of path)
@@ -98,7 +99,7 @@ function regex(pattern: Json, { $options }: JsonObject): RegExp {
   return new RegExp(quoted, typeof $options === 'string' ? $options : '');
 }
 
-/** Returns the values and the members of arrays among them. */
+/** Returns the values. Adds the members of arrays among them. */
 const items = (values: Json[]): Json[] =>
   values.flatMap((value) => (Array.isArray(value) ? value : [value]));
 
@@ -107,7 +108,7 @@ function equals(values: Json[], wanted: Json): boolean {
   return [...values, ...items(values)].some((value) => stable(value) === stable(wanted));
 }
 
-/** Formats JSON independently of the order of members. */
+/** Formats JSON so that the order of members does not matter. */
 function stable(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(stable).join()}]`;
   if (!isJsonObject(value)) return JSON.stringify(value);
@@ -147,7 +148,10 @@ function asObject(value: Json | undefined): JsonObject {
 const isPoint = (item: Json): item is JsonObject =>
   isJsonObject(item) && item.__type === 'GeoPoint';
 
-/** Computes the distance from the angle between vectors; the compiler uses the haversine. */
+/**
+ * Computes the distance from the angle between vectors. The compiler uses the haversine formula
+ * instead.
+ */
 function isNear(item: Json, operand: Json, test: JsonObject): boolean {
   if (!isPoint(item)) return false;
   const [a, b] = [vector(item), vector(asObject(operand))];
@@ -181,7 +185,7 @@ function isWithin(item: Json, operand: Json): boolean {
   return isBetween && lat >= Number(southwest?.latitude) && lat <= Number(northeast?.latitude);
 }
 
-/** Returns the rows of a sub-query, by `username` or in order of creation. */
+/** Returns the rows of a sub-query, ordered by `username` or creation. */
 function chosen(query: JsonObject, rows: Rows): JsonObject[] {
   const className = String(query.className ?? '_User');
   const found = (rows[className] ?? []).filter((row) => matches(row, query.where ?? {}, rows));

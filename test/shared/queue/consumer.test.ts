@@ -24,7 +24,7 @@ test.each([
       [3, 4, 5],
     ],
   },
-])('jobs that arrive within $name are taken by one', async ({ first, cooldowns, expected }) => {
+])('jobs that arrive within $name are fetched together', async ({ first, cooldowns, expected }) => {
   const { db } = service;
   const queue = new JobQueue(db, silentLog, { supervise: false });
   await queue.start();

@@ -19,7 +19,7 @@ afterAll(async () => {
   await queue.stop();
 });
 
-test('wakes each consumer of a queue with a job that could be taken, and no other one', async () => {
+test('the poll wakes only consumers of a queue with an available job', async () => {
   const poll = new DuePoll(db, log);
   const wakes: string[] = [];
   const add = (queueName: string, name = queueName) => poll.add(queueName, () => wakes.push(name));
@@ -41,7 +41,7 @@ test('wakes each consumer of a queue with a job that could be taken, and no othe
   await expect.poll(() => wakes.length).toBeGreaterThanOrEqual(2);
   expect(new Set(wakes)).toEqual(new Set([planJob.queue, 'continued plans']));
   await poll.stop();
-  // A job that is taken is not due.
+  // A job that was fetched is not due.
   expect((await queue.fetch(planJob, 1)).length).toBe(1);
   const next = new DuePoll(db, log);
   const woken = new Set<string>();
@@ -51,7 +51,7 @@ test('wakes each consumer of a queue with a job that could be taken, and no othe
   await next.stop();
 });
 
-test('reads only the index of the queue where many jobs wait for a later time', async () => {
+test("the poll reads only the queue's index if many jobs wait for a later time", async () => {
   const waiting = 20_000;
   await db.query(
     `INSERT INTO pgboss.job_common (name, data, start_after)

@@ -6,7 +6,7 @@ import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
 
-test('a heartbeat waits for no job that is being ended, in whichever order both name the jobs', async () => {
+test('a heartbeat does not wait for a job that is being ended, whatever the order', async () => {
   const { db } = service;
   const queue = new JobQueue(db, silentLog, { supervise: false });
   await queue.start();
@@ -33,8 +33,8 @@ test('a heartbeat waits for no job that is being ended, in whichever order both 
         const lock = (id: string) =>
           tx.query('SELECT FROM pgboss.job WHERE id = $1 FOR UPDATE', [id]);
         await lock(one.id);
-        // A heartbeat that waited for this transaction would hold the other job, which this
-        // transaction needs next.
+        // If the heartbeat waited for this transaction, it would keep a lock on the other job,
+        // which this transaction needs next.
         await queue.touch(messageJob, held);
         await lock(other.id);
       });

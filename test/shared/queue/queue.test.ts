@@ -81,7 +81,7 @@ test('a late worker neither ends nor replaces the job of a newer attempt', async
   expect((await take(1))[0]?.data).toEqual({ ...jobOf(1), waitedUntilMs: 5 });
 });
 
-test('chosen batches that wait for a later time are due now, and no others', async () => {
+test('chosen batches that wait for a later time become due, and no others', async () => {
   const startAfter = new Date(Date.now() + 3_600_000);
   await db.transaction((tx) => queue.send(kind, [1, 2, 3].map(jobOf), { tx, startAfter }));
   expect(await startNow(db, 'other', [1, 2, 3])).toEqual([]);
@@ -90,7 +90,7 @@ test('chosen batches that wait for a later time are due now, and no others', asy
   expect(await queue.fetch(kind, 1)).toEqual([]);
 });
 
-test('work without a job is found; a job that waits or is in work counts', async () => {
+test('work without a job is found; a waiting or running job counts', async () => {
   await send(1, 2);
   await take(1);
   const workOf = (batchId: number | null, name = kind.queue) => ({
@@ -104,7 +104,7 @@ test('work without a job is found; a job that waits or is in work counts', async
   expect(await findJobless(db, [{ ...workOf(1), appId: 'other' }])).toHaveLength(1);
 });
 
-test('further batches of a push are behind its earlier ones, a step for each open push of its app', async () => {
+test("further batches of a push are spaced by the app's open pushes", async () => {
   await db.query(
     `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
      SELECT $1, i::text, i::text, 'sending', '{}', 'prod', now(), now() FROM generate_series(1, 2) AS i`,
@@ -120,7 +120,7 @@ test('further batches of a push are behind its earlier ones, a step for each ope
     });
   expect(await next(2)).toEqual([0, -2]);
   expect(await next(1)).toEqual([-4]);
-  // The queue has moved past them: the next batches begin at its front.
+  // The queue has moved past these batches, so the next batches start at its front.
   for (const job of await take(2)) await queue.end(kind, job, db);
   expect(await next(1)).toEqual([-6]);
 });

@@ -66,7 +66,7 @@ export function testEngine(
     return (await api.request('GET', path, { admin: true })).body.results[0];
   };
 
-  test.each(['functions', 'call'])('answers, also with an error, for /%s', async (encoding) => {
+  test.each(['functions', 'call'])('answers, even with an error, for /%s', async (encoding) => {
     const ok = await send(`${encoding}/hello`, { name: 'x' });
     expect(ok).toMatchObject({ status: 200, body: { result: { hello: 'x' } } });
     expect(ok.headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -99,7 +99,7 @@ export function testEngine(
     expect(list.body.result).toContain('hello');
   });
 
-  test('gets a session that is valid, and none that is not', async () => {
+  test('gets a valid session, and no invalid session', async () => {
     for (const [token, isSent] of [
       [current.token, true],
       [stale, false],
@@ -111,7 +111,7 @@ export function testEngine(
     }
   });
 
-  test('runs beforeSave and afterSave, and learns who is logged in', async () => {
+  test('runs beforeSave and afterSave, and knows who is logged in', async () => {
     for (const [token, user] of [
       [current.token, { objectId: current.id }],
       [stale, null],
@@ -146,7 +146,7 @@ export function testEngine(
     });
   });
 
-  test('runs the hooks of a change, by the user and by the master key with a stale session', async () => {
+  test('runs the hooks of a change by the user or the master key', async () => {
     const user = await signUp(api, app);
     expect((await user.put({ city: 'Chengdu' })).status).toBe(200);
     for (const hook of ['beforeUpdate', 'afterUpdate']) {

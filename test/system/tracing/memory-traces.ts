@@ -75,8 +75,8 @@ class MemorySpan implements Span {
 }
 
 /**
- * Registers what an SDK registers: a tracer, which keeps ended spans in memory, contexts that
- * follow asynchronous work, and the header `traceparent`. Returns the list of ended spans.
+ * Registers a tracer that keeps ended spans in memory, contexts that follow asynchronous work, and
+ * the header `traceparent`, like an SDK. Returns the list of ended spans.
  */
 export function registerMemoryTraces(): EndedSpan[] {
   const ended: EndedSpan[] = [];
@@ -128,7 +128,7 @@ export function registerMemoryTraces(): EndedSpan[] {
   return ended;
 }
 
-/** Removes what `registerMemoryTraces` registered. */
+/** Undoes `registerMemoryTraces`. */
 export function removeMemoryTraces(): void {
   trace.disable();
   context.disable();

@@ -4,7 +4,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
 import { type EndedSpan, registerMemoryTraces, removeMemoryTraces } from './memory-traces.ts';
 
-/** For a machine under load. */
+/** Timeout for a machine under load. */
 const waitFor = { timeout: 10_000 };
 const caller = 'b7ad6b7169203331';
 const ended = registerMemoryTraces();
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(removeMemoryTraces);
 
-/** Sends a push inside a trace and returns the spans of that trace, once the record is done. */
+/** Sends a push inside a trace. Returns the spans of that trace after the record is done. */
 async function pushWithin(traceId: string, count: number, target: object): Promise<EndedSpan[]> {
   const { body } = await service.api.request('POST', '/1.1/push', {
     app,
@@ -30,7 +30,7 @@ async function pushWithin(traceId: string, count: number, target: object): Promi
   });
   await service.untilDone(app, body.objectId);
   const spans = () => ended.filter((span) => span.traceId === traceId);
-  // Those in which the record is closed end after it.
+  // The spans in which the record is closed end after it.
   await vi.waitFor(() => {
     const recipients = tokensSent(spans());
     expect(recipients).toBe(count);
@@ -40,13 +40,13 @@ async function pushWithin(traceId: string, count: number, target: object): Promi
   return spans();
 }
 
-/** Requests that the spans of gateways name. */
+/** Returns the number of requests that the gateway spans name. */
 const tokensSent = (spans: EndedSpan[]): number =>
   named(spans, 'gateway')
     .flatMap(({ attributes }) => attributes['carillon.answers'])
     .reduce<number>((sum, answer) => sum + Number.parseInt(String(answer), 10), 0);
 
-/** Spans whose parent has not ended; the caller's span is not ours. */
+/** Returns spans whose parent has not ended. The caller's span is not ours. */
 const orphans = (spans: EndedSpan[]): string[] =>
   spans
     .filter(
@@ -56,7 +56,7 @@ const orphans = (spans: EndedSpan[]): string[] =>
 
 const named = (spans: EndedSpan[], name: string) => spans.filter((span) => span.name === name);
 
-it('continues the trace of a call to the answers of the gateway, batch by batch', async () => {
+it('continues the trace of a call to the replies of the gateway, batch by batch', async () => {
   const spans = await pushWithin('0af7651916cd43dd8448eb211c80319c', tokens.length, {
     where: { deviceType: 'ios' },
   });

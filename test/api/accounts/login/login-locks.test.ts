@@ -38,7 +38,7 @@ describe('the login lock', () => {
     }
   });
 
-  test('does not start after six failures, however many correct logins are in between', async () => {
+  test('does not start after six failures, however many correct logins are between', async () => {
     const { username } = (await signUp(api, app)).body;
     expect(await codes(6, () => wrong(username))).toEqual(six);
     expect((await right(username)).status).toBe(200);
@@ -112,7 +112,7 @@ describe('the login lock', () => {
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  test('counts all identifiers of a user together, and each unknown identifier separately', async () => {
+  test("counts a user's identifiers together, and each unknown identifier alone", async () => {
     const [email, phone] = [`${newName()}@example.com`, newPhone()];
     const user = await signUp(api, app, { email, mobilePhoneNumber: phone });
     const claims = [{ username: user.body.username }, { email }, { mobilePhoneNumber: phone }];

@@ -9,7 +9,7 @@ import type { App } from '../../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { newName } from '../../../support/users.ts';
 
-test('refuses excess calls of one app with 429 and Retry-After; other apps are unaffected', async () => {
+test('refuses excess calls of one app with 429 and Retry-After, but not others', async () => {
   const passwords = new Passwords({ concurrency: 1, maxWaiting: 1 });
   const known = await passwords.hash('a', 'right');
   const calls = [passwords.verify('a', 'right', known), passwords.verify('a', 'wrong', known)];

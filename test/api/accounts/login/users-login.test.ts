@@ -60,7 +60,7 @@ describe('POST /1.1/login refuses', () => {
     expect(body).toEqual({ code: 211, error: 'Could not find user.' });
   });
 
-  test('a wrong, differently cased or too long password like an unknown user if users are concealed', async () => {
+  test('a wrong or too long password like an unknown user, if concealed', async () => {
     const discreet = await api.createApp({ concealUsers: true });
     const enter = (body: object) => api.request('POST', '/1.1/login', { app: discreet, body });
     const user = await signUp(api, discreet);
@@ -84,7 +84,7 @@ describe('POST /1.1/login refuses', () => {
     ).toEqual(refused(211));
   });
 
-  test('an unverified address if the app requires it, immediately and only with the right password', async () => {
+  test('an unverified address if the app requires it, after the right password', async () => {
     const strict = await api.createApp({ emailVerification: true });
     const user = await signUp(api, strict, { email: 'a@b.cn' });
     const enter = (password: string) =>
@@ -131,7 +131,7 @@ describe('POST /1.1/login', () => {
     expect(status).toBe(200);
   });
 
-  test('a token stays valid under several keys, and is replaced after its key is removed', async () => {
+  test('a token stays valid under several keys, until its key is removed', async () => {
     const user = await signUp(api, app);
     const credentials = { username: user.body.username, password: 'a password' };
     const old = testConfig(api.databaseUrl).secrets[0]?.toString('base64') ?? '';
@@ -198,7 +198,7 @@ describe('a session', () => {
     ['DELETE', `/1.1/classes/_User/${id}`, {}],
   ];
 
-  test('that is missing, invalid or replaced is 403 on every process if a user is required', async () => {
+  test('that is missing, invalid or replaced is 403 on every process', async () => {
     const second = await startTestApi({ databaseUrl: api.databaseUrl });
     const user = await signUp(api, app);
     const other = await signUp(api, app);
@@ -241,7 +241,7 @@ describe('a session', () => {
     await second.close();
   });
 
-  test('is accepted under every name that clients use, and from the body of old browsers', async () => {
+  test("is accepted under every name of clients, and from old browsers' bodies", async () => {
     const user = await signUp(api, app);
     for (const name of ['X-LC-Session', 'X-AVOSCloud-Session-Token', 'X-Uluru-Session-Token']) {
       const { body } = await api.request('GET', '/1.1/users/me', {

@@ -55,7 +55,7 @@ describe('phoneVerification', () => {
     expect(await user.me()).toMatchObject({ mobilePhoneVerified: true });
   });
 
-  test('sends a code at a sign-up with a third-party account, and for a number that is set later', async () => {
+  test('sends a code for third-party sign-ups, and for a number that is set later', async () => {
     const app = await appWith();
     const [first, second] = [newPhone(), newPhone()];
     const authData = { github: { uid: newUid(), access_token: 'token' } };
@@ -83,7 +83,7 @@ describe('phoneVerification', () => {
     expect(await messages(app, phone)).toHaveLength(1);
   });
 
-  test('never refuses a sign-up: above a limit, or if a captcha is needed, no code is sent', async () => {
+  test('never refuses a sign-up: above a limit, it only sends no code', async () => {
     for (const more of [
       { smsPerAddressPerHour: 0 },
       { captchaForSms: true },
@@ -222,7 +222,7 @@ describe('the hook onVerified', () => {
     });
   });
 
-  test('runs once when a login verifies a number, and when a reset verifies a contact', async () => {
+  test('runs once when a login verifies a number or a reset verifies a contact', async () => {
     const mobilePhoneNumber = newPhone();
     const user = await signUp(api, app, { mobilePhoneNumber });
     await api.services.apps.change(app.appId, { options: { trustUnverifiedNumbers: true } });

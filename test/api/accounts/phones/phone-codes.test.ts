@@ -37,7 +37,7 @@ describe('verification of a number', () => {
     expect((await other.user.me()).mobilePhoneVerified).toBe(true);
   });
 
-  test('of a verified number can be requested again at once, even after a code of another kind', async () => {
+  test('of a verified number can be requested again, even after another code', async () => {
     const mobilePhoneNumber = numberOf(await newUser());
     for (let i = 0; i < 3; i += 1)
       expect(await post('requestMobilePhoneVerify', { mobilePhoneNumber })).toMatchObject({
@@ -272,7 +272,7 @@ describe('a code without its number, as the JavaScript SDK sends it', () => {
     expect((await reset(ofTwo, proxied, '192.0.2.1')).body).toEqual({});
   });
 
-  test('allows ten tries per address in ten minutes, whether codes were requested or not', async () => {
+  test('allows ten tries per address in ten minutes, with or without requests', async () => {
     const user = await newUser();
     const code = await codeOf(user, '192.0.2.3');
     for (const address of ['192.0.2.3', '192.0.2.4']) {

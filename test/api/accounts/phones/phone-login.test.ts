@@ -50,7 +50,7 @@ describe('POST /1.1/usersByMobilePhone', () => {
     );
   });
 
-  test('accepts name and password, and refuses a taken name without using up the code', async () => {
+  test('accepts name and password, and a taken name does not use up the code', async () => {
     const taken = await signUp(phones.api, phones.app);
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
@@ -163,7 +163,7 @@ describe('login with a code', () => {
     expect(replies.every(({ body }) => [undefined, 603, 219].includes(body.code))).toBe(true);
   });
 
-  test('locks after more than six wrong codes, even for unknown users, and refuses the right code', async () => {
+  test('locks after six wrong codes, known or not, and refuses the right code', async () => {
     const known = numberOf(await newUser());
     const unknown = newPhone();
     const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber: known });
@@ -261,7 +261,7 @@ describe('request for a code of an account', () => {
     },
   );
 
-  test('with concealed users does not reveal by an empty balance whether a number is known', async () => {
+  test('with concealed users does not reveal known numbers by an empty balance', async () => {
     const poor = await phones.api.createApp({ smsBalance: 0, concealUsers: true });
     const known = '+14155552671';
     await signUp(phones.api, poor, { mobilePhoneNumber: known });

@@ -49,7 +49,7 @@ describe('a number that was never verified', () => {
     expect(await messages(email)).toHaveLength(before);
   }
 
-  test('revokes session, password, accounts and address when its holder logs in by code', async () => {
+  test('revokes session, password, accounts and address at a login by code', async () => {
     const account = await hijacked();
     const { creator, mobilePhoneNumber } = account;
     // This code could change the number later.

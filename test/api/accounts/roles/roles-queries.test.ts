@@ -162,7 +162,7 @@ describe('members of a role', () => {
       );
   });
 
-  test('are found within other conditions, by $select, and by the conditions of a push', async () => {
+  test('are found within other conditions, by $select, and by a push', async () => {
     const device = { deviceType: 'ios', deviceToken: `token-of-${tom.id}`, owner: user(tom) };
     await api.request('POST', '/1.1/installations', { app, body: device });
     const where = { owner: { $inQuery: { className: '_User', where: related(both, 'users') } } };

@@ -85,7 +85,7 @@ describe('a role', () => {
       expect((await post({ name, ACL: readOnly })).status).toBe(201);
   });
 
-  test('created with the master key and without an ACL is readable by all, writable by no client', async () => {
+  test('of the master key without an ACL is readable by all, writable by none', async () => {
     const created = await post({ name: newRoleName() }, { master: true });
     expect(created.status).toBe(201);
     const { objectId } = created.body;
@@ -95,7 +95,7 @@ describe('a role', () => {
     );
   });
 
-  test('that does not exist reads as an empty dictionary, changes with code 1, and deletes silently', async () => {
+  test('that does not exist reads as {}, changes with code 1, deletes silently', async () => {
     for (const id of ['unknown', '$', 'x'.repeat(65)]) {
       expect((await get(encodeURIComponent(id))).body).toEqual({});
       expect(refusalOf(await put(encodeURIComponent(id), { a: 1 }))).toEqual(refused(1));
@@ -170,7 +170,7 @@ describe('a change of a role', () => {
     expect(found.body.results).toEqual([]);
   });
 
-  test('ignores members that do not exist, such as a deleted user, also in a creation', async () => {
+  test('ignores members that do not exist, such as a deleted user', async () => {
     const gone = await signUp(api, app);
     await gone.request('DELETE', `/1.1/users/${gone.id}`);
     const objects = [pointerTo('_User', user.id), pointerTo('_User', gone.id)];

@@ -115,7 +115,7 @@ describe('POST /1.1/requestSmsCode', () => {
     expect([reply.status, reply.body.code]).toEqual([400, 111]);
   });
 
-  test('returns 119 immediately if the service is disabled, and so does the verification', async () => {
+  test('returns 119 if the service is disabled, and so does the verification', async () => {
     const app = await api.createApp({ generalSms: false });
     const reply = await request(app);
     expect([reply.status, reply.body.code]).toEqual([400, 119]);
@@ -158,7 +158,7 @@ describe('POST /1.1/requestSmsCode', () => {
     );
   });
 
-  test('accepts numbers and full stops in name and operation, and normalizes characters', async () => {
+  test('accepts numbers and full stops in names, and normalizes characters', async () => {
     const app = await api.createApp();
     await accepted(app, { name: 'Ｓｈｏｐ', op: '付款３．５元。请勿转告' });
     expect((await outbox(app))[0].text).toContain('您正在Shop进行付款3.5元。请勿转告，');
@@ -435,7 +435,7 @@ describe('the spending limits', () => {
     expect((await request(app, { mobilePhoneNumber: '+14155552679' })).status).toBe(200);
   });
 
-  test('against pumping suspend sending if few codes are used, and the metrics show it', async () => {
+  test('against pumping suspend sending if few codes are used, with a metric', async () => {
     const app = await appWith({});
     expect(codes(await many(app, 0, 100))).toEqual({ 200: 100 });
     clock.moveMs(11 * minute);

@@ -43,7 +43,7 @@ describe('an operator', () => {
         ).toBe(404);
   });
 
-  test('deletes all matching installations in steps, only if their number is as expected', async () => {
+  test('deletes all matching installations, only if their number is as expected', async () => {
     await service.addIosInstallations(app, 1005, { city: 'Linz' });
     await service.addIosInstallations(app, 2, { city: 'Bonn' });
     const before = await count();

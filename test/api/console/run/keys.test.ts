@@ -41,7 +41,7 @@ describe('a key of an app', () => {
     expect((await owner('GET', `${path}?view=all`)).body.error).toContain('view');
   });
 
-  test('is replaced: every process accepts the new key at once, and the old key until its time', async () => {
+  test('is replaced at once on every process, and the old key ends at its time', async () => {
     const app = await api.createApp();
     const listWith = (at: Pick<TestApi, 'request'>, masterKey: string) =>
       at.request('GET', '/1.1/installations', { app: { ...app, masterKey }, master: true });

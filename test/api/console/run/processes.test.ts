@@ -19,7 +19,7 @@ const findings = async (subject: string) =>
   );
 
 describe('the register of processes', () => {
-  test('contains each running process, but none that stopped or was not seen for long', async () => {
+  test('contains running processes, but none that stopped or was not seen', async () => {
     expect(await processes()).toMatchObject([
       {
         kind: 'api',

@@ -116,7 +116,7 @@ describe('the check of a profile', () => {
     expect(body.remedy).toEqual({ code: 'unreachable' });
   });
 
-  test('ends in time if the gateway never answers; other callers share it or are limited', async () => {
+  test('ends in time if the gateway never answers, and is shared or limited', async () => {
     const profile = {
       connector: 'vendor_d',
       name: '_default',

@@ -41,7 +41,7 @@ const act = (verb: string, body?: object) =>
   operator('POST', `${base()}/${user.objectId}/${verb}`, body ? { body } : {});
 
 describe('the users of an app', () => {
-  test('have pages, are counted, and are found by id, name, address, number and condition', async () => {
+  test('have pages, are counted, and are found by id, contact and condition', async () => {
     const first = await operator('GET', query({ limit: '1', count: '1' }));
     expect([first.body.results[0].username, first.body.count]).toEqual(['li', 2]);
     expect(ids(await operator('GET', query({ cursor: first.body.next })))).toEqual([user.objectId]);

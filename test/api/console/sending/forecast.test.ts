@@ -17,7 +17,7 @@ async function explain(app: App, body: object) {
   return reply.body;
 }
 
-test('a dry run has its sentences by code, from which clients write English and Chinese', async () => {
+test('a dry run has its sentences by code, for English and Chinese', async () => {
   const app = await service.api.createApp({ dailyRecipientCap: 2 });
   await service.addApnsProfile(app);
   await service.addIosInstallations(app, 3);

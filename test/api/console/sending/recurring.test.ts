@@ -102,7 +102,7 @@ describe('a recurring push', () => {
     expect((await sender('POST', '/apps/nowhere/recurring-pushes', { body })).status).toBe(404);
   });
 
-  test('keeps its next run if its name changes, and gets another with another expression', async () => {
+  test('keeps its next run if its name changes, but not with a new expression', async () => {
     const { id, nextAt } = await create();
     const change = async (body: object) => (await sender('PATCH', path(`/${id}`), { body })).body;
     expect(await change({ name: 'renamed' })).toMatchObject({ name: 'renamed', nextAt });
@@ -204,7 +204,7 @@ test('a preview of rare times is fast, and other calls run meanwhile', async () 
   ]);
 });
 
-test('a preview counts as twenty calls of its token, so searches cannot block a process', async () => {
+test('a preview counts as twenty calls, so searches cannot block a process', async () => {
   const call = await callerOf(api, 'viewer');
   const body = { expression: '0 9 * * *', timeZone: 'UTC', count: 1 };
   const most = callLimits.calls / 20;

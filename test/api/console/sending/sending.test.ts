@@ -85,7 +85,7 @@ describe('a push by a sender', () => {
 });
 
 describe('the digest of a dry run', () => {
-  test('allows an audience that changed by at most 5 %, and otherwise returns the new number', async () => {
+  test('allows an audience changed by at most 5 %, else returns the new number', async () => {
     const where = { group: 'a' };
     const body = { data, where };
     await service.addIosInstallations(app, 20, where);

@@ -3,7 +3,7 @@ import { createHonorApp, startHonorGateway } from '../../../../ops/sandbox/vendo
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type ContractFixture, gatewayInstance } from '../../contract/fixture.ts';
 
-/** Registration id number `n`. */
+/** Returns registration id number `n`. */
 export const honorToken = (n: number): string => `BAEBQ${n.toString(36).padStart(40, '0')}_-`;
 
 export const fixture: ContractFixture = {

@@ -6,7 +6,7 @@ import { bodyFault, honorReceiptBody } from '../../../../ops/sandbox/vendors/hon
 import type { Json, JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
-/** Returns the body for one device, checked with the sandbox's rules. */
+/** Returns the body for one device, validated with the sandbox's rules. */
 function bodyFor(data: JsonObject, more: Partial<PushMessage> = {}, badgeClass?: string) {
   const rendering = renderHonor(aMessage(data, more), { badgeClass });
   if (!rendering.ok) throw new Error(rendering.error);
@@ -31,11 +31,11 @@ describe('a notification for Honor', () => {
           'intent://cn.leancloud.push/notify_detail?S.content=%7B%22order%22%3A7%7D#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end',
       },
     });
-    // No member of Huawei's envelope.
+    // The body contains no member of Huawei's envelope.
     expect(Object.keys(body)).not.toEqual(expect.arrayContaining(['message']));
   });
 
-  test('lives as long as the push, at most fifteen days, and names the push for receipts', () => {
+  test('lives as long as the push, at most fifteen days, and names it for receipts', () => {
     const at = (leftMs: number) =>
       bodyFor({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs }).android;
     expect(at(90_500)).toMatchObject({ ttl: '91s', biTag: 'PushRecord000001' });
@@ -79,7 +79,7 @@ describe('the badge', () => {
     );
   });
 
-  test('of the vendor’s object overrides that of the push; Honor’s own form is used unchanged', () => {
+  test('of the vendor’s object overrides the push; Honor’s own form stays unchanged', () => {
     expect(shown({ alert: 'a', badge: 3, honor: { badge: 4 } }).badge).toEqual({ setNum: 4 });
     const badge = { addNum: 2, badgeClass: 'com.e.Main' };
     expect(shown({ alert: 'a', badge: 3, honor: { badge } }).badge).toEqual(badge);
@@ -87,7 +87,7 @@ describe('the badge', () => {
 });
 
 describe('members of the vendor’s object', () => {
-  test('are placed where Honor has them, and win', () => {
+  test('are placed where Honor has them, and take precedence', () => {
     const body = bodyFor({
       alert: 'a',
       honor: {
@@ -151,7 +151,7 @@ test('a silent push is a data message with all members, and its repeat is not hi
 });
 
 describe('limits are reported before anything is sent', () => {
-  test('the body without the devices’ tokens', () => {
+  test('for the body without the devices’ tokens', () => {
     const rendering = honor.render(aMessage({ alert: 'x'.repeat(4096) }), 'android');
     expect(!rendering.ok && rendering.error).toMatch(/takes at most 4096/);
   });
@@ -162,7 +162,7 @@ describe('limits are reported before anything is sent', () => {
     [{ honor: { targetUserType: 0 } }, false],
     [{ hms: { target_user_type: 1 } }, false],
     [{}, false],
-  ])('tests: 1000 per day, to ten devices: %j', (data, isTest) => {
+  ])('for tests, 1000 per day, to ten devices: %j', (data, isTest) => {
     const limit = honor.testLimit?.(aMessage({ alert: 'a', ...data }));
     expect(limit).toEqual(isTest ? { pushesPerDay: 1000, devicesPerPush: 10 } : null);
   });

@@ -73,7 +73,7 @@ const answer = (
     ...(options.count === undefined ? {} : { count: options.count }),
   });
 
-/** Code, and result of a recipient (protocol/honor.md#answers). */
+/** Codes, and the result of a recipient (protocol/honor.md#answers). */
 const table: [number, Partial<Record<string, unknown>>][] = [
   [200, { kind: 'sent', messageId: 'h7' }],
   [401, { kind: 'profile_error', reason: 'auth_failed', hint: 'honorTokenRefused' }],
@@ -140,7 +140,7 @@ describe('every code of Honor', () => {
 });
 
 describe('devices named within a success', () => {
-  test('are invalid if expired, retried if failed; the others are sent', async () => {
+  test('are invalid if expired, and retried if failed; the others are sent', async () => {
     const to = devices(1000);
     gateway.deadTokens.add(honorToken(3));
     gateway.memory.failTokens.add(honorToken(7));
@@ -165,7 +165,7 @@ describe('an error about a token', () => {
     expect(gateway.tokenCalls).toBe(2);
   });
 
-  test('is about a device when another access token does not help: found by halving, and not deleted', async () => {
+  test('concerns a device if a new token does not help, and deletes none', async () => {
     gateway.memory.ambiguousTokens.add(honorToken(0));
     const sender = open(aContext());
     for (const count of [1000, 900]) {
@@ -177,7 +177,7 @@ describe('an error about a token', () => {
     expect(gateway.tokenCalls).toBe(2);
   });
 
-  test('ends the push with a hint when no recipient succeeds', async () => {
+  test('ends the push with a hint if no recipient succeeds', async () => {
     answer(1234, { message: 'no authority' });
     const { attempts } = await push(devices(1000));
     expect(attempts.at(-1)).toMatchObject({
@@ -196,7 +196,7 @@ test('a device that is named twice gets the message once', async () => {
   expect(gateway.seen(one.deviceToken)).toBe(1);
 });
 
-test('devices beyond the limit per second wait', async () => {
+test('devices above the limit per second wait', async () => {
   gateway.memory.devicesPerSecond = 1000;
   const outcome = await push(devices(4000));
   expect((kinds(outcome).sent ?? 0) + (kinds(outcome).retry ?? 0)).toBe(4000);

@@ -6,7 +6,7 @@ import {
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type ContractFixture, gatewayInstance } from '../../contract/fixture.ts';
 
-/** Registration id number `n` of a device with Android. */
+/** Returns registration id number `n` of an Android device. */
 export const huaweiToken = (n: number): string => `IQAAAACy${n.toString(36).padStart(40, '0')}_-`;
 
 const { appId, appSecret, serviceAccount } = createHuaweiApp();

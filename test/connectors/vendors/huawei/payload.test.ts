@@ -7,7 +7,7 @@ import { v3Fault } from '../../../../ops/sandbox/vendors/huawei/message-v3.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
-/** Returns the body for one device, checked with the sandbox's rules. */
+/** Returns the body for one device, validated with the sandbox's rules. */
 function bodyFor(data: JsonObject, more: Partial<PushMessage> = {}, deviceType = 'android') {
   const rendering = huawei.render(aMessage(data, more), deviceType);
   if (!rendering.ok) throw new Error(rendering.error);
@@ -51,7 +51,7 @@ describe('a notification for Huawei', () => {
     );
   });
 
-  test('lives as long as the push, at most fifteen days, and names the push for receipts', () => {
+  test('lives as long as the push, at most fifteen days, and names it for receipts', () => {
     const at = (leftMs: number) =>
       messageFor({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs }).android;
     expect(at(90_500)).toMatchObject({ ttl: '91s', bi_tag: 'PushRecord000001' });
@@ -78,11 +78,11 @@ describe('a notification for Huawei', () => {
     expect(notification).not.toHaveProperty('tag');
   });
 
-  test('uses the beginning of its text if it has no title', () => {
+  test('uses the start of its text if it has no title', () => {
     expect(messageFor({ alert: 'x'.repeat(60) }).android.notification.title).toBe('x'.repeat(40));
   });
 
-  test('ignores the badge of the push; only Huawei’s own object sets one', () => {
+  test('ignores the badge of the push; only Huawei’s own object sets a badge', () => {
     expect(messageFor({ alert: 'a', badge: 5 }).android.notification.badge).toBeUndefined();
     const badgeOf = (badge: JsonObject[string]) =>
       messageFor({ alert: 'a', hms: { badge } }).android.notification.badge;
@@ -96,7 +96,7 @@ describe('a notification for Huawei', () => {
 });
 
 describe('members of the vendor’s object', () => {
-  test('are placed where Huawei has them and win; a null removes one', () => {
+  test('are placed where Huawei has them and take precedence; a null removes a member', () => {
     const message = messageFor({
       alert: 'a',
       vendor_a: {
@@ -162,7 +162,7 @@ describe('members of the vendor’s object', () => {
       android: { ...own.android, ttl: '5s', bi_tag: 'PushRecord000001' },
       token: ['TOKEN'],
     });
-    // It has no tag: the device would show a repeat.
+    // It has no tag, so the device would show a repeat.
     expect(payloadOf.isRepeatHidden).toBe(false);
   });
 
@@ -204,7 +204,7 @@ test('a silent push is a data message with all members, and its repeat is not hi
 });
 
 describe('limits are reported before anything is sent', () => {
-  test('data and channels together', () => {
+  test('for data and channels together', () => {
     expect(problemOf({ alert: 'a', k: 'x'.repeat(4096) })).toMatch(
       /data and channels have \d+ bytes/,
     );
@@ -215,22 +215,22 @@ describe('limits are reported before anything is sent', () => {
     );
   });
 
-  test('the body without the devices’ tokens', () => {
-    // Escaped for the intent, each character has six bytes.
+  test('for the body without the devices’ tokens', () => {
+    // Each character takes six bytes when it is escaped for the intent.
     expect(problemOf({ alert: 'a', k: 'é'.repeat(1000) })).toMatch(/takes at most 4096/);
   });
 
   test.each<JsonObject>([
     { hms: { target_user_type: 1 } },
     { vendor_a: { android: { target_user_type: 1 } } },
-  ])('tests: 500 per day, to ten devices: %j', (vendor) => {
+  ])('for tests, 500 per day, to ten devices: %j', (vendor) => {
     expect(huawei.testLimit?.(aMessage({ alert: 'a', ...vendor }))).toEqual({
       pushesPerDay: 500,
       devicesPerPush: 10,
     });
   });
 
-  test('a push that is not a test has no such limit', () => {
+  test('but a push that is not a test has no such limit', () => {
     const others: JsonObject[] = [{}, { target_user_type: 0 }, { message: { android: {} } }];
     for (const hms of others) expect(huawei.testLimit?.(aMessage({ alert: 'a', hms }))).toBeNull();
     const native = { message: { android: { target_user_type: 1 }, data: 'x' } };
@@ -247,7 +247,7 @@ describe('limits are reported before anything is sent', () => {
   });
 });
 
-describe('a message for the newer system', () => {
+describe('a message for HarmonyOS', () => {
   const v3 = (data: JsonObject, more: Partial<PushMessage> = {}) => bodyFor(data, more, 'harmony');
 
   test('is an alert with the app’s members, ttl in seconds and an id that hides a repeat', () => {
@@ -269,7 +269,7 @@ describe('a message for the newer system', () => {
     );
   });
 
-  test('translates members of both APIs, and passes unknown ones on', () => {
+  test('translates members of both APIs, and passes unknown members on', () => {
     const hms = {
       category: 'IM',
       urgency: 'HIGH',
@@ -357,7 +357,7 @@ describe('a message for the newer system', () => {
     expect(body.payload).toMatchObject(Object(payload));
   });
 
-  test('takes the members of both APIs where they belong', () => {
+  test('accepts the members of both APIs where they belong', () => {
     const hms = {
       ttl: '60s',
       collapse_key: 3,
@@ -445,7 +445,7 @@ describe('a message for the newer system', () => {
     expect(problemIn(hms)).toContain(error);
   });
 
-  test('is refused for a wrong v3 member whichever system the devices have', () => {
+  test('is refused for a wrong v3 member, whatever the devices’ system', () => {
     const rendering = huawei.render(
       aMessage({ alert: 'a', hms: { pushOptions: { ttl: 'x' } } }),
       'android',
@@ -454,7 +454,7 @@ describe('a message for the newer system', () => {
       ok: false,
       error: expect.stringContaining('hms.pushOptions.ttl must be'),
     });
-    // Content that fits the older devices alone is no mistake.
+    // Content that fits only older devices is not an error.
     const shown = { alert: 'a', hms: { 'push-type': 6, payload: { extraData: 'x' } } };
     expect(huawei.render(aMessage(shown), 'android').ok).toBe(true);
   });

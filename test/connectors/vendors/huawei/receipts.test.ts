@@ -105,7 +105,7 @@ describe('receipts of Huawei', () => {
     ['a year ago', -525_600, false],
     ['4 minutes ahead', 4, true],
     ['6 minutes ahead', 6, false],
-  ])('that were signed %s count by their age', (_, minutes, isTaken) => {
+  ])('that were signed %s are judged by their age', (_, minutes, isTaken) => {
     const keyed = { ...profile, callbackKey: 'key', callbackUser: 'user' };
     const receivedAtMs = 1_790_000_000_000;
     const signedAtMs = receivedAtMs + minutes * 60_000;
@@ -116,7 +116,7 @@ describe('receipts of Huawei', () => {
   });
 
   test.each(['', 'x', '-1', '1e3', '0x1', ' 1790000000000', '99999999999999999999'])(
-    'that were signed at %j are refused, although the signature fits',
+    'that were signed at %j are refused, even if the signature matches',
     (timestamp) => {
       const keyed = { ...profile, callbackKey: 'key', callbackUser: 'user' };
       const value = createHmac('sha256', 'key').update(`${timestamp}nuser`).digest('base64');

@@ -46,7 +46,7 @@ const newer = (count: number, deviceType = 'android'): Recipient[] =>
 interface PushOptions {
   message?: PushMessage;
   context?: TestContext;
-  /** Overrides of the gateway's members; null removes one. */
+  /** Overrides of the profile's members. Null removes a member. */
   profile?: Record<string, unknown>;
 }
 
@@ -78,7 +78,7 @@ const answer = (
 const attemptOfOne = async (to = older(1)): Promise<AttemptResult | undefined> =>
   (await push(to)).attempts[0];
 
-/** HTTP status, code, and result of a recipient (protocol/huawei.md#answers). */
+/** HTTP statuses, codes, and the result of a recipient (protocol/huawei.md#answers). */
 const table: [number, string, Partial<Record<string, unknown>>][] = [
   [200, '80000000', { kind: 'sent', messageId: '157' }],
   [400, '80100001', { kind: 'rejected', reason: 'bad_parameter' }],
@@ -138,7 +138,7 @@ describe('every code of Huawei', () => {
     expect(await attemptOfOne()).toMatchObject({ ...expected, status });
   });
 
-  test('flow control stops the rest of the send, whatever the body says', async () => {
+  test('flow control stops the rest of the send, whatever the body contains', async () => {
     answer('80000000', { status: 503 });
     expect(kinds(await push(older(3000)))).toEqual({ retry: 3000 });
     expect(gateway.total).toBeLessThanOrEqual(3);
@@ -165,7 +165,7 @@ describe('a partial success', () => {
     const { attempts } = await push(to);
     for (const [n, attempt] of attempts.entries())
       expect(attempt.kind).toBe([3, 500, 999].includes(n) ? 'invalid_token' : 'sent');
-    // The refused ones alone are asked for at the other API.
+    // Only the refused devices are tried with the other API.
     expect(gateway.requests.map(({ path, tokens }) => [path.slice(0, 3), tokens.length])).toEqual([
       ['/v1', 1000],
       ['/v3', 3],
@@ -209,7 +209,7 @@ describe('a partial success', () => {
   });
 });
 
-describe('devices of the newer system', () => {
+describe('HarmonyOS devices', () => {
   test('are sent to by v3 with a JWT, the others by v1 with an access token', async () => {
     const to = [...newer(600), ...older(1000).slice(600)];
     expect(kinds(await push(to))).toEqual({ sent: 1000 });
@@ -219,7 +219,7 @@ describe('devices of the newer system', () => {
     expect(byPath['/v3']?.map(({ tokens }) => tokens.length)).toEqual([600]);
   });
 
-  test('are recognised by their type too; without a service account the result says so', async () => {
+  test('are recognised by type too; without a service account the result says so', async () => {
     const [one] = newer(1, 'HarmonyOS');
     if (!one) throw new Error('one');
     const { attempts } = await push([one], { profile: { serviceAccount: undefined } });
@@ -249,7 +249,7 @@ describe('devices of the newer system', () => {
     expect(attempts[1]).toMatchObject({ reason: expectedReason });
   });
 
-  test('are not invalidated when the project has no right to any of them', async () => {
+  test('are not invalidated if the project has no right to any of them', async () => {
     const to = newer(3);
     for (const { deviceToken } of to) gateway.memory.refusedTokens.set(deviceToken, 'noRight');
     const { attempts } = await push(to);
@@ -257,14 +257,14 @@ describe('devices of the newer system', () => {
       expect(attempt).toMatchObject({ kind: 'rejected', reason: 'no_right' });
   });
 
-  test('are not invalidated when all are refused without a reason', async () => {
+  test('are not invalidated if all are refused without a reason', async () => {
     answer('80300007', { msg: 'All the tokens are invalid' });
     expect(kinds(await push(newer(2)))).toEqual({ rejected: 2 });
     const byType = older(2).map((one) => ({ ...one, deviceType: 'harmony' }));
     expect(kinds(await push(byType))).toEqual({ rejected: 2 });
   });
 
-  test('get one new JWT when theirs has expired; a second refusal is a profile error', async () => {
+  test('get one new JWT if theirs has expired; a second refusal is a profile error', async () => {
     answer('80200005', { status: 401, count: 1 });
     expect(kinds(await push(newer(2)))).toEqual({ sent: 2 });
     expect(gateway.total).toBe(2);
@@ -274,7 +274,7 @@ describe('devices of the newer system', () => {
   });
 });
 
-describe('a token whose form does not tell its system', () => {
+describe('a token whose form does not reveal its system', () => {
   const token = (text: string) => older(1).map((one) => ({ ...one, deviceToken: text }));
   const typed = (text: string, deviceType: string) =>
     token(text).map((one) => ({ ...one, deviceType }));
@@ -306,7 +306,7 @@ describe('a token whose form does not tell its system', () => {
     expect(paths()).toEqual(['/v3', '/v1']);
   });
 
-  test('is invalid if both APIs refuse it; successes count by API', async () => {
+  test('is invalid if both APIs refuse it; successes are counted per API', async () => {
     const [dead = ''] = forms;
     gateway.deadTokens.add(dead);
     const [alone] = (await push(token(dead))).attempts;
@@ -319,7 +319,7 @@ describe('a token whose form does not tell its system', () => {
     gateway.deadTokens.clear();
     gateway.memory.refusedTokens.set(dead, 'noRight');
     gateway.memory.harmonyTokens.add(dead);
-    // v3 has no right to it: its project may be another one.
+    // The v3 API has no right to the token, because its project may be another one.
     const [unclear] = (await push(token(dead))).attempts;
     expect(unclear).toMatchObject({ kind: 'invalid_token', form: 'v1+v3' });
     const { attempts } = await push([...newer(1), ...older(2).slice(1)]);
@@ -329,7 +329,7 @@ describe('a token whose form does not tell its system', () => {
     ]);
   });
 
-  test('is not invalid, and ends nothing, where the other API refuses our credentials or our message', async () => {
+  test('stays valid if the other API refuses our credentials or message', async () => {
     const [text = ''] = forms;
     gateway.memory.harmonyTokens.add(text);
     const to = [...older(3).slice(1), ...token(text)];

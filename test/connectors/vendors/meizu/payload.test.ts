@@ -8,7 +8,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { reason } from '../../../../shared/domain/reasons.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
-/** Renders the message of a push and checks it with the sandbox's rules. */
+/** Renders the message of a push and validates it with the sandbox's rules. */
 function messageFor(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number) {
   const rendering = renderMeizu(aMessage(data, more), nowMs);
   if (!rendering.ok) throw new Error(rendering.error);
@@ -48,12 +48,12 @@ describe('a notification for Meizu', () => {
     expect(keyOf('a longer one')).toBe('PushReco');
   });
 
-  test('uses the beginning of its text if it has no title', () => {
+  test('uses the start of its text if it has no title', () => {
     expect(messageFor({ alert: '☃'.repeat(60) }).noticeBarInfo.title).toBe('☃'.repeat(32));
   });
 
   test.each(['mz', 'meizu', 'vendor_c'])(
-    'takes members of %s over those of android over the others',
+    'prefers members of %s, then android, then the others',
     (name) => {
       const data: JsonObject = {
         alert: 'a',
@@ -75,7 +75,7 @@ describe('a notification for Meizu', () => {
     expect(pushTimeInfo).toEqual({ offLine: 1, validTime: hours });
   });
 
-  test('that has less than a second left is for devices that are online', () => {
+  test('with less than a second left is only for devices that are online', () => {
     const late = { createdAtMs: 0, expiresAtMs: 60_000 };
     expect(messageFor({ alert: 'a' }, late, 59_500).pushTimeInfo).toEqual({
       offLine: 0,
@@ -93,7 +93,7 @@ describe('a notification for Meizu', () => {
 });
 
 describe('Meizu’s own object', () => {
-  test('passes its members on, in their groups, also if the push does not name the groups', () => {
+  test('passes its members on in their groups, even if the push does not name the groups', () => {
     const mz = {
       noticeMsgType: 1,
       clickTypeInfo: { clickType: 1, activity: 'com.example.app.Main' },
@@ -117,7 +117,7 @@ describe('Meizu’s own object', () => {
     });
   });
 
-  test('determines the day quota of the message', () => {
+  test('determines the daily quota of the message', () => {
     const classOf = (mz: JsonObject) => {
       const rendering = renderMeizu(aMessage({ alert: 'a', mz }));
       return rendering.ok && rendering.payload.messageClass;
@@ -134,7 +134,7 @@ describe('Meizu’s own object', () => {
     );
   });
 
-  test('selects no devices and signs nothing; packages are sent beside the message', () => {
+  test('selects no devices and signs nothing; packages are sent in addition to the message', () => {
     const mz = {
       ...{ pushIds: 'x', alias: 'y', sign: 'z', appId: '1', taskId: 't' },
       restrictedPackageNames: ['com.example.a', 'com.example.b'],
@@ -192,7 +192,7 @@ describe('Meizu’s own object', () => {
 });
 
 describe('the signature of a call', () => {
-  test('equals that of Meizu’s own example, in any order of the parameters', () => {
+  test('equals Meizu’s own example, in any order of the parameters', () => {
     const parameters = {
       pushIds: 'RA50c6348036344485d01776773577c64740465480a6b',
       messageJson:
@@ -206,7 +206,7 @@ describe('the signature of a call', () => {
   });
 });
 
-test('the rate counts devices: 200 per second by default, or that of the profile', () => {
+test('the rate counts devices: 200 per second by default, or the rate of the profile', () => {
   const credentials = { appId: '1', appSecret: 's' };
   expect(meizu.rate?.(credentials)).toMatchObject({ perSecond: 200, counts: 'recipients' });
   expect(meizu.rate?.({ ...credentials, ratePerSecond: 5000 })).toMatchObject({ perSecond: 5000 });

@@ -62,7 +62,7 @@ const ofCalls: [string, string][] = [
   ['1005', 'failed'],
   ['110004', 'failed'],
   ['110053', 'failed'],
-  // About devices that the response does not name.
+  // These codes concern devices that the reply does not name.
   ['110002', 'failed'],
   ['110003', 'failed'],
   ['1006', 'profile_error'],
@@ -93,15 +93,15 @@ const ofTargets: [string, string][] = [
   ['4711', 'failed'],
 ];
 
-describe('a response of Meizu', () => {
-  test('is tested for every code of the documentation, in either place', () => {
+describe('a reply of Meizu', () => {
+  test('is tested for every code of the documentation, in both places', () => {
     const known = (meanings: [string, string][]) =>
       meanings.map(([code]) => code).filter((code) => code !== '4711');
     expect(known(ofCalls).sort()).toEqual(callRules.map(({ code }) => code).sort());
     expect(known(ofTargets).sort()).toEqual(targetRules.map(({ code }) => code).sort());
   });
 
-  test.each(ofCalls)('%s to a call is %s, and invalidates no token', async (code, expected) => {
+  test.each(ofCalls)('%s for a call is %s, and invalidates no token', async (code, expected) => {
     answer({ code, message: '', value: '', redirect: '' });
     for (const count of [1, 3]) {
       const { attempts, context } = await push({ to: makeRecipients(count) });
@@ -112,15 +112,18 @@ describe('a response of Meizu', () => {
     }
   });
 
-  test.each(ofTargets)('%s of one device is %s, the others are sent', async (code, expected) => {
-    gateway.targetCodes.set(pushIdOf(1), Number(code));
-    const { attempts, context } = await push();
-    expect(attempts.map(resultOf)).toEqual(['sent', expected, 'sent']);
-    // The code of a device caps no other device.
-    expect(context.quota.reasons.size).toBe(0);
-  });
+  test.each(ofTargets)(
+    '%s for one device is %s, and the others are sent',
+    async (code, expected) => {
+      gateway.targetCodes.set(pushIdOf(1), Number(code));
+      const { attempts, context } = await push();
+      expect(attempts.map(resultOf)).toEqual(['sent', expected, 'sent']);
+      // The code of a device caps no other device.
+      expect(context.quota.reasons.size).toBe(0);
+    },
+  );
 
-  test('has two meanings of 110010: for the call its rate, for a device the user’s setting', async () => {
+  test('has two meanings of 110010: the rate of a call, or the user’s setting', async () => {
     gateway.targetCodes.set(pushIdOf(0), 110010);
     expect((await push()).attempts[0]).toMatchObject({
       outcome: 'failed',
@@ -203,7 +206,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('caps public messages for the day when their quota is used up; private ones continue', async () => {
+  test('caps public messages for the day at their quota; private ones continue', async () => {
     const strict = await startMeizuGateway({ ...meizuApp, devicesPerDay: 2, messagesPerMinute: 5 });
     const context = aContext();
     const by = (mz: object = {}) =>
@@ -305,7 +308,7 @@ describe('receipts of Meizu', () => {
     ]);
   });
 
-  test('without the token of a profile are refused; without a token in any profile the secret of the URL is enough', () => {
+  test('need the token of a profile, or the secret of the URL if no profile has a token', () => {
     const body = form({ 'm-1': { param: 'p', type: 1, targets: ['a'] } }, 'right');
     expect(read(body, [{ receiptToken: 'right' }])).toMatchObject({ ok: true });
     for (const profiles of [[{ receiptToken: 'wrong' }], [{}, { receiptToken: 'wrong' }]])

@@ -3,7 +3,7 @@ import { createOppoApp, startOppoGateway } from '../../../../ops/sandbox/vendors
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type ContractFixture, gatewayInstance } from '../../contract/fixture.ts';
 
-/** Registration id number `n` of a device in China. */
+/** Returns registration id number `n` of a device in China. */
 export const oppoId = (n: number): string => `CN_${n.toString(16).padStart(32, '0')}`;
 
 export const fixture: ContractFixture = {

@@ -13,7 +13,7 @@ function payloadOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: nu
   return rendering.payload;
 }
 
-/** Renders the notification of a push and checks it with the sandbox's rules. */
+/** Renders the notification of a push and validates it with the sandbox's rules. */
 function notificationOf(
   data: JsonObject,
   more: Partial<PushMessage> = {},
@@ -25,7 +25,7 @@ function notificationOf(
 }
 
 describe('a notification for OPPO', () => {
-  test('has its texts, opens the app with the whole push, and has an id by which OPPO drops repeats', () => {
+  test('has its texts, opens the app with the whole push, and has an id that drops repeats', () => {
     const data = { alert: 'Text', title: 'Title', order: { id: 7 } };
     const notification = notificationOf(data);
     expect(notification).toMatchObject({
@@ -79,7 +79,7 @@ describe('a notification for OPPO', () => {
     expect(payloadOf({ alert: 'a', oppo }, more).messageClass).toBe('ORDER');
   });
 
-  test('lives as long as the push, at most ten days; in its last second it is for devices that are online', () => {
+  test('lives as long as the push, at most ten days, then only on online devices', () => {
     const lifetimeOf = (leftMs: number, oppo: JsonObject = {}) =>
       notificationOf({ alert: 'a', oppo }, { createdAtMs: 0, expiresAtMs: leftMs });
     expect(lifetimeOf(90_500)).toMatchObject({ off_line_ttl: 90 });
@@ -161,7 +161,7 @@ describe('OPPO’s own object', () => {
     });
   });
 
-  test('requires a broadcast for a big picture or a fixed speed; its notify_id makes a repeat overwrite it', () => {
+  test('requires a broadcast for a big picture or a fixed speed', () => {
     const forms: JsonObject[] = [
       { style: 3, big_picture_id: 'p' },
       { fix_speed: true, fix_speed_rate: 1000 },
@@ -256,7 +256,7 @@ test.each([
   );
 });
 
-test('the rate counts devices: that of the smallest apps by default, or that of the profile', () => {
+test('the rate counts devices: that of the smallest apps, or of the profile', () => {
   const credentials = { appKey: 'k', masterSecret: 's' };
   expect(oppo.rate?.(credentials)).toMatchObject({ perSecond: 5000, counts: 'recipients' });
   expect(oppo.rate?.({ ...credentials, ratePerSecond: 30_000 })).toMatchObject({

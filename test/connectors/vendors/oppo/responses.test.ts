@@ -48,7 +48,7 @@ const callsTo = (path: string) => gateway.requests.filter((one) => one.path.ends
 const formOf = (at: number) => new URLSearchParams(gateway.requests.at(at)?.body.toString());
 
 /**
- * Results by code, for one device, for three, and for one within a success
+ * Results by code: for one device, for three devices, and for one device within a success
  * (protocol/oppo.md#codes).
  */
 const meanings: [number, string, string, string][] = [
@@ -75,9 +75,9 @@ const meanings: [number, string, string, string][] = [
   ]),
   [33, 'capped', 'capped', 'capped'],
   [42, 'capped', 'capped', 'capped'],
-  // About the message or a device: not known which.
+  // Unknown whether this code is about the message or a device.
   [41, 'failed', 'failed', 'failed'],
-  // For several devices, the request is halved down to single ones.
+  // With several devices, the request is halved down to single devices.
   [10000, 'invalid_token', 'invalid_token', 'invalid_token'],
   [10001, 'invalid_token', 'invalid_token', 'invalid_token'],
   [10004, 'sent', 'sent', 'sent'],
@@ -85,14 +85,14 @@ const meanings: [number, string, string, string][] = [
   [10999, 'failed', 'failed', 'failed'],
 ];
 
-describe('a response of OPPO', () => {
+describe('a reply of OPPO', () => {
   test('is tested for every code of the documentation, and for no other', () => {
     const tested = meanings.map(([code]) => String(code)).filter((code) => code !== '10999');
     expect(tested.sort()).toEqual(responseRules.map(({ code }) => code).sort());
   });
 
   test.each(meanings)(
-    '%i means %s of one device, %s of three, %s within a success',
+    '%i means %s for one device, %s for three, %s within a success',
     async (code, ...expected) => {
       const item = {
         messageId: 'm',
@@ -184,7 +184,7 @@ describe('a response of OPPO', () => {
 });
 
 describe('the gateway itself', () => {
-  test('names dead devices among a thousand; an unnamed bad one is found by halving', async () => {
+  test('names invalid devices among a thousand; an unnamed one is found by halving', async () => {
     const to = makeRecipients(1000);
     gateway.deadTokens.add(oppoId(3));
     gateway.memory.unsubscribed.add(oppoId(500));
@@ -198,7 +198,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('gets a single message for one device, a batch for several, each with the URL for receipts', async () => {
+  test('gets a single message for one device, and a batch for several', async () => {
     await push({ to: makeRecipients(1) });
     await push({ to: makeRecipients(2) });
     expect(gateway.requests.map(({ path }) => path.split('/').at(-1))).toEqual([
@@ -215,7 +215,7 @@ describe('the gateway itself', () => {
         call_back_parameter: 'PushRecord000001',
       },
     });
-    // The remaining time may be a second less in the second request.
+    // The remaining time may be one second less in the second request.
     const alike = {
       ...message,
       notification: { ...message.notification, off_line_ttl: expect.any(Number) },
@@ -259,7 +259,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('limits devices per second, and caps a category for the day when its quota is used up', async () => {
+  test('limits devices per second, and caps a category at its daily quota', async () => {
     gateway.memory.devicesPerSecond = 2;
     expect((await push()).attempts[0]).toMatchObject({
       kind: 'retry',
@@ -362,7 +362,7 @@ describe('an access token', () => {
     expect(kinds(await push())).toEqual({ sent: 3 });
   });
 
-  test('is renewed once when it is refused, and every device gets the message', async () => {
+  test('is renewed once if it is refused, and every device gets the message', async () => {
     const context = aContext();
     await push({ context });
     gateway.memory.tokenIssuer.expireAll();
@@ -416,7 +416,7 @@ describe('a broadcast', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('without a response is an unknown result, and a repeat overwrites the message', async () => {
+  test('without a reply is an unknown result, and a repeat overwrites the message', async () => {
     gateway.misbehave({
       kind: 'answer',
       status: 200,

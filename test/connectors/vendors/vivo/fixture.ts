@@ -3,7 +3,7 @@ import { createVivoApp, startVivoGateway } from '../../../../ops/sandbox/vendors
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type ContractFixture, gatewayInstance } from '../../contract/fixture.ts';
 
-/** Registration id number `n`: 23 digits. */
+/** Returns registration id number `n`, 23 digits. */
 export const vivoId = (n: number): string => `1555${String(n).padStart(19, '0')}`;
 
 export const fixture: ContractFixture = {
@@ -19,7 +19,7 @@ export const fixture: ContractFixture = {
   deviceToken: vivoId,
   async start() {
     const gateway = await startVivoGateway();
-    // Each test of the suite acts as another server with its own access token.
+    // Each contract test acts as another server with its own access token.
     gateway.memory.tokensPerSecond = Number.POSITIVE_INFINITY;
     const { app, tokenIssuer, statuses } = gateway.memory;
     const answer = (result: number) =>
@@ -29,7 +29,7 @@ export const fixture: ContractFixture = {
       throttle: () => answer(10072),
       refuseCredentials: () => answer(10000),
       expireTokens: () => tokenIssuer.expireAll(),
-      // Saving a message can be repeated: it sends nothing.
+      // Saving a message can be repeated, because it sends nothing.
       hang: () => gateway.misbehave({ kind: 'hang', path: '/message/pushToList' }),
       breakDown: () => gateway.misbehave({ kind: 'answer', status: 500 }),
       useUpDay: () => answer(10070),

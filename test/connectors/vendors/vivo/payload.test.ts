@@ -13,7 +13,7 @@ function payloadOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: nu
   return rendering.payload;
 }
 
-/** Renders the message of a push and checks it with the sandbox's rules. */
+/** Renders the message of a push and validates it with the sandbox's rules. */
 function messageOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number): JsonObject {
   const { message } = payloadOf(data, more, nowMs);
   expect(messageFault({ ...message, appId: 1, regId: 'x', requestId: 'r' }, false)).toBeNull();
@@ -21,7 +21,7 @@ function messageOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: nu
 }
 
 describe('a message for vivo', () => {
-  test('has its texts, opens the activity of the client library, and contains the members of the app', () => {
+  test('has its texts, opens the client library’s activity, and contains the app’s members', () => {
     const message = messageOf({ alert: 'Text', title: 'Title', order: { id: 7 }, who: 'Ann' });
     expect(message).toMatchObject({
       notifyType: 4,
@@ -42,7 +42,7 @@ describe('a message for vivo', () => {
     });
   });
 
-  test('uses the beginning of its text if it has no title', () => {
+  test('uses the start of its text if it has no title', () => {
     expect(messageOf({ alert: '☃'.repeat(60) }).title).toBe('☃'.repeat(40));
   });
 
@@ -67,7 +67,7 @@ describe('a message for vivo', () => {
     expect(payloadOf({ alert: 'a', vivo: { notifyId: null } }).isRepeatHidden).toBe(false);
   });
 
-  test('lives as long as the push, at most a day; in its last minute it is for devices that are online', () => {
+  test('lives as long as the push, at most a day, then only on online devices', () => {
     const lifetimeOf = (leftMs: number, vivo: JsonObject = {}) =>
       messageOf({ alert: 'a', vivo }, { createdAtMs: 0, expiresAtMs: leftMs });
     expect(lifetimeOf(90_500)).toMatchObject({ timeToLive: 90 });
@@ -92,7 +92,7 @@ describe('a message for vivo', () => {
     [{ category: 'ORDER', classification: 1 }, 'system'],
     [{ category: 'NEWS', classification: 0 }, 'operation'],
     [{ pushMode: 1, classification: 1 }, 'test'],
-  ])('counts by its class: %j counts as %s', (vivo, messageClass) => {
+  ])('counts towards its class: %j counts as %s', (vivo, messageClass) => {
     expect(payloadOf({ alert: 'a', vivo }).messageClass).toBe(messageClass);
   });
 });
@@ -205,7 +205,7 @@ test('a silent message is dropped: vivo has no equivalent', () => {
   });
 });
 
-test('the rate counts devices: that of the smallest apps by default, or that of the profile', () => {
+test('the rate counts devices: that of the smallest apps, or of the profile', () => {
   const credentials = { appId: '1', appKey: 'k', appSecret: 's' };
   expect(vivo.rate?.(credentials)).toMatchObject({ perSecond: 3000, counts: 'recipients' });
   expect(vivo.rate?.({ ...credentials, ratePerSecond: 5000 })).toMatchObject({ perSecond: 5000 });

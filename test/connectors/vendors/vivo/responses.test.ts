@@ -54,7 +54,7 @@ const system = (data: JsonObject = {}) =>
 const paths = () => gateway.requests.map(({ path }) => path);
 const bodyOf = (at: number): JsonObject =>
   JSON.parse(gateway.requests.at(at)?.body.toString() ?? '');
-/** Makes messages and lists get this response; saves still succeed. */
+/** Makes messages and lists get this reply. Saves still succeed. */
 const answer = (body: object | string) => {
   for (const path of ['/message/send', '/message/pushToList'])
     gateway.misbehave({ kind: 'answer', status: 200, body, path });
@@ -63,7 +63,7 @@ const answer = (body: object | string) => {
 const all = (codes: string[], meaning: string): [string, string][] =>
   codes.map((code) => [code, meaning]);
 
-/** Results by code, for one device and for three (protocol/vivo.md#codes). */
+/** Results by code, for one device and for three devices (protocol/vivo.md#codes). */
 const meanings: [string, string][] = [
   ['0', 'sent'],
   ...all(
@@ -71,7 +71,7 @@ const meanings: [string, string][] = [
     'profile_error',
   ),
   ...all(['10200', '10201', '10202', '10203', '10204', '10205', '10206'], 'profile_error'),
-  // For a list, the request is halved down to single devices.
+  // A list is halved down to single devices.
   ['10302', 'invalid_token'],
   ['10311', 'failed'],
   ...all(['10070', '10073', '10252', '10254'], 'capped'),
@@ -85,7 +85,7 @@ const meanings: [string, string][] = [
   ['4711', 'failed'],
 ];
 
-describe('a response of vivo', () => {
+describe('a reply of vivo', () => {
   test('is tested for every code of the documentation, and for no other', () => {
     const tested = meanings.map(([code]) => code).filter((code) => code !== '4711');
     expect(tested.sort()).toEqual(responseRules.map(({ code }) => code).sort());
@@ -121,7 +121,7 @@ describe('a response of vivo', () => {
     },
   );
 
-  test('that is unreadable or missing is an unknown result; the device hides a repeat', async () => {
+  test('that is unreadable is an unknown result, and a repeat is hidden', async () => {
     answer('<html>');
     for (const count of [1, 3])
       expect((await push({ to: makeRecipients(count) })).attempts[0]).toEqual({
@@ -204,7 +204,7 @@ describe('the gateway itself', () => {
     for (const body of [single, saved])
       expect(body).toMatchObject({ extra: { callback, 'callback.param': 'PushRecord000001' } });
     expect(listed).toMatchObject({ regIds: [vivoId(0), vivoId(1), vivoId(2)], pushMode: 0 });
-    // The same devices make the same call, also at another attempt.
+    // The same devices cause the same call in another attempt.
     await push();
     expect(bodyOf(-1).requestId).toBe(listed.requestId);
     await push({
@@ -227,7 +227,7 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('sends tests only to test devices of the console, and invalidates no other device', async () => {
+  test('sends tests only to test devices, and invalidates no other device', async () => {
     gateway.memory.testDevices.add(vivoId(1));
     const message = system({ pushMode: 1 });
     gateway.memory.systemPerDay = 0;
@@ -259,7 +259,7 @@ describe('the gateway itself', () => {
     expect((await push()).attempts[0]).toMatchObject({ kind: 'retry', reason: 'too_fast' });
   });
 
-  test('caps operation messages for the day when their quota is used up; system messages continue', async () => {
+  test('caps operation messages at their daily quota; system messages continue', async () => {
     gateway.memory.operationsPerDay = 2;
     const context = aContext();
     const first = await push({ context });
@@ -281,7 +281,7 @@ describe('the gateway itself', () => {
     });
   });
 
-  test('still sends single messages when the saves of the day are used up', async () => {
+  test('still sends single messages if the saves of the day are used up', async () => {
     gateway.memory.savesPerDay = 0;
     const context = aContext();
     expect((await push({ context })).attempts[0]).toMatchObject({
@@ -312,7 +312,7 @@ describe('the gateway itself', () => {
 });
 
 describe('a saved message', () => {
-  test('is saved again when its task has expired', async () => {
+  test('is saved again if its task has expired', async () => {
     const sender = open();
     expect(kinds(await sendAll(sender, makeRecipients(3)))).toEqual({ sent: 3 });
     gateway.memory.saved.clear();
@@ -338,7 +338,7 @@ describe('a saved message', () => {
     expect(gateway.accepted).toBe(0);
   });
 
-  test('that is refused for its access token is saved once more, for all waiting lists', async () => {
+  test('that is refused for its access token is saved once more for all lists', async () => {
     const path = '/message/saveListPayload';
     gateway.misbehave({ kind: 'answer', status: 200, body: { result: 10000 }, path, count: 1 });
     expect(kinds(await push({ to: makeRecipients(3500) }))).toEqual({ sent: 3500 });
@@ -346,7 +346,7 @@ describe('a saved message', () => {
     expect(gateway.tokenCalls).toBe(2);
   });
 
-  test('without a response may be saved again', async () => {
+  test('without a reply may be saved again', async () => {
     gateway.misbehave({ kind: 'reset', path: '/message/saveListPayload' });
     expect(kinds(await push())).toEqual({ retry: 3 });
   });
@@ -377,7 +377,7 @@ describe('at night', () => {
     expect(second.attempts[2]).toMatchObject({ kind: 'retry', status: 0, afterMs: 4 * hour });
     expect(second.reports).toEqual([1, 1, 1]);
     expect(own.total).toBe(total);
-    // System messages and tests are sent at any hour; expired messages do not wait.
+    // System messages and tests are sent at any hour. Expired messages do not wait.
     const classed = (vivo: JsonObject) => nightly({ data: { alert: 'a', vivo } });
     expect(kinds(await sendAll(sender, makeRecipients(3), classed({ classification: 1 })))).toEqual(
       {
@@ -396,7 +396,7 @@ describe('at night', () => {
     await own.close();
   });
 
-  test('that vivo reports during the day, a retry follows soon', async () => {
+  test('if vivo reports a night during the day, a retry follows soon', async () => {
     const clock = movableClock(night + 8 * 3_600_000);
     const own = await startVivoGateway({ clock });
     own.misbehave({ kind: 'answer', status: 200, body: { result: 10071 }, count: 1 });
@@ -453,8 +453,8 @@ describe('an access token', () => {
     });
   });
 
-  test('is shared by concurrent sends, and is renewed once when it is refused', async () => {
-    // vivo allows ten calls per second, and this is the first.
+  test('is shared by concurrent sends, and is renewed once if it is refused', async () => {
+    // vivo allows ten calls per second, and this call is the first.
     const by = await startVivoGateway();
     const context = aContext();
     await Promise.all(Array.from({ length: 12 }, () => push({ by, context })));
@@ -466,7 +466,7 @@ describe('an access token', () => {
     await by.close();
   });
 
-  test('is renewed every two hours although it lasts a day', async () => {
+  test('is renewed every two hours although it is valid for a day', async () => {
     const clock = movableClock(systemClock.now());
     const own = await startVivoGateway({ clock });
     const sender = open({ by: own, context: aContext(clock) });

@@ -8,7 +8,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
-/** Renders the fields of a push and checks them with the sandbox's rules. */
+/** Renders the fields of a push and validates them with the sandbox's rules. */
 function fieldsOf(
   data: JsonObject,
   more: Partial<PushMessage> = {},
@@ -53,7 +53,7 @@ describe('a notification for Xiaomi', () => {
     expect(of('PushRecord000001')).toBe(of('PushRecord000002'));
   });
 
-  test('uses the beginning of its text if it has no title', () => {
+  test('uses the start of its text if it has no title', () => {
     expect(fieldsOf({ alert: '☃'.repeat(60) }).title).toBe('☃'.repeat(49));
   });
 
@@ -67,7 +67,7 @@ describe('a notification for Xiaomi', () => {
     expect(fields).toMatchObject({ title: 'android', description: 'xiaomi' });
   });
 
-  test('uses the category of the push, which has its own day quota', () => {
+  test('uses the category of the push, which has its own daily quota', () => {
     const rendering = renderXiaomi(aMessage({ alert: 'a' }, { notificationChannel: '112233' }));
     expect(rendering).toMatchObject({
       payload: { messageClass: '112233', fields: { 'extra.channel_id': '112233' } },
@@ -75,7 +75,7 @@ describe('a notification for Xiaomi', () => {
     expect(renderXiaomi(aMessage())).toMatchObject({ payload: { messageClass: 'default' } });
   });
 
-  test('lives as long as the push: at most a day, in a category ten days', () => {
+  test('has the lifetime of the push: at most a day, in a category ten days', () => {
     const lifetimeOf = (leftMs: number, more: Partial<PushMessage> = {}) =>
       fieldsOf({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs, ...more }).time_to_live;
     expect(lifetimeOf(90_500)).toBe('90500');
@@ -86,7 +86,7 @@ describe('a notification for Xiaomi', () => {
     expect(fieldsOf({ alert: 'a', mi: { time_to_live: 5000 } }, late).time_to_live).toBe('5000');
   });
 
-  test('that has less than a second left is for devices that are online', () => {
+  test('with less than a second left is only for devices that are online', () => {
     const last = { createdAtMs: 0, expiresAtMs: 999 };
     expect(fieldsOf({ alert: 'a' }, last)).toMatchObject({ 'extra.only_send_once': '1' });
     expect(fieldsOf({ alert: 'a' })['extra.only_send_once']).toBeUndefined();
@@ -106,7 +106,7 @@ describe('a silent message', () => {
 });
 
 describe('Xiaomi’s own object', () => {
-  test('passes its members on: fields unchanged, extras under extra, with or without the prefix', () => {
+  test('passes its members on: fields unchanged, extras under extra', () => {
     const fields = fieldsOf({
       alert: 'a',
       mi: {
@@ -191,10 +191,10 @@ describe('Xiaomi’s own object', () => {
   });
 });
 
-describe('what a tap does', () => {
+describe('the action of a tap', () => {
   const effectOf = (data: JsonObject) => fieldsOf(data)['extra.notify_effect'];
 
-  test('is named by every notification: Xiaomi takes none without it', () => {
+  test('is in every notification, because Xiaomi refuses notifications without it', () => {
     expect(effectOf({ alert: 'a' })).toBe('1');
     expect(effectOf({ alert: 'a', mi: { intent_uri: 'intent:#Intent;end' } })).toBe('2');
     expect(effectOf({ alert: 'a', mi: { extra: { web_uri: 'https://example.com' } } })).toBe('3');
@@ -220,7 +220,7 @@ describe('a template', () => {
   const values = { keywords1: 'Tom', keywords2: 'phone' };
   const template = { channel_id: '112233', template_id: 'P10645', template_param: values };
 
-  test('is sent in the fields of Xiaomi, whatever the form of its values', () => {
+  test('is sent in Xiaomi’s fields, whatever the form of its values', () => {
     const forms: JsonObject[] = [
       template,
       { ...template, template_param: JSON.stringify(values) },
@@ -236,7 +236,7 @@ describe('a template', () => {
         'extra.channel_id': '112233',
         'extra.template_id': 'P10645',
         'extra.template_param': JSON.stringify(values),
-        // For devices and accounts without the rule.
+        // Used for devices and accounts without the rule.
         description: 'a',
       });
     const more = { notificationChannel: '7' };
@@ -249,7 +249,7 @@ describe('a template', () => {
     ).toBe('{"n":"3"}');
   });
 
-  test('and a focus notification do not count towards the ten own pairs and their 1024 characters', () => {
+  test('and a focus notification do not count towards the limit of pairs', () => {
     const pairs = Object.fromEntries([...'abcdefghij'].map((name) => [name, 'x'.repeat(100)]));
     const focus = { param_v2: { protocol: 1, ticker: 'x'.repeat(600) } };
     const mi = {
@@ -328,7 +328,7 @@ describe('a device', () => {
   );
 });
 
-test('the rate counts requests: that of the smallest apps by default, or that of the profile', () => {
+test('the rate counts requests: that of the smallest apps, or of the profile', () => {
   const credentials = { appId: '1', appSecret: 's', packageName: 'com.example.app' };
   expect(xiaomi.rate?.(credentials)).toMatchObject({ perSecond: 500, counts: 'requests' });
   expect(xiaomi.rate?.({ ...credentials, ratePerSecond: 3000 })).toMatchObject({ perSecond: 3000 });

@@ -41,7 +41,7 @@ const { makeRecipients, push } = vendorFixture<XiaomiGateway>({
 const answer = (body: object, status = 200) => gateway.misbehave({ kind: 'answer', status, body });
 const lastForm = () => new URLSearchParams(gateway.requests.at(-1)?.body.toString());
 
-/** Results by code, for one device and for three (protocol/xiaomi.md#codes). */
+/** Results by code, for one device and for three devices (protocol/xiaomi.md#codes). */
 const meanings: [string, string, string][] = [
   ['0', 'sent', 'sent'],
   ...['-1', '1', '10001', '10002', '10003', '20607', '26003', '65029', '10037'].map(
@@ -63,7 +63,7 @@ const meanings: [string, string, string][] = [
   ),
   ['27001', 'profile_error', 'profile_error'],
   ['26006', 'profile_error', 'profile_error'],
-  // For several devices, the request is halved down to single ones.
+  // With several devices, the request is halved down to single devices.
   ['10029', 'invalid_token', 'invalid_token'],
   ['66007', 'invalid_token', 'invalid_token'],
   ['20301', 'failed', 'failed'],
@@ -72,7 +72,7 @@ const meanings: [string, string, string][] = [
   ['4711', 'failed', 'failed'],
 ];
 
-describe('a response of Xiaomi', () => {
+describe('a reply of Xiaomi', () => {
   test('is tested for every code of the documentation, and for no other', () => {
     const tested = meanings.map(([code]) => code).filter((code) => code !== '4711');
     expect(tested.sort()).toEqual(responseRules.map(({ code }) => code).sort());
@@ -120,7 +120,7 @@ describe('a response of Xiaomi', () => {
     },
   );
 
-  test('that is unreadable is an unknown result; repeats are hidden, except for pass-through messages', async () => {
+  test('that is unreadable is an unknown result with a hidden repeat', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
     expect((await push()).attempts[0]).toEqual({
       kind: 'unknown',
@@ -132,7 +132,7 @@ describe('a response of Xiaomi', () => {
   });
 
   test.each(['bad_regids', 'bad_regIds'])(
-    'names bad devices within a success, under %s',
+    'names invalid devices within a success, under %s',
     async (name) => {
       answer({ result: 'ok', code: 0, data: { id: 'sdm1', [name]: `${regId(1)},${regId(2)}` } });
       const { attempts } = await push({ to: makeRecipients(4) });
@@ -151,7 +151,7 @@ describe('a response of Xiaomi', () => {
     expect((await push()).attempts[0]).toEqual({ kind: 'sent', messageId: 'Xdm7' });
   });
 
-  test('that counts devices beyond the quota of their category: that many are capped, the others are sent', async () => {
+  test('that counts devices above the category’s quota caps that many', async () => {
     answer({
       result: 'ok',
       code: 0,
@@ -171,7 +171,7 @@ describe('a response of Xiaomi', () => {
 });
 
 describe('the gateway itself', () => {
-  test('gets dead devices named by a response, illegal and offline ones by halving', async () => {
+  test('names invalid devices; illegal and offline ones are found by halving', async () => {
     const to = makeRecipients(1000);
     for (const n of [3, 500]) gateway.deadTokens.add(regId(n));
     gateway.illegalTokens.add(regId(700));
@@ -184,12 +184,12 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('reports each token if all are dead', async () => {
+  test('reports each token if all are invalid', async () => {
     for (const { deviceToken } of makeRecipients(3)) gateway.deadTokens.add(deviceToken);
     expect(kinds(await push())).toEqual({ invalid_token: 3 });
   });
 
-  test('gets the secret, the package and the URL for receipts with every message', async () => {
+  test('gets the secret, the package and the receipt URL with every message', async () => {
     await push();
     expect(gateway.requests[0]).toMatchObject({
       path: '/v3/message/regid',
@@ -210,7 +210,7 @@ describe('the gateway itself', () => {
     expect(lastForm().get('extra.callback.param')).toBeNull();
   });
 
-  test('caps a category for the day when its quota is used up, and no other', async () => {
+  test('caps a category for the day if its quota is used up, and no other', async () => {
     const strict = await startXiaomiGateway({
       ...xiaomiApp,
       devicesPerDay: 2,
@@ -260,7 +260,7 @@ describe('the gateway itself', () => {
     expect(gateway.total).toBe(0);
   });
 
-  test('that does not answer leaves the result unknown', async () => {
+  test('that does not answer makes the result unknown', async () => {
     gateway.misbehave({ kind: 'hang' });
     const shortTimeout = xiaomiConnector({ ...defaultHttpTiming, requestMs: 300 });
     const { attempts } = await push({ connector: shortTimeout });
@@ -299,7 +299,7 @@ describe('devices abroad', () => {
     });
     expect(partly.attempts[0]).toMatchObject({ outcome: 'failed', reason: 'unknown_in_region' });
     expect(partly.attempts[1]).toMatchObject({ kind: 'sent' });
-    // The request does not ask for receipts of dead tokens either.
+    // The request does not ask for receipts of invalid tokens either.
     expect(lastForm().get('extra.callback.type')).toBe('227');
     const certain = await push({ to: mixed(), more: { region: 'india' } });
     expect(kinds(certain)).toEqual({ invalid_token: 3, sent: 1 });
@@ -318,7 +318,7 @@ describe('receipts of Xiaomi', () => {
       messageId = messageIdOf(first);
       expect(await gateway.sendReceipt(1, [regId(0), regId(1)])).toEqual([200]);
       expect(await gateway.sendReceipt(16, [regId(2)])).toEqual([200]);
-      // The request did not ask for receipts of dead tokens.
+      // The request did not ask for receipts of invalid tokens.
       expect(await gateway.sendReceipt(1024, [regId(0)])).toEqual([]);
     });
     const shared = { objectId: 'PushRecord000001', messageId, atMs: expect.any(Number) };
@@ -370,7 +370,7 @@ describe('receipts of Xiaomi', () => {
     expect(read(form(invalid))).toMatchObject({
       receipts: [{ deviceToken: 'y', objectId: null, atMs: null }],
     });
-    // The receipt about the quota names aliases, and a push of another sender.
+    // A receipt about the quota names aliases, and belongs to a push of another sender.
     const quota = {
       axo: { extra: { ack: '5', quota: '5' }, type: 128, targets: 'alias', timestamp: 1 },
     };

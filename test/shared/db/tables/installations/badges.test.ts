@@ -12,7 +12,7 @@ const { db, url } = await openTestDatabase({
 
 const appId = 'app';
 
-/** Inserts installations with these badges; returns their keys. */
+/** Inserts installations with these badges. Returns their keys. */
 async function insertDevices(handle: Handle, badges: (number | null)[]): Promise<number[]> {
   const { rows } = await handle.query<{ id: number }>(
     `INSERT INTO installation (app_id, object_id, device_type, device_token, channels, fields, badge)
@@ -47,7 +47,7 @@ async function badgesOf(ids: number[]): Promise<(number | null | undefined)[]> {
   return ids.map((id) => byId.get(id));
 }
 
-test('badges are counted once, also by two takes of a batch at the same time', async () => {
+test('badges are counted once, even if a batch is taken twice at the same time', async () => {
   const ids = await insertDevices(db, [null, 4, 0, 2 ** 31 - 1]);
   const [first = 0, gone = 0, third = 0, largest = 0] = ids;
   const batch = await batchOf(db, [third, gone, first, largest]);
@@ -72,7 +72,7 @@ test('a batch that changes while its badges are counted keeps the numbers', asyn
   expect(await badgesOf(ids)).toEqual([1, 5]);
 });
 
-test('a badge that is counted writes no index: its page has room for the new version', async () => {
+test('counting a badge writes no index: the page has room for the new version', async () => {
   const size = 1000;
   await db.transaction(async (tx) => {
     const batch = await batchOf(tx, await insertDevices(tx, Array(size).fill(null)));
@@ -87,7 +87,7 @@ test('a badge that is counted writes no index: its page has room for the new ver
 });
 
 /**
- * Returns the updates of installations that this connection has not reported to the statistics yet.
+ * Returns the updates of installations that this connection has not yet reported to the statistics.
  */
 async function updatesOf(tx: Handle): Promise<{ all: number; hot: number }> {
   const { rows } = await tx.query<{ all: number; hot: number }>(
@@ -97,7 +97,7 @@ async function updatesOf(tx: Handle): Promise<{ all: number; hot: number }> {
   return rows[0] ?? { all: 0, hot: 0 };
 }
 
-test('a number that a push sets writes only the rows with another one', async () => {
+test('a number that a push sets writes only rows with another number', async () => {
   const ids = await insertDevices(db, [7, null, 3]);
   const batch = await batchOf(db, ids);
   const versions = async () => {
@@ -131,7 +131,7 @@ test('a deadlock repeats the count', async () => {
     await lock(tx, 2);
     lastIsHeld.resolve();
     await untilWaiting('badges');
-    // The count holds it until PostgreSQL ends the count.
+    // The count keeps this lock until PostgreSQL ends the count.
     await lock(tx, 0);
   });
   await second.transaction(async (tx) => {

@@ -34,7 +34,10 @@ const draftOf = (members: Record<string, unknown> = {}) =>
     }),
   );
 
-/** Returns the updates of the table since the last call, and those of them that wrote no index. */
+/**
+ * Returns the number of updates of the table since the last call, and the number that wrote no
+ * index.
+ */
 const updatesSince = (() => {
   let before = { all: 0, hot: 0 };
   return async () => {
@@ -49,7 +52,7 @@ const updatesSince = (() => {
   };
 })();
 
-/** Inserts an installation, as one of a page with room for its next version (`fillfactor`). */
+/** Inserts an installation into a page that has room for its next version (`fillfactor`). */
 async function insert(): Promise<number> {
   await db.query('TRUNCATE installation');
   const made = await insertInstallation(db, appId, {
@@ -104,7 +107,7 @@ test.each(saves)(
 );
 
 test.each(saves)(
-  'a save %s that changes a channel or a member of the app writes indexes',
+  'a save %s that changes a channel or a custom member writes indexes',
   async (_way, save) => {
     const id = await insert();
     await save(id, { draft: draftOf({ channels: ['sports'] }), now: new Date(2000) });

@@ -33,7 +33,7 @@ const write = (handle: Handle, installationIds: string[]) =>
     now: new Date(1000),
   });
 
-test('an update writes nothing to a row that has changed, is locked or is gone', async () => {
+test('an update writes nothing to a row that was changed, locked or deleted', async () => {
   const names = ['changed', 'locked', 'gone', 'free'];
   await write(db, names);
   const found = await findInstallationsOfDevices(
@@ -63,12 +63,12 @@ test('an update writes nothing to a row that has changed, is locked or is gone',
   expect([...updated]).toEqual(rows.map(({ id }) => id));
 });
 
-test('an insert leaves out ids that are taken', async () => {
+test('an insert skips ids that are taken', async () => {
   await write(db, ['taken']);
   expect([...(await write(db, ['taken', 'new'])).inserted]).toEqual(['object of new']);
 });
 
-test('plans look rows up by index or place, whatever the statistics say when they are made', async () => {
+test('plans find rows by index or ctid, whatever the statistics are', async () => {
   const statements: string[] = [];
   const recorder: Handle = {
     query: (statement, values) => {
@@ -95,7 +95,7 @@ test('plans look rows up by index or place, whatever the statistics say when the
   }
 });
 
-/** Returns the lines of a plan with a scan of the table that does not look one row up. */
+/** Returns the lines of a plan that scan the table instead of looking up single rows. */
 async function scansOf(text: string): Promise<string[]> {
   const count = Math.max(...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
   await db.query(`PREPARE tried AS ${text}`);

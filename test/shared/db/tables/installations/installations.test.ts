@@ -20,7 +20,7 @@ const appId = 'app';
 const draftOf = (members: Record<string, string>) =>
   changedDraft(undefined, parseInstallationChanges({ deviceType: 'android', ...members }));
 
-/** Inserts an installation that was saved at a time. */
+/** Inserts an installation that was saved at the given time. */
 async function insert(members: Record<string, string>, now = new Date(1_000_000_000_123)) {
   const objectId = `object of ${JSON.stringify(members)}`;
   const made = await insertInstallation(db, appId, { objectId, draft: draftOf(members), now });
@@ -28,7 +28,7 @@ async function insert(members: Record<string, string>, now = new Date(1_000_000_
   return made;
 }
 
-test('an update without a lock writes nothing to a row that has changed since it was read', async () => {
+test('an update without a lock writes nothing to a row that has changed', async () => {
   const { id } = await insert({ installationId: 'changing' });
   const ids = deviceIdsOf(parseInstallationChanges({ installationId: 'changing' }));
   const read = await findInstallationsOfDevice(db, appId, ids);
@@ -55,13 +55,13 @@ test('an update without a lock writes nothing to a row that has changed since it
   expect(saved?.fields).toEqual({ name: 'second' });
 });
 
-test('recipients are loaded with their tokens and save times, even if a token contains the separator', async () => {
+test('recipients are loaded, even if a token contains the separator', async () => {
   const saved = new Date(1_700_000_000_456);
   const tokens = ['plain', 'two\nlines', '"quoted"\\'];
   const made = await Promise.all(
     tokens.map((_, i) => insert({ registrationId: `registration-${i}`, vendor: 'mi' }, saved)),
   );
-  // The api refuses such tokens; a row may still have one.
+  // The api refuses such tokens, but a row may still contain one.
   for (const [i, { id }] of made.entries())
     await db.query('UPDATE installation SET registration_id = $2 WHERE id = $1', [id, tokens[i]]);
   const without = await insert({ installationId: 'without-registration', vendor: 'mi' }, saved);

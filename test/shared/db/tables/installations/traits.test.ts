@@ -29,7 +29,7 @@ test.each([
     },
   ],
   [{ vendor: 'vendor_g', vendor_name: 'gcm', device_profile: ',,,' }],
-])('the text of traits parses to the values of the columns: %j', async (members) => {
+])('the text of a routing key parses to the values of the columns: %j', async (members) => {
   const names = Object.keys(members);
   await db.query(
     `INSERT INTO installation (app_id, object_id, device_type${names.map((name) => `, ${name}`).join('')})
