@@ -1,6 +1,8 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
+import cors from '@koa/cors';
 import { Router } from '@koa/router';
-import Koa, { type Context, type Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
+import Koa from 'koa';
 import { systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
 import { ipAddressIn } from '../shared/domain/addresses.ts';
@@ -11,7 +13,6 @@ import type { Logger } from '../shared/process/logging.ts';
 import type { InnerDeps } from './calls/inner-calls.ts';
 import type { AdmissionDeps } from './middleware/admission.ts';
 import { handleCall } from './middleware/call-handler.ts';
-import { allowCrossOrigin } from './middleware/cors.ts';
 import { errors } from './middleware/errors.ts';
 import { serveConsole, serveHtmlPages } from './middleware/pages/html-pages.ts';
 import { requirePlainPaths } from './middleware/plain-path.ts';
@@ -143,4 +144,30 @@ function findRoute(
   const [layer] = router.match(path, method).pathAndMethod;
   const route = layer && routeOf.get(layer.stack[0]);
   return route && { route, params: layer.params(path, layer.captures(path)) };
+}
+
+/**
+ * Paths of the admin API. Other spellings match no route and get no CORS headers. A test checks
+ * each of its routes.
+ */
+const adminPaths = /^\/console(?:\/|$)/i;
+
+/**
+ * Lets browsers call the public API from any origin (protocol/clients.md#cross-origin-requests),
+ * because access depends on keys, not on origins. The admin API allows no other origin.
+ */
+export function allowCrossOrigin(): Middleware {
+  const answerPreflight = cors({
+    origin: (ctx) => ctx.get('Origin') || '*',
+    allowMethods: ['HEAD', 'GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'],
+    maxAge: 86_400,
+  });
+  return (ctx, next) => {
+    if (adminPaths.test(ctx.path)) return next();
+    if (ctx.method === 'OPTIONS') return answerPreflight(ctx, next);
+    ctx.vary('Origin');
+    ctx.res.setHeader('Access-Control-Allow-Origin', ctx.req.headers.origin || '*');
+    ctx.res.setHeader('Access-Control-Expose-Headers', 'Location,Retry-After');
+    return next();
+  };
 }

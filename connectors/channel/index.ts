@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import type { Connector } from '../contract/connector.ts';
-import { ChannelSender } from './client.ts';
+import { reason } from '../../shared/domain/reasons.ts';
+import type {
+  AttemptResult,
+  Connector,
+  Recipient,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../contract/connector.ts';
 import { renderChannelContent } from './payload.ts';
 
 /** Empty, because devices of the device channel log in to this service. */
@@ -24,3 +31,99 @@ export const channel: Connector<z.infer<typeof credentials>, JsonObject> = {
   inspect: () => ({ kind: 'none', expiresAtMs: null, problems: [] }),
   open: (_credentials, context) => new ChannelSender(context),
 };
+
+/**
+ * Result if the messages could not be stored. A retry is safe, because the store skips messages
+ * that it already has.
+ */
+export const enqueueFailed: Extract<AttemptResult, { kind: 'retry' }> = {
+  kind: 'retry',
+  status: 0,
+  reason: reason('mailboxUnavailable'),
+  afterMs: null,
+};
+
+/** Result if the process stops before the messages are stored. */
+export const stopping: AttemptResult = { kind: 'retry', status: 0, reason: 'stopping', afterMs: 0 };
+
+/** Returns the permanent failure of content that devices of this type cannot take. */
+export function unrenderable(error: string): AttemptResult {
+  return { kind: 'rejected', outcome: 'failed', status: 400, reason: error };
+}
+
+interface Group {
+  deviceType: string;
+  recipients: Recipient[];
+}
+
+/**
+ * Groups recipients by content. All Android devices get one content, and all other devices get
+ * another.
+ */
+function groupByContent(recipients: Recipient[]): Group[] {
+  const android = recipients.filter(({ deviceType }) => deviceType === 'android');
+  const others = recipients.filter(({ deviceType }) => deviceType !== 'android');
+  return [
+    { deviceType: 'android', recipients: android },
+    { deviceType: others[0]?.deviceType ?? '', recipients: others },
+  ].filter((group) => group.recipients.length > 0);
+}
+
+/**
+ * Sends messages by storing them. A stored message counts as `sent`, even if its device is not
+ * connected. Recipients with the same content are stored in one call, which stores all or none. So
+ * these recipients share one result.
+ */
+export class ChannelSender implements Sender {
+  readonly #context: SenderContext;
+
+  constructor(context: SenderContext) {
+    this.#context = context;
+  }
+
+  async send(request: SendRequest): Promise<void> {
+    for (const group of groupByContent(request.recipients)) {
+      const attempt = await this.#sendGroup(request, group);
+      for (const { index } of group.recipients) request.report(index, attempt);
+    }
+  }
+
+  /** Does nothing, because the worker thread owns the message store. */
+  async close(): Promise<void> {}
+
+  async #sendGroup(
+    request: SendRequest,
+    { deviceType, recipients }: Group,
+  ): Promise<AttemptResult> {
+    if (request.signal.aborted) return stopping;
+    const { pushId, message } = request;
+    const rendering = renderChannelContent(message, deviceType);
+    return rendering.ok
+      ? this.#enqueue({
+          pushId,
+          content: rendering.payload,
+          expiresAtMs: message.expiresAtMs,
+          recipients,
+        })
+      : unrenderable(rendering.error);
+  }
+
+  async #enqueue(message: {
+    pushId: number;
+    content: JsonObject;
+    expiresAtMs: number;
+    recipients: Recipient[];
+  }): Promise<AttemptResult> {
+    const { clock, messageStore, onCall } = this.#context;
+    const startedAtMs = clock.monotonicMs();
+    const secondsSoFar = () => (clock.monotonicMs() - startedAtMs) / 1000;
+    try {
+      await messageStore.enqueue(message);
+    } catch {
+      onCall({ status: 0, reason: enqueueFailed.reason, seconds: secondsSoFar() });
+      return enqueueFailed;
+    }
+    onCall({ status: 200, reason: '', seconds: secondsSoFar() });
+    return { kind: 'sent' };
+  }
+}

@@ -11,7 +11,7 @@ import {
 import type { ActiveBatch } from './requests/active-batch.ts';
 import { Http2Session } from './session.ts';
 import type { Http2SessionHost } from './streams/response-reader.ts';
-import { StreamWindow } from './streams/stream-window.ts';
+import { StreamWindow } from './streams/stream-table.ts';
 import type { TransportReason, TransportTiming } from './transport.ts';
 
 /** The part of a session that the watchdog uses. */

@@ -2,8 +2,12 @@
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../shared/clock.ts';
 import { ControlFrames, receiveWindowBytes } from './frames/control-frames.ts';
-import { FloodGuard } from './frames/flood-guard.ts';
-import { type ByteRange, type FrameHandler, FrameReader } from './frames/frame-reader.ts';
+import {
+  type ByteRange,
+  FloodGuard,
+  type FrameHandler,
+  FrameReader,
+} from './frames/frame-reader.ts';
 import { Output } from './frames/output.ts';
 import { type ConnectionError, errorCode, throwConnectionError } from './frames/wire-format.ts';
 import { RequestWriter } from './requests/request-writer.ts';

@@ -1,17 +1,41 @@
-import type { Connector, Sender, SenderContext } from '../../connectors/contract/connector.ts';
+import type {
+  Connector,
+  DayQuota,
+  GatewayCall,
+  MessageStore,
+  Sender,
+  SenderContext,
+  TokenStore,
+} from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
-import type { Vault } from '../../shared/crypto.ts';
+import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import { enqueueMessage } from '../../shared/db/tables/channel-messages.ts';
+import {
+  closeClass,
+  closedReason,
+  type ProfileKey,
+} from '../../shared/db/tables/gateway-limits.ts';
+import {
+  claimGatewayToken,
+  readGatewayToken,
+  releaseGatewayToken,
+  saveGatewayToken,
+} from '../../shared/db/tables/gateways.ts';
 import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
-import { reason } from '../../shared/domain/reasons.ts';
+import { reason, reasonText } from '../../shared/domain/reasons.ts';
 import { callbackUrl } from '../../shared/http/outbound-addresses.ts';
 import type { ThreadMetrics } from '../../shared/metrics.ts';
-import { noDurations } from '../../shared/process/operation-metrics.ts';
+import {
+  addDuration,
+  type DurationCounts,
+  noDurations,
+} from '../../shared/process/operation-metrics.ts';
 import { type Canary, CanaryBatches, CanarySender } from './canary.ts';
-import { CallLog, type Calls, dayQuota, messageStore, tokenStore } from './sender-context.ts';
+import type { CallCount } from './task.ts';
 
 /** A sender that is unused for this time is closed. */
 const idleMs = 10 * 60_000;
@@ -283,4 +307,88 @@ function countTransport(
 ): void {
   if (event === 'round_trip') http2RoundTripSeconds.observe({ connector }, seconds);
   else http2Events.inc({ connector, event });
+}
+
+/** The access tokens of one app and connector, stored in the database. */
+export function tokenStore(
+  db: Database,
+  vault: Vault,
+  owner: { appId: string; connector: string },
+): TokenStore {
+  const keyOf = (credential: string) => ({ ...owner, credential });
+  return {
+    async read(credential) {
+      try {
+        return await readGatewayToken(db, vault, keyOf(credential));
+      } catch (error) {
+        // The token was encrypted with a retired key. Treat it as missing.
+        if (error instanceof SealError) return null;
+        throw error;
+      }
+    },
+    claim: (credential, leaseMs) => claimGatewayToken(db, vault, keyOf(credential), leaseMs),
+    keep: (credential, token) => saveGatewayToken(db, vault, keyOf(credential), token),
+    release: (credential) => releaseGatewayToken(db, vault, keyOf(credential)),
+  };
+}
+
+/** The messages of one app for the device channel, stored in the database. */
+export const messageStore = (db: Database, appId: string): MessageStore => ({
+  enqueue: async ({ pushId, content, expiresAtMs, recipients }) => {
+    await enqueueMessage(db, {
+      appId,
+      pushId,
+      content,
+      expiresAt: new Date(expiresAtMs),
+      installations: recipients.map((recipient) => Number(recipient.id)),
+    });
+  },
+});
+
+/** The daily quotas of one profile, stored in the database. */
+export function dayQuota(db: Database, key: ProfileKey): DayQuota {
+  return {
+    closed: (messageClass) => closedReason(db, key, messageClass),
+    close: (messageClass, reason) => closeClass(db, key, { messageClass, reason }),
+  };
+}
+
+/** Answers and durations of the requests to one profile's gateway. */
+export interface Calls {
+  calls: CallCount[];
+  durations: DurationCounts;
+}
+
+/** Collects the answers of one profile's gateway until the next drain. */
+export class CallLog {
+  #counts = new Map<string, CallCount>();
+  /** The entry that was counted last. Nearly all answers are equal, so it saves a search. */
+  #last: CallCount | undefined;
+  #durations = noDurations();
+
+  add({ status, reason, seconds }: GatewayCall): void {
+    addDuration(this.#durations, seconds);
+    if (this.#last?.status !== status || this.#last.reason !== reason)
+      this.#last = this.#find(status, reason);
+    this.#last.count += 1;
+  }
+
+  #find(status: number, reason: string): CallCount {
+    const key = `${status} ${reason}`;
+    const count = this.#counts.get(key) ?? { status, reason, count: 0 };
+    this.#counts.set(key, count);
+    return count;
+  }
+
+  drain(): Calls {
+    const calls = [...this.#counts.values()].map((call) => ({
+      ...call,
+      reason: reasonText(call.reason),
+    }));
+    const drained = { calls, durations: this.#durations };
+    this.#counts = new Map();
+    this.#last = undefined;
+    this.#durations = noDurations();
+    return drained;
+  }
 }

@@ -1,9 +1,11 @@
+import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { currentEnvironment } from '../../shared/config/config.ts';
+
 // Decides which long checks a change needs. `.ci/run` runs this program. It prints the names of the
 // checks on standard output and the reasons on standard error. CI_ALL=1 selects all checks. CI_BASE
 // is the commit that CI checked last.
-import { resolve } from 'node:path';
-import { currentEnvironment } from '../../shared/config/config.ts';
-import { type ChangedFiles, listChangedFiles } from './changed-files.ts';
 
 /** Names of the checks: npm scripts, or options of `npm test`. */
 export const checkNames = [
@@ -23,7 +25,7 @@ export type CheckName = (typeof checkNames)[number];
 export const needAll = [
   '.ci/',
   'ops/check/ci-plan.ts',
-  'ops/check/changed-files.ts',
+  'ops/check/ci-plan.ts',
   'package-lock.json',
 ];
 
@@ -35,7 +37,7 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
   // Lost connections, retries, and replies during an outage.
   'check-failover': [
     ...['ops/deploy/high-availability/', ...benchService],
-    ...['api/middleware/errors.ts', 'api/pools.ts', 'dispatcher/startup/', 'dispatcher/recording/'],
+    ...['api/middleware/errors.ts', 'api/start.ts', 'dispatcher/startup/', 'dispatcher/recording/'],
     ...['dispatcher/background/job-keeper.ts', 'shared/backoff.ts', 'shared/queue/'],
     ...['shared/db/limits/', 'shared/db/listener.ts', 'shared/db/outage.ts', 'shared/db/pool.ts'],
     ...['shared/db/query.ts', 'shared/db/standby.ts'],
@@ -139,4 +141,68 @@ if (import.meta.main) {
   for (const { reason } of decisions) process.stderr.write(`${reason}\n`);
   const needed = decisions.filter(({ isNeeded }) => isNeeded).map(({ name }) => name);
   process.stdout.write(`${needed.join(' ')}\n`);
+}
+
+const execute = promisify(execFile);
+
+/**
+ * Possible names of the main branch, in the order of the search. A clone has the first name. A
+ * worktree often has only the second.
+ */
+const mainBranches = ['refs/remotes/origin/main', 'refs/heads/main'];
+
+/** Files that a change touches, or the reason why they are unknown. */
+export type ChangedFiles =
+  | { readonly files: readonly string[]; readonly since: string }
+  | { readonly unknown: string };
+
+/**
+ * Lists the files that differ from a base commit, including uncommitted files. The base commit is:
+ *
+ * 1. `given`, the commit that CI checked last (`CI_BASE`);
+ * 2. on a branch, the merge base with the main branch;
+ * 3. on the main branch, the first parent of the last commit.
+ *
+ * Returns `unknown` if the clone does not contain the base commit. This is common in a shallow
+ * clone.
+ */
+export async function listChangedFiles(folder: string, given?: string): Promise<ChangedFiles> {
+  const git = (...args: string[]): Promise<string | undefined> =>
+    execute('git', args, { cwd: folder, maxBuffer: 64 * 1024 * 1024 }).then(
+      ({ stdout }) => stdout,
+      () => undefined,
+    );
+  const commitOf = async (name: string) =>
+    (await git('rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`))?.trim();
+
+  async function findBase(): Promise<{ commit: string; since: string } | { unknown: string }> {
+    if (given !== undefined && given !== '') {
+      const commit = await commitOf(given);
+      return commit === undefined
+        ? { unknown: `CI_BASE names the commit ${given}, which is not in this clone` }
+        : { commit, since: 'CI_BASE' };
+    }
+    const head = await commitOf('HEAD');
+    if (head === undefined) return { unknown: 'this is no clone of the repository' };
+    const found = await Promise.all(mainBranches.map(commitOf));
+    const main = found.find((commit) => commit !== undefined);
+    if (main === undefined) return { unknown: 'this clone has no main branch' };
+    const commit = (await git('merge-base', main, head))?.trim();
+    if (commit === undefined)
+      return { unknown: 'this clone does not contain the merge base with main' };
+    if (commit !== head) return { commit, since: 'the merge base with main' };
+    const parent = await commitOf('HEAD^1');
+    return parent === undefined
+      ? { unknown: 'this clone of main does not contain the commit before the last one' }
+      : { commit: parent, since: 'the commit before the last one of main' };
+  }
+
+  const base = await findBase();
+  if ('unknown' in base) return base;
+  const differing = await git('diff', '--name-only', '--no-renames', '-z', base.commit, '--');
+  const untracked = await git('ls-files', '--others', '--exclude-standard', '-z');
+  if (differing === undefined || untracked === undefined)
+    return { unknown: 'git cannot compare the files' };
+  const files = `${differing}${untracked}`.split('\0').filter((file) => file !== '');
+  return { files, since: `${base.since} (${base.commit.slice(0, 8)})` };
 }

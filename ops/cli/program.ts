@@ -2,7 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { currentEnvironment, packageVersion } from '../../shared/config/config.ts';
 import type { Language } from '../../shared/domain/texts/catalogue.ts';
 import { WrongPathPart } from '../client/client.ts';
-import { removedNames } from './command.ts';
+import { helpFormat, removedNames } from './command.ts';
 import { breakerCommands, freezeCommands } from './commands/control/freezes.ts';
 import { controlCommands } from './commands/control/pushes.ts';
 import { redriveCommand } from './commands/control/redrive.ts';
@@ -24,7 +24,6 @@ import { outboxCommands } from './commands/show/outbox.ts';
 import { overviewCommand, usageCommands } from './commands/show/overview.ts';
 import { pushReports } from './commands/show/pushes.ts';
 import { receiptCommands, recordCommand } from './commands/show/record.ts';
-import { helpFormat } from './help.ts';
 import { chooseLanguage, type English, languageOf, recognised, say } from './language.ts';
 import {
   type AddCommand,

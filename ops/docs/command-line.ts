@@ -1,5 +1,5 @@
 import type { Command, Option } from 'commander';
-import { argumentText, exampleOf, visibleCommands } from '../cli/help.ts';
+import { argumentText, exampleOf, visibleCommands } from '../cli/command.ts';
 import { program } from '../cli/program.ts';
 import { code, fenced, page, table } from './markdown.ts';
 

@@ -4,8 +4,7 @@ import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { failureKind } from '../../shared/db/limits/database-errors.ts';
 import { Database, type Handle } from '../../shared/db/pool.ts';
 import { createMetrics } from '../../shared/metrics.ts';
-import { reportQueues } from '../../shared/queue/report.ts';
-import { readSharedState } from '../../shared/queue/shared-sample.ts';
+import { readSharedState, reportQueues } from '../../shared/queue/report.ts';
 import { Semaphore } from '../../shared/semaphore.ts';
 import { useTestService } from '../support/service.ts';
 

@@ -1,8 +1,7 @@
 /** Converts the frames of streams to results of requests (RFC 9113 5.1, 8.1). */
 import type { Clock } from '../../../shared/clock.ts';
 import { retryAfterMs } from '../../../shared/http/result.ts';
-import type { FloodGuard } from '../frames/flood-guard.ts';
-import type { ByteRange } from '../frames/frame-reader.ts';
+import type { ByteRange, FloodGuard } from '../frames/frame-reader.ts';
 import { errorCode, throwConnectionError } from '../frames/wire-format.ts';
 import { HeaderDecoder } from '../hpack/decoder.ts';
 import { defaultTableSize } from '../hpack/static-table.ts';

@@ -1,12 +1,11 @@
-// `npm run check-pgbackrest`: backs up a PostgreSQL with pgBackRest and restores it to a time in
-// the middle of a push that had continued. Checks that nothing is sent twice. Exits with 0 if the
-// packages are not installed.
 import { execFile } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { randomBytes, randomInt } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { Client } from 'pg';
 import { z } from 'zod';
 import { sleep } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
@@ -21,7 +20,11 @@ import {
   untilDone,
 } from '../../bench/harness/client.ts';
 import { createAccess, LocalService } from '../../local/service.ts';
-import { BackedUpServer, missingPrograms } from './server.ts';
+import { newestPostgres, Processes, until } from '../processes.ts';
+
+// `npm run check-pgbackrest`: backs up a PostgreSQL with pgBackRest and restores it to a time in
+// the middle of a push that had continued. Checks that nothing is sent twice. Exits with 0 if the
+// packages are not installed.
 
 const devices = 50_000;
 const _host = '127.0.0.1';
@@ -145,6 +148,127 @@ async function check(server: BackedUpServer, gateway: BenchGateway): Promise<voi
   const { held } = await holdRestored(server, middle.time);
   demand(held.pushes === 1, '`carillon restore --as-of` holds the push');
   await withService(server, gateway, (bench) => demandSilence(bench, middle));
+}
+
+/** Returns the programs that are not installed. */
+export function missingPrograms(): string[] {
+  const programs = {
+    pgbackrest: '/usr/bin/pgbackrest',
+    postgresql: join(newestPostgres(), 'postgres'),
+  };
+  return Object.entries(programs).flatMap(([name, path]) => (existsSync(path) ? [] : [name]));
+}
+
+/**
+ * PostgreSQL from Debian's package with the files of this folder, and a pgBackRest repository next
+ * to it.
+ */
+export class BackedUpServer {
+  readonly #folder: string;
+  readonly #processes: Processes;
+  readonly #address = `127.${randomInt(16, 255)}.${randomInt(1, 255)}.1`;
+  readonly #password = randomBytes(12).toString('hex');
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.#processes = new Processes(folder);
+  }
+
+  get databaseUrl(): string {
+    return `postgresql://carillon:${this.#password}@${this.#address}:5432/carillon`;
+  }
+
+  /** Creates the data, starts the server and creates the stanza. */
+  async create(): Promise<void> {
+    await this.#processes.makeFolder();
+    const initdb = join(newestPostgres(), 'initdb');
+    await this.#processes.execute([
+      initdb,
+      '-D',
+      'data',
+      '-E',
+      'UTF8',
+      '--auth-local=trust',
+      '--auth-host=scram-sha-256',
+    ]);
+    await this.#writeFiles();
+    await this.start();
+    await this.#sql('postgres', `CREATE ROLE carillon LOGIN PASSWORD '${this.#password}'`);
+    // Needed only for creating the benchmark's data.
+    await this.#sql('postgres', 'GRANT pg_checkpoint TO carillon');
+    await this.#sql('postgres', 'CREATE DATABASE carillon OWNER carillon');
+    await this.pgbackrest('stanza-create');
+    await this.pgbackrest('check');
+  }
+
+  /**
+   * Starts the server. Resolves when the server accepts writes. After a restore, this is at the end
+   * of the recovery.
+   */
+  async start(): Promise<void> {
+    const postgres = [
+      join(newestPostgres(), 'postgres'),
+      '-D',
+      'data',
+      '-c',
+      `config_file=${join(this.#folder, 'server.conf')}`,
+    ];
+    await this.#processes.run('postgres', postgres, { variables: this.#variables });
+    await until(
+      'server that writes',
+      async () => (await this.#sql('postgres', 'SELECT pg_is_in_recovery()')) === false,
+    );
+  }
+
+  stop(): Promise<void> {
+    return this.#processes.stop('postgres', 'SIGINT');
+  }
+
+  pgbackrest(...args: string[]): Promise<string> {
+    return this.#processes.execute(['pgbackrest', '--stanza=carillon', ...args], this.#variables);
+  }
+
+  close(): Promise<void> {
+    return this.#processes.close();
+  }
+
+  get #variables(): Record<string, string> {
+    return { PGBACKREST_CONFIG: join(this.#folder, 'pgbackrest.conf') };
+  }
+
+  /** Writes the configuration files of this folder with the paths of this machine. */
+  async #writeFiles(): Promise<void> {
+    const own = await readFile(join(import.meta.dirname, 'pgbackrest.conf'), 'utf8');
+    const paths = { 'repo1-path': 'repository', 'pg1-path': 'data', 'pg1-socket-path': '' };
+    const placed = Object.entries(paths).reduce(
+      (text, [name, path]) =>
+        text.replace(new RegExp(`^${name}=.*`, 'm'), `${name}=${join(this.#folder, path)}`),
+      own,
+    );
+    const logs = `log-path=${this.#folder}\nlock-path=${this.#folder}/lock\nspool-path=${this.#folder}/spool`;
+    await writeFile(
+      join(this.#folder, 'pgbackrest.conf'),
+      placed.replace('[global]', `[global]\n${logs}`),
+    );
+    const settings = await readFile(join(import.meta.dirname, 'postgresql.conf'), 'utf8');
+    const place = `listen_addresses = '${this.#address}'\nport = 5432\nunix_socket_directories = '${this.#folder}'\n`;
+    const initial = `include '${join(this.#folder, 'data/postgresql.conf')}'
+`;
+    await writeFile(join(this.#folder, 'server.conf'), `${initial}${settings}${place}`);
+  }
+
+  /** Runs a statement as the superuser. Returns the first value. */
+  async #sql(database: string, text: string): Promise<unknown> {
+    const client = new Client({ host: this.#folder, user: 'postgres', database });
+    client.on('error', () => undefined);
+    await client.connect();
+    try {
+      const { rows } = await client.query({ text, rowMode: 'array' });
+      return rows[0]?.[0];
+    } finally {
+      await client.end();
+    }
+  }
 }
 
 const missing = missingPrograms();

@@ -1,17 +1,19 @@
 import { Refusal, refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../../domain/json.ts';
 import { canonicalValue } from '../../domain/objects/typed-values.ts';
-import type { Condition, SubqueryTest, Test } from '../condition.ts';
-import { type ClassSchema, type Field, isRelation, resolveField } from '../schema.ts';
+import type { Condition, Subquery, SubqueryTest, Test } from '../condition.ts';
+import { parseLimit, parseSkip, parseSortOrder, requireValueField } from '../list/page.ts';
+import {
+  type ClassSchema,
+  classes,
+  type Field,
+  isRelation,
+  resolveField,
+  type ValueField,
+} from '../schema.ts';
 import { type MemberUse, requireListAccess, type Viewer } from '../viewer.ts';
 import { parseOperator } from './operators.ts';
 import { parseRelatedOperand } from './related.ts';
-import {
-  isSubqueryOperator,
-  maxSubqueries,
-  maxSubqueryDepth,
-  parseSubqueryOperand,
-} from './subquery.ts';
 
 /**
  * Limits of a condition (protocol/known-problems.md#dos-by-query). Real conditions stay far below:
@@ -238,4 +240,71 @@ function useOf(test: Test): Pick<MemberUse, 'use' | 'value'> {
     return { use: 'whole', value: test.value };
   const isSpelling = test.op === 'regex' || (test.op === 'compare' && test.value.type === 'string');
   return { use: isSpelling ? 'spelling' : 'other' };
+}
+
+/** Maximum number of subqueries in one condition. Each subquery may scan its class once. */
+export const maxSubqueries = 5;
+/** Maximum depth of nested subqueries. */
+export const maxSubqueryDepth = 2;
+
+/** Operators whose operand is a query. */
+const subqueryOperators = new Map([
+  ['$inQuery', { hasKey: false, isNegated: false }],
+  ['$notInQuery', { hasKey: false, isNegated: true }],
+  ['$select', { hasKey: true, isNegated: false }],
+  ['$dontSelect', { hasKey: true, isNegated: true }],
+]);
+
+export const isSubqueryOperator = (name: string): boolean => subqueryOperators.has(name);
+
+/**
+ * Parsed operand of a subquery operator. Its `where` is still JSON, because it is a condition over
+ * another class.
+ */
+export interface SubqueryOperand extends Omit<Subquery, 'where' | 'viewer'> {
+  where: Json | undefined;
+  key: ValueField | undefined;
+  isNegated: boolean;
+}
+
+/**
+ * Parses the operand of a subquery operator. Throws 101 if the class is unknown, 102 if the shape
+ * is wrong, 105 if a name is invalid or hidden.
+ */
+export function parseSubqueryOperand(name: string, operand: Json): SubqueryOperand {
+  const { hasKey, isNegated } = subqueryOperators.get(name) ?? { hasKey: false, isNegated: false };
+  if (!isJsonObject(operand)) throw refuse('invalidQuery', `${name} takes a query.`);
+  const { key, query } = hasKey ? operand : { key: undefined, query: operand };
+  if (!isJsonObject(query)) throw refuse('invalidQuery', `${name} takes a query.`);
+  if (hasKey && typeof key !== 'string') throw refuse('invalidQuery', `${name} takes a key.`);
+  // Without a class name `$inQuery` means `_User` (protocol/queries.md#sub-queries).
+  const cls = requireClass(hasKey ? query.className : (query.className ?? '_User'));
+  return {
+    cls,
+    ...parsePage(query, cls),
+    where: query.where,
+    key: typeof key === 'string' ? requireValueField(resolveField(key, cls)) : undefined,
+    isNegated,
+  };
+}
+
+function requireClass(name: Json | undefined): ClassSchema {
+  const cls = typeof name === 'string' ? classes.get(name) : undefined;
+  if (!cls) throw refuse('objectNotFound', "Class or object doesn't exists.");
+  return cls;
+}
+
+/**
+ * Parses `limit`, `skip` and `order` of a subquery. Like a list call, a subquery selects 100 rows
+ * by default and up to 1,000 by `limit`.
+ */
+function parsePage(
+  { limit, skip, order }: JsonObject,
+  cls: ClassSchema,
+): Pick<Subquery, 'limit' | 'skip' | 'sortOrder'> {
+  return {
+    limit: parseLimit(limit, false),
+    skip: parseSkip(skip ?? undefined),
+    sortOrder: parseSortOrder(order ?? undefined, cls),
+  };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { StreamWindow } from '../../../connectors/http2/streams/stream-window.ts';
+import { StreamWindow } from '../../../connectors/http2/streams/stream-table.ts';
 
 const peerLimit = 1000;
 

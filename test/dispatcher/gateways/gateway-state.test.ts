@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AccessTokens } from '../../../connectors/kit/access-token.ts';
 import { GatewayUsage } from '../../../dispatcher/recording/gateway-usage.ts';
-import { dayQuota, tokenStore } from '../../../dispatcher/sending/sender-context.ts';
+import { dayQuota, tokenStore } from '../../../dispatcher/sending/sender-cache.ts';
 import { sleep, systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';

@@ -6,8 +6,13 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listChangedFiles } from '../../../ops/check/changed-files.ts';
-import { checkNames, covered, needAll, planChecks } from '../../../ops/check/ci-plan.ts';
+import {
+  checkNames,
+  covered,
+  listChangedFiles,
+  needAll,
+  planChecks,
+} from '../../../ops/check/ci-plan.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 
 const execute = promisify(execFile);

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { afterEach, describe, expect, test } from 'vitest';
-import { exampleOf, visibleCommands } from '../../../ops/cli/help.ts';
+import { exampleOf, visibleCommands } from '../../../ops/cli/command.ts';
 import { chooseLanguage } from '../../../ops/cli/language.ts';
 import { program } from '../../../ops/cli/program.ts';
 import { widthOf } from '../../../ops/cli/table.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { exampleOf, visibleCommands } from '../../../ops/cli/help.ts';
+import { exampleOf, visibleCommands } from '../../../ops/cli/command.ts';
 import { program } from '../../../ops/cli/program.ts';
 import { operationOf } from '../../../ops/cli/row.ts';
 import { operations } from '../../../ops/client/operations.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BatchWriters } from '../../../ops/import/row-import.ts';
+import { BatchWriters } from '../../../ops/import/import.ts';
 import { Database, type Handle } from '../../../shared/db/pool.ts';
 import { anInstallation, useImports } from '../../support/import/imports.ts';
 

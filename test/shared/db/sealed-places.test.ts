@@ -26,7 +26,7 @@ const notEncrypted = [
 /** Files that encrypt, with the columns that store their values. */
 const encryptingFiles: Record<string, string[]> = {
   'api/services/captchas/captchas.ts': ['captcha.answer'],
-  'api/services/push/refused-calls.ts': ['failed_receipt.call'],
+  'api/services/push/receipts.ts': ['failed_receipt.call'],
   'shared/db/tables/apps.ts': ['app.secrets'],
   'shared/db/tables/profiles.ts': [
     'profile_rotation.candidate',

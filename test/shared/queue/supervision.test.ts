@@ -1,8 +1,7 @@
 import { PgBoss } from 'pg-boss';
 import { expect, test } from 'vitest';
 import { messageJob } from '../../../shared/queue/jobs.ts';
-import { JobQueue } from '../../../shared/queue/queue.ts';
-import { QueueSupervision } from '../../../shared/queue/supervision.ts';
+import { JobQueue, QueueSupervision } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { type AdminRequest, adminBase } from '../../../../client/client.ts';
 import { Button } from './button.tsx';
-import styles from './copy.module.css';
+import copyStyles from './copy.module.css';
 
 const confirmationMs = 2000;
 
@@ -25,7 +25,7 @@ export function Copy({ text, label }: { text: string; label?: string }) {
 /** Text to paste into a terminal. */
 export function Snippet({ label, text }: { label: string; text: string }) {
   return (
-    <figure className={styles.snippet}>
+    <figure className={copyStyles.snippet}>
       <figcaption>
         {label}
         <Copy text={text} />
@@ -41,7 +41,7 @@ export function Commands({ request, command }: { request: AdminRequest; command?
   const { t } = useTranslation();
   const url = `${window.location.origin}${adminBase}${request.path}`;
   return (
-    <details className={styles.commands}>
+    <details className={copyStyles.commands}>
       <summary>{t('commands.title')}</summary>
       <Snippet
         label="curl"

@@ -1,5 +1,7 @@
-import type { ReactNode } from 'react';
+import type { TFunction } from 'i18next';
+import selectionStyles from './selection.module.css';
 import styles from './table.module.css';
+import type { ReactNode } from 'react';
 
 export interface Column<T> {
   key: string;
@@ -55,4 +57,36 @@ export function Table<T>({
       </table>
     </section>
   );
+}
+
+/** Rows that a person has selected, by their keys. */
+export interface Selection {
+  selected: ReadonlySet<string>;
+  select: (selected: ReadonlySet<string>) => void;
+}
+
+/** Returns the column of checkboxes. `label` returns the name of a row's checkbox. */
+export function selectionColumn<T extends { objectId: string }>(
+  { selected, select }: Selection,
+  label: (row: T) => string,
+  t: TFunction,
+): Column<T> {
+  const toggle = (id: string) => {
+    const next = new Set(selected);
+    if (!next.delete(id)) next.add(id);
+    select(next);
+  };
+  return {
+    key: 'select',
+    title: t('devices.select'),
+    cell: (row) => (
+      <input
+        type="checkbox"
+        className={selectionStyles.box}
+        aria-label={label(row)}
+        checked={selected.has(row.objectId)}
+        onChange={() => toggle(row.objectId)}
+      />
+    ),
+  };
 }

@@ -1,11 +1,15 @@
-import { getRouteApi, Link } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import styles from './devices.module.css';
+import { type FormEvent, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { DeviceDetail, DevicePush } from '../../../../client/operations.ts';
-import { useDevice, useDeviceChange, useDevicePushes } from '../../api/devices.ts';
+import { useDevice, useDeviceChange, useDevicePushes, useTestPush } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
+import { Button } from '../../kit/controls/button.tsx';
+import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
+import { TextField } from '../../kit/controls/field.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Badge, Reason, Time } from '../../kit/data/values.tsx';
 import { Members } from '../../kit/form/members.tsx';
@@ -13,7 +17,7 @@ import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { connectorName, useSentence } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
-import { DeviceActions, TestPush } from './device-actions.tsx';
+import { ComposeLink } from './bulk.tsx';
 
 const route = getRouteApi('/apps/$appId/devices/$deviceId');
 
@@ -133,5 +137,80 @@ function Pushes({ appId, deviceId }: { appId: string; deviceId: string }) {
       rows={data.results}
       keyOf={({ objectId }) => objectId}
     />
+  );
+}
+
+interface OfDevice {
+  appId: string;
+  deviceId: string;
+}
+
+/** Buttons of a device: compose a push to it, delete it. */
+export function DeviceActions({ appId, deviceId }: OfDevice) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const { remove } = useDeviceChange(appId, deviceId);
+  const mayChange = useMay('operator');
+  return (
+    <>
+      {remove.error && <Failure error={remove.error} />}
+      <ComposeLink
+        appId={appId}
+        where={JSON.stringify({ objectId: deviceId })}
+        label={t('device.pushTo')}
+      />
+      {mayChange && (
+        <Confirm
+          trigger={t('device.delete')}
+          title={t('device.deleteTitle')}
+          action={t('device.deleteNow')}
+          disabled={remove.isPending}
+          onConfirm={() =>
+            remove.mutate(undefined, {
+              onSuccess: () => void navigate({ to: '/apps/$appId/devices', params: { appId } }),
+            })
+          }
+        >
+          {t('device.deleteText')}
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+/** Form that sends a test message to one device. */
+export function TestPush({ appId, deviceId }: OfDevice) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const [text, setText] = useState(t('device.testText'));
+  const send = useTestPush(appId);
+  const maySend = useMay('sender');
+  if (!maySend) return null;
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    send.mutate(
+      { deviceId, text },
+      {
+        onSuccess: ({ objectId }) =>
+          void navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId: objectId } }),
+      },
+    );
+  };
+  return (
+    <Panel title={t('device.test')}>
+      <form className={styles.test} onSubmit={onSubmit}>
+        <TextField
+          isCompact
+          required
+          label={t('device.testLabel')}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+        <Button type="submit" isBusy={send.isPending}>
+          {t('device.sendTest')}
+        </Button>
+      </form>
+      {send.error && <Failure error={send.error} />}
+    </Panel>
   );
 }

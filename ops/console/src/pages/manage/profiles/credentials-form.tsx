@@ -1,4 +1,4 @@
-import styles from 'ops/console/src/pages/manage/profiles/profiles.module.css';
+import styles from './profiles.module.css';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { guideOf } from '../../../../../../connectors/guides.ts';
@@ -12,8 +12,8 @@ import {
 import { Button } from '../../../kit/controls/button.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
 import { FileDrop } from '../../../kit/controls/file-drop.tsx';
+import { SchemaControl } from '../../../kit/form/members.tsx';
 import { type SchemaField, type SchemaShape, shapesOf } from '../../../kit/form/schema.ts';
-import { SchemaControl } from '../../../kit/form/schema-control.tsx';
 import { type Draft, type Fault, objectOf, textOf } from '../../../kit/form/values.ts';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';

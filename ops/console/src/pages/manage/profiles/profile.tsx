@@ -1,7 +1,10 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import styles from './profiles.module.css';
+import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
-import type { ProfileCheck } from '../../../../../client/operations.ts';
+import type { ProfileCheck, ProfileDetail, PushProfile } from '../../../../../client/operations.ts';
+import { useBreakers } from '../../../api/operating.ts';
 import {
   type ProfileId,
   useMeta,
@@ -14,15 +17,15 @@ import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
-import { Badge, Marked, Reason } from '../../../kit/data/values.tsx';
-import { PageHeader, Panel } from '../../../kit/panel.tsx';
+import { Badge, Marked, Reason, Reasons, Time } from '../../../kit/data/values.tsx';
+import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { connectorName, useRemedyText } from '../../../text/explanation.ts';
 import { formatCount, formatDuration } from '../../../text/format.ts';
+import { BreakerBadge } from '../../operating/operating.tsx';
 import { CredentialsForm } from './credentials-form.tsx';
-import styles from './profiles.module.css';
+import { devicesText } from './profiles.tsx';
 import { Rotation } from './rotation.tsx';
-import { State } from './state.tsx';
 
 /** Button that checks whether the gateway accepts the credentials. No message is sent. */
 export function Check({ id }: { id: ProfileId }) {
@@ -169,3 +172,82 @@ function Delete({ id, devices }: { id: ProfileId; devices: number | undefined })
     </>
   );
 }
+
+interface StateProps {
+  appId: string;
+  profile: PushProfile;
+  /** Undefined for a viewer and until it is loaded. */
+  detail: ProfileDetail | undefined;
+}
+
+/** State of a stored profile, its ids, and fingerprints of its secrets. */
+export function State({ appId, profile, detail }: StateProps) {
+  const { t } = useTranslation();
+  const breaker = useBreakers().data?.results.find(
+    (one) =>
+      one.appId === appId && one.connector === profile.connector && one.profile === profile.name,
+  );
+  return (
+    <Panel title={t('profile.state')}>
+      <Facts
+        rows={[
+          [t('profiles.breaker'), breaker ? <BreakerBadge key="breaker" breaker={breaker} /> : '–'],
+          [
+            t('operating.lastFailure'),
+            breaker?.lastFailure ? <Reason key="failure" {...breaker.lastFailure} /> : '–',
+          ],
+          ...(detail ? detailRows(detail, t) : []),
+          [t('profiles.created'), <Time key="created" at={profile.createdAt} />],
+          [t('profiles.updated'), <Time key="updated" at={profile.updatedAt} />],
+        ]}
+      />
+    </Panel>
+  );
+}
+
+/** Number of shown characters of a fingerprint. It is enough to compare two fingerprints. */
+const fingerprintDigits = 16;
+
+type Row = [name: string, value: ReactNode];
+
+function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>['t']): Row[] {
+  const { notAfter, findings, meanings, members, secrets } = detail;
+  return [
+    [t('profile.devices'), devicesText(detail, t)],
+    [t('profiles.ends'), notAfter ? <Time key="ends" at={notAfter} /> : t('profile.noEnd')],
+    ...(findings.length > 0
+      ? ([
+          [
+            t('overview.problem'),
+            <span key="findings">
+              <Badge tone="bad">{t('overview.problem')}</Badge>{' '}
+              <Reasons reasons={findings} meanings={meanings} />
+            </span>,
+          ],
+        ] satisfies Row[])
+      : []),
+    ...Object.entries(members).map(
+      ([name, value]): Row => [
+        name,
+        <span key={name} translate="no">
+          {shownMember(value)}
+        </span>,
+      ],
+    ),
+    ...Object.entries(secrets).map(
+      ([name, { sha256 }]): Row => [
+        name,
+        <code key={name} title={sha256}>
+          {t('profile.fingerprint', { digits: sha256.slice(0, fingerprintDigits) })}
+        </code>,
+      ],
+    ),
+  ];
+}
+
+const shownMember = (value: unknown): string =>
+  Array.isArray(value)
+    ? value.join(', ')
+    : typeof value === 'object'
+      ? JSON.stringify(value)
+      : String(value);

@@ -1,17 +1,25 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
+import styles from './profiles.module.css';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
 import type {
   Breaker,
+  FailedReceipt,
   Overview,
   ProfileDetail,
   PushProfile,
 } from '../../../../../client/operations.ts';
 import { useOverview } from '../../../api/apps.ts';
 import { useBreakers } from '../../../api/operating.ts';
-import { useMeta, useProfileDetails, useProfiles } from '../../../api/profiles.ts';
+import {
+  useFailedReceipts,
+  useMeta,
+  useProfileDetails,
+  useProfiles,
+  useReceiptRedrive,
+} from '../../../api/profiles.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
@@ -23,8 +31,6 @@ import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import { BreakerBadge } from '../../operating/operating.tsx';
-import { FailedReceipts } from './failed-receipts.tsx';
-import styles from './profiles.module.css';
 
 /** Returns the number of devices that a profile serves. For a very large app it is a minimum. */
 export function devicesText(
@@ -213,3 +219,63 @@ function NewProfile({ appId }: { appId: string }) {
     </form>
   );
 }
+
+/**
+ * Refused receipts from gateways, with a button that processes them again. Renders nothing if there
+ * are none.
+ */
+export function FailedReceipts({ appId }: { appId: string }) {
+  const { t } = useTranslation();
+  const mayChange = useMay('operator');
+  const { data } = useFailedReceipts(appId);
+  const redrive = useReceiptRedrive(appId);
+  const rows = data?.results ?? [];
+  if (rows.length === 0 && redrive.data === undefined) return null;
+  return (
+    <Panel
+      title={t('redrive.receipts')}
+      side={
+        mayChange && (
+          <Button isBusy={redrive.isPending} onClick={() => redrive.mutate()}>
+            {t('redrive.receiptsNow')}
+          </Button>
+        )
+      }
+    >
+      {redrive.error && <Failure error={redrive.error} />}
+      {redrive.data && (
+        <p role="status">
+          {t('redrive.receiptsDone', {
+            processed: formatCount(redrive.data.processed),
+            refused: formatCount(redrive.data.refused),
+          })}
+        </p>
+      )}
+      <Table
+        label={t('redrive.receipts')}
+        columns={receiptColumns(t)}
+        rows={rows}
+        keyOf={({ id }) => id}
+      />
+    </Panel>
+  );
+}
+
+const receiptColumns = (t: TFunction): Column<FailedReceipt>[] => [
+  { key: 'at', title: t('failures.at'), cell: ({ at }) => <Time at={at} /> },
+  {
+    key: 'connector',
+    title: t('push.connector'),
+    cell: ({ connector }) => connectorName(connector),
+  },
+  {
+    key: 'reason',
+    title: t('failures.reason'),
+    isWide: true,
+    cell: ({ status, reason }) => (
+      <code lang="en" translate="no">
+        {status} {reason}
+      </code>
+    ),
+  },
+];

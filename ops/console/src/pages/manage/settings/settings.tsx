@@ -1,4 +1,5 @@
 import { getRouteApi } from '@tanstack/react-router';
+import styles from './settings.module.css';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
@@ -7,17 +8,15 @@ import { useApp } from '../../../api/apps.ts';
 import { useMeta } from '../../../api/profiles.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
+import { SchemaControl } from '../../../kit/form/members.tsx';
 import { type SchemaField, shapesOf } from '../../../kit/form/schema.ts';
-import { SchemaControl } from '../../../kit/form/schema-control.tsx';
 import { type Draft, textOf } from '../../../kit/form/values.ts';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
 import { FreezePanel } from '../../operating/operating.tsx';
 import { Changes, useValueText } from './changes.tsx';
-import { groupsOf } from './groups.ts';
 import { Keys } from './keys.tsx';
-import styles from './settings.module.css';
 
 interface OptionRowProps {
   field: SchemaField;
@@ -121,4 +120,79 @@ function Options({ app, meta }: { app: ShownApp; meta: Meta }) {
       <Changes app={app} fields={fields} draft={draft} clear={() => setDraft({})} />
     </>
   );
+}
+
+/** Options by topic, in the order of the page. Unknown options come last. */
+const groups = {
+  push: [
+    'hybridPush',
+    'forbidClientPush',
+    'pushCallsPerMinute',
+    'dailyRecipientCap',
+    'approvalAboveDevices',
+    'installationValidityDays',
+    'devicePushesPerDay',
+    'quietHours',
+    'defaultTimeZone',
+    'unknownOutcome',
+    'receiptUrlGeneration',
+  ],
+  rights: [
+    'allowUserQuery',
+    'allowStrictUserQuery',
+    'strictQueriesPerAddressPerHour',
+    'allowInstallationQuery',
+    'allowInstallationDelete',
+    'allowRoleCreate',
+    'maxRoles',
+    'rolesPerAddressPerHour',
+    'roleBytesPerAddressPerDay',
+    'roleBytes',
+    'installationsPerAddressPerHour',
+    'installationBytesPerAddressPerDay',
+    'installationBytes',
+  ],
+  accounts: [
+    'emailVerification',
+    'forbidUnverifiedEmailLogin',
+    'phoneVerification',
+    'forbidUnverifiedPhoneLogin',
+    'reloginAfterPasswordChange',
+    'concealUsers',
+    'trustUnverifiedNumbers',
+    'checkedPlatformsOnly',
+    'authPlatforms',
+    'userBytes',
+    'signUpsPerAddressPerHour',
+    'signUpBytesPerAddressPerDay',
+  ],
+  messages: [
+    'generalSms',
+    'captchaForSms',
+    'captchasPerAddressPerHour',
+    'smsBalance',
+    'smsCountries',
+    'smsPerAddressPerHour',
+    'smsPerAppPerDay',
+    'mailTemplates',
+  ],
+  functions: ['functionsUrl', 'functionsStagingUrl', 'functionsMasterKey'],
+} as const;
+
+export type GroupName = keyof typeof groups | 'others';
+
+/** Returns the options by topic. Leaves out empty topics. */
+export function groupsOf(
+  fields: readonly SchemaField[],
+): { name: GroupName; fields: SchemaField[] }[] {
+  const fieldOf = (option: string) => fields.find(({ name }) => name === option);
+  const known = Object.entries(groups) as [GroupName, readonly string[]][];
+  const named = new Set(known.flatMap(([, options]) => options));
+  return [
+    ...known.map(([name, options]) => ({
+      name,
+      fields: options.map(fieldOf).filter((field) => field !== undefined),
+    })),
+    { name: 'others' as const, fields: fields.filter(({ name }) => !named.has(name)) },
+  ].filter((group) => group.fields.length > 0);
 }

@@ -1,16 +1,18 @@
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import styles from './users.module.css';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
 import type { UserDetail } from '../../../../../client/operations.ts';
+import { type UserAct, useUser, useUserChange } from '../../../api/access.ts';
 import { useMay } from '../../../api/session.tsx';
-import { useUser, useUserChange } from '../../../api/users.ts';
+import { Button } from '../../../kit/controls/button.tsx';
+import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Badge, Time } from '../../../kit/data/values.tsx';
 import { Members } from '../../../kit/form/members.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
-import { DeleteUser, UserActs } from './user-acts.tsx';
 import { Contact } from './users.tsx';
 
 const route = getRouteApi('/apps/$appId/users/$userId');
@@ -112,6 +114,83 @@ function Lock({ lock: { failures, lockedUntil } }: Pick<UserDetail, 'lock'>) {
   return (
     <>
       <Badge tone="bad">{t('user.locked')}</Badge> {t('user.until')} <Time at={lockedUntil} />
+    </>
+  );
+}
+
+/** Actions that need no confirmation, because their buttons describe them. */
+const acts: UserAct[] = ['unlock', 'verify-email', 'verify-phone', 'send-reset'];
+
+/** Actions of an operator on a user. An action without effect is disabled. */
+export function UserActs({ appId, detail }: { appId: string; detail: UserDetail }) {
+  const { t } = useTranslation();
+  const { act } = useUserChange(appId, detail.user.objectId ?? '');
+  const run = (name: UserAct) => act.mutate(name);
+  return (
+    <Panel title={t('user.acts')}>
+      <div className={styles.acts}>
+        <Confirm
+          trigger={t('userAct.logout')}
+          title={t('user.logoutTitle')}
+          action={t('userAct.logout')}
+          disabled={act.isPending}
+          onConfirm={() => run('logout')}
+        >
+          {t('user.logoutText')}
+        </Confirm>
+        {acts.map((name) => (
+          <Button
+            key={name}
+            isBusy={act.isPending && act.variables === name}
+            disabled={!isUseful(name, detail)}
+            onClick={() => run(name)}
+          >
+            {t(`userAct.${name}`)}
+          </Button>
+        ))}
+      </div>
+      <p aria-live="polite" className={styles.done}>
+        {act.isSuccess && t(`userDone.${act.variables}`)}
+      </p>
+      {act.error && <Failure error={act.error} />}
+    </Panel>
+  );
+}
+
+function isUseful(name: UserAct, { user, lock }: UserDetail): boolean {
+  if (name === 'unlock') return lock.failures > 0 || lock.lockedUntil !== null;
+  if (name === 'verify-email') return typeof user.email === 'string' && user.emailVerified !== true;
+  if (name === 'verify-phone')
+    return typeof user.mobilePhoneNumber === 'string' && user.mobilePhoneVerified !== true;
+  return typeof user.email === 'string';
+}
+
+interface DeleteUserProps {
+  appId: string;
+  userId: string;
+  name: string;
+}
+
+export function DeleteUser({ appId, userId, name }: DeleteUserProps) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const { remove } = useUserChange(appId, userId);
+  return (
+    <>
+      {remove.error && <Failure error={remove.error} />}
+      <Confirm
+        trigger={t('user.delete')}
+        title={t('user.deleteTitle', { name })}
+        action={t('user.deleteNow')}
+        disabled={remove.isPending}
+        onConfirm={() =>
+          remove.mutate(undefined, {
+            onSuccess: () => void navigate({ to: '/apps/$appId/users', params: { appId } }),
+          })
+        }
+      >
+        {t('user.deleteText')}
+      </Confirm>
     </>
   );
 }

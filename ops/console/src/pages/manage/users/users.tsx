@@ -3,7 +3,7 @@ import type { TFunction } from 'i18next';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
 import type { UserPart } from '../../../../../client/operations.ts';
-import { usersPage, useUsers } from '../../../api/users.ts';
+import { usersPage, useUsers } from '../../../api/access.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Pager } from '../../../kit/controls/tabs.tsx';
