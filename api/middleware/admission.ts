@@ -1,5 +1,5 @@
 import type { Context } from 'koa';
-import { runForApp } from '../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../shared/db/limits/client-pool.ts';
 import type { Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { AdminCall, AppCall } from '../calls/call.ts';

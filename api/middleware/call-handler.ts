@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
-import { runForApp } from '../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../shared/db/limits/client-pool.ts';
 import type { Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { LoopShare } from '../../shared/event-loop.ts';

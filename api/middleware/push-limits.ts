@@ -1,7 +1,7 @@
 import { Batcher } from '../../shared/batcher.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { runForApp } from '../../shared/db/limits/client-pool.ts';
 import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
-import { runForApp } from '../../shared/db/limits/timed-pool.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
 import { countCalls, extendCallWindow } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/apps/app.ts';

@@ -3,7 +3,7 @@
  * plain data.
  */
 import type { HealthSample } from '../../shared/breaker.ts';
-import type { Pooler } from '../../shared/db/limits/pooler.ts';
+import type { Pooler } from '../../shared/db/limits/client-pool.ts';
 import type { RecipientFailure } from '../../shared/db/tables/push-failures.ts';
 import type { GatewayMessage } from '../../shared/db/tables/receipts.ts';
 import type { RecentProfile } from '../../shared/db/tables/recipients.ts';

@@ -3,16 +3,17 @@ import { connectionUrl } from '../config/environment.ts';
 import { parseExactly } from '../domain/json.ts';
 import type { DurationCounts } from '../process/operation-metrics.ts';
 import type { Semaphore } from '../semaphore.ts';
-import { type FailureKind, failureKind } from './limits/database-errors.ts';
 import {
+  currentApp,
   localSettings,
   type Pooler,
   type PoolUse,
   type ServerSettings,
   settingsOf,
+  TimedPool,
   UnnamedClient,
-} from './limits/pooler.ts';
-import { currentApp, TimedPool } from './limits/timed-pool.ts';
+} from './limits/client-pool.ts';
+import { type FailureKind, failureKind } from './limits/database-errors.ts';
 import { beginText, limitStatements, type TransactionOptions } from './limits/transaction.ts';
 import type { PreparedStatement } from './prepared.ts';
 

@@ -2,7 +2,7 @@
  * Support for a database whose tables Citus shards by `app_id` (operate/distributed.md): detects
  * it, runs statements that need another form there, and places its tables.
  */
-import type { ServerSettings } from './limits/pooler.ts';
+import type { ServerSettings } from './limits/client-pool.ts';
 import type { Database, Handle } from './pool.ts';
 import { type PreparedStatement, prepare } from './prepared.ts';
 import { query } from './query.ts';

@@ -1,6 +1,6 @@
 import { Batcher } from '../../../shared/batcher.ts';
+import { runForApp } from '../../../shared/db/limits/client-pool.ts';
 import { isConnectionFailure } from '../../../shared/db/limits/database-errors.ts';
-import { runForApp } from '../../../shared/db/limits/timed-pool.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   claimRequestIds,

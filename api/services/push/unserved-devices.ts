@@ -2,8 +2,8 @@ import { type NamedCredentials, toPushMessage } from '../../../connectors/contra
 import { connectors } from '../../../connectors/registry.ts';
 import { readCredentials } from '../../../connectors/routing.ts';
 import { Batcher } from '../../../shared/batcher.ts';
+import { runForApp } from '../../../shared/db/limits/client-pool.ts';
 import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
-import { runForApp } from '../../../shared/db/limits/timed-pool.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { type DeviceKind, haveDevices } from '../../../shared/db/tables/audience.ts';
 import type { StoredProfile } from '../../../shared/db/tables/profiles.ts';

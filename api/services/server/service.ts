@@ -1,4 +1,4 @@
-import { runForApp } from '../../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../../shared/db/limits/client-pool.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { channelPath, routeTtlSeconds } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

@@ -1,5 +1,5 @@
+import { applySettings, initialSettings, type PeerSettings } from '../frames/control-frames.ts';
 import type { Output } from '../frames/output.ts';
-import { applySettings, initialSettings, type PeerSettings } from '../frames/peer-settings.ts';
 import {
   defaultFrameBytes,
   defaultWindowBytes,

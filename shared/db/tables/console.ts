@@ -4,8 +4,7 @@ import type { OperatorRole } from '../../domain/admin/operator.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
-import { type PageBefore, query } from '../query.ts';
-import { sweepOf } from '../sweep.ts';
+import { type PageBefore, query, sweepOf } from '../query.ts';
 import { lockAppRow, switchOn } from './apps.ts';
 
 /** Session of the console. `tokenId` is null for CARILLON_ADMIN_TOKEN. */

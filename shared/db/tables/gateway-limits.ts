@@ -1,6 +1,5 @@
 import type { Handle } from '../pool.ts';
-import { query } from '../query.ts';
-import { sweepOf } from '../sweep.ts';
+import { query, sweepOf } from '../query.ts';
 
 /** SQL of the number of recipients of a `push_batch`. Rows of older versions have no `size`. */
 export const sizeSql = (alias: string): string =>

@@ -1,5 +1,4 @@
-import type { Vault } from '../../crypto.ts';
-import { sealContexts } from '../../domain/apps/seal-contexts.ts';
+import { sealContexts, type Vault } from '../../crypto.ts';
 import {
   type BreakerKey,
   type BreakerState,

@@ -2,7 +2,7 @@ import { type DeviceIds, namesOfToken } from '../../domain/installations/identit
 import type { Installation, InstallationDraft } from '../../domain/installations/installation.ts';
 import { parseExactly } from '../../domain/json.ts';
 import { arrayText } from '../copy.ts';
-import type { ServerSettings } from '../limits/pooler.ts';
+import type { ServerSettings } from '../limits/client-pool.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';

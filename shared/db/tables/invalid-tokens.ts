@@ -5,8 +5,7 @@ import {
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../pool.ts';
-import { listsOf, query } from '../query.ts';
-import { sweepOf } from '../sweep.ts';
+import { listsOf, query, sweepOf } from '../query.ts';
 import type { ReceiptSource } from './receipts.ts';
 
 /** Maximum installations that one statement deletes. */

@@ -1,9 +1,7 @@
 import { z } from 'zod';
-import type { Vault } from '../../crypto.ts';
-import { sealContexts } from '../../domain/apps/seal-contexts.ts';
+import { sealContexts, type Vault } from '../../crypto.ts';
 import type { Handle } from '../pool.ts';
-import { type PageBefore, query, reasonTextSql } from '../query.ts';
-import { sweepOf } from '../sweep.ts';
+import { type PageBefore, query, reasonTextSql, sweepOf } from '../query.ts';
 
 /**
  * A mail or SMS of the outbox. Without a provider it stays there (protocol/admin-api.md#outbox).

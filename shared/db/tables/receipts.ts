@@ -1,8 +1,7 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { ReceiptTotals } from '../../domain/pushes/push.ts';
 import type { Handle } from '../pool.ts';
-import { listsOf, type PageAfter, type PageBefore, query } from '../query.ts';
-import { sweepOf } from '../sweep.ts';
+import { listsOf, type PageAfter, type PageBefore, query, sweepOf } from '../query.ts';
 import type { PushKey } from './pushes.ts';
 
 /** App and connector of the receipts in a callback. */

@@ -1,8 +1,7 @@
 import { type Handle, parseIdList } from '../pool.ts';
 import { membersOf, PreparedStatements } from '../prepared.ts';
-import { query } from '../query.ts';
+import { query, sweepOf } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
-import { sweepOf } from '../sweep.ts';
 import type { SqlCondition } from './audience.ts';
 import {
   type Batch,

@@ -1,8 +1,7 @@
 import { dayMs, hourMs } from '../../clock.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { query } from '../query.ts';
-import { sweepOf } from '../sweep.ts';
+import { query, sweepOf } from '../query.ts';
 
 /** Key of a captcha. */
 interface CaptchaId {

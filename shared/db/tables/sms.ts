@@ -2,8 +2,7 @@ import { dayMs, hourMs } from '../../clock.ts';
 import type { SendKind, TemplateType } from '../../domain/messages/sms.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { query } from '../query.ts';
-import { sweepOf } from '../sweep.ts';
+import { query, sweepOf } from '../query.ts';
 
 export interface SmsSignature {
   name: string;

@@ -1,9 +1,8 @@
 import type { Usage } from '../../domain/apps/usage.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { listsOf, query } from '../query.ts';
+import { listsOf, query, sweepOf } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
-import { sweepOf } from '../sweep.ts';
 import { batchKeyValues } from './batches.ts';
 
 /** Today in UTC by the database's clock, which all processes share. */

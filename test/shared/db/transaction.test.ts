@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
+import { runForApp } from '../../../shared/db/limits/client-pool.ts';
 import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
-import { runForApp } from '../../../shared/db/limits/timed-pool.ts';
 import { ResultTooLarge } from '../../../shared/db/limits/transaction.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { QueueFull, Semaphore } from '../../../shared/semaphore.ts';

@@ -1,5 +1,5 @@
 import { Router } from '../../../../connectors/routing.ts';
-import { runForApp } from '../../../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../../../shared/db/limits/client-pool.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import {
   countRedrivable,

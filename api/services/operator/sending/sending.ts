@@ -1,4 +1,4 @@
-import { runForApp } from '../../../../shared/db/limits/timed-pool.ts';
+import { runForApp } from '../../../../shared/db/limits/client-pool.ts';
 import {
   type Freeze,
   insertFreeze,

@@ -1,4 +1,3 @@
-import styles from './login.module.css';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { OtherPerson } from '../../../client/operations.ts';
@@ -7,6 +6,7 @@ import { type Credential, useSessionActions } from '../api/session.tsx';
 import { Button } from '../kit/controls/button.tsx';
 import { TextField } from '../kit/controls/field.tsx';
 import { useTitle } from '../kit/panel.tsx';
+import styles from './login.module.css';
 import { LanguageChoice } from './shell/navigation.tsx';
 
 const codePrefix = '#code=';

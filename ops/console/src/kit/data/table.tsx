@@ -1,7 +1,7 @@
 import type { TFunction } from 'i18next';
+import type { ReactNode } from 'react';
 import selectionStyles from './selection.module.css';
 import styles from './table.module.css';
-import type { ReactNode } from 'react';
 
 export interface Column<T> {
   key: string;

@@ -1,5 +1,4 @@
 import type { UseMutationResult } from '@tanstack/react-query';
-import styles from './form.module.css';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { parseExactly } from '../../../../../shared/domain/exact-numbers.ts';
@@ -7,6 +6,7 @@ import { Button } from '../controls/button.tsx';
 import { Choice, TextArea, TextField } from '../controls/field.tsx';
 import { JsonPanel, Panel } from '../panel.tsx';
 import { Failure } from '../states.tsx';
+import styles from './form.module.css';
 import { isObject, type SchemaField } from './schema.ts';
 import { changesOf, editableOf } from './values.ts';
 

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import styles from './compose.module.css';
 import { type ReactNode, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { call } from '../../api/client.ts';
@@ -14,6 +13,7 @@ import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { ComposeSearch, ComposeView } from '../../search.ts';
 import { DryRunPanel, useCurrentDryRun } from './before/dry-run.tsx';
 import { Send } from './before/send.tsx';
+import styles from './compose.module.css';
 import { Delivery } from './delivery.tsx';
 import { FormProvider } from './draft-field.tsx';
 import { type Draft, emptyBody, storeDraft, useDraft } from './draft-state.ts';

@@ -1,4 +1,3 @@
-import styles from './compose.module.css';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import {
@@ -19,6 +18,7 @@ import { Button } from '../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { vendorName } from '../../text/explanation.ts';
+import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
 
 /** Members of `data` for one kind of device, with the name of the kind. */

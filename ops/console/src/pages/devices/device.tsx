@@ -1,5 +1,4 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import styles from './devices.module.css';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
@@ -18,6 +17,7 @@ import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { connectorName, useSentence } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import { ComposeLink } from './bulk.tsx';
+import styles from './devices.module.css';
 
 const route = getRouteApi('/apps/$appId/devices/$deviceId');
 

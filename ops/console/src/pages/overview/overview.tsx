@@ -1,5 +1,4 @@
 import { Link, useParams } from '@tanstack/react-router';
-import styles from './overview.module.css';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { Overview as OverviewData } from '../../../../client/operations.ts';
@@ -21,6 +20,7 @@ import {
   StateBadge,
   unacknowledgedOf,
 } from '../pushes/shown-push.tsx';
+import styles from './overview.module.css';
 
 /** State of an app: current pushes, problems that need attention, and today's usage. */
 export function Overview() {

@@ -1,4 +1,3 @@
-import styles from './before.module.css';
 import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushForecast } from '../../../../../client/operations.ts';
@@ -12,6 +11,7 @@ import { Failure } from '../../../kit/states.tsx';
 import { connectorName, useForecastText, useRefusalText } from '../../../text/explanation.ts';
 import { formatCount, formatDuration, formatTime } from '../../../text/format.ts';
 import type { Draft } from '../draft-state.ts';
+import styles from './before.module.css';
 
 /** Delay after the last keystroke before a dry run starts automatically. */
 const dryRunDelayMs = 500;

@@ -1,5 +1,3 @@
-import lockScreenStyles from './lock-screen.module.css';
-import styles from './preview.module.css';
 import { useLayoutEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushForecast } from '../../../../../client/operations.ts';
@@ -19,6 +17,8 @@ import { Empty } from '../../../kit/states.tsx';
 import { connectorName, useForecastText } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import { currentLocale } from '../../../text/texts.ts';
+import lockScreenStyles from './lock-screen.module.css';
+import styles from './preview.module.css';
 
 type Share = NonNullable<PushForecast['connectors']['apns']>;
 

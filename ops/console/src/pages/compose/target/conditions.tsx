@@ -1,4 +1,3 @@
-import styles from './target.module.css';
 import { type ReactNode, useEffect, useId, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Audience, SampledField } from '../../../../../client/operations.ts';
@@ -38,6 +37,7 @@ import { Button } from '../../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../../kit/controls/field.tsx';
 import { formatCount } from '../../../text/format.ts';
 import { useForm, useRefusalAt } from '../draft-field.tsx';
+import styles from './target.module.css';
 
 interface Typed {
   rows: Rows;

@@ -1,4 +1,3 @@
-import styles from './messages.module.css';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { SmsSignature, SmsTemplate } from '../../../../../client/operations.ts';
@@ -16,6 +15,7 @@ import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Time } from '../../../kit/data/values.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import styles from './messages.module.css';
 
 /** SMS templates and signatures. They are used after they are approved. */
 export function SmsTexts({ appId }: { appId: string }) {

@@ -1,5 +1,4 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
-import styles from './move-in.module.css';
 import { useTranslation } from 'react-i18next';
 import { writeStep } from '../../../../../../shared/domain/texts/texts.ts';
 import { requestOf } from '../../../../../client/client.ts';
@@ -12,6 +11,7 @@ import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { connectorName, useLanguage } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
+import styles from './move-in.module.css';
 
 const route = getRouteApi('/apps/$appId/move-in');
 

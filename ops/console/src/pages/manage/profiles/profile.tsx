@@ -1,5 +1,4 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import styles from './profiles.module.css';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
@@ -24,6 +23,7 @@ import { connectorName, useRemedyText } from '../../../text/explanation.ts';
 import { formatCount, formatDuration } from '../../../text/format.ts';
 import { BreakerBadge } from '../../operating/operating.tsx';
 import { CredentialsForm } from './credentials-form.tsx';
+import styles from './profiles.module.css';
 import { devicesText } from './profiles.tsx';
 import { Rotation } from './rotation.tsx';
 

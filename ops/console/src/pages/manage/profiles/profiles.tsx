@@ -1,6 +1,5 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
-import styles from './profiles.module.css';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
@@ -31,6 +30,7 @@ import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import { BreakerBadge } from '../../operating/operating.tsx';
+import styles from './profiles.module.css';
 
 /** Returns the number of devices that a profile serves. For a very large app it is a minimum. */
 export function devicesText(

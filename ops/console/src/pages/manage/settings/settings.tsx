@@ -1,5 +1,4 @@
 import { getRouteApi } from '@tanstack/react-router';
-import styles from './settings.module.css';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
@@ -17,6 +16,7 @@ import { formatCount } from '../../../text/format.ts';
 import { FreezePanel } from '../../operating/operating.tsx';
 import { Changes, useValueText } from './changes.tsx';
 import { Keys } from './keys.tsx';
+import styles from './settings.module.css';
 
 interface OptionRowProps {
   field: SchemaField;

@@ -1,5 +1,4 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import styles from './users.module.css';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
 import type { UserDetail } from '../../../../../client/operations.ts';
@@ -13,6 +12,7 @@ import { Members } from '../../../kit/form/members.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
+import styles from './users.module.css';
 import { Contact } from './users.tsx';
 
 const route = getRouteApi('/apps/$appId/users/$userId');

@@ -1,4 +1,3 @@
-import styles from './secret.module.css';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
 import type { SecretState } from '../../../../../client/operations.ts';
@@ -12,6 +11,7 @@ import { Badge, Bar, Time } from '../../../kit/data/values.tsx';
 import { Facts, Notice, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
+import styles from './secret.module.css';
 
 type Key = SecretState['keys'][number];
 

@@ -1,5 +1,4 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import styles from './compare.module.css';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
@@ -15,6 +14,7 @@ import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/explanation.ts';
 import { formatCount, formatDuration, formatShare, formatTime } from '../../../text/format.ts';
 import { PushLink, StateBadge, titleOf } from '../shown-push.tsx';
+import styles from './compare.module.css';
 import {
   type Compared,
   type ConnectorChange,

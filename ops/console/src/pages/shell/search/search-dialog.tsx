@@ -1,16 +1,16 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import i18next from 'i18next';
-import dialog from '../../../kit/dialog.module.css';
-import styles from './search.module.css';
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { SearchHit } from '../../../../../client/operations.ts';
 import { useAppName, useAppNames, useSearchHits } from '../../../api/apps.ts';
 import { includesRole, useOperator } from '../../../api/session.tsx';
+import dialog from '../../../kit/dialog.module.css';
 import { Failure } from '../../../kit/states.tsx';
 import { languages } from '../../../text/texts.ts';
 import { appPages, isOpenTo, servicePages } from '../page-entries.ts';
+import styles from './search.module.css';
 
 interface SearchDialogProps {
   isOpen: boolean;
