@@ -7,7 +7,7 @@ import { closeSettled, planWholePushes } from '../../shared/db/tables/push-progr
 import { grantRecipients } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
-import { areDatabasesSpread } from '../support/database.ts';
+import { areDatabasesSharded } from '../support/database.ts';
 import { beginPush } from '../support/gateways/app-gateway.ts';
 import { useTestService } from '../support/service.ts';
 import { readPush, readPushes } from '../support/tables.ts';
@@ -123,7 +123,7 @@ describe('a batched query for many pushes', () => {
     expect(await grantRecipients(service.db, again)).toEqual([{ granted: 1, size: 1 }]);
   });
 
-  test.skipIf(areDatabasesSpread())(
+  test.skipIf(areDatabasesSharded())(
     'skips a push that another transaction has locked',
     async () => {
       const { app, devices } = await appWithDevices(2);

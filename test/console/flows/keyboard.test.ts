@@ -12,7 +12,7 @@ const maxMs = 180_000;
  * accept a click or a text. In a group of radio buttons or tabs, Tab reaches the selected element
  * and the arrow keys reach the others.
  */
-const markAll = `(() => {
+const markElements = `(() => {
   const all = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
   const isShown = (one) => one.checkVisibility({ visibilityProperty: true }) && one.getClientRects().length > 0;
   const isOfGroup = (one) =>
@@ -49,7 +49,7 @@ describe.skipIf(!hasChromium)('the console by keyboard only', () => {
    * focus.
    */
   async function faultsOf(page: Page): Promise<string[]> {
-    await page.evaluate(markAll);
+    await page.evaluate(markElements);
     const faults: string[] = [];
     for (let presses = 0; ; presses += 1) {
       if (presses > 1500) return ['the focus does not leave the page'];

@@ -4,7 +4,7 @@ import { distribute } from '../../../ops/cli/commands/service/distribution.ts';
 import { migrate } from '../../../shared/queue/migrate.ts';
 
 /** Databases of a test run on Citus servers that were set up by hand (develop/testing.md). */
-export interface SpreadServers {
+export interface ShardedServers {
   /** Prefix of all database names of the run. */
   prefix: string;
   template: string;
@@ -18,7 +18,7 @@ export interface SpreadServers {
  * clone of the template on every server is sharded again, because Citus connects to the database of
  * the same name.
  */
-export async function prepareSpreadServers(adminUrls: readonly string[]): Promise<SpreadServers> {
+export async function prepareShardedServers(adminUrls: readonly string[]): Promise<ShardedServers> {
   const prefix = `carillon_${randomBytes(4).toString('hex')}_`;
   const template = `${prefix}template`;
   const dropAll = async () => {

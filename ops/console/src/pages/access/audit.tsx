@@ -1,5 +1,4 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import styles from 'ops/console/src/pages/access/access.module.css';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
@@ -18,6 +17,7 @@ import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { AuditFilters, AuditFilters as Filters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';
+import styles from './access.module.css';
 import { AppChoice } from './new-token.tsx';
 import { auditCsv, changesOf, toJsonLines } from './people.tsx';
 

@@ -1,4 +1,3 @@
-import styles from 'ops/console/src/pages/manage/profiles/profiles.module.css';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { guideOf } from '../../../../../../connectors/guides.ts';
@@ -18,6 +17,7 @@ import { type Draft, type Fault, objectOf, textOf } from '../../../kit/form/valu
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
 import { type FileContent, readDroppedFile } from './dropped-file.ts';
+import styles from './profiles.module.css';
 
 interface CredentialsFormProps {
   id: ProfileId;
