@@ -3,7 +3,7 @@ import { afterAll, inject } from 'vitest';
 import { Database, type DatabaseOptions, type Handle } from '../../shared/db/pool.ts';
 // Declares the type of `inject('postgres')`.
 import type {} from './global-setup.ts';
-import { onEach } from './servers/spread.ts';
+import { onEach } from './servers/sharded.ts';
 
 /** Database of a test file. */
 export interface TestDatabase {

@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import type { TestProject } from 'vitest/node';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
-import { databaseUrl, prepareShardedServers } from './servers/spread.ts';
+import { databaseUrl, prepareShardedServers } from './servers/sharded.ts';
 
 /** Access of the test workers to the PostgreSQL of the run. */
 export interface TestPostgres {

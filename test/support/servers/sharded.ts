@@ -30,7 +30,7 @@ export async function prepareShardedServers(adminUrls: readonly string[]): Promi
       adminUrls.map((url) => databaseUrl(url, template)),
       'CREATE EXTENSION citus',
     );
-    await spread(adminUrls, template);
+    await shardTables(adminUrls, template);
     // PostgreSQL cannot clone a database that has connections, and Citus keeps a connection in each
     // database.
     await onEach(
@@ -48,7 +48,7 @@ export async function prepareShardedServers(adminUrls: readonly string[]): Promi
   return { prefix, template, dropAll };
 }
 
-async function spread(
+async function shardTables(
   [coordinator = '', ...workers]: readonly string[],
   template: string,
 ): Promise<void> {
