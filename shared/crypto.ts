@@ -131,30 +131,3 @@ export function isBearer(header: string | undefined, token: string): boolean {
 
 /** Returns the SHA-256 of a text. The database stores this digest instead of a random secret. */
 export const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer');
-
-/** Identifies the message of the outbox that an encrypted body belongs to. */
-interface MessageContext {
-  appId: string;
-  kind: string;
-  to: string;
-  type: string;
-}
-
-/**
- * Contexts that encrypted values are bound to, one per kind of value. A value that is copied to
- * another row cannot be decrypted there. Each kind has an entry in `sealedPlaces`
- * (shared/db/tables/secrets.ts), which `carillon secret rotate` processes.
- */
-export const sealContexts = {
-  app: (appId: string) => `app ${appId}`,
-  profile: (appId: string, connector: string, name: string) =>
-    `profile ${appId} ${connector} ${name}`,
-  gatewayToken: (appId: string, connector: string) => `gateway token ${appId} ${connector}`,
-  message: ({ appId, kind, to, type }: MessageContext) => `outbox ${appId} ${kind} ${type} ${to}`,
-  receipt: (appId: string, connector: string, digest: string) =>
-    `receipt ${appId} ${connector} ${digest}`,
-  captcha: (appId: string, token: string) => `captcha ${appId} ${token}`,
-  session: (appId: string, objectId: string) => `session ${appId} ${objectId}`,
-  platform: (appId: string, platform: string, uid: string) =>
-    `authData ${appId} ${platform} ${uid}`,
-} as const;

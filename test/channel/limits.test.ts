@@ -110,7 +110,7 @@ describe('limits of a connection', () => {
     );
     slow.socket.pause();
     const content = { alert: 'x'.repeat(100_000) };
-    const mostBytes =
+    const maxBytes =
       limits.bufferedBytes + (limits.pageMessages + 1) * JSON.stringify(content).length;
     const pushes: number[] = [];
     for (let i = 0; i < 150; i += 1) pushes.push(await fixture.enqueue(ids, content));
@@ -120,7 +120,7 @@ describe('limits of a connection', () => {
     }
     await eventually(async () => (await fixture.ackedOf(pushes[149] ?? 0)) === 2);
     expect(socket?.writableLength).toBeGreaterThan(limits.bufferedBytes);
-    expect(socket?.writableLength).toBeLessThan(mostBytes);
+    expect(socket?.writableLength).toBeLessThan(maxBytes);
     for (let i = 0; i < 100; i += 1) slow.send({});
     slow.socket.resume();
     await slow.untilFrames(() => slow.messageIds.length === pushes.length);

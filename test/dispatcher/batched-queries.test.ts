@@ -12,7 +12,7 @@ import {
 import { grantRecipients } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { RecipientStates } from '../../shared/domain/outcome.ts';
-import { areDatabasesSpread } from '../support/database.ts';
+import { areDatabasesSharded } from '../support/database.ts';
 import { beginPush } from '../support/gateways/app-gateway.ts';
 import { useTestService } from '../support/service.ts';
 import { readPush, readPushes } from '../support/tables.ts';
@@ -138,7 +138,7 @@ describe('a batched query for many pushes', () => {
     expect(await grantRecipients(service.db, again)).toEqual([{ granted: 1, size: 1 }]);
   });
 
-  test.skipIf(areDatabasesSpread())(
+  test.skipIf(areDatabasesSharded())(
     'skips a push that another transaction has locked',
     async () => {
       const { app, devices } = await appWithDevices(2);

@@ -142,11 +142,11 @@ describe('the metrics of processes', () => {
     expect(db.takeFailures()).toEqual({ timeout: 1 });
     expect(db.takeFailures()).toEqual({});
     await db.close();
-    const gone = new Database({ url: 'postgresql://x@127.0.0.1:9/x', applicationName: 'test' });
-    expect(failureKind(await gone.query('SELECT 1').catch((error: unknown) => error))).toBe(
+    const removed = new Database({ url: 'postgresql://x@127.0.0.1:9/x', applicationName: 'test' });
+    expect(failureKind(await removed.query('SELECT 1').catch((error: unknown) => error))).toBe(
       'unreachable',
     );
-    await gone.close();
+    await removed.close();
   });
 });
 
@@ -185,10 +185,10 @@ describe('the gauges of shared state', () => {
     await readSharedState(service.db, queue);
     const show = async (lateSeconds: number) => {
       const pushes = [{ state: 'sending', count: 1, oldestSeconds: 100 }];
-      const reading = { queues: [], pushes, scheduled: { count: 3, lateSeconds } };
+      const parsed = { queues: [], pushes, scheduled: { count: 3, lateSeconds } };
       await service.db.query(
         `UPDATE shared_reading SET reading = $1, read_at = now() - interval '1 hour', next_at = now() + interval '9 s'`,
-        [JSON.stringify(reading)],
+        [JSON.stringify(parsed)],
       );
       await reportQueues(service.db, queue, metrics);
       return (await metrics.scheduledLag.get()).values[0]?.value;

@@ -56,9 +56,9 @@ test('pushes of many apps at once all start, do not block a single push, and rea
   await busy.dispatch();
   busy.apns.misbehave({ kind: 'slow', delayMs: 50 });
   const ids = await Promise.all(crowd.map(({ app }) => beginPush(busy, app)));
-  const begun = () =>
+  const started = () =>
     numberOf(busy, 'SELECT count(*) FROM notification WHERE first_sent_at IS NOT NULL');
-  await expect.poll(begun, { timeout: 60_000 }).toBe(apps);
+  await expect.poll(started, { timeout: 60_000 }).toBe(apps);
   expect(await busy.untilDone(single, await beginPush(busy, single))).toMatchObject({
     successes: 1,
   });

@@ -32,14 +32,14 @@ const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.
  * True for unfinished work of the app that is frozen. A test waits until there is such work and no
  * job is running.
  */
-const isOpenHeld = ({ isHeld, isSettled }: Batch) => isHeld && !isSettled;
+const isOpenFrozen = ({ isHeld, isSettled }: Batch) => isHeld && !isSettled;
 
-async function untilHeld(app: App): Promise<void> {
+async function untilFrozen(app: App): Promise<void> {
   const jobs = async () => {
     const pushes = await readPushes(service.db, app);
     const batches = await readBatches(service.db, app);
     return {
-      isHeld: pushes.some(({ isPlanHeld }) => isPlanHeld) || batches.some(isOpenHeld),
+      isHeld: pushes.some(({ isPlanHeld }) => isPlanHeld) || batches.some(isOpenFrozen),
       active: await countJobs(service.db, app, { state: 'active' }),
     };
   };
@@ -78,7 +78,7 @@ test('a frozen service sends nothing more, neither of a running nor of a due pus
   const largeId = await beginPush(service, large.app);
   await service.apns.waitFor(before + 1500);
   expect((await admin('PUT', '/freeze', { reason: 'a wrong text' })).status).toBe(200);
-  await untilHeld(large.app);
+  await untilFrozen(large.app);
   const settled = service.apns.total;
   expect(requestsTo(large.tokens)).toBeLessThan(8000);
 
@@ -97,7 +97,7 @@ test('a frozen service sends nothing more, neither of a running nor of a due pus
   const smallId = await beginPush(service, small.app);
   dispatchers.latest()?.kill('SIGKILL');
   await dispatchers.start(threads);
-  for (const { app } of [planned, repeated, again, small]) await untilHeld(app);
+  for (const { app } of [planned, repeated, again, small]) await untilFrozen(app);
   expect(service.apns.total).toBe(settled);
 
   expect((await admin('DELETE', '/freeze')).status).toBe(200);

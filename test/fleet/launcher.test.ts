@@ -93,7 +93,7 @@ async function start(name: string, nodeArgs: string[] = []) {
 }
 
 /** Waits until a process has exited. Returns false if it still runs after `timeoutMs`. */
-async function isGone(pid: number, timeoutMs = 5000): Promise<boolean> {
+async function hasExited(pid: number, timeoutMs = 5000): Promise<boolean> {
   for (let waitedMs = 0; waitedMs < timeoutMs; waitedMs += 50) {
     try {
       process.kill(pid, 0);
@@ -141,7 +141,7 @@ describe.each([
     expect(document.pid === child.pid).toBe(false);
     child.kill(signal);
     expect(await ended).toEqual({ code: 0, signal: null });
-    expect(await isGone(document.pid)).toBe(true);
+    expect(await hasExited(document.pid)).toBe(true);
     expect(messages).toContainEqual({ ready: true });
   });
 });
@@ -149,12 +149,12 @@ describe.each([
 test('stops when its launcher is killed', async () => {
   const { child, document } = await start('api', pretendOld);
   child.kill('SIGKILL');
-  expect(await isGone(document.pid)).toBe(true);
+  expect(await hasExited(document.pid)).toBe(true);
 });
 
 test('stops when its supervisor exits', async () => {
   const { child, document, ended } = await start('api', pretendOld);
   child.disconnect();
   expect(await ended).toEqual({ code: 0, signal: null });
-  expect(await isGone(document.pid)).toBe(true);
+  expect(await hasExited(document.pid)).toBe(true);
 });

@@ -42,12 +42,12 @@ let jobKeeper: JobKeeper;
 let nowMs = 0;
 const clock = { now: () => Date.now(), monotonicMs: () => nowMs };
 /** Runs the background job once, `afterSeconds` after its last run. */
-const runDuty = (afterSeconds: number) => {
+const runJob = (afterSeconds: number) => {
   nowMs += afterSeconds * 1000;
   return jobKeeper.run({ db: service.db, queue, clock, log: silentLog });
 };
 /** Runs the background job twice, far enough apart for it to find work without a job. */
-const keep = async () => (await runDuty(31)) + (await runDuty(31));
+const keep = async () => (await runJob(31)) + (await runJob(31));
 
 interface Push {
   app: App;
@@ -127,11 +127,11 @@ const control = (app: App, objectId: string, verb: string) =>
 describe('a lost job is created again', () => {
   test('for a queued push: once, after it was missing for half a minute', async () => {
     const started = await push(10);
-    expect(await runDuty(60)).toBe(0);
+    expect(await runJob(60)).toBe(0);
     expect(await deleteJobs(started)).toBe(1);
-    expect(await runDuty(60)).toBe(0);
-    expect(await runDuty(10)).toBe(0);
-    expect(await runDuty(21)).toBe(1);
+    expect(await runJob(60)).toBe(0);
+    expect(await runJob(10)).toBe(0);
+    expect(await runJob(21)).toBe(1);
     expect(await jobsOf(started)).toMatchObject([{ name: 'plan', release: null, priority: 0 }]);
     expect(await keep()).toBe(0);
     await reachesAll(started);
@@ -274,9 +274,9 @@ describe('a lost job is created again', () => {
     expect(copies.rowCount).toBe(449);
     await service.db.query(`DELETE FROM pgboss.job WHERE data ->> 'appId' = $1`, [app.appId]);
     let given = 0;
-    for (let i = 0; i < 6; i += 1) given += await runDuty(31);
+    for (let i = 0; i < 6; i += 1) given += await runJob(31);
     expect(given).toBe(450);
-    for (let i = 0; i < 6; i += 1) expect(await runDuty(31)).toBe(0);
+    for (let i = 0; i < 6; i += 1) expect(await runJob(31)).toBe(0);
     await service.db.query('DELETE FROM notification WHERE id > $1', [before.rows[0]?.id]);
     await service.db.query(`DELETE FROM pgboss.job WHERE data ->> 'appId' = $1`, [app.appId]);
   });
@@ -287,7 +287,7 @@ describe('no job is created', () => {
     const started = await stopped(2500);
     await control(started.app, started.objectId, 'pause');
     await deleteJobs(started);
-    for (let i = 0; i < 3; i += 1) expect(await runDuty(31)).toBe(0);
+    for (let i = 0; i < 3; i += 1) expect(await runJob(31)).toBe(0);
     expect(await jobsOf(started)).toEqual([]);
     await control(started.app, started.objectId, 'resume');
     expect(await keep()).toBe((await openBatchesOf(started)).length);
@@ -301,7 +301,7 @@ describe('no job is created', () => {
     await deleteJobs(cancelled);
     const done = await push(3);
     await reachesAll(done);
-    for (let i = 0; i < 3; i += 1) expect(await runDuty(31)).toBe(0);
+    for (let i = 0; i < 3; i += 1) expect(await runJob(31)).toBe(0);
     for (const none of [later, cancelled, done]) expect(await jobsOf(none)).toEqual([]);
   });
 
@@ -314,7 +314,7 @@ describe('no job is created', () => {
       isDone = true;
     });
     let given = 0;
-    while (!isDone) given += await runDuty(31);
+    while (!isDone) given += await runJob(31);
     await all;
     expect(given).toBe(0);
     for (const each of pushes) await reachesAll(each);
@@ -331,7 +331,7 @@ describe('no job is created', () => {
     for (let i = 0; i < 3; i += 1) {
       await expect.poll(sent, { interval: 10, timeout: 20_000 }).toBeGreaterThan(last);
       await deleteJobs(started);
-      expect(await runDuty(31)).toBe(0);
+      expect(await runJob(31)).toBe(0);
       // Counted after the background job, so that the job saw at most this number.
       last = await sent();
     }

@@ -6,7 +6,7 @@ import { checkRestoration } from '../../api/services/operator/doctor/checks.ts';
 import { writeRunInfo } from '../../ops/local/data-files.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { backUp } from '../../ops/local/recovery/backup.ts';
-import { holdRestored, type Restored, restore } from '../../ops/local/recovery/restore.ts';
+import { pauseRestored, type Restored, restore } from '../../ops/local/recovery/restore.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { carillon } from '../support/cli.ts';
@@ -215,7 +215,7 @@ test('overdue work of a database that other tools restored is paused, by its URL
     body: { data: { alert: 'x' }, push_time: new Date(Date.now() + 3_600_000).toISOString() },
   });
   await api.db.query("UPDATE scheduled_push SET push_time = now() - interval '1 minute'");
-  const held = await holdRestored(api.databaseUrl, new Date());
+  const held = await pauseRestored(api.databaseUrl, new Date());
   expect(held).toEqual({ pushes: 0, scheduled: 1, messages: 0, channelMessages: 0 });
   const audit = await api.request('GET', '/console/api/audit?action=service.restore', {
     admin: true,

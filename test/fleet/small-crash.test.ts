@@ -17,14 +17,15 @@ test('kill -9 of the dispatcher loses no single-device push, and repeats no fini
   const tokens = await service.addIosInstallations(app, pushes);
   const first = await dispatchers.start();
   const devices = await readDevices(service.db, app);
-  const begun: Promise<string>[] = [];
-  for (const { objectId } of devices) begun.push(beginPush(service, app, { where: { objectId } }));
+  const started: Promise<string>[] = [];
+  for (const { objectId } of devices)
+    started.push(beginPush(service, app, { where: { objectId } }));
   await service.apns.waitFor(pushes / 4);
   const ended = new Promise((resolve) => first.once('exit', resolve));
   first.kill('SIGKILL');
   await ended;
   const seenBefore = new Map(tokens.map((token) => [token, service.apns.seen(token)]));
-  const objectIds = await Promise.all(begun);
+  const objectIds = await Promise.all(started);
   const { rows: done } = await service.db.query<{ object_id: string }>(
     `SELECT request -> 'target' -> 'where' ->> 'objectId' AS object_id
        FROM notification WHERE app_id = $1 AND state = 'done'`,

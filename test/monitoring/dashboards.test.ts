@@ -135,22 +135,22 @@ describe.skipIf(program === undefined)(
       const expr = scalingQuery();
       const waited = async () => single.parse(await query(expr))[0].value[1];
       await work();
-      await expect.poll(waited, patience).toBeLessThan(1);
+      await expect.poll(waited, pollOptions).toBeLessThan(1);
       await dispatcher.stack.close();
       const body = { data: { alert: 'Hello' } };
       const pushed = await service.api.request('POST', '/1.1/push', { app, master: true, body });
-      await expect.poll(waited, patience).toBeGreaterThan(1);
+      await expect.poll(waited, pollOptions).toBeGreaterThan(1);
       const before = await waited();
-      await expect.poll(waited, patience).toBeGreaterThan(before + 1);
+      await expect.poll(waited, pollOptions).toBeGreaterThan(before + 1);
       await service.dispatch();
       await service.untilDone(app, pushed.body.objectId);
-      await expect.poll(waited, patience).toBeLessThan(before);
+      await expect.poll(waited, pollOptions).toBeLessThan(before);
     });
   },
 );
 
 /** Scrapes and samples of the queues are seconds apart on a slow machine. */
-const patience = { timeout: 60_000, interval: 200 };
+const pollOptions = { timeout: 60_000, interval: 200 };
 
 /** Returns the configuration of Prometheus. JSON is valid YAML. */
 const configFor = (targets: Record<string, string>) => ({

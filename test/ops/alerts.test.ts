@@ -304,8 +304,8 @@ test('every alert has a fault, a near miss, and a runbook', async () => {
 });
 
 test('a fault can be caused for each alert, and times in thresholds match the rules', () => {
-  const made = new Set(scenes.flatMap((scene) => scene.alerts));
-  expect([...made].toSorted()).toEqual(alerts.map(({ name }) => name).toSorted());
+  const created = new Set(scenes.flatMap((scene) => scene.alerts));
+  expect([...created].toSorted()).toEqual(alerts.map(({ name }) => name).toSorted());
   for (const { expr, lastsSeconds } of alerts)
     if (lastsSeconds !== undefined) expect(expr).toMatch(new RegExp(`> ${lastsSeconds}$`));
 });

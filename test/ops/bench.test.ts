@@ -106,16 +106,16 @@ test.runIf(process.platform === 'linux')(
   async () => {
     const some = ['apns', 'vendor_c', 'vendor_e'] as const;
     const figures = await benchConnectors(['1000'], () => undefined, some);
-    expectFigures(figures, some);
+    expectNumbers(figures, some);
   },
 );
 
 test.runIf(process.platform === 'linux')('connectors are measured with fast gateways', async () => {
   const figures = await benchConnectors(['1000', '--gateway', 'quick'], () => undefined);
-  expectFigures(figures, sandboxConnectors);
+  expectNumbers(figures, sandboxConnectors);
 });
 
-function expectFigures(figures: Figure[], some: readonly ConnectorId[]): void {
+function expectNumbers(figures: Figure[], some: readonly ConnectorId[]): void {
   expect(figures).toHaveLength(3 * some.length);
   for (const connector of some) {
     const found = figures.filter(({ name }) => name.startsWith(`${connector}: `));

@@ -25,7 +25,7 @@ const folder = new URL('../../ops/deploy/systemd/', import.meta.url);
  * Maximum exposure of a unit in tenths, as systemd rates it from 0 to 100. Units without
  * restrictions have 96.
  */
-const mostExposure = 15;
+const maxExposure = 15;
 
 describe.skipIf(!existsSync(analyze))('the systemd units', () => {
   let copies: string;
@@ -53,7 +53,7 @@ describe.skipIf(!existsSync(analyze))('the systemd units', () => {
 
   test('are exposed to little of the machine', async () => {
     for (const unit of units)
-      await run(analyze, ['security', '--offline=true', `--threshold=${mostExposure}`, unit]);
+      await run(analyze, ['security', '--offline=true', `--threshold=${maxExposure}`, unit]);
   });
 
   test('a misspelled line is detected', async () => {

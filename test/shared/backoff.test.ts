@@ -9,10 +9,10 @@ const nowMs = Date.parse('2026-11-26T08:00:00Z');
 describe('the pause before a retry', () => {
   test.each([null, 0, 1, 400, -5, Number.NaN])(
     'is never below the back-off if %s ms are requested',
-    (askedMs) => {
+    (requestedMs) => {
       let sum = 0;
       for (let failures = 0; failures < 11; failures += 1) {
-        const wait = retryMs(failures, longerWait(null, askedMs), limits);
+        const wait = retryMs(failures, longerWait(null, requestedMs), limits);
         expect(wait).toBeGreaterThanOrEqual(Math.min(500 * 2 ** failures, 30_000));
         expect(wait).toBeLessThanOrEqual(Math.min(1000 * 2 ** failures, 60_000));
         sum += wait;
@@ -22,17 +22,17 @@ describe('the pause before a retry', () => {
     },
   );
 
-  test.each([2000, 45_000, 3_600_000])('is at least the requested %i ms', (askedMs) => {
+  test.each([2000, 45_000, 3_600_000])('is at least the requested %i ms', (requestedMs) => {
     for (const failures of [0, 1, 5, 11]) {
-      expect(retryMs(failures, askedMs, limits)).toBeGreaterThanOrEqual(askedMs);
-      expect(shortestRetryMs(failures, askedMs, limits)).toBeGreaterThanOrEqual(askedMs);
+      expect(retryMs(failures, requestedMs, limits)).toBeGreaterThanOrEqual(requestedMs);
+      expect(shortestRetryMs(failures, requestedMs, limits)).toBeGreaterThanOrEqual(requestedMs);
     }
-    expect(retryMs(0, askedMs, limits)).toBeLessThanOrEqual(askedMs + 1000);
+    expect(retryMs(0, requestedMs, limits)).toBeLessThanOrEqual(requestedMs + 1000);
   });
 
   test('is limited, whatever is requested', () => {
-    for (const askedMs of [dayMs * 10, Number.MAX_VALUE, Number.POSITIVE_INFINITY])
-      expect(retryMs(11, askedMs, limits)).toBeLessThanOrEqual(dayMs + 60_000);
+    for (const requestedMs of [dayMs * 10, Number.MAX_VALUE, Number.POSITIVE_INFINITY])
+      expect(retryMs(11, requestedMs, limits)).toBeLessThanOrEqual(dayMs + 60_000);
   });
 
   test("is the longer of our minimum and the other side's number", () => {

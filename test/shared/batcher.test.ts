@@ -10,13 +10,13 @@ const appOf = (item: string) => item.slice(0, 1);
  * started.
  */
 function controlledBatcher(options: Partial<BatcherOptions<string, string>> = {}) {
-  const begun: string[][] = [];
+  const started: string[][] = [];
   const ends: (() => void)[] = [];
   const batcher = new Batcher<string, string>({
     size: 4,
     concurrency: 1,
     run: async (items) => {
-      begun.push(items);
+      started.push(items);
       await new Promise<void>((resolve) => ends.push(resolve));
       if (items.includes('bad')) throw new Error('the batch failed');
       return items.map((item) => `${item} done`);
@@ -28,7 +28,7 @@ function controlledBatcher(options: Partial<BatcherOptions<string, string>> = {}
     await nextTick();
     await nextTick();
   };
-  return { batcher, begun, end };
+  return { batcher, begun: started, end };
 }
 
 describe('a batcher', () => {

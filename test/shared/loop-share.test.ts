@@ -13,25 +13,25 @@ test('in a short tick every call starts immediately', () => {
 test('in a long tick an app starts two calls; another app does not wait', async () => {
   let nowMs = 0;
   const share = new LoopShare(() => nowMs++);
-  const begun: string[] = [];
+  const started: string[] = [];
   const enter = (appId: string, name: string) => {
     const turn = share.enter(appId);
-    if (turn) void turn.then(() => begun.push(name));
-    else begun.push(name);
+    if (turn) void turn.then(() => started.push(name));
+    else started.push(name);
   };
   for (const name of ['a1', 'a2', 'a3', 'a4', 'a5']) enter('a', name);
   enter('b', 'b1');
-  expect(begun).toEqual(['a1', 'a2', 'b1']);
+  expect(started).toEqual(['a1', 'a2', 'b1']);
   await nextTurn();
-  expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
+  expect(started).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
   // A later call waits behind the waiting calls, and for a slot in this tick.
   enter('a', 'a6');
   enter('b', 'b2');
-  expect(begun.slice(5)).toEqual(['b2']);
+  expect(started.slice(5)).toEqual(['b2']);
   await nextTurn();
-  expect(begun.slice(6)).toEqual(['a5', 'a6']);
+  expect(started.slice(6)).toEqual(['a5', 'a6']);
   await nextTurn();
   await nextTurn();
   enter('a', 'a7');
-  expect(begun.at(-1)).toBe('a7');
+  expect(started.at(-1)).toBe('a7');
 });

@@ -4,11 +4,11 @@ import { QueueFull, Semaphore } from '../../shared/semaphore.ts';
 describe('a semaphore', () => {
   /** Returns functions that start and end tasks, and the names in the order of their starts. */
   function controlledTasks(queue: Semaphore) {
-    const begun: string[] = [];
+    const started: string[] = [];
     const ends = new Map<string, () => void>();
     const add = (key: string, name: string) =>
       queue.run(key, async () => {
-        begun.push(name);
+        started.push(name);
         await new Promise<void>((resolve) => ends.set(name, resolve));
         return name;
       });
@@ -16,7 +16,7 @@ describe('a semaphore', () => {
       ends.get(name)?.();
       await new Promise((resolve) => setImmediate(resolve));
     };
-    return { begun, add, end };
+    return { begun: started, add, end };
   }
 
   test('alternates between keys, in order, and limits concurrency', async () => {

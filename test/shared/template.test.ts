@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { parseTemplate } from '../../shared/template.ts';
 
 function template(text: string, format: 'html' | 'text' = 'text') {
-  const reading = parseTemplate(text, { format });
-  if (!reading.ok) throw new Error(reading.hint);
-  return reading.template;
+  const parsed = parseTemplate(text, { format });
+  if (!parsed.ok) throw new Error(parsed.hint);
+  return parsed.template;
 }
 
 describe('a template', () => {
@@ -92,10 +92,10 @@ describe('a template', () => {
   test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'])(
     'does not show members of Object: %s',
     (name) => {
-      const reading = parseTemplate(`{{${name}}}`, { format: 'text' });
-      expect(reading.ok && reading.template.render({})).toBeFalsy();
-      const asked = parseTemplate(`{{#if ${name}}}yes{{else}}no{{/if}}`, { format: 'text' });
-      if (asked.ok) expect(asked.template.render({})).toBe('no');
+      const parsed = parseTemplate(`{{${name}}}`, { format: 'text' });
+      expect(parsed.ok && parsed.template.render({})).toBeFalsy();
+      const requested = parseTemplate(`{{#if ${name}}}yes{{else}}no{{/if}}`, { format: 'text' });
+      if (requested.ok) expect(requested.template.render({})).toBe('no');
     },
   );
 

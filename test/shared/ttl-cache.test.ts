@@ -25,17 +25,17 @@ test('a new entry evicts the oldest entry', () => {
 });
 
 test('concurrent callers share a load; a failed load is repeated', async () => {
-  let asked = 0;
+  let requested = 0;
   const cache = new TtlCache<string, Promise<number>>({});
   const ask = async () => {
-    asked += 1;
-    if (asked === 1) throw new Error('away');
-    return asked;
+    requested += 1;
+    if (requested === 1) throw new Error('away');
+    return requested;
   };
   const first = [cache.getOrMake('a', ask), cache.getOrMake('a', ask)];
   const settled = await Promise.allSettled(first);
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-  expect(asked).toBe(1);
+  expect(requested).toBe(1);
   expect(await cache.getOrMake('a', ask)).toBe(2);
   expect(await cache.getOrMake('a', ask)).toBe(2);
 });

@@ -3,7 +3,7 @@ import { afterAll, inject } from 'vitest';
 import { Database, type DatabaseOptions, type Handle } from '../../shared/db/pool.ts';
 // Declares the type of `inject('postgres')`.
 import type {} from './global-setup.ts';
-import { onEach } from './servers/spread.ts';
+import { onEach } from './servers/sharded.ts';
 
 /** Database of a test file. */
 export interface TestDatabase {
@@ -39,7 +39,7 @@ export async function openTestDatabase(
  * True if the databases are sharded over several servers (develop/testing.md). Then tests of
  * features that do not support this are skipped.
  */
-export const areDatabasesSpread = (): boolean => inject('postgres').adminUrls.length > 1;
+export const areDatabasesSharded = (): boolean => inject('postgres').adminUrls.length > 1;
 
 /** Creates a database without tables. */
 export function createEmptyDatabase(): Promise<TestDatabase> {

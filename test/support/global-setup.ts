@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import type { TestProject } from 'vitest/node';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
-import { databaseUrl, prepareSpreadServers } from './servers/spread.ts';
+import { databaseUrl, prepareShardedServers } from './servers/sharded.ts';
 
 /** Access of the test workers to the PostgreSQL of the run. */
 export interface TestPostgres {
@@ -35,7 +35,7 @@ const TEMPLATE = 'carillon_template';
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const servers = process.env.CARILLON_TEST_CITUS;
-  if (servers) return await setUpSpread(project, servers.split(','));
+  if (servers) return await setUpSharded(project, servers.split(','));
   const parentDir = await mkdtemp(join(await chooseDataDir(), 'carillon-test-'));
   // If root runs the tests, the user who runs the server must be able to enter the folder.
   await chmod(parentDir, 0o755);
@@ -86,11 +86,11 @@ async function chooseDataDir(): Promise<string> {
 }
 
 /** Runs the tests on a Citus coordinator and workers (develop/testing.md). */
-async function setUpSpread(
+async function setUpSharded(
   project: TestProject,
   adminUrls: readonly string[],
 ): Promise<() => Promise<void>> {
-  const { prefix, template, dropAll } = await prepareSpreadServers(adminUrls);
+  const { prefix, template, dropAll } = await prepareShardedServers(adminUrls);
   const urlPattern = databaseUrl(adminUrls[0] ?? '', 'DATABASE');
   project.provide('postgres', { adminUrls, urlPattern, template, prefix });
   return dropAll;

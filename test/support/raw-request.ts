@@ -31,15 +31,15 @@ export class RawRequest {
   answer(): Promise<{ status: number; headers: string; body: { code?: number; error?: string } }> {
     return new Promise((resolve, reject) => {
       let received = '';
-      const look = (chunk: Buffer) => {
+      const check = (chunk: Buffer) => {
         received += chunk;
         const [headers = '', body = ''] = received.split('\r\n\r\n');
         const length = Number(/content-length: (\d+)/i.exec(headers)?.[1]);
         if (!(Buffer.byteLength(body) >= length)) return;
-        this.socket.off('data', look);
+        this.socket.off('data', check);
         resolve({ status: Number(received.slice(9, 12)), headers, body: JSON.parse(body) });
       };
-      this.socket.on('data', look);
+      this.socket.on('data', check);
       this.socket.once('close', () =>
         reject(new Error(`closed after ${JSON.stringify(received)}`)),
       );

@@ -42,19 +42,19 @@ export interface TestService {
  */
 async function startApiOnFreePort(
   options: { databaseUrl: string; clock?: Clock },
-  asked: Record<string, string> | undefined,
+  requested: Record<string, string> | undefined,
   triesLeft = 5,
 ): Promise<{ api: TestApi; publicUrl: string }> {
   const port = await freePort();
   const publicUrl = `http://127.0.0.1:${port}`;
-  const env = { ...asked, PORT: String(port), PUBLIC_URL: publicUrl };
+  const env = { ...requested, PORT: String(port), PUBLIC_URL: publicUrl };
   try {
     return { api: await startTestApi({ ...options, env }), publicUrl };
   } catch (error) {
     // Another process may take the port before the api.
     const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
     if (!isTaken || triesLeft === 0) throw error;
-    return startApiOnFreePort(options, asked, triesLeft - 1);
+    return startApiOnFreePort(options, requested, triesLeft - 1);
   }
 }
 

@@ -406,7 +406,7 @@ export const changeMessages = (
   changeRows(db, outbox, changes, { condition: 'app_id = $1', values: [app.appId] });
 
 /** Makes the dispatchers read the states of gateway accounts now. */
-export async function requestAccountReading(db: Handle): Promise<void> {
+export async function requestAccountRead(db: Handle): Promise<void> {
   await db.query('UPDATE shared_reading SET accounts_next_at = now()');
 }
 

@@ -64,7 +64,7 @@ afterAll(async () => {
 });
 
 /** Adds devices without a vendor. Returns their installation ids. */
-async function addOwn(app: App, count: number): Promise<string[]> {
+async function addChannelDevices(app: App, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => randomUUID());
   await insertDevices(
     service.db,
@@ -84,7 +84,7 @@ test(`a push to ${devices} devices through all channels reaches each once with i
     await vendors.put(app, instance);
     tokensOf.set(instance.connector, await vendors.add(app, instance.connector, share));
   }
-  const own = await addOwn(app, share);
+  const own = await addChannelDevices(app, share);
   simulated = await connectDevices({
     apiUrl: service.api.url,
     appId: app.appId,

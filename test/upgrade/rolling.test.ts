@@ -23,7 +23,7 @@ import {
 } from './versioned-processes.ts';
 
 const devices = 20_000;
-const patience = { timeout: 60_000, interval: 100 };
+const pollOptions = { timeout: 60_000, interval: 100 };
 
 const release = await readLastRelease();
 const folder = await mkdtemp(join(tmpdir(), 'carillon-upgrade-'));
@@ -101,7 +101,7 @@ describe.skipIf(obstacle !== undefined)(
       count = devices,
     ): Promise<void> {
       await expect
-        .poll(() => record(url, app, objectId), patience)
+        .poll(() => record(url, app, objectId), pollOptions)
         .toMatchObject({
           status: 'done',
           devices: count,
@@ -194,8 +194,8 @@ describe.skipIf(obstacle !== undefined)(
         app = await createApp(oldApi.url, database.db);
         // A release may contain no database changes.
         const expected = hasChanges ? 503 : 200;
-        await expect.poll(() => readiness(api), patience).toBe(expected);
-        await expect.poll(() => readiness(dispatcher), patience).toBe(expected);
+        await expect.poll(() => readiness(api), pollOptions).toBe(expected);
+        await expect.poll(() => readiness(dispatcher), pollOptions).toBe(expected);
         const large = await push(oldApi.url, app);
         await slowDownAfter(3000);
         await migrateWith(here, databaseUrl);

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { equalInConstantTime, sealContexts } from '../../../shared/crypto.ts';
+import { equalInConstantTime } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   countCaptchaAttempt,
@@ -11,6 +11,7 @@ import {
   spendValidateToken,
 } from '../../../shared/db/tables/sign-in.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ClientStorage, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';

@@ -6,7 +6,7 @@ import type {
 } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import { Batcher } from '../../../shared/batcher.ts';
-import { openOrUndefined, sealContexts, sha256 } from '../../../shared/crypto.ts';
+import { openOrUndefined, sha256 } from '../../../shared/crypto.ts';
 import { isDeadlock } from '../../../shared/db/limits/database-errors.ts';
 import {
   clearInvalidTokens,
@@ -27,6 +27,7 @@ import {
   readFailedReceipts,
   type SealedCall,
 } from '../../../shared/db/tables/receipts.ts';
+import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../shared/domain/labels.ts';

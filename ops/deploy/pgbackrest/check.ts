@@ -103,7 +103,7 @@ async function sendAndBackUp(bench: Bench, server: BackedUpServer): Promise<Midd
 const report = z.object({ held: z.object({ pushes: z.number() }) });
 
 /** Runs `carillon restore --as-of`, which pauses the pushes that may already have been sent. */
-async function holdRestored(
+async function pauseRestored(
   { databaseUrl }: BackedUpServer,
   time: string,
 ): Promise<z.infer<typeof report>> {
@@ -145,7 +145,7 @@ async function check(server: BackedUpServer, gateway: BenchGateway): Promise<voi
     'restore',
   );
   await server.start();
-  const { held } = await holdRestored(server, middle.time);
+  const { held } = await pauseRestored(server, middle.time);
   demand(held.pushes === 1, '`carillon restore --as-of` holds the push');
   await withService(server, gateway, (bench) => demandSilence(bench, middle));
 }

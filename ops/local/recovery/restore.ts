@@ -24,7 +24,7 @@ export interface Restored {
  * Pauses the open pushes of a database that the tools of its server restored to an earlier time
  * (`holdRestoredWork`).
  */
-export async function holdRestored(databaseUrl: string, asOf: Date): Promise<HeldWork> {
+export async function pauseRestored(databaseUrl: string, asOf: Date): Promise<HeldWork> {
   await migrate(databaseUrl);
   const db = new Database({
     url: databaseUrl,
@@ -126,7 +126,7 @@ const readText = (path: string): Promise<string | undefined> =>
 async function pauseInServer(dataDir: string, asOf: Date): Promise<HeldWork> {
   const server = await startEmbeddedPostgres({ dataDir });
   try {
-    return await holdRestored(server.databaseUrl, asOf);
+    return await pauseRestored(server.databaseUrl, asOf);
   } finally {
     await server.stop('fast');
     await rm(`${dataDir}.socket-dir`, { force: true });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { sealContexts, type Vault } from '../../crypto.ts';
+import type { Vault } from '../../crypto.ts';
 import {
   type App,
   type AppKeys,
@@ -12,6 +12,7 @@ import {
   type Plan,
 } from '../../domain/apps/app.ts';
 import type { FunctionStage } from '../../domain/apps/functions.ts';
+import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import { reachableName } from '../../domain/path.ts';
 import { mapInTicks } from '../../event-loop.ts';
 import type { Handle } from '../pool.ts';

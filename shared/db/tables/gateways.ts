@@ -1,4 +1,5 @@
-import { sealContexts, type Vault } from '../../crypto.ts';
+import type { Vault } from '../../crypto.ts';
+import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import {
   type BreakerKey,
   type BreakerState,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { sealContexts, type Vault } from '../../crypto.ts';
+import type { Vault } from '../../crypto.ts';
+import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
 import { type PageBefore, query, reasonTextSql, sweepOf } from '../query.ts';
 

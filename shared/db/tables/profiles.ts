@@ -1,10 +1,11 @@
-import { openOrUndefined, sealContexts, type Vault } from '../../crypto.ts';
+import { openOrUndefined, type Vault } from '../../crypto.ts';
 import {
   type CanaryCounts,
   judgeCanary,
   type RollbackReason,
   type RotationState,
 } from '../../domain/apps/canary.ts';
+import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
 import { query } from '../query.ts';

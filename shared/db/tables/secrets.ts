@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { openOrUndefined, sealContexts, sha256, type Vault } from '../../crypto.ts';
+import { openOrUndefined, sha256, type Vault } from '../../crypto.ts';
+import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import { type AuthData, resealedMembers } from '../../domain/users/auth-data.ts';
 import { sealedSession, sessionTokens } from '../../domain/users/user.ts';
 import type { Database, Handle } from '../pool.ts';

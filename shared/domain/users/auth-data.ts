@@ -1,4 +1,4 @@
-import { sealContexts } from '../../crypto.ts';
+import { sealContexts } from '../apps/seal-contexts.ts';
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { isDeletion, isOperation, stableText } from '../objects/operations.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { domainToASCII } from 'node:url';
-import { sealContexts } from '../../crypto.ts';
+import { sealContexts } from '../apps/seal-contexts.ts';
 import { refuse } from '../errors/errors.ts';
 import type { Json, JsonObject } from '../json.ts';
 import { parsePhone } from '../messages/phone.ts';

@@ -112,7 +112,7 @@ describe('GET /1.1/requestCaptcha', () => {
       Array.from({ length: 4 }, async () => (await imageOf((await newCaptcha()).url)).bytes),
     );
     expect(new Set(pictures.map((bytes) => bytes.toString('base64'))).size).toBe(4);
-    for (const bytes of pictures) expect(shareOfInk(bytes)).toBeGreaterThan(0.08);
+    for (const bytes of pictures) expect(foregroundShare(bytes)).toBeGreaterThan(0.08);
   });
 
   test('returns no image for another app, an invalid token, or after expiry', async () => {
@@ -260,7 +260,7 @@ describe('GET /console/api/apps/:appId/captchas/:token', () => {
 });
 
 /** Returns the share of pixels that differ from the background. */
-function shareOfInk(png: Buffer): number {
+function foregroundShare(png: Buffer): number {
   const { width, height } = sizeOf(png);
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"><image width="${width}" height="${height}" href="data:image/png;base64,${png.toString('base64')}"/></svg>`;
   const { pixels } = new Resvg(svg).render();

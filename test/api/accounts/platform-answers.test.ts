@@ -15,14 +15,18 @@ interface Answer {
 
 let url = '';
 let app: App;
-let asked: { path: string; query: URLSearchParams; authorization: string | undefined }[] = [];
+let requested: { path: string; query: URLSearchParams; authorization: string | undefined }[] = [];
 let answers: (request: { path: string; query: URLSearchParams; body: string }) => Answer;
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '', url);
   let sent = '';
   for await (const chunk of request) sent += chunk;
-  asked.push({ path: pathname, query: searchParams, authorization: request.headers.authorization });
+  requested.push({
+    path: pathname,
+    query: searchParams,
+    authorization: request.headers.authorization,
+  });
   const {
     status = 200,
     headers,
@@ -53,7 +57,7 @@ afterAll(() => void server.close());
 const enter = (authData: object, query = '') =>
   api.request('POST', `/1.1/users${query}`, { app, body: { authData } });
 const always = (answer: Answer) => {
-  asked = [];
+  requested = [];
   answers = () => answer;
 };
 
@@ -194,7 +198,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
   /** Starts a platform on which each code belongs to one account and can be used once. */
   const sessions = (openid: string, more: object = {}) => {
     const used = new Set<string>();
-    asked = [];
+    requested = [];
     answers = ({ path, query }) => {
       const code = query.get('js_code') ?? '';
       const isRight =
@@ -216,14 +220,14 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
     const sent = code();
     const second = await enter(sent);
     expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
-    expect([...(asked.at(-1)?.query ?? [])]).toEqual([
+    expect([...(requested.at(-1)?.query ?? [])]).toEqual([
       ['appid', 'ours'],
       ['secret', 'SESAME'],
       ['js_code', Object.values(sent)[0]?.code],
       ['grant_type', 'authorization_code'],
     ]);
     // Each call exchanges its code once. A used code proves nothing.
-    expect(asked).toHaveLength(3);
+    expect(requested).toHaveLength(3);
     expect(refusalOf(await enter(sent))).toEqual(refused(251));
     const path = `/1.1/users/${first.body.objectId}`;
     const { body } = await api.request('GET', path, { app, master: true });
@@ -244,7 +248,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
       expect([linked.status, linked.body.authData]).toEqual([200, { [name]: { openid } }]);
       // The entry in its shown form changes nothing and causes no request.
       expect((await user.put({ authData: linked.body.authData })).status).toBe(200);
-      expect(asked).toHaveLength(1);
+      expect(requested).toHaveLength(1);
       const requests = [{ method: 'POST', path: '/1.1/users', body: { authData: code() } }];
       const [reply] = (await api.request('POST', '/1.1/batch', { app, body: { requests } })).body;
       expect(reply.success.objectId).toBe(user.id);
@@ -280,15 +284,15 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
 
   test('adds the UnionID of the platform', async () => {
     const unionid = newUid();
-    const asked = { platform: 'weixin', main_account: true };
+    const requested = { platform: 'weixin', main_account: true };
     sessions(newUid(), { unionid });
-    const first = await enter({ [name]: { code: newUid(), ...asked } });
+    const first = await enter({ [name]: { code: newUid(), ...requested } });
     expect(first.body._weixin_unionid).toEqual({ uid: unionid });
     sessions(newUid(), { unionid });
-    const made = { [name]: { code: newUid(), ...asked, unionid: 'made-up' } };
-    expect(refusalOf(await enter(made))).toEqual(refused(251));
+    const created = { [name]: { code: newUid(), ...requested, unionid: 'made-up' } };
+    expect(refusalOf(await enter(created))).toEqual(refused(251));
     answers = ({ query }) => ({ body: { openid: query.get('openid'), unionid } });
-    const weixin = { openid: newUid(), access_token: 't', ...asked, unionid };
+    const weixin = { openid: newUid(), access_token: 't', ...requested, unionid };
     expect((await enter({ weixin })).body.objectId).toBe(first.body.objectId);
   });
 
@@ -314,12 +318,12 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
 
   test('a busy platform is called once more', async () => {
     const openid = newUid();
-    asked = [];
+    requested = [];
     answers = () => ({
-      body: asked.length === 1 ? { errcode: -1 } : { openid, session_key: 'k' },
+      body: requested.length === 1 ? { errcode: -1 } : { openid, session_key: 'k' },
     });
     expect((await enter(code())).status).toBe(201);
-    expect(asked).toHaveLength(2);
+    expect(requested).toHaveLength(2);
   });
 });
 
@@ -334,9 +338,9 @@ describe('MAC tokens of TapTap', () => {
     scope = 'basic-info',
     otherwise: Answer = denied,
   ) => {
-    asked = [];
+    requested = [];
     answers = ({ path, query }) => {
-      const header = asked.at(-1)?.authorization ?? '';
+      const header = requested.at(-1)?.authorization ?? '';
       const parts = Object.fromEntries(
         [...header.matchAll(/(\w+)="([^"]*)"/g)].map(([, k, v]) => [k, v]),
       );

@@ -62,9 +62,9 @@ describe('session_token in the query', () => {
 
   test('is the only session that any route looks up', async () => {
     const find = vi.spyOn(api.services.sessions, 'findOwner');
-    const reading = routes.filter(readsSession);
-    expect(reading.length).toBeGreaterThan(18);
-    for (const route of reading)
+    const parsed = routes.filter(readsSession);
+    expect(parsed.length).toBeGreaterThan(18);
+    for (const route of parsed)
       for (const path of route.paths) {
         find.mockClear();
         const reply = await send(route.method, path.replace(/:\w+/g, 'nobody'), unknown);

@@ -191,10 +191,10 @@ describe('POST /1.1/users with a password', () => {
   });
 
   test('users are deleted with their app', async () => {
-    const gone = await api.createApp();
-    await signUp(api, gone);
-    await api.services.apps.delete(gone.appId);
-    expect(await countRows(api.db, 'app_user', gone)).toBe(0);
+    const removed = await api.createApp();
+    await signUp(api, removed);
+    await api.services.apps.delete(removed.appId);
+    expect(await countRows(api.db, 'app_user', removed)).toBe(0);
   });
 });
 

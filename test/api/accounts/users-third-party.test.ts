@@ -392,8 +392,11 @@ describe('linking and unlinking', () => {
     ]);
     expect((await enterWith(api, app, { weixin: authData.weixin })).id).toBe(user.id);
     const path = `/1.1/classes/_User/${user.id}`;
-    const gone = await user.request('PUT', path, { 'authData.weixin': { __op: 'Delete' } });
-    expect([gone.status, Object.keys(gone.body).sort()]).toEqual([200, ['objectId', 'updatedAt']]);
+    const removed = await user.request('PUT', path, { 'authData.weixin': { __op: 'Delete' } });
+    expect([removed.status, Object.keys(removed.body).sort()]).toEqual([
+      200,
+      ['objectId', 'updatedAt'],
+    ]);
     expect(
       (await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code,
     ).toBe(211);
@@ -476,7 +479,7 @@ describe('linking and unlinking', () => {
     await user.put({ authData });
     const { link } = await api.db.transaction(async (tx) => {
       await tx.query('SELECT FROM app_user WHERE object_id = $1 FOR UPDATE', [user.id]);
-      const begun = user.put({ authData });
+      const started = user.put({ authData });
       await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, {
         timeout: 20_000,
       });
@@ -485,7 +488,7 @@ describe('linking and unlinking', () => {
         'DELETE FROM user_identity WHERE user_id = (SELECT id FROM app_user WHERE object_id = $1)',
         [user.id],
       );
-      return { link: begun };
+      return { link: started };
     });
     expect((await link).status).toBe(200);
     expect((await post(authData)).body.objectId).toBe(user.id);

@@ -113,10 +113,10 @@ describe('tokens', () => {
     expect((await api.request('DELETE', `${base}/tokens/${id}`, { admin: true })).status).toBe(200);
     expect((await api.request('GET', `${base}/session`, { headers })).status).toBe(401);
     expect((await page('GET', '/session')).status).toBe(401);
-    for (const gone of [id, 'x', '99999999999999999999'])
-      expect((await api.request('DELETE', `${base}/tokens/${gone}`, { admin: true })).status).toBe(
-        404,
-      );
+    for (const removed of [id, 'x', '99999999999999999999'])
+      expect(
+        (await api.request('DELETE', `${base}/tokens/${removed}`, { admin: true })).status,
+      ).toBe(404);
   });
 
   test('end at their expiry time', async () => {
@@ -392,13 +392,13 @@ describe('a login link in a browser with a session', () => {
   test('of another person asks first, and replaces the session when confirmed', async () => {
     const Cookie = cookieOf(await login({ token: adminToken() }));
     const { code } = await codeFor('Mallory');
-    const asked = await login({ code }, { Cookie });
-    expect(asked.body).toMatchObject({
+    const requested = await login({ code }, { Cookie });
+    expect(requested.body).toMatchObject({
       code: 409,
       current: { name: 'admin', role: 'owner' },
       asked: { name: 'Mallory', role: 'operator' },
     });
-    expect([asked.status, asked.headers.get('set-cookie')]).toEqual([409, null]);
+    expect([requested.status, requested.headers.get('set-cookie')]).toEqual([409, null]);
     const still = await api.request('GET', `${base}/session`, { headers: { Cookie } });
     expect(still.body.name).toBe('admin');
     expect((await login({ code, replace: false }, { Cookie })).status).toBe(409);

@@ -3,10 +3,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import type { AuditEntry } from '../../../ops/client/operations.ts';
 import { dayMs, systemClock } from '../../../shared/clock.ts';
-import { sealContexts, Vault } from '../../../shared/crypto.ts';
+import { Vault } from '../../../shared/crypto.ts';
 import { deleteOldAudit } from '../../../shared/db/tables/console.ts';
 import { keepFailedReceipt } from '../../../shared/db/tables/receipts.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 import { changeMessages, endWithFailures } from '../../support/tables.ts';
@@ -317,13 +318,13 @@ describe('the audit log', () => {
     const secretive = await callerOf(service.api, 'owner', { name: 'Reader' });
     const operator = await callerOf(service.api, 'operator', { name: 'Reader' });
     const captchas = await service.api.createApp({ captchaForSms: true });
-    const asked = await service.api.request('GET', '/1.1/requestCaptcha', { app: captchas });
+    const requested = await service.api.request('GET', '/1.1/requestCaptcha', { app: captchas });
     const paths = [
       '/apps',
       `/apps/${app.appId}`,
       `/apps/${app.appId}/outbox`,
       `/apps/${app.appId}/outbox?limit=1`,
-      `/apps/${captchas.appId}/captchas/${encodeURIComponent(asked.body.captcha_token)}`,
+      `/apps/${captchas.appId}/captchas/${encodeURIComponent(requested.body.captcha_token)}`,
     ];
     for (let i = 0; i < 3; i += 1)
       for (const path of paths) expect((await secretive('GET', path)).status, path).toBe(200);

@@ -199,13 +199,13 @@ describe('the lists of apps', () => {
     '100% "off" & more',
     `${'zz '.repeat(33)}z`,
   ];
-  const made: string[] = [];
+  const created: string[] = [];
   beforeAll(async () => {
     for (const name of names) {
       const body = { name };
       const reply = await service.api.request('POST', '/console/api/apps', { admin: true, body });
       expect(reply.status).toBe(201);
-      made.push(reply.body.appId);
+      created.push(reply.body.appId);
     }
   });
   type Listed = { appId: string; name: string };
@@ -233,13 +233,13 @@ describe('the lists of apps', () => {
     { view: 'list' },
   ])('contain every app once, in the requested order: %o', async (members) => {
     const owner = await callerOf(service.api, 'owner');
-    const all = await listAll(owner, { ...members, ids: made.join() });
+    const all = await listAll(owner, { ...members, ids: created.join() });
     const isById = members.sort ? members.sort === 'id' : members.view === 'list';
-    expect(all.map(({ appId }) => appId).toSorted()).toEqual(made.toSorted());
+    expect(all.map(({ appId }) => appId).toSorted()).toEqual(created.toSorted());
     expect(all.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
     const { rows } = await service.db.query<{ app_id: string }>(
       `SELECT app_id FROM app WHERE app_id = ANY($1) ORDER BY ${isById ? '' : 'lower(name),'} app_id`,
-      [made],
+      [created],
     );
     expect(all.map(({ appId }) => appId)).toEqual(rows.map((row) => row.app_id));
     if (members.view === 'names') expect(Object.keys(all[0] ?? {})).toEqual(['appId', 'name']);
@@ -252,9 +252,9 @@ describe('the lists of apps', () => {
     expect(
       (await listAll(owner, { view: 'names', q: '应用' })).map(({ name }) => name),
     ).toHaveLength(2);
-    const own = made.slice(0, 2);
+    const own = created.slice(0, 2);
     const limited = await callerOf(service.api, 'viewer', { apps: own });
-    const seen = await listAll(limited, { view: 'names', ids: made.join() });
+    const seen = await listAll(limited, { view: 'names', ids: created.join() });
     expect(seen.map(({ appId }) => appId).toSorted()).toEqual(own.toSorted());
   });
 

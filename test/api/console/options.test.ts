@@ -105,10 +105,10 @@ test('roles below operator change no option, and a sender creates no app', async
     for (const options of [{}, { hybridPush: true }])
       expect((await call('PATCH', `/apps/${appId}`, { body: { options } })).status).toBe(403);
   }
-  const made = await operator('POST', '/apps', {
+  const created = await operator('POST', '/apps', {
     body: { name: 'x', options: { functionsUrl: 'http://x.test' } },
   });
-  expect(made.status).toBe(403);
+  expect(created.status).toBe(403);
 });
 
 test('the settings page receives the list of options for owners', async () => {

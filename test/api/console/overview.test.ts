@@ -23,7 +23,7 @@ const send = async (app: App, body: object = {}): Promise<string> => {
   expect([reply.status, reply.body.objectId]).toEqual([201, expect.any(String)]);
   return reply.body.objectId;
 };
-const addOwnChannel = async (app: App, count: number) => {
+const addChannelDevices = async (app: App, count: number) => {
   for (let at = 0; at < count; at += 1) {
     const body = { deviceType: 'android', installationId: `device-${at}` };
     const reply = await service.api.request('POST', '/1.1/installations', { app, body });
@@ -37,7 +37,7 @@ const breaker = (app: App, verb: string) =>
 
 test('a push that no device on the device channel has acknowledged is no success', async () => {
   const app = await service.api.createApp();
-  await addOwnChannel(app, 2);
+  await addChannelDevices(app, 2);
   const id = await send(app);
   await service.untilDone(app, id);
   expect(await progressOf(app, id)).toMatchObject({
@@ -51,7 +51,7 @@ test('a push that no device on the device channel has acknowledged is no success
 
 test('the steps of a new app end with the first push, even without credentials', async () => {
   const app = await service.api.createApp();
-  await addOwnChannel(app, 1);
+  await addChannelDevices(app, 1);
   const id = await send(app);
   await service.untilDone(app, id);
   await expect.poll(async () => (await overviewOf(app)).today.recipients).toBe(1);
@@ -81,7 +81,7 @@ describe('credentials of a vendor without hybridPush', () => {
     expect((await service.api.request('POST', '/1.1/installations', { app, body })).status).toBe(
       201,
     );
-    await addOwnChannel(app, 1);
+    await addChannelDevices(app, 1);
     return app;
   };
   const limitsOf = async (app: App): Promise<string[]> => {
@@ -118,7 +118,7 @@ describe('a push that waits', () => {
     app = await service.api.createApp();
     await service.addApnsProfile(app);
     await service.addIosInstallations(app, 3);
-    await addOwnChannel(app, 2);
+    await addChannelDevices(app, 2);
   });
 
   test('for a gateway, a freeze or a person has neither rate nor remaining time', async () => {
@@ -162,7 +162,7 @@ describe('a push that waits', () => {
     const guarded = await service.api.createApp({ approvalAboveDevices: 4 });
     await service.addApnsProfile(guarded);
     await service.addIosInstallations(guarded, 3);
-    await addOwnChannel(guarded, 2);
+    await addChannelDevices(guarded, 2);
     const sender = await callerOf(service.api, 'sender', { name: 'Wang' });
     const body = { data: { alert: 'To all' } };
     const limitsOf = async (more: object) =>

@@ -259,7 +259,7 @@ test.each(['viewer', 'sender'] as const)(
       hookKey: app.hookKey,
     };
     const found: string[] = [];
-    const look = (operation: string, text: string) => {
+    const check = (operation: string, text: string) => {
       for (const [name, secret] of Object.entries(secrets))
         if (text.includes(secret)) found.push(`${operation}: ${name} in ${text.slice(0, 4000)}`);
     };
@@ -275,12 +275,12 @@ test.each(['viewer', 'sender'] as const)(
           ...[operation, query, method === 'POST' ? expect.any(Number) : 200, expect.any(Object)],
         ]);
         expect(reply.status).toBeLessThan(300);
-        look(operation, JSON.stringify(reply.body));
+        check(operation, JSON.stringify(reply.body));
       }
     }
     for (const id of pushIds)
       for (const rest of ['', '/failures', `/devices/${parameters.installation}`])
-        look(
+        check(
           `push${rest}`,
           JSON.stringify(
             (await caller('GET', `/apps/${app.appId}/notifications/${id}${rest}`)).body,
@@ -292,7 +292,7 @@ test.each(['viewer', 'sender'] as const)(
       'breakers',
       'queues',
     ];
-    look('streamEvents', await readEvents(topics, role));
+    check('streamEvents', await readEvents(topics, role));
     expect(found).toEqual([]);
   },
 );

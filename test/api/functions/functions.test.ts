@@ -463,9 +463,9 @@ describe('the response of the host', () => {
   test('is an error if cut off, unreachable, or if the URL points to this service', async () => {
     on('broken', (request) => void request.socket.destroy());
     expect(refusalOf(await call('broken'))).toEqual(refused(502, 502));
-    const gone = await startFunctionHost();
-    await gone.close();
-    const orphan = await api.createApp({ functionsUrl: gone.url });
+    const removed = await startFunctionHost();
+    await removed.close();
+    const orphan = await api.createApp({ functionsUrl: removed.url });
     const reply = await call('hello', { app: orphan });
     expect(refusalOf(reply)).toEqual(refused(503, 503));
     expect(reply.headers.get('retry-after')).not.toBeNull();

@@ -54,9 +54,9 @@ test('a short reply takes no memory after it is read, and a refused reply never 
   const deep = Buffer.from('['.repeat(1000) + ']'.repeat(1000));
   await expect(answers.read('app', Readable.from([deep]))).rejects.toMatchObject({ status: 502 });
   const broken = new Readable({ read() {} });
-  const reading = answers.read('app', broken);
+  const parsed = answers.read('app', broken);
   broken.push('{"result": ');
   broken.destroy(new Error('connection lost'));
-  await expect(reading).rejects.toMatchObject({ status: 502 });
+  await expect(parsed).rejects.toMatchObject({ status: 502 });
   expect(answers.usedBytes).toBe(0);
 });

@@ -51,8 +51,8 @@ describe('concurrent saves', () => {
   test('are one transaction, new ones and repeats, of all apps', async () => {
     const bodies = Array.from({ length: 30 }, (_, i) => device({ n: i }));
     const ownerOf = (i: number) => (i % 2 === 0 ? app : other);
-    const made = await Promise.all(bodies.map((body, i) => save(ownerOf(i), body)));
-    expect(made.every(({ isNew }) => isNew)).toBe(true);
+    const created = await Promise.all(bodies.map((body, i) => save(ownerOf(i), body)));
+    expect(created.every(({ isNew }) => isNew)).toBe(true);
     expect(await transactionsOf(bodies)).toHaveProperty('size', 1);
     const added = Array.from({ length: 10 }, () => device());
     const again = await Promise.all([
@@ -66,7 +66,7 @@ describe('concurrent saves', () => {
       ...added.map(() => true),
     ]);
     expect(again.slice(0, 30).map(({ objectId }) => objectId)).toEqual(
-      made.map(({ objectId }) => objectId),
+      created.map(({ objectId }) => objectId),
     );
     expect(await transactionsOf([...bodies, ...added])).toHaveProperty('size', 1);
     expect((await rowsOf(bodies)).map(({ fields }) => fields.n)).toEqual(
@@ -98,13 +98,14 @@ describe('concurrent saves', () => {
     ];
     const read = async ({ objectId }: { objectId: string }) =>
       (await api.request('GET', `/1.1/installations/${objectId}`, { app })).body;
-    const made = await Promise.all(bodies.map((body) => save(app, body)));
+    const created = await Promise.all(bodies.map((body) => save(app, body)));
     expect(await transactionsOf(bodies)).toHaveProperty('size', 1);
-    for (const [i, one] of made.entries()) expect(await read(one)).toMatchObject(bodies[i] ?? {});
+    for (const [i, one] of created.entries())
+      expect(await read(one)).toMatchObject(bodies[i] ?? {});
     await Promise.all(
       bodies.map((body) => save(app, { installationId: body.installationId, again: true })),
     );
-    for (const [i, one] of made.entries())
+    for (const [i, one] of created.entries())
       expect(await read(one)).toMatchObject({ ...bodies[i], again: true });
   });
 

@@ -269,15 +269,15 @@ describe('POST /1.1/push accepts', () => {
   });
 
   test('and for that reads at most a hundred device types, each once', async () => {
-    const crowded = await service.api.createApp();
+    const full = await service.api.createApp();
     await insertDevices(
       service.db,
-      crowded,
+      full,
       Array.from({ length: 300 }, (_, i) => ({
         ...{ deviceType: `type${String(i % 150).padStart(3, '0')}`, installationId: `device${i}` },
       })),
     );
-    const types = await listDeviceTypes(service.db, crowded.appId);
+    const types = await listDeviceTypes(service.db, full.appId);
     expect(types).toHaveLength(100);
     expect(new Set(types).size).toBe(100);
     expect(await listDeviceTypes(service.db, 'unknown')).toEqual([]);

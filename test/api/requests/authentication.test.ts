@@ -164,13 +164,13 @@ describe('a request is accepted', () => {
   });
 
   test('until one second after its app is deleted', async () => {
-    const gone = await api.createApp();
-    expect((await api.request('GET', withMaster, { app: gone, master: true })).status).toBe(200);
-    await api.request('DELETE', `/console/api/apps/${gone.appId}`, {
+    const removed = await api.createApp();
+    expect((await api.request('GET', withMaster, { app: removed, master: true })).status).toBe(200);
+    await api.request('DELETE', `/console/api/apps/${removed.appId}`, {
       admin: true,
-      body: { appId: gone.appId },
+      body: { appId: removed.appId },
     });
-    expect((await api.request('GET', withMaster, { app: gone, master: true })).status).toBe(401);
+    expect((await api.request('GET', withMaster, { app: removed, master: true })).status).toBe(401);
   });
 });
 

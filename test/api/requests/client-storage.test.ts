@@ -167,9 +167,9 @@ describe('with the app key', () => {
       const app = await api.createApp();
       const sender = { app, address: newAddress() };
       expect(refusalOf(await create(sender, 17_000))).toEqual(refused(116));
-      const made = await create(sender, 15_000);
-      expect(made.status).toBe(201);
-      const id = made.body.objectId;
+      const created = await create(sender, 15_000);
+      expect(created.status).toBe(201);
+      const id = created.body.objectId;
       const grow = { more: 'x'.repeat(3000) };
       expect(refusalOf(await call(sender, 'PUT', `${path}/${id}`, grow))).toEqual(refused(116));
       expect((await call({ ...sender, master: true }, 'PUT', `${path}/${id}`, grow)).status).toBe(

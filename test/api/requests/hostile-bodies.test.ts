@@ -24,7 +24,7 @@ let url: string;
 /** Bytes reserved for bodies: now, and the maximum since the start of the test. */
 const charged = { now: 0, most: 0 };
 /** Number of bodies that are being read. */
-let reading = 0;
+let parsed = 0;
 
 const declared = (limit: typeof smallBody) =>
   route({
@@ -55,7 +55,7 @@ beforeAll(async () => {
   app.silent = true;
   app.use(errors).use(attachRequestBody(bodies));
   app.use(async (ctx) => {
-    reading += 1;
+    parsed += 1;
     try {
       if (ctx.path === '/forwarded') {
         ctx.body = { text: (await readToForward(ctx, routes['/large'], sender)).text };
@@ -64,7 +64,7 @@ beforeAll(async () => {
       const { value } = await readBody(ctx, routes[ctx.path as keyof typeof routes], sender);
       ctx.body = { value, members: Object.keys(value) };
     } finally {
-      reading -= 1;
+      parsed -= 1;
     }
   });
   server = createServer(app.callback()).listen(0, '127.0.0.1');
@@ -255,7 +255,7 @@ test.each<[name: string, sent: Sent, answer: Answer]>([
   const request = open(sent);
   expect(await request.answer()).toMatchObject({ status, body });
   request.end();
-  await isAtRest();
+  await isIdle();
   expect(charged.most).toBeLessThan(sent.path === '/largest' ? 60 * mb : 1.3 * mb);
 });
 
@@ -263,7 +263,7 @@ test('a member __proto__ is an ordinary member', async () => {
   const request = open({ body: ['{"__proto__":{"a":1},"b":2}'] });
   expect((await request.answer()).body).toMatchObject({ members: ['__proto__', 'b'] });
   request.end();
-  await isAtRest();
+  await isIdle();
 });
 
 test.each([
@@ -281,15 +281,15 @@ test.each([
   'a client that disconnects within %s ends its request',
   async (_, sent) => {
     const request = open(sent);
-    await expect.poll(() => reading).toBe(1);
+    await expect.poll(() => parsed).toBe(1);
     request.end();
-    await isAtRest();
+    await isIdle();
   },
 );
 
 /** Waits until no body is being read and no memory is reserved. Checks that the server answers. */
-async function isAtRest(): Promise<void> {
-  await expect.poll(() => reading).toBe(0);
+async function isIdle(): Promise<void> {
+  await expect.poll(() => parsed).toBe(0);
   await expect.poll(() => charged.now).toBe(0);
   const reply = await fetch(`${url}/large`, { method: 'POST', body: '{"still":"there"}' });
   expect(await reply.json()).toMatchObject({ value: { still: 'there' } });

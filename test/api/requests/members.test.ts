@@ -80,7 +80,7 @@ const wrongFor = (schema: JsonObject): Json[] =>
   );
 
 /** Refusal texts that indicate a member without its name (protocol/errors.md#codes). */
-const ownTexts: Record<string, RegExp> = {
+const specificTexts: Record<string, RegExp> = {
   mobilePhoneNumber: /mobile phone number/,
   email: /email/i,
   channels: /Invalid channel name/,
@@ -183,7 +183,7 @@ async function ask(
 }
 
 const names = (error: string, member: string): boolean =>
-  error.includes(member) || (ownTexts[member]?.test(error) ?? false);
+  error.includes(member) || (specificTexts[member]?.test(error) ?? false);
 
 /** These operations delete what other calls need. */
 const without = new Set(['deleteApp', 'rotateKey', 'deleteUser', 'deleteMatchingInstallations']);
@@ -299,8 +299,12 @@ test('bodies accept times with any offset, and keep the moment', async () => {
   const send = (path: string, body: object) =>
     service.api.request('POST', path, { admin: true, body });
   const expiresAt = '2099-01-31T00:00:00+08:00';
-  const made = await send('/console/api/tokens', { name: 'Somebody', role: 'viewer', expiresAt });
-  expect([made.status, made.body.expiresAt]).toEqual([201, '2099-01-30T16:00:00.000Z']);
+  const created = await send('/console/api/tokens', {
+    name: 'Somebody',
+    role: 'viewer',
+    expiresAt,
+  });
+  expect([created.status, created.body.expiresAt]).toEqual([201, '2099-01-30T16:00:00.000Z']);
   const recurrence = { expression: '0 9 * * *', timeZone: 'UTC', count: 1 };
   const preview = (body: object) =>
     send(`/console/api/apps/${app.appId}/recurring-pushes/preview`, body);

@@ -159,12 +159,12 @@ export function exampleVendor(
 
 async function exchange(
   context: SenderContext,
-  asked: ReturnType<ReturnType<typeof createHttpClient>['request']>,
+  requested: ReturnType<ReturnType<typeof createHttpClient>['request']>,
 ): Promise<ExchangeResult> {
-  const reply = await asked;
-  const reading = reply.kind === 'response' ? readingOf(reply) : reply;
-  context.onCall(gatewayCall(reading, reply.seconds));
-  return reading;
+  const reply = await requested;
+  const parsed = reply.kind === 'response' ? readingOf(reply) : reply;
+  context.onCall(gatewayCall(parsed, reply.seconds));
+  return parsed;
 }
 
 function readingOf(reply: Parameters<typeof unreadable>[0]): ExchangeResult {
@@ -199,8 +199,8 @@ export async function startExampleGateway(): Promise<ExampleGateway> {
   let tokenIssuer: TokenIssuer | undefined;
   let ids = 0;
   const gateway = await startGateway({}, ({ deadTokens, nowMs }) => {
-    const made = new TokenIssuer(nowMs);
-    tokenIssuer = made;
+    const created = new TokenIssuer(nowMs);
+    tokenIssuer = created;
     return {
       targetsOf: ({ path, body }) =>
         path === '/token' ? { tokens: [], isTokenCall: true } : { tokens: targetsIn(body) },
@@ -209,10 +209,10 @@ export async function startExampleGateway(): Promise<ExampleGateway> {
           const form = new URLSearchParams(body.toString());
           if (form.get('secret') !== 'right')
             return { status: 401, body: { error: 'invalid_client' } };
-          const { value, expiresIn } = made.issue();
+          const { value, expiresIn } = created.issue();
           return { status: 200, body: { token: value, seconds: expiresIn } };
         }
-        if (made.check(bearerOf(headers.authorization)) !== 'valid')
+        if (created.check(bearerOf(headers.authorization)) !== 'valid')
           return { status: 200, body: { code: 3 } };
         const to = targetsIn(body);
         if (to.length === 0 || to.length > 10)

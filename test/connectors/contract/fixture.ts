@@ -20,7 +20,7 @@ export interface ContractFixture {
 }
 
 /** Reply that the gateway itself did not write. */
-export interface ForeignAnswer {
+export interface ProxyReply {
   status: number;
   body?: string;
   retryAfter?: string;
@@ -51,7 +51,7 @@ export interface GatewayInstance {
   /** Makes the gateway answer with 5xx. */
   breakDown(): void;
   /** Makes a proxy in front of the gateway answer the next requests, or calls for access tokens. */
-  answerFor(answer: ForeignAnswer): void;
+  answerFor(answer: ProxyReply): void;
   /** Uses up the daily quota. Undefined if the gateway has none. */
   useUpDay?(): void;
   /**

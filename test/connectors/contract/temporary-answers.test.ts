@@ -16,7 +16,7 @@ import { reason } from '../../../shared/domain/reasons.ts';
 import { isTemporaryStatus } from '../../../shared/http/result.ts';
 import { aContext, aMessage, kinds, recipients, sendAll } from '../../support/gateways/apns.ts';
 import { startSmsWebhook } from '../../support/servers/sms-webhook.ts';
-import type { ForeignAnswer, GatewayInstance } from './fixture.ts';
+import type { GatewayInstance, ProxyReply } from './fixture.ts';
 import { fixtures } from './fixtures.ts';
 
 const temporary = [408, 423, 425, 429, 500, 502, 503, 504, 520];
@@ -57,7 +57,7 @@ describe.each(fixtures)('$connector.id', ({ connector, deviceType, deviceToken, 
       deviceToken: deviceToken(one.index),
     }));
 
-  async function push(answer: ForeignAnswer | null, count = 4) {
+  async function push(answer: ProxyReply | null, count = 4) {
     const sender = connector.open(connector.credentials.parse(instance.credentials), aContext());
     if (answer) instance.answerFor(answer);
     try {

@@ -17,11 +17,11 @@ const server = createServer(async (request, response) => {
     Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
   );
   const call = { headers, body: await text(request) };
-  const reading =
+  const parsed =
     request.url === '/vendor_a' ? huawei.receipts?.(call, [keyed]) : honor.receipts?.(call, []);
-  if (reading) readings.push(reading);
-  response.statusCode = reading?.ok ? 200 : (reading?.status ?? 500);
-  response.end(reading?.ok ? JSON.stringify(reading.reply) : '');
+  if (parsed) readings.push(parsed);
+  response.statusCode = parsed?.ok ? 200 : (parsed?.status ?? 500);
+  response.end(parsed?.ok ? JSON.stringify(parsed.reply) : '');
 });
 let url: string;
 

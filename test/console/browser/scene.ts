@@ -83,7 +83,7 @@ async function createScene(service: TestService): Promise<Scene> {
   const [dead = '', other = '', deviceToken = ''] = await service.addIosInstallations(app, 300, {
     city: 'Rome',
   });
-  await addOwnChannel(service, app, 60);
+  await addChannelDevices(service, app, 60);
   await addRecurring(service, app);
   for (const data of messages) await service.untilDone(app, await send(service, app, data));
   for (const token of [dead, other]) service.apns.deadTokens.set(token, Date.now());
@@ -117,7 +117,7 @@ async function addRecurring({ api }: TestService, app: App): Promise<void> {
 }
 
 /** Adds Android devices without a vendor. They use the device channel. */
-async function addOwnChannel({ db }: TestService, app: App, count: number): Promise<void> {
+async function addChannelDevices({ db }: TestService, app: App, count: number): Promise<void> {
   await db.query(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)
      SELECT $1, encode(sha256((random()::text || i)::bytea), 'hex')::varchar(24), 'android', 'device-' || i, '{}'

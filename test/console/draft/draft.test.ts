@@ -93,7 +93,7 @@ function bodyOf(text: string): JsonRecord {
 }
 
 /** Returns every scalar with its path, except the scalars at or below one path. */
-function leavesBeside(value: JsonValue, path: readonly string[], at: string[] = []): string[] {
+function leavesExcept(value: JsonValue, path: readonly string[], at: string[] = []): string[] {
   if (path.length > 0 && path.join('\0') === at.join('\0')) return [];
   const entries = Array.isArray(value)
     ? value.entries()
@@ -102,7 +102,7 @@ function leavesBeside(value: JsonValue, path: readonly string[], at: string[] = 
       : undefined;
   if (!entries) return [`${JSON.stringify(at)} ${printJson(value)}`];
   return [...entries]
-    .flatMap(([key, inner]) => leavesBeside(inner, path, [...at, String(key)]))
+    .flatMap(([key, inner]) => leavesExcept(inner, path, [...at, String(key)]))
     .sort();
 }
 
@@ -132,7 +132,7 @@ describe('the body of a push as JSON text', () => {
           const body = bodyOf(text);
           if (readField(body, field) === undefined) return;
           const changed = writeField(body, field, value);
-          expect(leavesBeside(changed, field.path)).toEqual(leavesBeside(body, field.path));
+          expect(leavesExcept(changed, field.path)).toEqual(leavesExcept(body, field.path));
         },
       ),
       rounds,

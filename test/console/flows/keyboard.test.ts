@@ -12,7 +12,7 @@ const maxMs = 180_000;
  * accept a click or a text. In a group of radio buttons or tabs, Tab reaches the selected element
  * and the arrow keys reach the others.
  */
-const markAll = `(() => {
+const markElements = `(() => {
   const all = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
   const isShown = (one) => one.checkVisibility({ visibilityProperty: true }) && one.getClientRects().length > 0;
   const isOfGroup = (one) =>
@@ -34,7 +34,7 @@ const reach = `(() => {
     const style = getComputedStyle(element);
     return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;
   };
-  // The ring of a field in a box is that of the box.
+  // The focus ring of a field in a box is drawn around the box.
   const isRinged = ring(one) || [one.parentElement, one.parentElement?.parentElement].some((box) => box && ring(box));
   return { isRinged, html: one.outerHTML.slice(0, 160) };
 })()`;
@@ -49,7 +49,7 @@ describe.skipIf(!hasChromium)('the console by keyboard only', () => {
    * focus.
    */
   async function faultsOf(page: Page): Promise<string[]> {
-    await page.evaluate(markAll);
+    await page.evaluate(markElements);
     const faults: string[] = [];
     for (let presses = 0; ; presses += 1) {
       if (presses > 1500) return ['the focus does not leave the page'];

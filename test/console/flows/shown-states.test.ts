@@ -15,10 +15,10 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     app = await service.api.createApp({ approvalAboveDevices: 4 });
     await service.addApnsProfile(app);
     await service.addIosInstallations(app, 3);
-    await addOwnChannel(app, 2);
+    await addChannelDevices(app, 2);
     await service.dispatch();
   });
-  const addOwnChannel = async (of: App, count: number) => {
+  const addChannelDevices = async (of: App, count: number) => {
     for (let at = 0; at < count; at += 1) {
       const body = { deviceType: 'android', installationId: `device-${at}` };
       const reply = await service.api.request('POST', '/1.1/installations', { app: of, body });
@@ -43,7 +43,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
 
   test('waits for a device that never connected, without counting a success', async () => {
     const own = await service.api.createApp();
-    await addOwnChannel(own, 1);
+    await addChannelDevices(own, 1);
     const page = await login();
     await open(page, '', own);
     expect(await text(page)).toContain('No gateway is set up yet');

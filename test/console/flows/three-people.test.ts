@@ -38,7 +38,7 @@ describe.skipIf(!hasChromium)('the console used by three people', { timeout: max
     const snippet = page.locator('pre').filter({ hasText: 'my-first-device' });
     // Until the key of the app is loaded, the snippet contains a variable instead.
     const device = await snippet.filter({ hasNotText: '$APP_KEY' }).innerText();
-    expect((await asShown(device)).status).toBe(201);
+    expect((await callSnippet(device)).status).toBe(201);
     await page.reload();
     await page.getByText('Done', { exact: true }).waitFor();
     await page.keyboard.press('c');
@@ -127,7 +127,7 @@ const post = (page: Page, path: string): Promise<number> =>
   );
 
 /** Makes the call of a curl snippet. */
-function asShown(curl: string): Promise<Response> {
+function callSnippet(curl: string): Promise<Response> {
   const url = /https?:\/\/\S+/.exec(curl)?.[0] ?? '';
   const headers = [...curl.matchAll(/-H ['"]([^:'"]+): ([^'"]+)['"]/g)].map(
     ([, name = '', value = '']): [string, string] => [name, value],

@@ -14,7 +14,7 @@ import { toPalette } from './palette.ts';
  * page.
  */
 const { CONSOLE_PICTURES: target } = currentEnvironment();
-const isAsked = target !== undefined && hasChromium;
+const isRequested = target !== undefined && hasChromium;
 const documents = join(import.meta.dirname, '../../../docs/images');
 const maxBytes = 60_000;
 /** Timeout. On a busy machine a page takes some seconds. */
@@ -27,7 +27,7 @@ const looks: Record<string, PageOptions> = {
   narrow: { language: 'zh-CN', theme: 'dark', width: 320 },
 };
 
-describe.skipIf(!isAsked)('the pictures of the console', () => {
+describe.skipIf(!isRequested)('the pictures of the console', () => {
   const { login, showPage } = useScene();
   const show = async (page: Page, shown: ConsolePage) => {
     await showPage(page, shown);

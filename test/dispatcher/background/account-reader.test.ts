@@ -7,7 +7,7 @@ import { JobQueue } from '../../../shared/queue/queue.ts';
 import { readAccounts } from '../../../shared/queue/report.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
 import { certificateUntil } from '../../support/gateways/certificates.ts';
-import { insertUsage, requestAccountReading } from '../../support/tables.ts';
+import { insertUsage, requestAccountRead } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
@@ -15,7 +15,7 @@ const vault = () => new Vault(testConfig(api.databaseUrl).secrets);
 const deps = () => ({ db: api.db, vault: vault(), clock: systemClock });
 const endsAtMs = Math.floor(Date.now() / 1000) * 1000 + 20 * 86_400_000;
 
-const isDue = () => requestAccountReading(api.db);
+const isDue = () => requestAccountRead(api.db);
 
 test('the metrics of every process contain caps, quotas and certificate expiries', async () => {
   const app = await api.createApp({ dailyRecipientCap: 1000 });

@@ -30,7 +30,7 @@ describe('inboxes over their limit', () => {
         [installation],
       )
     ).map(({ id }) => id);
-  const displacedOf = async (pushId: number) =>
+  const evictedOf = async (pushId: number) =>
     (
       await query<{ displaced: number }>('SELECT displaced FROM notification WHERE id = $1', [
         pushId,
@@ -59,10 +59,10 @@ describe('inboxes over their limit', () => {
     const before = await countIn(metrics);
     const walk = new InboxLimit();
     const rows = maxPendingMessages + 10;
-    const displaced: number[] = [];
+    const evicted: number[] = [];
     for (let step = 0; step < 4; step += 1)
-      displaced.push(await walk.run({ db: fixture.db, metrics }, rows));
-    expect(displaced.filter((messages) => messages > 0)).toEqual([1]);
+      evicted.push(await walk.run({ db: fixture.db, metrics }, rows));
+    expect(evicted.filter((messages) => messages > 0)).toEqual([1]);
     expect(await countIn(metrics)).toBe(before + 1);
     const kept = await pushesOf(1);
     expect(kept).toHaveLength(maxPendingMessages);
@@ -70,7 +70,7 @@ describe('inboxes over their limit', () => {
     expect(kept.at(-1)).toBe(second);
     expect(await pushesOf(2)).toEqual([first, second]);
     expect(await pushesOf(3)).toHaveLength(maxPendingMessages);
-    expect([await displacedOf(first), await displacedOf(second)]).toEqual([1, 0]);
+    expect([await evictedOf(first), await evictedOf(second)]).toEqual([1, 0]);
   });
 
   test('messages are ordered by their sequence, not by their time in the inbox', async () => {
@@ -78,7 +78,7 @@ describe('inboxes over their limit', () => {
     const early = await fixture.enqueue([1]);
     await query('UPDATE channel_inbox SET position = 0 WHERE push_id = $1', [early]);
     expect(await evictOldest(fixture.db, fixture.appId, [1])).toBe(1);
-    expect(await displacedOf(early)).toBe(1);
+    expect(await evictedOf(early)).toBe(1);
   });
 
   test('concurrent walks and acknowledgements count each message once', async () => {
@@ -95,16 +95,14 @@ describe('inboxes over their limit', () => {
     ]);
     // A walk skips messages that are being acknowledged. The next walk includes them.
     const last = await new InboxLimit().run({ db: fixture.db, metrics });
-    const gone = displaced.reduce((a, b) => a + b, acked + last);
+    const removed = displaced.reduce((a, b) => a + b, acked + last);
     for (const installation of [1, 2])
       expect((await pushesOf(installation)).length).toBeLessThanOrEqual(maxPendingMessages);
-    expect(gone).toBe(
+    expect(removed).toBe(
       2 * (maxPendingMessages + 2) - (await pushesOf(1)).length - (await pushesOf(2)).length,
     );
-    const records = await Promise.all(
-      pushes.map(async (pushId) => (await displacedOf(pushId)) ?? 0),
-    );
-    expect(acked + records.reduce((a, b) => a + b, 0)).toBe(gone);
+    const records = await Promise.all(pushes.map(async (pushId) => (await evictedOf(pushId)) ?? 0));
+    expect(acked + records.reduce((a, b) => a + b, 0)).toBe(removed);
   });
 
   test('a device that reconnects before the walk gets the newest messages', async () => {
@@ -116,7 +114,7 @@ describe('inboxes over their limit', () => {
     await client.untilFrames(() => client.messageIds.length >= maxPendingMessages);
     expect(client.messageIds).not.toContain(String(first));
     client.close();
-    await eventually(async () => (await displacedOf(first)) === 1);
+    await eventually(async () => (await evictedOf(first)) === 1);
     expect(await countIn(channel.metrics)).toBe(1);
     await channel.close();
   });

@@ -9,9 +9,9 @@ import { countJobs, deleteRows, readPushes, startScheduledPushes } from '../../s
  * The api's clock is one hour behind, so that a time in a few seconds is far enough ahead to be
  * scheduled.
  */
-const anHourAgo = movableClock(systemClock.now() - 3_600_000);
+const clockOneHourBehind = movableClock(systemClock.now() - 3_600_000);
 
-const service = useTestService({ clock: anHourAgo });
+const service = useTestService({ clock: clockOneHourBehind });
 async function appWithDevice(): Promise<App> {
   const app = await service.api.createApp();
   await service.addApnsProfile(app);

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { rotateOnce } from '../../../dispatcher/background/secret-rotation.ts';
-import { sealContexts, Vault } from '../../../shared/crypto.ts';
+import { Vault } from '../../../shared/crypto.ts';
 import { keepFailedReceipt } from '../../../shared/db/tables/receipts.ts';
 import { findSecretRotation } from '../../../shared/db/tables/secrets.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { silentLog, testConfig, testEnvironment } from '../../support/api.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';

@@ -7,7 +7,7 @@ import { checkSecretKeys } from '../../../api/services/operator/doctor/checks.ts
 import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
 import { rotateOnce } from '../../../dispatcher/background/secret-rotation.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { sealContexts, sha256, Vault } from '../../../shared/crypto.ts';
+import { sha256, Vault } from '../../../shared/crypto.ts';
 import { claimGatewayToken, saveGatewayToken } from '../../../shared/db/tables/gateways.ts';
 import { putProfile, stageCandidate } from '../../../shared/db/tables/profiles.ts';
 import {
@@ -18,6 +18,7 @@ import {
   sum,
 } from '../../../shared/db/tables/secrets.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { newSessionNonce, sessionTokens } from '../../../shared/domain/users/user.ts';
 import { silentLog, startTestApi } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';

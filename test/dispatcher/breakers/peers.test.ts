@@ -27,9 +27,9 @@ async function sendBatch(
   key: BreakerKey,
   health: typeof failed | typeof answered,
 ) {
-  const permit = await breakers.acquire(key);
-  if (permit.kind !== 'permit') throw new Error('the breaker lets no batch pass');
-  await permit.release(health);
+  const slot = await breakers.acquire(key);
+  if (slot.kind !== 'permit') throw new Error('the breaker lets no batch pass');
+  await slot.release(health);
 }
 
 async function statesOf({ appId }: BreakerKey): Promise<string[]> {

@@ -52,7 +52,7 @@ const untilPostponed = async (app: App) => {
 };
 
 /** Waits until the planning of the app's push is frozen. */
-const untilPlanHeld = (app: App) =>
+const untilPlanFrozen = (app: App) =>
   expect.poll(() => countOf(app, 'notification WHERE app_id = $1 AND is_plan_held'), poll).toBe(1);
 
 interface Wait {
@@ -68,7 +68,7 @@ interface Wait {
 const freezeOf = ({ app }: AppOnGateway) => `/apps/${app.appId}/freeze`;
 const frozen: Wait = {
   before: (on) => admin('PUT', freezeOf(on), { reason: 'a wrong text' }),
-  begun: ({ app }) => untilPlanHeld(app),
+  begun: ({ app }) => untilPlanFrozen(app),
   end: (on) => admin('DELETE', freezeOf(on)),
 };
 const control = ({ app }: AppOnGateway, objectId: string, verb: string) =>
@@ -107,7 +107,7 @@ const waits: Record<string, Wait> = {
   'an approval, paused before it is planned': {
     before: ({ app }) =>
       admin('PATCH', `/apps/${app.appId}`, { options: { approvalAboveDevices: 1 } }),
-    begun: ({ app }) => untilPlanHeld(app),
+    begun: ({ app }) => untilPlanFrozen(app),
     end: (on, objectId) => control(on, objectId, 'approve'),
   },
   'an open breaker': {

@@ -34,13 +34,13 @@ async function jobsOf(app: App): Promise<{ held: number; active: number }> {
     readBatches(service.db, app),
     countJobs(service.db, app, { state: 'active' }),
   ]);
-  const heldPlans = pushes.filter(({ isPlanHeld }) => isPlanHeld).length;
-  const heldBatches = batches.filter(({ isHeld, isSettled }) => isHeld && !isSettled).length;
-  return { held: heldPlans + heldBatches, active };
+  const frozenPlans = pushes.filter(({ isPlanHeld }) => isPlanHeld).length;
+  const frozenBatches = batches.filter(({ isHeld, isSettled }) => isHeld && !isSettled).length;
+  return { held: frozenPlans + frozenBatches, active };
 }
 
 /** Waits until no job of the app is running. Returns the number of frozen plannings and batches. */
-async function untilHeld(app: App): Promise<number> {
+async function untilFrozen(app: App): Promise<number> {
   await expect
     .poll(() => jobsOf(app), { interval: 20, timeout: 20_000 })
     .toMatchObject({ active: 0 });
@@ -57,7 +57,7 @@ test('freezing an app pauses its push; unfreezing continues where it stopped', a
     status: 200,
     body: { appId: app.appId, reason: 'a wrong text', since: expect.any(String) },
   });
-  await untilHeld(app);
+  await untilFrozen(app);
   service.apns.behave();
   const seen = requestsTo(tokens);
   expect(seen).toBeLessThan(2500);
@@ -97,7 +97,7 @@ test('a frozen app stays frozen when the service is unfrozen', async () => {
   await freeze('/freeze');
   await freeze(ofApp(app), 'its own');
   const objectId = await beginPush(service, app, {});
-  await untilHeld(app);
+  await untilFrozen(app);
   const listed = (await admin('GET', '/freezes')).body.results;
   expect(listed).toMatchObject([{ appId: null }, { appId: app.appId, reason: 'its own' }]);
   await release('/freeze');
@@ -112,7 +112,7 @@ test('recipients that expire during a freeze are counted and not sent to', async
   const { app, tokens } = await createAppOn(service, null, 3);
   await freeze(ofApp(app));
   const objectId = await beginPush(service, app, {});
-  await untilHeld(app);
+  await untilFrozen(app);
   await changePush(service.db, app, { expiresAt: new Date() }, objectId);
   await release(ofApp(app));
   expect(await outcomesOf(app, objectId)).toMatchObject({ expired: 3 });

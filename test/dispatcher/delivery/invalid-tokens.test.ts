@@ -22,7 +22,7 @@ import {
   findDevice,
   insertDevices,
   readDevices,
-  requestAccountReading,
+  requestAccountRead,
 } from '../../support/tables.ts';
 
 const account = createServiceAccount();
@@ -67,9 +67,9 @@ const deleteInvalid = (app: App, record: Record<string, unknown>) =>
   service.api.request('POST', `${notifications(app, record)}/delete-invalid`, { admin: true });
 
 /** Reads an app's metric of kept tokens as an api does after it read the shared state. */
-async function keptMetric(app: App): Promise<string[]> {
+async function keptTokensMetric(app: App): Promise<string[]> {
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
-  await requestAccountReading(service.db);
+  await requestAccountRead(service.db);
   await new AccountReader().run({ db: service.db, vault, clock: systemClock });
   const { body } = await service.api.request('GET', '/metrics');
   const lines: string[] = body.split('\n');
@@ -131,9 +131,9 @@ describe('a push whose gateway reports most tokens as invalid', () => {
   test('deletes none, and reports this until an operator deletes them', async () => {
     const { app, tokens } = await createAppOn(service, null, 80);
     callBad(tokens.slice(0, 78));
-    const begun = await push(app);
-    await expect.poll(async () => (await recordOf(app, begun)).keptTokens).toBeDefined();
-    const record = await recordOf(app, begun);
+    const started = await push(app);
+    await expect.poll(async () => (await recordOf(app, started)).keptTokens).toBeDefined();
+    const record = await recordOf(app, started);
     const counts = { connector: 'apns', profile: '_default', answers: 80, invalid: 78, kept: 78 };
     expect(record).toMatchObject({ successes: 2, invalidTokens: 78, keptTokens: [counts] });
     expect(record.errors).toMatch(
@@ -144,31 +144,33 @@ describe('a push whose gateway reports most tokens as invalid', () => {
     const { body: report } = await service.api.request('GET', '/console/api/doctor', {
       admin: true,
     });
-    const told = report.results.filter(({ code }: { code: string }) => code === 'tokensKept');
-    expect(told).toMatchObject([{ level: 'warn', params: { push: begun.objectId, devices: 78 } }]);
+    const notified = report.results.filter(({ code }: { code: string }) => code === 'tokensKept');
+    expect(notified).toMatchObject([
+      { level: 'warn', params: { push: started.objectId, devices: 78 } },
+    ]);
 
     const labels = `{connector="apns",app="${app.appId}",profile="_default"}`;
-    await expect.poll(() => keptMetric(app)).toEqual([`carillon_tokens_kept${labels} 78`]);
+    await expect.poll(() => keptTokensMetric(app)).toEqual([`carillon_tokens_kept${labels} 78`]);
 
-    expect(await deleteInvalid(app, begun)).toMatchObject({ status: 200, body: { deleted: 78 } });
+    expect(await deleteInvalid(app, started)).toMatchObject({ status: 200, body: { deleted: 78 } });
     await untilLeft(app, tokens.slice(78));
-    expect(await recordOf(app, begun)).toMatchObject({ errors: 'apns: BadDeviceToken (78)' });
-    expect((await recordOf(app, begun)).keptTokens).toBeUndefined();
-    expect(await deleteInvalid(app, begun)).toMatchObject({ status: 200, body: { deleted: 0 } });
+    expect(await recordOf(app, started)).toMatchObject({ errors: 'apns: BadDeviceToken (78)' });
+    expect((await recordOf(app, started)).keptTokens).toBeUndefined();
+    expect(await deleteInvalid(app, started)).toMatchObject({ status: 200, body: { deleted: 0 } });
     const { body: later } = await service.api.request('GET', '/console/api/doctor', {
       admin: true,
     });
     expect(later.results.filter(({ code }: { code: string }) => code === 'tokensKept')).toEqual([]);
-    await expect.poll(() => keptMetric(app)).toEqual([]);
+    await expect.poll(() => keptTokensMetric(app)).toEqual([]);
   });
 
   test('deletes none even if each of its batches has successes', async () => {
     const { app, tokens } = await createAppOn(service, null, 2500);
     const bad = tokens.filter((_, i) => i % 5 < 3);
     callBad(bad);
-    const begun = await push(app);
+    const started = await push(app);
     await expect
-      .poll(async () => (await recordOf(app, begun)).keptTokens)
+      .poll(async () => (await recordOf(app, started)).keptTokens)
       .toMatchObject([{ invalid: 1500 }]);
     await untilLeft(app, tokens);
   });
@@ -176,15 +178,15 @@ describe('a push whose gateway reports most tokens as invalid', () => {
   test("keeps devices that were saved since, also from the operator's deletion", async () => {
     const { app, tokens } = await createAppOn(service, null, 30);
     callBad(tokens);
-    const begun = await push(app);
-    await expect.poll(async () => (await recordOf(app, begun)).keptTokens).toBeDefined();
+    const started = await push(app);
+    await expect.poll(async () => (await recordOf(app, started)).keptTokens).toBeDefined();
     const saved = { deviceType: 'ios', deviceToken: tokens[0], topic: 'com.example.app' };
     expect(
       (await service.api.request('POST', '/1.1/installations', { app, body: saved })).status,
     ).toBe(200);
     const { adminToken } = testConfig(service.databaseUrl);
     const env = { PUBLIC_URL: service.api.url, CARILLON_ADMIN_TOKEN: adminToken };
-    const args = ['devices', 'delete-invalid', String(begun.objectId), '--app', app.appId];
+    const args = ['devices', 'delete-invalid', String(started.objectId), '--app', app.appId];
     expect(await carillon(args, { env })).toMatchObject({
       code: 0,
       stdout: '29 devices are deleted.\n',
@@ -198,9 +200,9 @@ describe('a push whose gateway reports most tokens as invalid', () => {
     const others = tokens.slice(0, 30);
     await changeDevices(service.db, app, { deviceProfile: 'other' }, others);
     callBad([...others.slice(0, 25), ...tokens.slice(30, 40)]);
-    const begun = await push(app);
+    const started = await push(app);
     await expect
-      .poll(async () => (await recordOf(app, begun)).keptTokens)
+      .poll(async () => (await recordOf(app, started)).keptTokens)
       .toMatchObject([{ profile: 'other', answers: 30, invalid: 25 }]);
     await untilLeft(app, [...others, ...tokens.slice(40)]);
   });
@@ -254,32 +256,32 @@ describe('tokens that are proven invalid', () => {
   test('are deleted if they are more than half', async () => {
     const { app, tokens } = await createAppOn(service, null, 50);
     prove(tokens.slice(0, 40));
-    const begun = await push(app);
+    const started = await push(app);
     await untilLeft(app, tokens.slice(40));
-    expect((await recordOf(app, begun)).keptTokens).toBeUndefined();
+    expect((await recordOf(app, started)).keptTokens).toBeUndefined();
   });
 
   test('are kept if they are more than nine tenths', async () => {
     const { app, tokens } = await createAppOn(service, null, 50);
     prove(tokens.slice(0, 48));
-    const begun = await push(app);
+    const started = await push(app);
     await expect
-      .poll(async () => (await recordOf(app, begun)).keptTokens)
+      .poll(async () => (await recordOf(app, started)).keptTokens)
       .toMatchObject([{ answers: 50, invalid: 48, kept: 48, reason: 'Unregistered' }]);
     await untilLeft(app, tokens);
-    expect(await deleteInvalid(app, begun)).toMatchObject({ body: { deleted: 48 } });
+    expect(await deleteInvalid(app, started)).toMatchObject({ body: { deleted: 48 } });
   });
 
   test('do not count as successes for tokens without proof', async () => {
     const { app, tokens } = await createAppOn(service, null, 60);
     prove(tokens.slice(0, 25));
     callBad(tokens.slice(25, 35));
-    const begun = await push(app);
+    const started = await push(app);
     await expect
-      .poll(async () => (await recordOf(app, begun)).keptTokens)
+      .poll(async () => (await recordOf(app, started)).keptTokens)
       .toMatchObject([{ answers: 60, invalid: 35, kept: 10 }]);
     await untilLeft(app, tokens.slice(25));
-    expect((await recordOf(app, begun)).errors).toContain('10 devices were not deleted');
+    expect((await recordOf(app, started)).errors).toContain('10 devices were not deleted');
   });
 
   test('are kept if the device was saved after the token ended', async () => {
@@ -296,7 +298,7 @@ describe('tokens that are proven invalid', () => {
 });
 
 /** Creates an app with Android devices that have these registration ids. */
-async function fcmApp(ids: readonly string[], savedHoursAgo = 0): Promise<App> {
+async function fcmApp(ids: readonly string[], savedHoursBefore = 0): Promise<App> {
   const app = await service.api.createApp({ hybridPush: true });
   const credentials = {
     serviceAccount: account,
@@ -319,7 +321,7 @@ async function fcmApp(ids: readonly string[], savedHoursAgo = 0): Promise<App> {
         registrationId,
         vendor: 'vendor_g',
       },
-      ...{ vendorName: 'fcm', updatedAt: daysAgo(savedHoursAgo / 24) },
+      ...{ vendorName: 'fcm', updatedAt: daysAgo(savedHoursBefore / 24) },
     })),
   );
   return app;
@@ -385,8 +387,8 @@ describe('the call that deletes kept devices', () => {
   test('also deletes devices that were kept in a push without successes', async () => {
     const { app, tokens } = await createAppOn(service, null, 3);
     callBad(tokens);
-    const begun = await push(app);
-    expect(await deleteInvalid(app, begun)).toMatchObject({ status: 200, body: { deleted: 3 } });
+    const started = await push(app);
+    expect(await deleteInvalid(app, started)).toMatchObject({ status: 200, body: { deleted: 3 } });
     await untilLeft(app, []);
   });
 });

@@ -25,7 +25,7 @@ test('progress moves during the only batch, and its end equals the record', asyn
   const { app } = await createAppOn(service, null, 200);
   const objectId = await beginPush(service, app);
   const seen: { sent: number; perSecond: number; secondsLeft: number | null }[] = [];
-  const look = async () => {
+  const check = async () => {
     const { outcomes, connectors, perSecond, secondsLeft } = await progress(app, objectId);
     const { sent = 0 } = outcomes;
     expect(connectors.apns?.sent ?? 0).toBe(sent);
@@ -33,7 +33,7 @@ test('progress moves during the only batch, and its end equals the record', asyn
     return sent;
   };
   const { id } = await readPush(service.db, app, objectId);
-  await expect.poll(look, { interval: 20, timeout: 20_000 }).toBeGreaterThan(60);
+  await expect.poll(check, { interval: 20, timeout: 20_000 }).toBeGreaterThan(60);
   // The whole batch is in flight. No batch is settled yet.
   expect(await readTotals(service.db, app.appId, id)).toEqual({});
   expect(seen.length).toBeGreaterThan(2);

@@ -278,10 +278,10 @@ describe('retries of single tokens', () => {
     const wanted = recipients.map((_, i) => 1 + i * 60);
     for (const [i, afterMs] of wanted.entries())
       groups.add(i, afterMs, true, { status: 429, reason: 'TooManyRequests' });
-    const made = groups.of({ recipients, badges: recipients });
-    expect(made.length).toBeLessThan(50);
-    expect(made.flatMap((group) => group.recipients).sort()).toEqual(recipients);
-    for (const { afterMs, indexes, recipients: ids, badges } of made) {
+    const created = groups.of({ recipients, badges: recipients });
+    expect(created.length).toBeLessThan(50);
+    expect(created.flatMap((group) => group.recipients).sort()).toEqual(recipients);
+    for (const { afterMs, indexes, recipients: ids, badges } of created) {
       expect(badges).toEqual(ids);
       for (const index of indexes) {
         expect(afterMs).toBeGreaterThanOrEqual(wanted[index] ?? 0);
@@ -295,8 +295,8 @@ describe('retries of single tokens', () => {
     groups.add(0, null, true, { status: 503, reason: 'ServiceUnavailable' });
     groups.add(1, null, true, { status: 500, reason: 'InternalServerError' });
     groups.add(2, null, false, { status: 0, reason: 'connect_failed' });
-    const made = groups.of({ recipients: [7, 8, 9], badges: null });
-    expect(made.map(({ recipients, isReached }) => ({ recipients, isReached }))).toEqual([
+    const created = groups.of({ recipients: [7, 8, 9], badges: null });
+    expect(created.map(({ recipients, isReached }) => ({ recipients, isReached }))).toEqual([
       { recipients: [7, 8], isReached: true },
       { recipients: [9], isReached: false },
     ]);

@@ -21,7 +21,7 @@ import {
   insertDevices,
   readBatches,
   readDevices,
-  requestAccountReading,
+  requestAccountRead,
 } from '../../support/tables.ts';
 
 const [first, second, unknown] = [
@@ -160,7 +160,7 @@ describe('a rotation of credentials', () => {
       batchesSeen: 20,
       accepted: 1,
     });
-    await requestAccountReading(service.db);
+    await requestAccountRead(service.db);
     const vault = new Vault(testConfig(service.databaseUrl).secrets);
     await new AccountReader().run({ db: service.db, clock: systemClock, vault });
     expect((await service.api.request('GET', '/metrics')).body).toContain(

@@ -252,10 +252,10 @@ describe('a push with quiet hours', () => {
         by: { name: 'Li', tokenId: null },
       },
     });
-    const made = async () =>
+    const created = async () =>
       (await readPushes(service.db, app)).find(({ recurringId }) => recurringId === id);
-    await expect.poll(made, { interval: 50, timeout: 60_000 }).toMatchObject({ quietWaits: 1 });
-    const objectId = (await made())?.objectId ?? '';
+    await expect.poll(created, { interval: 50, timeout: 60_000 }).toMatchObject({ quietWaits: 1 });
+    const objectId = (await created())?.objectId ?? '';
     expect(await endHours(app, objectId)).toMatchObject({ outcomes: { sent: 1 } });
   });
 

@@ -10,7 +10,7 @@ import { useTestService } from '../../support/service.ts';
 import {
   changeDevices,
   changePush,
-  requestAccountReading,
+  requestAccountRead,
   startScheduledPushes,
 } from '../../support/tables.ts';
 
@@ -193,7 +193,7 @@ describe('an approval', () => {
         params: expect.objectContaining({ app: app.appId, n: 1 }),
       }),
     );
-    await requestAccountReading(service.db);
+    await requestAccountRead(service.db);
     const vault = new Vault(testConfig(service.databaseUrl).secrets);
     await new AccountReader().run({ db: service.db, clock: systemClock, vault });
     const { body: metrics } = await service.api.request('GET', '/metrics');

@@ -66,7 +66,7 @@ test('every recipient is planned once while devices change and a dispatcher stop
     .poll(() => fieldOf<number>(app, 'planned_through'), { timeout: 30_000, interval: 2 })
     .toBeGreaterThan(0);
   const stopped = stop();
-  const gone = await service.db.query<{ device_token: string }>(
+  const removed = await service.db.query<{ device_token: string }>(
     `DELETE FROM installation WHERE app_id = $1 AND id IN (
        (SELECT id FROM installation WHERE app_id = $1 ORDER BY id LIMIT 40)
        UNION (SELECT id FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT 40))
@@ -79,7 +79,7 @@ test('every recipient is planned once while devices change and a dispatcher stop
   const record = await service.untilDone(app, objectId, 90_000);
   const outcomes = record.outcomes as Record<string, number>;
   expect(Object.values(outcomes).reduce((sum, n) => sum + n, 0)).toBe(record.devices);
-  const deleted = new Set(gone.rows.map((row) => row.device_token));
+  const deleted = new Set(removed.rows.map((row) => row.device_token));
   const stayed = tokens.filter((token) => !deleted.has(token));
   expect(stayed.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
   expect([...deleted, ...late].filter((token) => service.apns.seen(token) > 1)).toEqual([]);

@@ -127,9 +127,9 @@ describe('carillon app', () => {
     });
 
     expect((await run(['app', 'delete', app.appId, '--json'])).json()).toEqual({});
-    const gone = await run(['app', 'show', app.appId, '--json']);
-    expect(gone.code).toBe(1);
-    expect(gone.json()).toEqual({ code: 404, error: 'There is no such app.' });
+    const removed = await run(['app', 'show', app.appId, '--json']);
+    expect(removed.code).toBe(1);
+    expect(removed.json()).toEqual({ code: 404, error: 'There is no such app.' });
   });
 
   test('a refusal of the service exits with 1 and its message', async () => {

@@ -76,7 +76,7 @@ describe('carillon doctor', () => {
   test('reports only ok findings for a healthy service, with exit code 0', async () => {
     const { code, checks, bad } = await runDoctor();
     expect({ code, bad }).toEqual({ code: 0, bad: [] });
-    // A sharded database has these findings in addition (system/spread.test.ts).
+    // A sharded database has these findings in addition (system/sharded.test.ts).
     const always = checks.filter(({ name }) => name !== 'spread');
     expect(always.map(({ name }) => name)).toEqual([
       'environment',

@@ -93,7 +93,7 @@ test('a push needs a sender token, and is not sent if its audience has changed',
 
 test('the commands define recurring pushes, and show their runs', async () => {
   const times = ['--cron', '30 2 29 2 *', '--zone', 'UTC'];
-  const made = await run(
+  const created = await run(
     'recurring',
     'create',
     'Leap day',
@@ -104,11 +104,11 @@ test('the commands define recurring pushes, and show their runs', async () => {
     '60',
     '--json',
   );
-  expect(made.json(), made.stderr).toMatchObject({
+  expect(created.json(), created.stderr).toMatchObject({
     ...{ name: 'Leap day', expression: '30 2 29 2 *', body: { data: { alert: 'Hello' } } },
     isEnabled: true,
   });
-  const id = String(made.json().id);
+  const id = String(created.json().id);
   const [preview, listed, started, refused] = await Promise.all([
     run('recurring', 'preview', ...times, '--count', '2'),
     run('recurring', 'list'),

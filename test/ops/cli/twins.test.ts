@@ -22,7 +22,7 @@ const withoutCommand: Readonly<Record<string, string>> = {
  * Commands that were not declared with `row`, with what they do instead of or in addition to one
  * API call.
  */
-const madeByHand: Readonly<Record<string, string>> = {
+const withoutRow: Readonly<Record<string, string>> = {
   ...{
     up: 'a process',
     api: 'a process',
@@ -99,6 +99,6 @@ const leaves = (
 
 test('a command calls its operation, has a reason not to, or writes the audit itself', () => {
   const byHand = leaves(program).filter(([, command]) => operationOf(command) === undefined);
-  const known = [...Object.keys(madeByHand), ...Object.keys(audited)];
+  const known = [...Object.keys(withoutRow), ...Object.keys(audited)];
   expect(byHand.map(([words]) => words).toSorted()).toEqual(known.toSorted());
 });

@@ -42,12 +42,12 @@ function writersOfTwo() {
   const connections = [1, 2].map(
     () => new Database({ url: fixture.databaseUrl, applicationName: 'test' }),
   );
-  const begun: Batch[] = [];
+  const started: Batch[] = [];
   const writers = new BatchWriters<{ line: number; objectId: string; keyHashes: number[] }>(
     connections,
     (connection, [row]) =>
       new Promise((resolve, reject) => {
-        begun.push({
+        started.push({
           connection,
           line: row?.line ?? 0,
           end: (error) => (error ? reject(error) : resolve()),
@@ -56,8 +56,8 @@ function writersOfTwo() {
   );
   const add = (line: number, ...keyHashes: number[]) =>
     writers.add([{ line, objectId: `o${line}`, keyHashes }]);
-  const lines = () => begun.map(({ line }) => line);
-  return { writers, begun, add, lines };
+  const lines = () => started.map(({ line }) => line);
+  return { writers, begun: started, add, lines };
 }
 
 test('batches are written over all connections, except batches with a common value', async () => {

@@ -38,7 +38,7 @@ describe('ensureSecrets', () => {
     expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
     for (const name of ['admin-token', 'secret'])
       expect(await modeOf(join(folder, name))).toBe(0o600);
-    expect(await ensureSecrets(folder)).toEqual({ ...first, made: [] });
+    expect(await ensureSecrets(folder)).toEqual({ ...first, created: [] });
     expect(await readSecrets(folder)).toEqual({
       adminToken: first.adminToken,
       secret: first.secret,
@@ -56,7 +56,7 @@ describe('ensureSecrets', () => {
   test('prefers the environment, which is not written to files', async () => {
     const folder = newFolder();
     const given = { adminToken: 'from the environment', secret: 'as well' };
-    expect(await ensureSecrets(folder, given)).toEqual({ ...given, made: [] });
+    expect(await ensureSecrets(folder, given)).toEqual({ ...given, created: [] });
     expect(await readdir(folder)).toEqual([]);
     await ensureSecrets(folder);
     expect(await readSecrets(folder, given)).toEqual(given);

@@ -47,13 +47,13 @@ function holds(values: Json[], test: Json, rows: Rows): boolean {
     .every(([name, operand]) => operator(values, name, { operand, test, rows }));
 }
 
-interface Asked {
+interface Requested {
   operand: Json;
   test: JsonObject;
   rows: Rows;
 }
 
-function operator(values: Json[], name: string, { operand, test, rows }: Asked): boolean {
+function operator(values: Json[], name: string, { operand, test, rows }: Requested): boolean {
   switch (name) {
     case '$ne':
       return !equals(values, operand);

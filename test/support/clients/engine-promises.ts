@@ -117,19 +117,22 @@ export function testEngine(
       [stale, null],
       [undefined, null],
     ] as const) {
-      const made = await register({ settings: {}, tags: [] }, token);
-      expect(made).toMatchObject({ status: 201, body: { seenBy: name, settings: {}, tags: [] } });
-      const { username } = made.body;
+      const created = await register({ settings: {}, tags: [] }, token);
+      expect(created).toMatchObject({
+        status: 201,
+        body: { seenBy: name, settings: {}, tags: [] },
+      });
+      const { username } = created.body;
       const before = await host.waitFor(
         'functions/_User/beforeSave',
         ({ message }) => message.object?.username === username,
       );
-      const after = await runOf('_User/afterSave', made.body.objectId);
+      const after = await runOf('_User/afterSave', created.body.objectId);
       for (const run of [before, after]) {
         expect(run.hasSession).toBe(false);
         expect(run.message.user).toEqual(user);
       }
-      const stored = await api.request('GET', `/1.1/users/${made.body.objectId}`, {
+      const stored = await api.request('GET', `/1.1/users/${created.body.objectId}`, {
         app,
         master: true,
       });

@@ -128,7 +128,7 @@ export async function receiptsDuring(
     await new Promise((resolve) => server.close(resolve));
   }
   return bodies.flatMap((body) => {
-    const reading = read(body);
-    return reading?.ok ? reading.receipts : [];
+    const parsed = read(body);
+    return parsed?.ok ? parsed.receipts : [];
   });
 }

@@ -5,7 +5,7 @@ import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import { readRunInfo } from '../../../local/data-files.ts';
 import type { backUp as BackUp } from '../../../local/recovery/backup.ts';
 import type {
-  holdRestored as HoldRestored,
+  pauseRestored as PauseRestored,
   restore as Restore,
 } from '../../../local/recovery/restore.ts';
 import { argument, flag, optional, timeBefore } from '../../arguments.ts';
@@ -52,7 +52,7 @@ const isFunction = (value: unknown) => typeof value === 'function';
 const backupModule = z.object({ backUp: z.custom<typeof BackUp>(isFunction) });
 const restoreModule = z.object({
   restore: z.custom<typeof Restore>(isFunction),
-  holdRestored: z.custom<typeof HoldRestored>(isFunction),
+  pauseRestored: z.custom<typeof PauseRestored>(isFunction),
 });
 
 /** Loads a module that only these commands need, so that other commands start fast. */
@@ -86,7 +86,10 @@ async function runBackup(folder: string, options: { withoutSecrets?: boolean }):
 }
 
 async function runRestore(folder: string | undefined, asOf: Date | undefined): Promise<Report> {
-  const { restore, holdRestored } = await load('../../../local/recovery/restore.ts', restoreModule);
+  const { restore, pauseRestored } = await load(
+    '../../../local/recovery/restore.ts',
+    restoreModule,
+  );
   const { dataDir, databaseUrl } = readLocalConfig();
   if (folder !== undefined) {
     if (databaseUrl !== undefined)
@@ -109,7 +112,7 @@ async function runRestore(folder: string | undefined, asOf: Date | undefined): P
     throw new UsageError(
       say('DATABASE_URL names the database that was restored; the embedded one needs a folder'),
     );
-  const held = await asCommandFailure(() => holdRestored(databaseUrl, asOf));
+  const held = await asCommandFailure(() => pauseRestored(databaseUrl, asOf));
   return { document: { asOf, held, previous: null }, text: describe(asOf, held).join('\n') };
 }
 

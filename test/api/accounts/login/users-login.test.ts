@@ -169,19 +169,19 @@ describe('a session', () => {
     const user = await signUp(api, app);
     const { calls } = await api.db.transaction(async (tx) => {
       await tx.query('SELECT 1 FROM app_user WHERE object_id = $1 FOR UPDATE', [user.id]);
-      const begun = [
+      const started = [
         user.put({ a: 1 }),
         user.request('PUT', `/1.1/users/${user.id}/refreshSessionToken`),
         user.request('DELETE', `/1.1/users/${user.id}`),
       ];
-      await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === begun.length, {
+      await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === started.length, {
         timeout: 20_000,
       });
       await tx.query(
         'UPDATE app_user SET session_hash = sha256(session_hash) WHERE object_id = $1',
         [user.id],
       );
-      return { calls: begun };
+      return { calls: started };
     });
     for (const reply of await Promise.all(calls))
       expect(refusalOf(reply)).toEqual(refused(206, 403));

@@ -209,21 +209,21 @@ describe('roles within roles', () => {
   });
 
   test('are followed for up to a thousand roles, direct ones first', async () => {
-    const crowded = await api.createApp();
-    const member = await signUp(api, crowded);
-    const own = await createRole(api, crowded, { name: 'zzz', users: [member.id] });
+    const full = await api.createApp();
+    const member = await signUp(api, full);
+    const own = await createRole(api, full, { name: 'zzz', users: [member.id] });
     await api.db.query(
       `INSERT INTO role (app_id, object_id, name, acl)
        SELECT $1, 'r' || i, 'r' || i, '{}' FROM generate_series(1, $2::int) AS i`,
-      [crowded.appId, maxRolesOfUser + 50],
+      [full.appId, maxRolesOfUser + 50],
     );
     await api.db.query(
       `INSERT INTO role_role (app_id, role_id, child_id) SELECT $1, parent.id, child.id FROM role parent, role child
         WHERE parent.app_id = $1 AND child.app_id = $1 AND (child.name = 'zzz' OR child.id % 20 = 0)`,
-      [crowded.appId],
+      [full.appId],
     );
-    const { id: userId } = await readUser(api.db, crowded, member.id);
-    const names = await findRolesOfUser(api.db, crowded.appId, userId);
+    const { id: userId } = await readUser(api.db, full, member.id);
+    const names = await findRolesOfUser(api.db, full.appId, userId);
     expect([names.length, names[0]]).toEqual([maxRolesOfUser, own.name]);
   });
 });

@@ -99,8 +99,8 @@ describe('a role', () => {
     for (const id of ['unknown', '$', 'x'.repeat(65)]) {
       expect((await get(encodeURIComponent(id))).body).toEqual({});
       expect(refusalOf(await put(encodeURIComponent(id), { a: 1 }))).toEqual(refused(1));
-      const gone = await api.request('DELETE', `/1.1/roles/${encodeURIComponent(id)}`, { app });
-      expect(gone).toMatchObject({ status: 200, body: {} });
+      const removed = await api.request('DELETE', `/1.1/roles/${encodeURIComponent(id)}`, { app });
+      expect(removed).toMatchObject({ status: 200, body: {} });
     }
   });
 
@@ -171,9 +171,9 @@ describe('a change of a role', () => {
   });
 
   test('ignores members that do not exist, such as a deleted user', async () => {
-    const gone = await signUp(api, app);
-    await gone.request('DELETE', `/1.1/users/${gone.id}`);
-    const objects = [pointerTo('_User', user.id), pointerTo('_User', gone.id)];
+    const removed = await signUp(api, app);
+    await removed.request('DELETE', `/1.1/users/${removed.id}`);
+    const objects = [pointerTo('_User', user.id), pointerTo('_User', removed.id)];
     const body = { users: { __op: 'AddRelation', objects }, roles: adding('_Role', 'unknown') };
     const { id } = await createRole(api, app);
     const made = { ...body, name: newName(), ACL: {} };
@@ -249,11 +249,11 @@ describe('a deletion', () => {
     expect((await member.request('DELETE', `/1.1/users/${member.id}`)).status).toBe(200);
     expect(await rolesWith(ofMember)).toEqual([]);
     expect(await rolesWith({ roles: pointerTo('_Role', child.id) })).toEqual([parent.id]);
-    const gone = await api.request('DELETE', `/1.1/classes/_Role/${child.id}`, {
+    const removed = await api.request('DELETE', `/1.1/classes/_Role/${child.id}`, {
       app,
       master: true,
     });
-    expect(gone.status).toBe(200);
+    expect(removed.status).toBe(200);
     expect(await rolesWith({ roles: pointerTo('_Role', child.id) })).toEqual([]);
     expect(await rolesWith({ users: pointerTo('_User', user.id), objectId: child.id })).toEqual([]);
   });
@@ -294,21 +294,21 @@ describe('a deletion', () => {
       );
     }
     const roles = await Promise.all([1, 2, 3].map(() => createRole(api, app, { users: ids })));
-    const gone = await Promise.all([
+    const removed = await Promise.all([
       ...members.map((member) => member.request('DELETE', `/1.1/users/${member.id}`)),
       ...roles.map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
     ]);
-    expect(gone.map(({ status }) => status)).toEqual(gone.map(() => 200));
+    expect(removed.map(({ status }) => status)).toEqual(removed.map(() => 200));
   });
 
   test('of an app deletes its roles', async () => {
     const doomed = await api.createApp();
     const member = await signUp(api, doomed, { username: newName() });
     await createRole(api, doomed, { users: [member.id] });
-    const gone = await api.request('DELETE', `/console/api/apps/${doomed.appId}`, {
+    const removed = await api.request('DELETE', `/console/api/apps/${doomed.appId}`, {
       admin: true,
       body: { appId: doomed.appId },
     });
-    expect(gone.status).toBeLessThan(300);
+    expect(removed.status).toBeLessThan(300);
   });
 });

@@ -5,7 +5,7 @@ import { hourMs, systemClock } from '../../../../shared/clock.ts';
 import { Vault } from '../../../../shared/crypto.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi, testConfig } from '../../../support/api.ts';
-import { requestAccountReading } from '../../../support/tables.ts';
+import { requestAccountRead } from '../../../support/tables.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { callerOf, createToken } from '../callers.ts';
 
@@ -61,7 +61,7 @@ test('lists for a token of some apps contain nothing of other apps', async () =>
   const call = await callerOf(api, 'owner', { apps: [own.appId] });
   const body = { reason: 'the other' };
   await api.request('PUT', `${base}/apps/${other.appId}/freeze`, { admin: true, body });
-  const asked: string[] = [];
+  const requested: string[] = [];
   for (const { operation, paths } of routes.filter(
     ({ operation }) => operation !== 'streamEvents',
   )) {
@@ -70,9 +70,9 @@ test('lists for a token of some apps contain nothing of other apps', async () =>
     expect([operation, reply.status]).toEqual([operation, 200]);
     const text = JSON.stringify(reply.body).replace(`"q":"${other.appId}"`, '');
     expect([operation, text]).toEqual([operation, expect.not.stringContaining(other.appId)]);
-    asked.push(operation);
+    requested.push(operation);
   }
-  expect(asked).toEqual(
+  expect(requested).toEqual(
     expect.arrayContaining(['listApps', 'listFreezes', 'listBreakers', 'getOverview']),
   );
 });
@@ -101,7 +101,7 @@ test('a metric counts tokens that are valid, end within 30 days, or have ended',
      SELECT sha256(coalesce(days::text, '')::bytea), 'counted', 'viewer', 'test', now(), now() + days * interval '1 day'
        FROM unnest(ARRAY[NULL, 100, 29, 1, -1]) AS days`,
   );
-  await requestAccountReading(api.db);
+  await requestAccountRead(api.db);
   const vault = new Vault(testConfig(api.databaseUrl).secrets);
   await new AccountReader().run({ db: api.db, clock: systemClock, vault });
   const { body } = await api.request('GET', '/metrics');

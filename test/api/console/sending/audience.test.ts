@@ -112,7 +112,7 @@ describe('a count that takes too long', () => {
   });
 
   test('ends if its caller disconnects', async () => {
-    const gone = new AbortController();
+    const removed = new AbortController();
     const db = new Database({ url: service.databaseUrl, applicationName: 'abandoned' });
     const backends = async () =>
       (
@@ -121,11 +121,11 @@ describe('a count that takes too long', () => {
         )
       ).rows[0]?.n;
     const running = db.transaction((tx) => tx.query('SELECT pg_sleep(3600)'), {
-      signal: gone.signal,
+      signal: removed.signal,
     });
     const failed = expect(running).rejects.toThrow('aborted');
     while ((await backends()) !== 1);
-    gone.abort();
+    removed.abort();
     await failed;
     while ((await backends()) !== 0);
     await db.close();

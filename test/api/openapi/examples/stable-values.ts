@@ -20,7 +20,7 @@ const stepMs = 300_000;
  * Maximum age of a time that is shifted: the validity of the sandbox's certificates. Fixed times of
  * examples are later.
  */
-const mostMs = 20 * 366 * 86_400_000;
+const maxMs = 20 * 366 * 86_400_000;
 
 /** Members whose long values are random. */
 const randomNames =
@@ -137,7 +137,7 @@ function randomText(value: string, place: string, alphabet: string): string {
 }
 
 const isNear = (atMs: number, { startedAtMs }: Run): boolean =>
-  Math.abs(atMs - startedAtMs) < mostMs;
+  Math.abs(atMs - startedAtMs) < maxMs;
 
 /** Moves a time of the run to the base time and rounds it. A run takes less than a minute. */
 const shift = (atMs: number, { startedAtMs }: Run): number =>

@@ -207,8 +207,8 @@ describe('receipts of Honor', () => {
   test.each([40_000_001, 0, 5, 2])(
     'with an unpublished status (%i) invalidate no device',
     (status) => {
-      const reading = read(honorReceiptBody('104', [{ ...one, status }]));
-      expect(reading?.ok && reading.receipts[0]).toMatchObject({
+      const parsed = read(honorReceiptBody('104', [{ ...one, status }]));
+      expect(parsed?.ok && parsed.receipts[0]).toMatchObject({
         event: 'undelivered',
         code: String(status),
       });
@@ -224,8 +224,8 @@ describe('receipts of Honor', () => {
 
   test('omit an invalid status', () => {
     const statuses = [null, {}, { token: 'T' }, { token: 5, status: 1 }, { token: 'T', status: 1 }];
-    const reading = read(JSON.stringify({ statuses }));
-    expect(reading?.ok && reading.receipts).toMatchObject([
+    const parsed = read(JSON.stringify({ statuses }));
+    expect(parsed?.ok && parsed.receipts).toMatchObject([
       { deviceToken: 'T', objectId: null, atMs: null },
     ]);
   });

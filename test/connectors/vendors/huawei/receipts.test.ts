@@ -18,9 +18,9 @@ const read = (call: ReceiptCall, profiles: object[] = [profile]) =>
     profiles.map((one) => huawei.credentials.parse(one)),
   );
 
-function receiptsOf(reading: ReceiptsResult | undefined) {
-  if (!reading?.ok) throw new Error(reading?.error ?? 'no receipts');
-  return reading.receipts;
+function receiptsOf(parsed: ReceiptsResult | undefined) {
+  if (!parsed?.ok) throw new Error(parsed?.error ?? 'no receipts');
+  return parsed.receipts;
 }
 
 const one: HuaweiReceipt = {

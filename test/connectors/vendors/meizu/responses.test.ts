@@ -317,13 +317,13 @@ describe('receipts of Meizu', () => {
   });
 
   test('are parsed in the form of Meizu’s own example', () => {
-    const reading = read(
+    const parsed = read(
       form({
         'msgId2-1': { param: 'param2', type: 1, targets: ['pushId3', 'pushId2'] },
         'msgId1-2': { param: 'param1', type: 2, targets: ['alias2'] },
       }),
     );
-    expect(reading?.ok && reading.receipts.map(({ atMs: _, code: __, ...one }) => one)).toEqual([
+    expect(parsed?.ok && parsed.receipts.map(({ atMs: _, code: __, ...one }) => one)).toEqual([
       { objectId: 'param2', messageId: 'msgId2', deviceToken: 'pushId3', event: 'delivered' },
       { objectId: 'param2', messageId: 'msgId2', deviceToken: 'pushId2', event: 'delivered' },
       { objectId: 'param1', messageId: 'msgId1', deviceToken: 'alias2', event: 'clicked' },

@@ -338,10 +338,10 @@ describe('receipts of Xiaomi', () => {
     [128, 'undelivered'],
     [1024, 'undelivered'],
   ])('of type %i have the event %s', (type, event) => {
-    const reading = read(
+    const parsed = read(
       form({ m1: { param: 'p', type, targets: 'a, b', timestamp: '1585203103625' } }),
     );
-    expect(reading).toMatchObject({
+    expect(parsed).toMatchObject({
       ok: true,
       receipts: [
         { deviceToken: 'a', event, messageId: 'm1', objectId: 'p', atMs: 1_585_203_103_625 },
@@ -351,8 +351,8 @@ describe('receipts of Xiaomi', () => {
   });
 
   test('report disabled notifications in addition to the delivery', () => {
-    const reading = read(form({ m: { type: 1, targets: 'a', barStatus: 'Disable' } }));
-    expect(reading?.ok && reading.receipts.map(({ event }) => event)).toEqual([
+    const parsed = read(form({ m: { type: 1, targets: 'a', barStatus: 'Disable' } }));
+    expect(parsed?.ok && parsed.receipts.map(({ event }) => event)).toEqual([
       'delivered',
       'suspended',
     ]);

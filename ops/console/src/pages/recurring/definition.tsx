@@ -19,8 +19,8 @@ import styles from './recurring.module.css';
 const previewDelayMs = 300;
 
 /**
- * Next runs of a cron expression while it is edited, in its time zone and in UTC. `schedule` must keep
- * its identity while the schedule stays the same.
+ * Next runs of a cron expression while it is edited, in its time zone and in UTC. `schedule` must
+ * keep its identity while the schedule stays the same.
  */
 function NextTimes({ appId, schedule }: { appId: string; schedule: ScheduleInput }) {
   const { t } = useTranslation();

@@ -63,9 +63,9 @@ test('a batch that changes while its badges are counted keeps the numbers', asyn
   const batch = await batchOf(db, ids);
   const { counting } = await db.transaction(async (tx) => {
     await tx.query('UPDATE push_batch SET tries = 1 WHERE id = $1', [batch.id]);
-    const begun = { counting: incrementBadges(db, batch) };
+    const started = { counting: incrementBadges(db, batch) };
     await untilWaiting('badges');
-    return begun;
+    return started;
   });
   expect(await counting).toEqual([1, 5]);
   expect(await incrementBadges(db, batch)).toEqual([1, 5]);

@@ -55,14 +55,14 @@ const updatesSince = (() => {
 /** Inserts an installation into a page that has room for its next version (`fillfactor`). */
 async function insert(): Promise<number> {
   await db.query('TRUNCATE installation');
-  const made = await insertInstallation(db, appId, {
+  const created = await insertInstallation(db, appId, {
     objectId: 'object',
     draft: draftOf(),
     now: new Date(1),
   });
-  if (!made) throw new Error('it exists');
+  if (!created) throw new Error('it exists');
   await updatesSince();
-  return made.id;
+  return created.id;
 }
 
 const deviceIds = deviceIdsOf(parseInstallationChanges(ids));

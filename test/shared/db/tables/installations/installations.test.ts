@@ -23,9 +23,9 @@ const draftOf = (members: Record<string, string>) =>
 /** Inserts an installation that was saved at the given time. */
 async function insert(members: Record<string, string>, now = new Date(1_000_000_000_123)) {
   const objectId = `object of ${JSON.stringify(members)}`;
-  const made = await insertInstallation(db, appId, { objectId, draft: draftOf(members), now });
-  if (!made) throw new Error('it exists');
-  return made;
+  const created = await insertInstallation(db, appId, { objectId, draft: draftOf(members), now });
+  if (!created) throw new Error('it exists');
+  return created;
 }
 
 test('an update without a lock writes nothing to a row that has changed', async () => {
@@ -58,14 +58,14 @@ test('an update without a lock writes nothing to a row that has changed', async 
 test('recipients are loaded, even if a token contains the separator', async () => {
   const saved = new Date(1_700_000_000_456);
   const tokens = ['plain', 'two\nlines', '"quoted"\\'];
-  const made = await Promise.all(
+  const created = await Promise.all(
     tokens.map((_, i) => insert({ registrationId: `registration-${i}`, vendor: 'mi' }, saved)),
   );
   // The api refuses such tokens, but a row may still contain one.
-  for (const [i, { id }] of made.entries())
+  for (const [i, { id }] of created.entries())
     await db.query('UPDATE installation SET registration_id = $2 WHERE id = $1', [id, tokens[i]]);
   const without = await insert({ installationId: 'without-registration', vendor: 'mi' }, saved);
-  const ids = [...made, without].map(({ id }) => id);
+  const ids = [...created, without].map(({ id }) => id);
   const load = async (wanted: number[]) => {
     const recipients = [...wanted, 999_999];
     const batch = {

@@ -4,7 +4,7 @@ import { distribute } from '../../../ops/cli/commands/service/distribution.ts';
 import { migrate } from '../../../shared/queue/migrate.ts';
 
 /** Databases of a test run on Citus servers that were set up by hand (develop/testing.md). */
-export interface SpreadServers {
+export interface ShardedServers {
   /** Prefix of all database names of the run. */
   prefix: string;
   template: string;
@@ -18,7 +18,7 @@ export interface SpreadServers {
  * clone of the template on every server is sharded again, because Citus connects to the database of
  * the same name.
  */
-export async function prepareSpreadServers(adminUrls: readonly string[]): Promise<SpreadServers> {
+export async function prepareShardedServers(adminUrls: readonly string[]): Promise<ShardedServers> {
   const prefix = `carillon_${randomBytes(4).toString('hex')}_`;
   const template = `${prefix}template`;
   const dropAll = async () => {
@@ -30,7 +30,7 @@ export async function prepareSpreadServers(adminUrls: readonly string[]): Promis
       adminUrls.map((url) => databaseUrl(url, template)),
       'CREATE EXTENSION citus',
     );
-    await spread(adminUrls, template);
+    await shardTables(adminUrls, template);
     // PostgreSQL cannot clone a database that has connections, and Citus keeps a connection in each
     // database.
     await onEach(
@@ -48,7 +48,7 @@ export async function prepareSpreadServers(adminUrls: readonly string[]): Promis
   return { prefix, template, dropAll };
 }
 
-async function spread(
+async function shardTables(
   [coordinator = '', ...workers]: readonly string[],
   template: string,
 ): Promise<void> {
