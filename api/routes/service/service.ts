@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { openApiDocument } from '../../openapi/document.ts';
 import { loadExamples } from '../../openapi/operation.ts';
-import { hosts, processStatus, serverTime, socketRoute } from '../../replies/server.ts';
+import { hosts, processStatus, serverTime, socketRoute } from '../../replies/common.ts';
 import { json, noBody, type Reply, route } from '../../route.ts';
 import { loadRoutes } from '../../route-loader.ts';
 

@@ -1,9 +1,10 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
+import { Vault } from '../../../shared/crypto.ts';
 import { keepFailedReceipt } from '../../../shared/db/tables/receipts.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { sealContexts, Vault } from '../../../shared/domain/apps/seal-contexts.ts';
+import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 import { changeFailures, readDevices } from '../../support/tables.ts';

@@ -5,7 +5,7 @@ import { maxExported } from '../../api/apps.ts';
 import { readFailures, useFailureGroups, useFailures, useInvalidDeletion } from '../../api/push.ts';
 import { useMay } from '../../api/session.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
-import { Download } from '../../kit/controls/download.tsx';
+import { Download } from '../../kit/controls/files.tsx';
 import { Pager } from '../../kit/controls/tabs.tsx';
 import { toCsv } from '../../kit/data/csv.ts';
 import { type Column, Table } from '../../kit/data/table.tsx';

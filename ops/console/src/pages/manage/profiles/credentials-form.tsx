@@ -10,7 +10,7 @@ import {
 } from '../../../api/profiles.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
-import { FileDrop } from '../../../kit/controls/file-drop.tsx';
+import { FileDrop } from '../../../kit/controls/files.tsx';
 import { SchemaControl } from '../../../kit/form/members.tsx';
 import { type SchemaField, type SchemaShape, shapesOf } from '../../../kit/form/schema.ts';
 import { type Draft, type Fault, objectOf, textOf } from '../../../kit/form/values.ts';
