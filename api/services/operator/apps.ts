@@ -36,7 +36,7 @@ import { detail } from '../../../shared/domain/texts/texts.ts';
 import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts';
 import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
-import { requirePublicAddresses } from './addresses.ts';
+import { requirePublicAddresses } from './access/member-rights.ts';
 import { type ReadAudit, recordChange } from './audit/audit.ts';
 
 /**

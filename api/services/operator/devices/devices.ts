@@ -31,7 +31,7 @@ import { compileWhere } from '../../../../shared/query/sql/where.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { InstallationService } from '../../installations/installations.ts';
 import type { PushTraceService } from '../../push/explain/push-trace.ts';
-import { type ConditionViewer, operatorViewer, visibleTo } from '../access/conditions.ts';
+import { type ConditionViewer, operatorViewer, visibleTo } from '../access/member-rights.ts';
 import { requireApp } from '../apps.ts';
 import { type ReadAudit, recordChange } from '../audit/audit.ts';
 import { cappedRows, countOfRows, type PageRequest, toPage } from '../lists/page.ts';

@@ -14,7 +14,7 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { requireMaySetAddresses } from '../addresses.ts';
+import { requireMaySetAddresses } from '../access/member-rights.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 import type { ProfileCheckService } from './profile-check.ts';

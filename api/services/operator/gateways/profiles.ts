@@ -23,7 +23,7 @@ import {
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { requireMaySetAddresses } from '../addresses.ts';
+import { requireMaySetAddresses } from '../access/member-rights.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 

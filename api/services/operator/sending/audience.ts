@@ -24,7 +24,7 @@ import { Semaphore } from '../../../../shared/semaphore.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { planOf, splitByConnector } from '../../push/explain/audience.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
-import { operatorViewer, visibleTo } from '../access/conditions.ts';
+import { operatorViewer, visibleTo } from '../access/member-rights.ts';
 import { requireApp } from '../apps.ts';
 import type { ReadAudit } from '../audit/audit.ts';
 import { plainPush } from '../devices/devices.ts';

@@ -32,7 +32,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
 import { requireControl } from '../../push/push-control.ts';
 import type { PushSender, PushService } from '../../push/pushes.ts';
-import { operatorViewer, visibleTo } from '../access/conditions.ts';
+import { operatorViewer, visibleTo } from '../access/member-rights.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 import { idOf, type Page, type PageRequest, toPage } from '../lists/page.ts';

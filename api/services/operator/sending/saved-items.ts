@@ -20,7 +20,7 @@ import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { operatorViewer, visibleTo } from '../access/conditions.ts';
+import { operatorViewer, visibleTo } from '../access/member-rights.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 

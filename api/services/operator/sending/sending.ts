@@ -26,7 +26,7 @@ import type {
   PushSender,
   PushService,
 } from '../../push/pushes.ts';
-import { operatorViewer } from '../access/conditions.ts';
+import { operatorViewer } from '../access/member-rights.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 

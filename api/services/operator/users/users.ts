@@ -17,7 +17,7 @@ import { noSuchUser } from '../../accounts/account-control.ts';
 import type { Accounts } from '../../accounts/accounts.ts';
 import { isObjectId } from '../../accounts/caller.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { type ConditionViewer, operatorViewer } from '../access/conditions.ts';
+import { type ConditionViewer, operatorViewer } from '../access/member-rights.ts';
 import { requireApp } from '../apps.ts';
 import type { ReadAudit } from '../audit/audit.ts';
 import { cappedRows, countOfRows, type PageRequest, toPage } from '../lists/page.ts';

@@ -28,7 +28,7 @@ import { profileKey } from '../../../../shared/rules/admission.ts';
 import type { ForecastScope, Rule, RuleForecast } from '../../../../shared/rules/rule.ts';
 import { rulesOf } from '../../../../shared/rules/rules.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { operatorViewer } from '../../operator/access/conditions.ts';
+import { operatorViewer } from '../../operator/access/member-rights.ts';
 import type { ReadAudit } from '../../operator/audit/audit.ts';
 import { expiryOf } from '../pushes.ts';
 import { MissingProfiles } from '../unserved-devices.ts';
