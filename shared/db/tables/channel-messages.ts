@@ -418,7 +418,7 @@ const fullStatement = `
   ), last AS (
     SELECT app_id, installation FROM inboxes ORDER BY app_id DESC, installation DESC LIMIT 1
   )
-  SELECT app_id AS "appId", installation, true AS "isCrowded" FROM inboxes WHERE messages > ${maxPendingMessages}
+  SELECT app_id AS "appId", installation, true AS "isFull" FROM inboxes WHERE messages > ${maxPendingMessages}
    UNION ALL
   SELECT app_id, installation, false FROM last WHERE (SELECT count(*) FROM page) = $3`;
 
@@ -537,7 +537,7 @@ const pendingStatement = new AppStatement(
   (andApp) => `
     SELECT n, EXISTS (SELECT FROM channel_inbox i
                        WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')}
-                      OFFSET ${maxPendingMessages}) AS "isCrowded"
+                      OFFSET ${maxPendingMessages}) AS "isFull"
       FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS d (app_id, installation, n)
      WHERE EXISTS (SELECT FROM channel_inbox i
                     WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')})
@@ -554,13 +554,13 @@ export async function findPendingStates(
   devices: { appId: string; installation: number }[],
 ): Promise<PendingState[]> {
   const parts = await pendingStatement.run<
-    { n: number; isCrowded: boolean },
+    { n: number; isFull: boolean },
     (typeof devices)[number]
   >(db, devices, (part) => listsOf(part, 'appId', 'installation'));
   const states = new Map<object, PendingState>();
   for (const { part, found } of parts)
-    for (const { n, isCrowded } of found)
-      states.set(part[n - 1] ?? part, isCrowded ? 'too many' : 'some');
+    for (const { n, isFull } of found)
+      states.set(part[n - 1] ?? part, isFull ? 'too many' : 'some');
   return devices.map((device) => states.get(device) ?? 'none');
 }
 
