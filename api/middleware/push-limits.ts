@@ -48,7 +48,7 @@ export class PushBacklog {
     this.#maxWaiting = options.maxWaiting ?? defaultMaxWaiting;
   }
 
-  /** Throws 429 with the seconds to wait if the backlog is full. */
+  /** Throws error 429 with the seconds to wait if the backlog is full. */
   async check(): Promise<void> {
     if (await this.isFull()) throw new Refusal('tooManyRequests', { retryAfterSeconds });
   }
@@ -141,8 +141,8 @@ export class PushCallLimit {
 
   /**
    * Counts one call against the rate and for the usage of the day. The day's peak is the largest
-   * count of a window. Throws 429 with the seconds to wait if the rate is exceeded or too many
-   * pushes wait.
+   * count of a window. Throws error 429 with the seconds to wait if the rate is exceeded or too
+   * many pushes wait.
    */
   async consume(app: App): Promise<void> {
     const { pushCallsPerMinute } = app.options;

@@ -87,8 +87,8 @@ const maxNameLength = 256;
 const innerName = /^[A-Za-z0-9_-]{1,128}$/;
 
 /**
- * Splits `a.b.c` and checks each part. Throws 105 if the name is malformed or private. Private
- * members begin with `_` and cannot be filtered, sorted or projected
+ * Splits `a.b.c` and checks each part. Throws error 105 if the name is malformed or private.
+ * Private members begin with `_` and cannot be filtered, sorted or projected
  * (develop/architecture.md#queries).
  */
 export function parsePath(name: string): string[] {
@@ -103,8 +103,8 @@ export function parsePath(name: string): string[] {
 }
 
 /**
- * Returns the field of a name. Throws 105 if the name is invalid (`parsePath`), is hidden, or is a
- * path into a column.
+ * Returns the field of a name. Throws error 105 if the name is invalid (`parsePath`), is hidden, or
+ * is a path into a column.
  */
 export function resolveField(name: string, cls: ClassSchema): Field {
   const path = parsePath(name);

@@ -56,8 +56,8 @@ export class DeclaredHooks {
 
   /**
    * Returns the names of a host's hooks. For an unreachable host, returns the last list that any
-   * process received. Throws 503 if no process ever received a list: without the hooks, forbidden
-   * writes would be accepted.
+   * process received. Throws error 503 if no process ever received a list: without the hooks,
+   * forbidden writes would be accepted.
    */
   async get(host: FunctionHost, caller: FunctionCaller): Promise<ReadonlySet<string>> {
     const list = this.#byHost.get(host) ?? {

@@ -10,9 +10,10 @@ import type { ApiDeps } from '../deps.ts';
 const googleHost = /^https:\/\/([a-z0-9-]+\.)*(googleapis\.com|google\.com)$/;
 
 /**
- * Checks the URLs in credentials that Carillon would connect to, before they are stored. Throws 400
- * if a URL is private and CARILLON_PRIVATE_HOSTS does not list it. Throws 403 if a caller below the
- * role owner changes a URL, because requests with the credentials would then go to any server.
+ * Checks the URLs in credentials that Carillon would connect to, before they are stored. Throws
+ * error 400 if a URL is private and CARILLON_PRIVATE_HOSTS does not list it. Throws error 403 if a
+ * caller below the role owner changes a URL, because requests with the credentials would then go to
+ * any server.
  */
 export async function requireMaySetAddresses(
   { appCache }: Pick<ApiDeps, 'appCache'>,
@@ -35,7 +36,7 @@ export async function requireMaySetAddresses(
       throw refuse('forbidden', detail('ownerOption', { option: member }));
 }
 
-/** Throws 400 if a URL is private and CARILLON_PRIVATE_HOSTS does not list it. */
+/** Throws error 400 if a URL is private and CARILLON_PRIVATE_HOSTS does not list it. */
 export function requirePublicAddresses(addresses: ReadonlyMap<string, string>): void {
   for (const [member, url] of addresses)
     if (isRefusedUrl(url)) throw refuse('invalidParameter', detail('privateAddress', { member }));

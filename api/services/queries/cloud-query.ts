@@ -24,8 +24,8 @@ export class CloudQueryService {
   }
 
   /**
-   * Runs a CQL statement. Throws 300 if the statement is invalid, 101 if the class is unknown, and
-   * the refusals of the list.
+   * Runs a CQL statement. Throws error 300 if the statement is invalid, error 101 if the class is
+   * unknown, and the refusals of the list.
    */
   async run(
     caller: UserCaller,
@@ -62,7 +62,7 @@ const unescaped = (text: string): string =>
 
 /**
  * Parses the values of placeholders, which are a JSON list. The Python SDK encodes the list as JSON
- * twice. Throws 107.
+ * twice. Throws error 107.
  */
 function valuesIn(pvalues: unknown): Json[] {
   if (pvalues === undefined || pvalues === '') return [];

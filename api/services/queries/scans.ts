@@ -26,8 +26,8 @@ export class ScanService {
 
   /**
    * Returns a page and the cursor of the next page, or null after the last page
-   * (protocol/queries.md#scan). Throws 101 if the class is unknown, 116 if the reply is too large,
-   * 124 after a timeout, and as `parseScan`.
+   * (protocol/queries.md#scan). Throws error 101 if the class is unknown, error 116 if the reply is
+   * too large, error 124 after a timeout, and as `parseScan`.
    */
   async scan(
     caller: Caller,

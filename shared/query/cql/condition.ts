@@ -7,7 +7,7 @@ export type ReadSubquery = (reader: TokenReader) => Json;
 /** Maximum depth of nested parentheses. */
 const maxDepth = 10;
 
-/** Parses `a = 1 and (b > 2 or …)` into a `where` (protocol/queries.md#cql). Throws 300. */
+/** Parses `a = 1 and (b > 2 or …)` into a `where` (protocol/queries.md#cql). Throws error 300. */
 export function readCondition(reader: TokenReader, readSubquery: ReadSubquery, depth = 0): Json {
   if (depth > maxDepth) throw syntaxError('the condition is nested too deeply');
   const readOne = (): Json => {

@@ -20,7 +20,7 @@ export interface CqlQuery {
 /** Default limit of a subquery. */
 const subqueryLimit = 1000;
 
-/** Parses a `select` (protocol/queries.md#cql). Throws 300. */
+/** Parses a `select` (protocol/queries.md#cql). Throws error 300. */
 export function parseCql(cql: unknown, placeholderValues: Json[] = []): CqlQuery {
   if (typeof cql !== 'string') throw syntaxError('cql takes a text');
   const reader = new TokenReader(cql, placeholderValues);
@@ -119,8 +119,8 @@ function readSubquery(reader: TokenReader): JsonObject {
 }
 
 /**
- * Returns the body of a push in which `where` replaces `cql` (protocol/queries.md#cql). Throws 1 if
- * the body has both, 300 if the statement does not select installations.
+ * Returns the body of a push in which `where` replaces `cql` (protocol/queries.md#cql). Throws
+ * error 1 if the body has both, error 300 if the statement does not select installations.
  */
 export function withoutCql({ cql, ...body }: JsonObject): JsonObject {
   if (cql === undefined || cql === null) return body;

@@ -26,7 +26,7 @@ export interface ConditionViewer extends Viewer {
  * Returns the viewer for the conditions of an admin API caller (protocol/admin-api.md#conditions).
  * The number of matching devices reveals something about their members: with many patterns or
  * comparisons, a caller could find out a token. So a caller may name a member only if the caller's
- * role may see it. Otherwise, parsing throws 403.
+ * role may see it. Otherwise, parsing throws error 403.
  */
 export function operatorViewer(operator: Operator, appId: string): ConditionViewer {
   const personal = new Set<string>();
