@@ -23,7 +23,7 @@ const retryAfterSeconds = 10;
  * Upper limit of the pushes per second that all api processes of one database accept. A short
  * backlog need not be counted again for some time.
  */
-const mostPerSecond = 20_000;
+const maxPerSecond = 20_000;
 
 /** Options of the backlog check. */
 interface PushBacklogOptions {
@@ -73,7 +73,7 @@ export class PushBacklog {
    */
   async #count(nowMs: number): Promise<boolean> {
     const waiting = await countReady(this.#options.db, planJob, this.#maxWaiting);
-    const fullAfterMs = ((this.#maxWaiting - waiting) / mostPerSecond) * 1000;
+    const fullAfterMs = ((this.#maxWaiting - waiting) / maxPerSecond) * 1000;
     this.#countAgainMs = nowMs + Math.min(Math.max(fullAfterMs, minCountMs), maxCountMs);
     return waiting >= this.#maxWaiting;
   }

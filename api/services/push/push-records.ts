@@ -227,7 +227,7 @@ export class PushRecordService {
     const receipts = [...byPush.values()];
     return toPublicRecord({ ...newest, devices, acked, repeats, displaced }, sums, {
       receipts: receipts.reduce(addReceipts, { ...noReceipts }),
-      trouble: [...gatewayFailures.values()][0] ?? '',
+      gatewayFailure: [...gatewayFailures.values()][0] ?? '',
     });
   }
 
@@ -265,7 +265,7 @@ export class PushRecordService {
     const counted = { ...record, repeats: await this.#repeatsOf(record) };
     const document = toPublicRecord(counted, totals, {
       receipts: receipts.get(record.id) ?? noReceipts,
-      trouble: gatewayFailures.get(record.id) ?? '',
+      gatewayFailure: gatewayFailures.get(record.id) ?? '',
     });
     const { pushOrder } = record;
     return {

@@ -99,8 +99,8 @@ export class PushStore {
   store(push: UnstoredPush): Promise<StoredPush> {
     const { push: record } = push;
     // These pushes lock a row of their app, or write an audit record.
-    const isAlone = record.state === 'scheduled' || push.onStored !== undefined;
-    if (isAlone) return this.#storeAlone(push);
+    const isStoredAlone = record.state === 'scheduled' || push.onStored !== undefined;
+    if (isStoredAlone) return this.#storeAlone(push);
     return (push.reqId ? this.#claiming : this.#plain).run(push);
   }
 

@@ -13,8 +13,8 @@ import type { ApiDeps } from '../deps.ts';
  * Maximum number of refused calls that are stored per app, and maximum size of each, in total 64
  * MB. The oldest calls are kept.
  */
-const mostCalls = 1000;
-const mostBytes = 64 * 1024;
+const maxCalls = 1000;
+const maxBytes = 64 * 1024;
 
 /** Headers that no signature covers. */
 const droppedHeaders: ReadonlySet<string> = new Set(['authorization', 'cookie']);
@@ -40,7 +40,7 @@ export async function keepRefusedCall(
   );
   const stored = { headers, body: call.body, receivedAtMs: call.receivedAtMs };
   const bytes = Buffer.byteLength(call.body);
-  const isSmall = Buffer.byteLength(JSON.stringify(stored)) <= mostBytes;
+  const isSmall = Buffer.byteLength(JSON.stringify(stored)) <= maxBytes;
   const digest = sha256(call.body).toString('hex');
   const isKept =
     isSmall &&
@@ -55,7 +55,7 @@ export async function keepRefusedCall(
         bytes,
         call: vault.seal(stored, sealContexts.receipt(appId, connector, digest)),
       },
-      mostCalls,
+      maxCalls,
     ));
   metrics.refusedReceiptCalls.inc({ connector, kept: isKept ? 'yes' : 'no' });
 }

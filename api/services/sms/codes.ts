@@ -111,16 +111,16 @@ export class VerificationCodes {
    */
   async findNumber({ appId, purpose, ipAddress }: NumberlessCode, code: unknown): Promise<Phone> {
     const { db, vault, clock } = this.#deps;
-    const askedFrom = ipAddressKey(this.#deps, ipAddress);
+    const requestedFrom = ipAddressKey(this.#deps, ipAddress);
     const now = new Date(clock.now());
     const { tries: limit, windowMs, maxCandidates } = numberlessCode;
-    const budget = { appId, scope: 'codeAlone', key: askedFrom, limit, windowMs } as const;
+    const budget = { appId, scope: 'codeAlone', key: requestedFrom, limit, windowMs } as const;
     const mayTry =
       typeof code === 'string' && codePattern.test(code) && (await takeBudget(db, budget, now));
     const candidates = mayTry
       ? await selectCodesRequestedFrom(
           db,
-          { appId, purpose, requestedFrom: askedFrom },
+          { appId, purpose, requestedFrom },
           { now, limit: maxCandidates },
         )
       : [];

@@ -17,7 +17,7 @@ import { replyRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
-import { namesOfToken } from '../../../../shared/domain/installations/identity.ts';
+import { storedFormsOfToken } from '../../../../shared/domain/installations/identity.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
@@ -173,7 +173,7 @@ function selectionOf(viewer: ConditionViewer, request: DeviceListRequest): Selec
 
 function idCondition(params: Params, text: string): string {
   const value = params.add(text);
-  const tokens = `${params.add(namesOfToken(text))}::text[]`;
+  const tokens = `${params.add(storedFormsOfToken(text))}::text[]`;
   return `(object_id = ${value} OR installation_id = ${value} OR device_token = ANY(${tokens}) OR registration_id = ${value})`;
 }
 

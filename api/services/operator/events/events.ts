@@ -87,7 +87,7 @@ export class EventService {
         const event = lastStatus === undefined || lastStatus === state ? 'progress' : 'state';
         lastStatus = state;
         const pollAfterMs = finished.has(state) ? closedPushPollMs : openPushPollMs;
-        return { event, data: { state, ...progress }, pollAfterMs: pollAfterMs };
+        return { event, data: { state, ...progress }, pollAfterMs };
       },
     };
   }
