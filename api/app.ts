@@ -108,8 +108,9 @@ function byPrecedence(routes: Route[]): { path: string; route: Route }[] {
 }
 
 /**
- * Normalizes the client's address, by which limits count. Throws 400 if a trusted proxy forwards a
- * text that is not an address, because all of the proxy's clients would then share one count.
+ * Normalizes the client's address, by which limits count. Throws error 400 if a trusted proxy
+ * forwards a text that is not an address, because all of the proxy's clients would then share one
+ * count.
  */
 const readAddress: Middleware = (ctx, next) => {
   ctx.request.ip = addressOf(ctx);

@@ -37,8 +37,8 @@ const checked = new WeakMap<Profile, NamedCredentials<unknown> | null>();
  * the credentials do not match its schema. `carillon doctor` reports both.
  */
 export function readCredentials(profile: Profile): NamedCredentials<unknown> | undefined {
-  const known = checked.get(profile);
-  if (known !== undefined) return known ?? undefined;
+  const cached = checked.get(profile);
+  if (cached !== undefined) return cached ?? undefined;
   const schema = isConnectorId(profile.connector)
     ? connectors.get(profile.connector)?.credentials
     : undefined;
@@ -85,8 +85,8 @@ export class Router {
   #addCandidate(profile: Profile): void {
     const candidate = readCredentials(profile);
     if (!candidate || !isConnectorId(profile.connector)) return;
-    const known = this.#candidates.get(profile.connector) ?? [];
-    this.#candidates.set(profile.connector, [...known, candidate]);
+    const existing = this.#candidates.get(profile.connector) ?? [];
+    this.#candidates.set(profile.connector, [...existing, candidate]);
   }
 
   /** Returns the profiles of this app that limit the number of devices per push. */
@@ -105,8 +105,8 @@ export class Router {
    * route is not cached.
    */
   routeOf(key: string, read: (key: string) => RoutingKey): Route {
-    const known = this.#routes.get(key);
-    if (known) return known;
+    const cached = this.#routes.get(key);
+    if (cached) return cached;
     const route = this.route(read(key));
     this.#routes.set(key, route);
     return route;

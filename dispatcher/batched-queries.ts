@@ -56,7 +56,7 @@ export interface Recorded {
 }
 
 /** Maximum items of one statement, and maximum failures of all its items. */
-const most = { items: 100, failures: 5000 };
+const limits = { items: 100, failures: 5000 };
 /**
  * Concurrent statements of one kind. While one statement runs, the items of the next one gather,
  * because few large statements take less CPU time than many small ones.
@@ -75,7 +75,7 @@ function batched<T, R>(
   options: { uniqueBy?(item: T): string; weightOf?(item: T): number } = {},
 ): Batcher<T, R> {
   return new Batcher<T, R>({
-    ...{ concurrency, size: most.items, ...options },
+    ...{ concurrency, size: limits.items, ...options },
     run,
     runOne: async (item) => (await run([item]))[0] as R,
     isShared: isConnectionFailure,
@@ -119,7 +119,7 @@ export class BatchedQueries {
       (results: BatchResult[]) => through((tx) => record(tx, queue, results)),
       {
         uniqueBy: ({ batch }) => String(batch.id),
-        weightOf: ({ failures }) => 1 + (failures.failures.length * most.items) / most.failures,
+        weightOf: ({ failures }) => 1 + (failures.failures.length * limits.items) / limits.failures,
       },
     );
     this.#ends = batched((ends: PushEnd[]) => through((tx) => end(tx, queue, ends)), { uniqueBy });
@@ -234,21 +234,21 @@ async function end(
 }
 
 /** Keys of a push and a batch that do not exist. */
-const none = { appId: '', id: 0, batchId: 0 };
+const missingKeys = { appId: '', id: 0, batchId: 0 };
 
 async function runStatements(connection: Handle): Promise<void> {
-  await findPushes(connection, [none]);
+  await findPushes(connection, [missingKeys]);
   for (const column of ['object_id', 'installation_id', 'device_token'] as const)
     await findPointDevices(connection, [
       { appId: '', column, names: [''], activeSince: new Date(0) },
     ]);
-  await planWholePushes(connection, [{ ...none, through: 0, devices: 0, batches: [] }]);
-  await readBatchSnapshots(connection, [none]);
-  await grantRecipients(connection, [{ ...none, cap: 0 }]);
-  await markFirstSends(connection, [{ ...none, at: new Date(0) }]);
+  await planWholePushes(connection, [{ ...missingKeys, through: 0, devices: 0, batches: [] }]);
+  await readBatchSnapshots(connection, [missingKeys]);
+  await grantRecipients(connection, [{ ...missingKeys, cap: 0 }]);
+  await markFirstSends(connection, [{ ...missingKeys, at: new Date(0) }]);
   const states = new RecipientStates(new Uint8Array(1));
-  await settleBatches(connection, [{ ...none, states, totals: {}, retriedCount: 0 }]);
-  await closeSettled(connection, [none]);
+  await settleBatches(connection, [{ ...missingKeys, states, totals: {}, retriedCount: 0 }]);
+  await closeSettled(connection, [missingKeys]);
 }
 
 /** Maximum time to retry recording a result. After it, the batch is delivered again. */

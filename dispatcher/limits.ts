@@ -25,7 +25,7 @@ export const scansPerApp = 3;
  * Timeout of a statement that reads the devices of a push, in ms. It may be long, because the
  * statement holds no locks.
  */
-export const longestScanMs = 3_600_000;
+export const maxScanMs = 3_600_000;
 
 /** Connections for scans that stay open while there is nothing to plan. */
 export const warmScans = 2;

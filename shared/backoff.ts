@@ -2,18 +2,18 @@ import { randomInt } from 'node:crypto';
 
 export interface BackoffLimits {
   firstMs: number;
-  longestMs: number;
+  maxMs: number;
 }
 
 /** Limits for the waits between the attempts of one request. */
 export interface RetryLimits extends BackoffLimits {
   /** Longest wait that the peer can request. */
-  longestRequestedMs: number;
+  maxRequestedMs: number;
 }
 
-/** Returns the wait after a number of failures. It doubles with each failure, up to `longestMs`. */
-export const backoffMs = (failures: number, { firstMs, longestMs }: BackoffLimits): number =>
-  Math.min(firstMs * 2 ** Math.min(failures, 30), longestMs);
+/** Returns the wait after a number of failures. It doubles with each failure, up to `maxMs`. */
+export const backoffMs = (failures: number, { firstMs, maxMs }: BackoffLimits): number =>
+  Math.min(firstMs * 2 ** Math.min(failures, 30), maxMs);
 
 /**
  * Returns the longer of our minimum wait and the wait that the peer requests; null if there is
@@ -31,13 +31,13 @@ export function longerWait(
  * Returns the shortest wait before the next attempt: half of the backoff, or `minWaitMs` if that is
  * longer.
  */
-export function shortestRetryMs(
+export function minRetryMs(
   failures: number,
   minWaitMs: number | null,
   limits: RetryLimits,
 ): number {
   const half = Math.ceil(backoffMs(failures, limits) / 2);
-  return Math.max(half, Math.min(minWaitMs ?? 0, limits.longestRequestedMs));
+  return Math.max(half, Math.min(minWaitMs ?? 0, limits.maxRequestedMs));
 }
 
 /**
@@ -46,7 +46,7 @@ export function shortestRetryMs(
  * can use up the attempts (protocol/delivery.md#retries).
  */
 export function retryMs(failures: number, minWaitMs: number | null, limits: RetryLimits): number {
-  const shortest = shortestRetryMs(failures, minWaitMs, limits);
+  const shortest = minRetryMs(failures, minWaitMs, limits);
   const half = Math.ceil(backoffMs(failures, limits) / 2);
   // A requested wait is about right. A second of jitter is enough to spread the clients that got
   // the same response.

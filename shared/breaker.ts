@@ -5,7 +5,7 @@ export interface BreakerTiming {
   /** Time from opening to the first probe. */
   coolDownMs: number;
   /** Maximum cooldown. Each failed probe doubles the cooldown up to this value. */
-  longestCoolDownMs: number;
+  maxCooldownMs: number;
   /** Length of the time window in which groups count. */
   windowMs: number;
   /** Minimum number of groups in the window before their failure rate can open the breaker. */
@@ -16,7 +16,7 @@ export interface BreakerTiming {
 
 export const defaultBreakerTiming: BreakerTiming = {
   coolDownMs: 5000,
-  longestCoolDownMs: 30_000,
+  maxCooldownMs: 30_000,
   windowMs: 30_000,
   minGroups: 3,
   heavyGroup: 50,
@@ -88,7 +88,7 @@ export class Breaker {
     this.#circuit.on('open', () => {
       const coolDownMs = this.#options.resetTimeout;
       this.#probeAtMs = monotonicMs() + coolDownMs;
-      this.#options.resetTimeout = Math.min(coolDownMs * 2, timing.longestCoolDownMs);
+      this.#options.resetTimeout = Math.min(coolDownMs * 2, timing.maxCooldownMs);
       onChange('open');
     });
     this.#circuit.on('halfOpen', () => onChange('half-open'));

@@ -125,7 +125,7 @@ export async function replyText(body: object): Promise<string> {
 
 /**
  * Returns the value that the schema parses. Returns the value unchanged if there is no schema.
- * Throws 107 or 111 with the name of the member.
+ * Throws error 107 or 111 with the name of the member.
  */
 export function checkSchema(
   schema: z.ZodType | undefined,
@@ -159,7 +159,10 @@ function pathOf(issue: z.core.$ZodIssue): PropertyKey[] {
   return inside ? [...issue.path, ...pathOf(inside)] : issue.path;
 }
 
-/** Throws 111 with the path of a text that PostgreSQL cannot store, such as a text with U+0000. */
+/**
+ * Throws error 111 with the path of a text that PostgreSQL cannot store, such as a text with
+ * U+0000.
+ */
 export function requireStorableTexts(body: unknown): void {
   const fault = unstorableText(body, '');
   if (fault) throw new Refusal('incorrectType', { text: fault });

@@ -91,7 +91,7 @@ async function textOf({ body }: Reply, allowance: ReplyAllowance): Promise<strin
   return body instanceof Readable ? largeText(body, allowance) : replyText(body);
 }
 
-/** Reads a large reply of a function host. Throws 116 if it does not fit into the batch. */
+/** Reads a large reply of a function host. Throws error 116 if it does not fit into the batch. */
 async function largeText(body: Readable, allowance: ReplyAllowance): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

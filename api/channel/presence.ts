@@ -334,9 +334,9 @@ export class Presence {
 
   #rememberTakeover({ appId, installation, sessionId }: DeviceSession): void {
     const key = keyOf(appId, installation);
-    const known = this.#takeovers.get(key)?.sessionId ?? 0;
+    const latest = this.#takeovers.get(key)?.sessionId ?? 0;
     const receivedAtMs = this.#deps.clock.monotonicMs();
-    this.#takeovers.set(key, { sessionId: Math.max(known, sessionId), receivedAtMs });
+    this.#takeovers.set(key, { sessionId: Math.max(latest, sessionId), receivedAtMs });
   }
 
   #countDevice(appId: string, by: 1 | -1): void {

@@ -49,8 +49,8 @@ export class Admission {
   }
 
   /**
-   * Counts an upgrade and returns its origin. If a limit is reached, throws 429 or 503 with a retry
-   * time.
+   * Counts an upgrade and returns its origin. If a limit is reached, throws error 429 or 503 with a
+   * retry time.
    */
   admit(address: string, nowMs: number): Origin {
     const origin = this.#originOf(networkOf(address));

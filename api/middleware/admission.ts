@@ -75,7 +75,7 @@ export async function admitApp(
 /**
  * Returns the owner of the session of a call. Clients send their token with every request, so an
  * unknown or replaced token is ignored if the route needs no user
- * (protocol/clients.md#sessions-in-requests). Throws 403 if the route needs a user
+ * (protocol/clients.md#sessions-in-requests). Throws error 403 if the route needs a user
  * (protocol/users.md#session-tokens).
  */
 async function findSession(

@@ -77,9 +77,9 @@ export interface AppIdentity {
 }
 
 /**
- * Returns the app that sends a request. Throws 401 without a valid id and key, 403 if the route
- * needs the master key and the request has the app key (protocol/clients.md#keys-and-permissions).
- * Comparisons take constant time.
+ * Returns the app that sends a request. Throws error 401 without a valid id and key, error 403 if
+ * the route needs the master key and the request has the app key
+ * (protocol/clients.md#keys-and-permissions). Comparisons take constant time.
  */
 export async function authenticateApp(
   ctx: Context,
@@ -102,7 +102,8 @@ export async function authenticateApp(
 }
 
 /**
- * Throws 403 (or 1 for a scan) if the route needs the master key and the request has the app key.
+ * Throws error 403 (error 1 for a scan) if the route needs the master key and the request has the
+ * app key.
  */
 export function requireKey(
   { app, isMaster }: Pick<AppIdentity, 'app' | 'isMaster'>,

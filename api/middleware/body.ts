@@ -24,7 +24,7 @@ const readLimitOf = ({ limit }: Route, sender: BodySender): ReadLimit => ({
 
 /**
  * Reads the body of a request as text. Returns an empty text if the route reads no body. Throws
- * 413, 116, 415, 408, 107.
+ * errors 413, 116, 415, 408, 107.
  */
 export async function readText(ctx: Context, route: Route, sender: BodySender): Promise<string> {
   if (route.limit.bodyBytesBelow === 0 || !methodsWithBody.has(ctx.method)) return '';
@@ -36,8 +36,8 @@ export async function readText(ctx: Context, route: Route, sender: BodySender): 
 }
 
 /**
- * Reads the body of a request as a JSON dictionary. Returns `{}` without a body. Throws 107 for any
- * other value, and as `readText`.
+ * Reads the body of a request as a JSON dictionary. Returns `{}` without a body. Throws error 107
+ * for any other value, and as `readText`.
  */
 export async function readBody(
   ctx: Context,

@@ -156,7 +156,7 @@ async function readAs(
 
 /**
  * Checks size, query and body of a call, replaces query and body by their parsed values, and runs
- * its route. Throws 413, 116, 107, 111 or 1.
+ * its route. Throws error 413, 116, 107, 111 or 1.
  */
 async function runChecked(
   route: Route,

@@ -37,9 +37,9 @@ export class OperatorAuthenticator {
   }
 
   /**
-   * Returns the caller. Throws 401 without valid credentials. Throws 403 if the role is too low,
-   * the app is not the caller's, or the request comes from another origin. Throws 429 after too
-   * many wrong tokens or calls, 415 if the body is not `application/json`.
+   * Returns the caller. Throws error 401 without valid credentials. Throws error 403 if the role is
+   * too low, the app is not the caller's, or the request comes from another origin. Throws error
+   * 429 after too many wrong tokens or calls, error 415 if the body is not `application/json`.
    */
   async admit(
     ctx: Context,
@@ -58,7 +58,10 @@ export class OperatorAuthenticator {
     return operator;
   }
 
-  /** Admits a login. Throws 403 for a page of another origin, 415 if the body is not JSON. */
+  /**
+   * Admits a login. Throws error 403 for a page of another origin, error 415 if the body is not
+   * JSON.
+   */
   admitLogin(ctx: Context): void {
     beginReply(ctx);
     const isOfPage = ctx.get('sec-fetch-site') !== '' || ctx.get('origin') !== '';
@@ -138,8 +141,8 @@ function requireRole({ role }: Operator, { role: needed = 'owner' }: Pick<Route,
 }
 
 /**
- * Throws 403 if the operator may not use the app. A path without an app concerns all apps, unless
- * its service filters the reply by the operator's apps.
+ * Throws error 403 if the operator may not use the app. A path without an app concerns all apps,
+ * unless its service filters the reply by the operator's apps.
  */
 function requireApp(
   operator: Operator,

@@ -8,7 +8,7 @@ import { languageOf } from './errors.ts';
 import { showPage } from './pages/html-pages.ts';
 
 /**
- * Throws 1 if a browser or a proxy could interpret the path differently from Carillon
+ * Throws error 1 if a browser or a proxy could interpret the path differently from Carillon
  * (protocol/clients.md#paths).
  */
 export function requirePlainPath(path: string): void {

@@ -23,7 +23,7 @@ const retryAfterSeconds = 10;
  * Upper limit of the pushes per second that all api processes of one database accept. A short
  * backlog need not be counted again for some time.
  */
-const mostPerSecond = 20_000;
+const maxPerSecond = 20_000;
 
 /** Options of the backlog check. */
 interface PushBacklogOptions {
@@ -48,7 +48,7 @@ export class PushBacklog {
     this.#maxWaiting = options.maxWaiting ?? defaultMaxWaiting;
   }
 
-  /** Throws 429 with the seconds to wait if the backlog is full. */
+  /** Throws error 429 with the seconds to wait if the backlog is full. */
   async check(): Promise<void> {
     if (await this.isFull()) throw new Refusal('tooManyRequests', { retryAfterSeconds });
   }
@@ -73,7 +73,7 @@ export class PushBacklog {
    */
   async #count(nowMs: number): Promise<boolean> {
     const waiting = await countReady(this.#options.db, planJob, this.#maxWaiting);
-    const fullAfterMs = ((this.#maxWaiting - waiting) / mostPerSecond) * 1000;
+    const fullAfterMs = ((this.#maxWaiting - waiting) / maxPerSecond) * 1000;
     this.#countAgainMs = nowMs + Math.min(Math.max(fullAfterMs, minCountMs), maxCountMs);
     return waiting >= this.#maxWaiting;
   }
@@ -141,8 +141,8 @@ export class PushCallLimit {
 
   /**
    * Counts one call against the rate and for the usage of the day. The day's peak is the largest
-   * count of a window. Throws 429 with the seconds to wait if the rate is exceeded or too many
-   * pushes wait.
+   * count of a window. Throws error 429 with the seconds to wait if the rate is exceeded or too
+   * many pushes wait.
    */
   async consume(app: App): Promise<void> {
     const { pushCallsPerMinute } = app.options;

@@ -112,13 +112,13 @@ export class RequestBody {
 
   /**
    * Reads as many bytes as a sender without a key may send. Returns the text and whether the body
-   * is complete. Throws 415, 408, 107, 429 and 503.
+   * is complete. Throws errors 415, 408, 107, 429 and 503.
    */
   prefix(): Promise<{ text: string; isWhole: boolean }> {
     return readBeginning(this.#ctx.req, this.#open(undefined, unauthenticatedBodyBytes + 1));
   }
 
-  /** Reads the whole body as text. Throws 413 or 116 if it is too long, and as `prefix`. */
+  /** Reads the whole body as text. Throws error 413 or 116 if it is too long, and as `prefix`. */
   async text({ sender, bytesBelow, isObject }: ReadLimit): Promise<string> {
     this.#refusePacked(sender);
     const limit = sender ? bytesBelow : Math.min(bytesBelow, unauthenticatedBodyBytes + 1);
@@ -137,7 +137,8 @@ export class RequestBody {
   }
 
   /**
-   * Moves the bytes already read to the account of the authenticated sender. Throws 429 and 503.
+   * Moves the bytes already read to the account of the authenticated sender. Throws errors 429 and
+   * 503.
    */
   chargeTo(sender: BodySender): void {
     const bytes = this.#account?.bytes ?? 0;
@@ -151,8 +152,8 @@ export class RequestBody {
   }
 
   /**
-   * Counts the memory of the values of a long text. Throws 107 if the JSON is too deep or has too
-   * many values, 429, 503.
+   * Counts the memory of the values of a long text. Throws error 107 if the JSON is too deep or has
+   * too many values, 429, 503.
    */
   chargeValues(text: string): void {
     const values = measureJson(text);

@@ -31,7 +31,7 @@ export interface TextForm {
  * Converts requests of old browsers. To avoid the CORS preflight, they send `text/plain` with
  * credentials and method in the body. Members that begin with a single `_` are removed. Before the
  * keys are checked, only 16 KB are read. A longer body must begin with these members, and the route
- * reads the rest. Throws 107, 413, 415.
+ * reads the rest. Throws errors 107, 413, 415.
  */
 export const textForm: Middleware = async (ctx, next) => {
   const isCall = ctx.path.startsWith('/1.1/');

@@ -126,9 +126,9 @@ export class StorageAccount {
   }
 
   /**
-   * Counts a new object. `others` is the size of additional rows. Throws 116 if the object exceeds
-   * the size option of its kind. Throws 429 with the seconds left if the network address may not
-   * store more.
+   * Counts a new object. `others` is the size of additional rows. Throws error 116 if the object
+   * exceeds the size option of its kind. Throws error 429 with the seconds left if the network
+   * address may not store more.
    */
   create(bytes: number, others = 0): void {
     this.#requireSize(bytes, 0);

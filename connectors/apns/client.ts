@@ -116,8 +116,8 @@ class Delivery {
   /** Sends to all recipients. Resolves when each recipient was reported once. */
   async run(recipients: Recipient[]): Promise<void> {
     const { session, refusals, topic, report } = this.#options;
-    const known = refusals.endingOf(topic);
-    if (known) return reportAll({ recipients, report }, known);
+    const ending = refusals.endingOf(topic);
+    if (ending) return reportAll({ recipients, report }, ending);
     let startedAtMs = session.monotonicMs();
     await this.#firstPass(recipients);
     // The token was replaced by another delivery or because of its age. Continue with the new
@@ -486,8 +486,8 @@ class ApnsSender implements Sender {
   }
 
   #session(environment: 'prod' | 'dev'): ApnsSession {
-    const known = this.#sessions.get(environment);
-    if (known) return known;
+    const existing = this.#sessions.get(environment);
+    if (existing) return existing;
     const session = this.#newSession(this.#openTransport(environment));
     this.#sessions.set(environment, session);
     return session;

@@ -278,21 +278,21 @@ export const topicsOf = (credentials: ApnsCredentials): readonly string[] =>
 /**
  * Topics of certificates by PEM text. Parsing a certificate takes longer than a push to one device.
  */
-const knownTopics = new Map<string, string[] | null>();
+const topicsByCertificate = new Map<string, string[] | null>();
 
 /** Returns the topics that a profile's certificate lists; null if it lists none. */
 export function certificateTopicsOf({
   certificate: pem,
 }: Extract<ApnsCredentials, { auth: 'certificate' }>): readonly string[] | null {
-  const known = knownTopics.get(pem);
-  if (known !== undefined) return known;
-  if (knownTopics.size >= maxKnown) knownTopics.clear();
+  const cached = topicsByCertificate.get(pem);
+  if (cached !== undefined) return cached;
+  if (topicsByCertificate.size >= maxCachedCertificates) topicsByCertificate.clear();
   const topics = topicsIn(new X509Certificate(pem));
-  knownTopics.set(pem, topics);
+  topicsByCertificate.set(pem, topics);
   return topics;
 }
 
-const maxKnown = 1000;
+const maxCachedCertificates = 1000;
 
 /**
  * How long before the expiry of a certificate a problem is reported. Apple's certificates are valid

@@ -28,7 +28,7 @@ const slotS = 30 * 60;
 /** Tolerated clock error in seconds. APNs refuses a token from the future. */
 const skewS = 5 * 60;
 /** Minimum time between two replacements of a key's token. */
-const shortestLifeS = 20 * 60;
+const minLifeS = 20 * 60;
 
 /** Creates the provider tokens of one key on demand. All requests share the current token. */
 export class ProviderTokens {
@@ -66,7 +66,7 @@ export class ProviderTokens {
     const nowS = Math.floor(this.#clock.now() / 1000);
     // Rounded to a minute, so that other threads usually create the same token.
     const issuedAtS = nowS - (nowS % 60);
-    if (issuedAtS <= token.issuedAtS || nowS - this.#replacedAtS < shortestLifeS) return null;
+    if (issuedAtS <= token.issuedAtS || nowS - this.#replacedAtS < minLifeS) return null;
     this.#replacedAtS = nowS;
     this.#current = { ...this.#mint(issuedAtS), isReplacement: true };
     return this.#current;
@@ -76,7 +76,7 @@ export class ProviderTokens {
     // The clock was set back, so the token is from the future.
     if (token.issuedAtS > nowS) return true;
     // A replacement is used for at least 20 minutes, even if its time slot ends sooner.
-    return slotStartS(nowS) > token.issuedAtS && nowS - this.#replacedAtS >= shortestLifeS;
+    return slotStartS(nowS) > token.issuedAtS && nowS - this.#replacedAtS >= minLifeS;
   }
 
   #mint(issuedAtS: number): ProviderToken {

@@ -120,13 +120,13 @@ export class EqualRefusals {
    */
   recordRefusal(group: string, attempt: AttemptResult): AttemptResult | null {
     if (attempt.kind !== 'rejected' || this.#successes.has(group)) return null;
-    const known = this.#groups.get(group) ?? { counts: new Map<string, number>(), ending: null };
-    this.#groups.set(group, known);
+    const existing = this.#groups.get(group) ?? { counts: new Map<string, number>(), ending: null };
+    this.#groups.set(group, existing);
     const key = `${attempt.status} ${attempt.reason}`;
-    const count = (known.counts.get(key) ?? 0) + 1;
-    known.counts.set(key, count);
-    if (count >= maxEqualRefusals) known.ending ??= attempt;
-    return known.ending;
+    const count = (existing.counts.get(key) ?? 0) + 1;
+    existing.counts.set(key, count);
+    if (count >= maxEqualRefusals) existing.ending ??= attempt;
+    return existing.ending;
   }
 
   /** Returns the result for the remaining recipients of a group; null if they may still succeed. */

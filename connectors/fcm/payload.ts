@@ -35,7 +35,7 @@ import {
 
 // Members of FCM's message (protocol/fcm.md#members).
 
-const longestTtlS = 2_419_200;
+const maxTtlS = 2_419_200;
 
 /** Names that FCM reserves (protocol/fcm.md#message). */
 const isReserved = (name: string): boolean =>
@@ -91,7 +91,7 @@ const androidNotification = {
 /** Members of `android` and of `android_v2`. */
 const androidConfig = {
   collapse_key: text(),
-  ttl: duration(0, longestTtlS),
+  ttl: duration(0, maxTtlS),
   restricted_package_name: text(),
   data,
   fcm_options: part,
@@ -333,7 +333,7 @@ const isNative = (vendor: JsonObject): boolean => isJsonObject(vendor.message);
  * are online.
  */
 function ttlOf(leftMs: number): string {
-  return `${Math.min(longestTtlS, Math.max(0, Math.ceil(leftMs / 1000)))}s`;
+  return `${Math.min(maxTtlS, Math.max(0, Math.ceil(leftMs / 1000)))}s`;
 }
 
 function messageOf(

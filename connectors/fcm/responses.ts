@@ -6,11 +6,11 @@ import { dayMs } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { Hint } from '../../shared/domain/reasons.ts';
 import {
+  delayingReactions,
   type ResponseRule,
   responseTable,
   ruleForPage,
   ruleForStatus,
-  waits,
 } from '../kit/response-rules.ts';
 import { parseObject } from '../kit/values.ts';
 import type { TargetForm } from './payload.ts';
@@ -122,7 +122,7 @@ export function ruleForResponse(status: number, body: string, form: TargetForm =
   if (known.has(meaning)) return ruleFor(meaning);
   const rule = name === '' ? ruleForPage(status) : ruleForStatus(status);
   if (status === 429) return { ...rule, ...quota };
-  return waits.has(rule.reaction) ? { ...rule, afterMs: minRetryMs } : rule;
+  return delayingReactions.has(rule.reaction) ? { ...rule, afterMs: minRetryMs } : rule;
 }
 
 function errorIn(body: string): JsonObject {

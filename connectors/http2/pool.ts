@@ -4,7 +4,7 @@ import { hourMs } from '../../shared/clock.ts';
 import { isTemporaryStatus } from '../../shared/http/result.ts';
 import type { TransportOptions } from './transport.ts';
 
-const defaultBackoff = { firstMs: 100, longestMs: 30_000 };
+const defaultBackoff = { firstMs: 100, maxMs: 30_000 };
 /** Number of failures after which waiting requests are rejected instead of kept. */
 const unreachableAfter = 3;
 

@@ -75,10 +75,10 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
     this.#target = targetOf(options);
     this.#pool = new ConnectionPool(options, () => this.#open());
     const { connectMs, queueMs, requestMs } = options.timing;
-    const shortestMs = Math.min(requestMs, connectMs, queueMs);
+    const minMs = Math.min(requestMs, connectMs, queueMs);
     this.#sweeper = setInterval(
       () => this.#sweep(),
-      Math.min(Math.max(shortestMs / 10, 10), 500),
+      Math.min(Math.max(minMs / 10, 10), 500),
     ).unref();
   }
 

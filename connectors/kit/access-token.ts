@@ -16,7 +16,13 @@ import type {
   StoredToken,
   TokenStore,
 } from '../contract/connector.ts';
-import { profileError, type ResponseRule, retry, unanswered, waits } from './response-rules.ts';
+import {
+  delayingReactions,
+  profileError,
+  type ResponseRule,
+  retry,
+  unanswered,
+} from './response-rules.ts';
 import { parseObject } from './values.ts';
 
 /**
@@ -58,7 +64,7 @@ const pollMs = 100;
 /** If a replaced token is refused within this time, the credentials are wrong, not the token. */
 const proofMs = minuteMs;
 /** Waits between failed token calls. */
-const callWaits = { firstMs: 1000, longestMs: minuteMs, longestRequestedMs: dayMs };
+const callWaits = { firstMs: 1000, maxMs: minuteMs, maxRequestedMs: dayMs };
 
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
@@ -101,9 +107,9 @@ export class AccessTokens {
    */
   async replace(value: string): Promise<TokenResult | null> {
     const { clock, credential, store } = this.#options;
-    const known = this.#current;
-    if (known !== null && known.value !== value && known.expiresAtMs > clock.now())
-      return { ok: true, value: known.value };
+    const current = this.#current;
+    if (current !== null && current.value !== value && current.expiresAtMs > clock.now())
+      return { ok: true, value: current.value };
     const kept = await store.read(credential).catch(() => null);
     if (kept?.value === value && kept.isReplacement && clock.now() - kept.madeAtMs < proofMs)
       return null;
@@ -274,7 +280,7 @@ function isOAuthError({ error }: JsonObject): boolean {
  */
 export function tokenRefusal(rule: ResponseRule, status: number, hint: Hint): AttemptResult | null {
   if (rule.reason === 'unknown_code' || rule.reaction === 'sent') return null;
-  if (waits.has(rule.reaction)) return retry(status, rule.reason, rule.afterMs);
+  if (delayingReactions.has(rule.reaction)) return retry(status, rule.reason, rule.afterMs);
   return profileError(status, rule.reason, rule.hint ?? hint);
 }
 

@@ -103,7 +103,7 @@ export class MemberTable {
   arrange(object: JsonObject, path: string, options: ArrangeOptions = {}): Rendering<JsonObject> {
     const { parent = '', moved = {} } = options;
     try {
-      return { ok: true, payload: this.#read(object, { parent: parent, path, moved }) };
+      return { ok: true, payload: this.#read(object, { parent, path, moved }) };
     } catch (error) {
       if (error instanceof MemberError) return { ok: false, error: error.message };
       throw error;
@@ -147,7 +147,7 @@ export class MemberTable {
     if (member.type.values) return valuesOf(known, member.type.values, path);
     const parent = join(member.parent, member.name);
     return member.type === part || this.#parents.has(parent)
-      ? this.#read(known, { parent: parent, path })
+      ? this.#read(known, { parent, path })
       : known;
   }
 

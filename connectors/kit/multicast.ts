@@ -60,7 +60,7 @@ export interface MulticastPlan {
   /** Access tokens. Absent if the gateway needs none. */
   tokens?: AccessTokens;
   /** Message class that the reaction `cap` closes for the day, and the store of closed classes. */
-  quota?: { book: DayQuota; messageClass: string };
+  quota?: { dayQuota: DayQuota; messageClass: string };
   /**
    * Region or API of these requests, if the vendor has several. Refusals of one group say nothing
    * about another group.
@@ -186,7 +186,7 @@ class MulticastSend {
     const { quota } = this.#plan;
     if (!quota) return null;
     try {
-      const reason = await quota.book.closed(quota.messageClass);
+      const reason = await quota.dayQuota.closed(quota.messageClass);
       return reason === null ? null : capped(0, reason);
     } catch {
       return retry(0, 'quota_unavailable');
@@ -270,7 +270,7 @@ class MulticastSend {
   async #closeForToday({ reason }: ResponseRule): Promise<void> {
     const { quota } = this.#plan;
     // If this cannot be stored, the gateway will refuse the next send with the same code.
-    await quota?.book.close(quota.messageClass, reason).catch(() => undefined);
+    await quota?.dayQuota.close(quota.messageClass, reason).catch(() => undefined);
   }
 
   #end(attempt: AttemptResult): void {

@@ -156,20 +156,25 @@ function temporaryRule(status: number): ResponseRule | undefined {
 }
 
 /** Reactions that already delay further sends. A temporary status does not replace them. */
-export const waits: ReadonlySet<Reaction> = new Set<Reaction>(['retry', 'throttle', 'cap']);
+export const delayingReactions: ReadonlySet<Reaction> = new Set<Reaction>([
+  'retry',
+  'throttle',
+  'cap',
+]);
 
 /**
  * Combines the rule of a code with the HTTP status. A temporary status wins, unless the code also
  * says to wait. A status of 300 or above is never a success.
  */
 export function ruleForReply(status: number, rule: ResponseRule): ResponseRule {
-  if (isTemporaryStatus(status)) return waits.has(rule.reaction) ? rule : ruleForPage(status);
+  if (isTemporaryStatus(status))
+    return delayingReactions.has(rule.reaction) ? rule : ruleForPage(status);
   return status >= 300 && rule.reaction === 'sent' ? ruleForPage(status) : rule;
 }
 
 const refusalHint = (status: number): Hint => ({ code: 'statusRefused', params: { status } });
 
-const answered = ({ reason, code }: ResponseRule): Hint => ({
+const answeredHint = ({ reason, code }: ResponseRule): Hint => ({
   code: 'answered',
   params: { reason: reasonText(reason), code },
 });
@@ -180,7 +185,7 @@ export function attemptResult(
   status: number,
   details: { retryAfterMs?: number | null; isSingle?: boolean } = {},
 ): AttemptResult {
-  const { reaction, reason, hint = answered(rule) } = rule;
+  const { reaction, reason, hint = answeredHint(rule) } = rule;
   switch (reaction) {
     case 'sent':
       return sent;

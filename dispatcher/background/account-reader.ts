@@ -35,7 +35,7 @@ interface CachedExpiry {
  * credentials expire. It caches the expiry, so that each profile is decrypted once.
  */
 export class AccountReader {
-  #known = new Map<string, CachedExpiry>();
+  #cachedExpiries = new Map<string, CachedExpiry>();
 
   /**
    * Reads, unless another dispatcher has done so recently. Returns 0, because one pass is enough.
@@ -51,24 +51,24 @@ export class AccountReader {
   }
 
   async #readCredentials(deps: ReaderDeps): Promise<EndingCredentials[]> {
-    const known = new Map<string, CachedExpiry>();
+    const currentExpiries = new Map<string, CachedExpiry>();
     const ending: EndingCredentials[] = [];
     let opened = 0;
     for (const profile of await listProfileVersions(deps.db, maxProfiles)) {
       const key = keyOf(profile);
       const updatedAtMs = profile.updatedAt.getTime();
-      let entry = this.#known.get(key);
+      let entry = this.#cachedExpiries.get(key);
       if (entry?.updatedAtMs !== updatedAtMs) {
         opened += 1;
         if (opened > newAtOnce) continue;
         entry = { updatedAtMs, endsAtMs: await readEnd(deps, profile) };
       }
-      known.set(key, entry);
+      currentExpiries.set(key, entry);
       const { appId, connector, name } = profile;
       if (entry.endsAtMs !== null)
         ending.push({ appId, connector, profile: name, endsAtMs: entry.endsAtMs });
     }
-    this.#known = known;
+    this.#cachedExpiries = currentExpiries;
     return ending;
   }
 }

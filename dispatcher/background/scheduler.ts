@@ -22,7 +22,7 @@ const busyPauseMs = 100;
  * Maximum pause. If an entry is moved to an earlier time, the scheduler must notice it in time
  * (protocol/delivery.md#promise-8).
  */
-const longestPauseMs = 500;
+const maxPauseMs = 500;
 
 /**
  * Fires the scheduled pushes whose time has come. The table is the only schedule, so no job can be
@@ -31,7 +31,7 @@ const longestPauseMs = 500;
  * A pass begins with it.
  */
 export class Scheduler {
-  #restMs = longestPauseMs;
+  #restMs = maxPauseMs;
 
   /** Pause after the last pass, in ms. */
   get pauseMs(): number {
@@ -42,10 +42,10 @@ export class Scheduler {
    * Fires at most `limit` pushes. Returns their number. If nothing is due, it runs one small query.
    */
   async fireDue(deps: DispatcherDeps, limit: number): Promise<number> {
-    this.#restMs = longestPauseMs;
+    this.#restMs = maxPauseMs;
     const waitMs = await msToNextPush(deps.db);
     if (waitMs > 0) {
-      this.#restMs = Math.min(Math.ceil(waitMs), longestPauseMs);
+      this.#restMs = Math.min(Math.ceil(waitMs), maxPauseMs);
       return 0;
     }
     this.#restMs = busyPauseMs;

@@ -120,13 +120,13 @@ async function takePage(
   rotation: SecretRotation & { appId: string },
 ): Promise<{ page: number; next: SecretRotation }> {
   const { appId, position, keyId: first } = rotation;
-  const place = sealedColumns[rotation.place];
-  if (!place)
+  const column = sealedColumns[rotation.place];
+  if (!column)
     return { page: 0, next: { ...rotation, place: sealedColumns.length, position: null } };
-  const terms = { appId, after: position ?? undefined, first, limit: rowsPerPage };
-  const { old, last } = await readSealedPage(tx, place, terms);
-  const { changed, unreadable } = await resealRows(tx, vault, place, old);
-  const name = nameOf(place);
+  const pageOptions = { appId, after: position ?? undefined, first, limit: rowsPerPage };
+  const { old, last } = await readSealedPage(tx, column, pageOptions);
+  const { changed, unreadable } = await resealRows(tx, vault, column, old);
+  const name = nameOf(column);
   const next = {
     ...rotation,
     place: last ? rotation.place : rotation.place + 1,

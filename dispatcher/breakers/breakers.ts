@@ -7,7 +7,7 @@ import {
   deleteBreakerStatesOf,
   deleteOldBreakerStates,
   deleteOldGatewayFailures,
-  findTroubledElsewhere,
+  findFailingElsewhere,
   hasAnsweredElsewhere,
   readBreakerOverrides,
   recordGatewayFailure,
@@ -85,11 +85,11 @@ class GatewayFailures {
    * Records the health sample of a batch. An unhealthy sample counts as a failure here and in the
    * breaker.
    */
-  record(queue: GatewayQueue, { health, trouble }: GatewayHealth): void {
+  record(queue: GatewayQueue, { health, failureReason }: GatewayHealth): void {
     const entry = this.#entryOf(queue);
-    if (trouble !== null && isUnhealthy(health))
+    if (failureReason !== null && isUnhealthy(health))
       entry.failure = {
-        reason: shortenReason(trouble, maxReasonChars),
+        reason: shortenReason(failureReason, maxReasonChars),
         at: new Date(this.#options.clock.now()),
       };
     else if (health.requests > 0) entry.failure = null;
@@ -123,8 +123,8 @@ class GatewayFailures {
   }
 
   #entryOf(queue: GatewayQueue): Entry {
-    const known = this.#entries.get(queue);
-    if (known) return known;
+    const existing = this.#entries.get(queue);
+    if (existing) return existing;
     const entry = { failure: undefined, written: undefined, writtenAtMs: Number.NEGATIVE_INFINITY };
     this.#entries.set(queue, entry);
     return entry;
@@ -164,7 +164,7 @@ const probeSize = 10;
  * Maximum wait at a breaker that is forced open. The end of the override wakes the batches earlier,
  * unless its notification is lost.
  */
-const longestForcedWaitMs = 15_000;
+const maxForcedWaitMs = 15_000;
 
 /**
  * Delay of the second wake-up. It reaches batches that were being postponed during the first one.
@@ -213,7 +213,7 @@ export class Breakers {
     const queue = this.#queueOf(key);
     if (override?.forced === 'open') {
       const forcedForMs = this.#options.clock.now() - override.since.getTime();
-      return queue.enqueue(Math.min(forcedForMs / 4, longestForcedWaitMs));
+      return queue.enqueue(Math.min(forcedForMs / 4, maxForcedWaitMs));
     }
     if (this.#isFull(queue)) return queue.enqueue(0);
     const isPassable = override?.forced === 'closed' || queue.breaker.isPassable;
@@ -479,7 +479,7 @@ class BreakerStates {
    * The half-open breaker of that dispatcher can then close, even if it sends nothing itself.
    */
   async shareAnswers(queues: ReadonlyMap<string, GatewayQueue>): Promise<void> {
-    for (const id of await findTroubledElsewhere(this.#db, this.#dispatcher)) {
+    for (const id of await findFailingElsewhere(this.#db, this.#dispatcher)) {
       const queue = queues.get(id);
       const answeredAt = queue?.breaker.state === 'closed' ? queue.healthyAt : null;
       if (!queue || !answeredAt || answeredAt.getTime() <= (this.#sharedMs.get(queue) ?? 0))

@@ -5,7 +5,7 @@ import { type BreakerKey, type BreakerState, breakerIdOf } from '../../shared/do
 import type { DeliverResult } from '../sending/task.ts';
 
 /** What a sent batch shows about the health of its gateway. */
-export type GatewayHealth = Pick<DeliverResult, 'health' | 'trouble'>;
+export type GatewayHealth = Pick<DeliverResult, 'health' | 'failureReason'>;
 
 /** Permission to send one batch to its gateway. The holder must release it exactly once. */
 export interface GatewayPermit {
@@ -39,7 +39,7 @@ export const unwatchedPermit: GatewayPermit = {
  * once.
  */
 const returnIntervalMs = 10;
-const shortestWaitMs = 500;
+const minWaitMs = 500;
 
 /**
  * After an answer the gateway counts as healthy for this time. It then gets many batches at once.
@@ -122,9 +122,9 @@ export class GatewayQueue {
    * Adds a batch to the queue. Returns the milliseconds after which it returns: after the batches
    * before it, with jitter.
    */
-  enqueue(leastMs: number): number {
+  enqueue(requestedMs: number): number {
     const nowMs = this.#clock.monotonicMs();
-    const waitMs = Math.max(leastMs, shortestWaitMs);
+    const waitMs = Math.max(requestedMs, minWaitMs);
     this.#lastReturnMs = Math.max(this.#lastReturnMs + returnIntervalMs, nowMs + waitMs);
     const returnMs = this.#lastReturnMs + randomInt(Math.ceil(waitMs / 4));
     this.#allReturnedAtMs = Math.max(this.#allReturnedAtMs, returnMs);

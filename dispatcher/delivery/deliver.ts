@@ -70,7 +70,7 @@ interface DeliverContext {
   /** Aborted when the dispatcher stops. */
   signal: AbortSignal;
   /** Concurrency slot of the job. A slow batch releases it early. */
-  permit?: ConcurrencySlot;
+  concurrencySlot?: ConcurrencySlot;
   /** The job of the batch. Absent if the planning job of a small push delivers the batch. */
   job?: BatchJob;
   only?: OnlyBatch | undefined;
@@ -121,8 +121,8 @@ async function deliverOnce(
   if (reservation.kind !== 'send') return recordDecision(deps, batch, reservation);
   if (context.signal.aborted) return 'again';
   const push = deps.pushCache.get(ids.pushId);
-  const known = push && { push, interruptCount };
-  return sendAndRecord(deps, batch, { ...context, slot: reservation.slot, known });
+  const cachedPush = push && { push, interruptCount };
+  return sendAndRecord(deps, batch, { ...context, slot: reservation.slot, cachedPush });
 }
 
 /** Records the decision of a gate not to send the batch now. */
@@ -154,7 +154,7 @@ async function closeIfLast(deps: DispatcherDeps, { ids, job }: BatchInWork): Pro
 
 interface SendContext extends DeliverContext {
   slot: SendSlot | undefined;
-  known: CachedPush | undefined;
+  cachedPush: CachedPush | undefined;
 }
 
 /**
@@ -168,9 +168,12 @@ async function sendAndRecord(
 ): Promise<RoundEnd> {
   const { appId } = batch.ids;
   const { connector, profile } = batch.stored;
-  if (context.slot && context.slot.durationMs >= longSlotMs) context.permit?.release();
+  if (context.slot && context.slot.durationMs >= longSlotMs) context.concurrencySlot?.release();
   for (;;) {
-    const permit = await deps.breakers.acquire({ connector, appId, profile }, context.permit);
+    const permit = await deps.breakers.acquire(
+      { connector, appId, profile },
+      context.concurrencySlot,
+    );
     if (permit.kind === 'wait')
       return recordDecision(deps, batch, { kind: 'postpone', afterMs: permit.afterMs });
     const firstSend = new FirstSend(deps, batch);
@@ -202,7 +205,7 @@ function threadPoolOf(
 async function send(
   { pool }: DispatcherDeps,
   { ids, ...batch }: BatchInWork,
-  { permit, slot, known }: Omit<SendContext, 'permit'> & { permit: GatewayPermit },
+  { permit, slot, cachedPush: known }: Omit<SendContext, 'permit'> & { permit: GatewayPermit },
 ): Promise<SentBatch> {
   const { probeSize, progressMemory } = permit;
   const ownSlot = probeSize === undefined ? slot : undefined;

@@ -184,14 +184,14 @@ const reservations: Gate[] = [flowControl, gatewayRate, testLimit, dailyCap];
 
 /** Checks whether the state of a batch allows it to be sent now. */
 export const decide = (deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> =>
-  pass(stateGates, deps, batch);
+  checkGates(stateGates, deps, batch);
 
 /** Reserves time slots and recipients for a batch that is about to be sent. */
 export const reserve = (deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> =>
-  pass(reservations, deps, batch);
+  checkGates(reservations, deps, batch);
 
 /** Checks gates in order. The first gate that does not answer `send` decides. */
-async function pass(
+async function checkGates(
   gates: Gate[],
   deps: DispatcherDeps,
   batch: BatchInWork,

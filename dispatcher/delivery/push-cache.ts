@@ -6,7 +6,7 @@ import { TtlCache } from '../../shared/ttl-cache.ts';
  * Maximum pushes in the cache. They are cached without their conditions and take some kilobytes
  * each.
  */
-const mostPushes = 512;
+const maxPushes = 512;
 
 /**
  * Returns a request without its condition and device ids. The channels remain, because the message
@@ -23,7 +23,7 @@ function withoutCondition({ redrive, ...order }: PushOrder): PushOrder {
  * read them. The content of a push never changes. Its state is read with each batch.
  */
 export class PushCache {
-  readonly #pushes = new TtlCache<number, Push>({ maxEntries: mostPushes });
+  readonly #pushes = new TtlCache<number, Push>({ maxEntries: maxPushes });
 
   /** Adds a push that is about to be sent. */
   add(push: Push): void {

@@ -4,7 +4,7 @@ import {
   type ProviderSettings,
   type Providers,
 } from '../../connectors/providers.ts';
-import { retryMs, shortestRetryMs } from '../../shared/backoff.ts';
+import { minRetryMs, retryMs } from '../../shared/backoff.ts';
 import { type Clock, hourMs, minuteMs } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { Database } from '../../shared/db/pool.ts';
@@ -34,10 +34,10 @@ const maxConcurrent = 16;
 const graceMs = 3000;
 
 /**
- * Waits between the tries of one message. `longestRequestedMs` limits a wait that the provider
+ * Waits between the tries of one message. `maxRequestedMs` limits a wait that the provider
  * requests.
  */
-const waits = { firstMs: 1000, longestMs: 10 * minuteMs, longestRequestedMs: hourMs };
+const waits = { firstMs: 1000, maxMs: 10 * minuteMs, maxRequestedMs: hourMs };
 
 /** Dependencies of the messenger. */
 export interface MessengerDeps {
@@ -64,7 +64,7 @@ export async function startMessenger(
     kind: messageJob,
     capacity: maxConcurrent,
     duePoll,
-    handle: (job, shift) => sendMessage(deps, providers, job, shift),
+    handle: (job, context) => sendMessage(deps, providers, job, context),
   });
   stack.add('messages', () => consumer.stop(graceMs));
   await consumer.start();
@@ -201,7 +201,7 @@ function expiredResult(
   message: WaitingMessage,
   retry: Extract<SendOutcome, { kind: 'retry' }>,
 ): MessageResult | undefined {
-  const nextMs = clock.now() + shortestRetryMs(message.attempts, retry.afterMs, waits);
+  const nextMs = clock.now() + minRetryMs(message.attempts, retry.afterMs, waits);
   return nextMs >= message.expiresAt.getTime()
     ? { state: 'failed', reason: retry.reason }
     : undefined;

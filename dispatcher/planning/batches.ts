@@ -20,7 +20,7 @@ const largestBatchSize = 5000;
  * Size of the batches of the second page. The page becomes at most two batches, so that two threads
  * share a push to 10,000 devices.
  */
-const secondPage = { fromPlanned: 1000, toPlanned: 5000, leastSize: 2500 };
+const secondPage = { fromPlanned: 1000, toPlanned: 5000, minSize: 2500 };
 
 /**
  * Returns the maximum batch size for `count` recipients of a page. Batches grow from 1,000 to 5,000
@@ -34,7 +34,7 @@ function batchSizeOf(
 ): number {
   const connector = connectors.get(id);
   const canGrow = connector?.limits.recipientsPerRequest === 1 && !connector.rate;
-  const { fromPlanned, toPlanned, leastSize } = secondPage;
+  const { fromPlanned, toPlanned, minSize: leastSize } = secondPage;
   if (!canGrow || flowControl !== null) return firstBatchSize;
   if (isHalved || planned >= toPlanned) return largestBatchSize;
   if (planned < fromPlanned) return firstBatchSize;
@@ -56,7 +56,7 @@ interface Routes {
  * Maximum routing keys in the cache. Keys contain locales and time zones, which devices choose
  * freely.
  */
-const maxRemembered = 10_000;
+const maxCachedKeys = 10_000;
 
 /**
  * Routes of a push with rules that divide its devices further: one for each connector, profile and
@@ -74,17 +74,17 @@ class GroupedRoutes implements Routes {
   }
 
   routeOf(routingKey: string, read: (routingKey: string) => RoutingKey): BatchRoute {
-    const known = this.#byRoutingKey.get(routingKey);
-    if (known) return known;
+    const cached = this.#byRoutingKey.get(routingKey);
+    if (cached) return cached;
     const groups = this.#rules.map((rule) => rule.group?.(routingKey));
     const route: BatchRoute = Object.assign({}, this.#router.route(read(routingKey)), ...groups);
     const { connector, profile, error, language, quiet } = route;
     const parts = JSON.stringify([connector, profile, error, language, quiet]);
-    const same = this.#byParts.get(parts) ?? route;
-    this.#byParts.set(parts, same);
-    if (this.#byRoutingKey.size >= maxRemembered) this.#byRoutingKey.clear();
-    this.#byRoutingKey.set(routingKey, same);
-    return same;
+    const shared = this.#byParts.get(parts) ?? route;
+    this.#byParts.set(parts, shared);
+    if (this.#byRoutingKey.size >= maxCachedKeys) this.#byRoutingKey.clear();
+    this.#byRoutingKey.set(routingKey, shared);
+    return shared;
   }
 }
 
@@ -116,8 +116,8 @@ export function toBatches(
   const groups = new Map<BatchRoute, number[]>();
   for (const [routingKey, ids] of idsByRoutingKey) {
     const route = context.routes.routeOf(routingKey, parseRoutingKey);
-    const known = groups.get(route);
-    groups.set(route, known ? [...known, ...ids].sort((one, other) => one - other) : ids);
+    const existing = groups.get(route);
+    groups.set(route, existing ? [...existing, ...ids].sort((one, other) => one - other) : ids);
   }
   const page: PageOfBatches = { batches: [], unsent: [] };
   for (const [route, ids] of groups) {
@@ -144,14 +144,14 @@ function addBatch(page: PageOfBatches, route: BatchRoute, recipients: number[]):
 }
 
 /** Maximum apps in the cache. */
-const mostApps = 10_000;
+const maxApps = 10_000;
 
 /**
  * Remembers how many devices the last push to all devices of an app reached. Planning splits the
  * next such push into two equal batches. The size of a push is not known before its last page.
  */
 export class AudienceSizes {
-  readonly #halves = new TtlCache<string, number>({ maxEntries: mostApps });
+  readonly #halves = new TtlCache<string, number>({ maxEntries: maxApps });
 
   /**
    * Records the number of devices of a planned push. Caches half of it if this half is a good batch

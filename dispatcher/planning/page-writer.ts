@@ -247,14 +247,14 @@ async function writeRows(
   const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
   const ids = await insertBatches(tx, appId, pushId, batches);
   if (!isQueued) return ids;
-  const waits = { appId, pushId, waitedUntilMs: job.waitedUntilMs };
+  const jobBase = { appId, pushId, waitedUntilMs: job.waitedUntilMs };
   const groups = Map.groupBy(page.batches.keys(), (i) => {
     const { connector = 'channel', notBefore } = page.batches[i] ?? {};
     return `${connector} ${notBefore?.getTime() ?? ''}`;
   });
-  for (const places of groups.values()) {
-    const { connector = 'channel', notBefore: startAfter } = page.batches[places[0] ?? 0] ?? {};
-    const jobs = places.map((i) => ({ ...waits, batchId: ids[i] ?? 0 }));
+  for (const indexes of groups.values()) {
+    const { connector = 'channel', notBefore: startAfter } = page.batches[indexes[0] ?? 0] ?? {};
+    const jobs = indexes.map((i) => ({ ...jobBase, batchId: ids[i] ?? 0 }));
     const kind = deliverJob(connector);
     const priority = await priorities.next(tx, kind, jobs.length);
     await deps.queue.send(kind, jobs, { tx, priority, ...(startAfter ? { startAfter } : {}) });

@@ -11,7 +11,7 @@ import {
   targetQuery,
 } from '../../shared/query/targets/targets.ts';
 import type { TargetPage } from '../../shared/rules/rule.ts';
-import { longestScanMs } from '../limits.ts';
+import { maxScanMs } from '../limits.ts';
 
 /**
  * Maximum recipients of the first batch of a push. It is also the maximum of all batches of a
@@ -26,7 +26,7 @@ export const pageSize = 10_000;
  * Minimum and maximum installations that one statement returns for a condition without an index.
  * They are in memory at once.
  */
-const searchSizes = { least: 50_000, most: 200_000 };
+const searchSizes = { min: 50_000, max: 200_000 };
 
 /**
  * A page of targets. `isLast`: no page follows. `endsRead`: the next page needs another statement,
@@ -64,10 +64,10 @@ interface ScanSelection {
  * reads only that part of the targets.
  */
 export function readPages(scan: Scan, part?: Part): AsyncGenerator<PlannedPage> {
-  const reading = { part, hasZones: scan.hasZones ?? false };
+  const selection = { part, hasZones: scan.hasZones ?? false };
   return isUnselective(scan.push.pushOrder)
-    ? pagesByKey(scan, reading)
-    : pagesBySearch(scan, reading);
+    ? pagesByKey(scan, selection)
+    : pagesBySearch(scan, selection);
 }
 
 /** Returns rows that were already read as one page. The page is empty if there are no rows. */
@@ -79,7 +79,7 @@ export async function* singlePage(rows: TargetRow[]): AsyncGenerator<PlannedPage
  * Reads each page with one statement that continues at the cursor. Used if the condition matches
  * most devices, so that the primary key finds the next page quickly.
  */
-async function* pagesByKey(scan: Scan, reading: ScanSelection): AsyncGenerator<PlannedPage> {
+async function* pagesByKey(scan: Scan, selection: ScanSelection): AsyncGenerator<PlannedPage> {
   const { database, app, push, clock, firstSize = firstBatchSize } = scan;
   const nowMs = clock.now();
   let size = push.plannedThrough === 0 ? firstSize : pageSize;
@@ -88,9 +88,9 @@ async function* pagesByKey(scan: Scan, reading: ScanSelection): AsyncGenerator<P
       afterId,
       nowMs,
       size,
-      ...reading,
+      ...selection,
     });
-    const { rows } = await database.queryWithin<TargetGroupRow>(longestScanMs, text, values);
+    const { rows } = await database.queryWithin<TargetGroupRow>(maxScanMs, text, values);
     const page = pageOfGroups(rows);
     const isLast = page.size < size;
     yield { page, isLast, endsRead: true };
@@ -126,7 +126,7 @@ function inOrder(ids: number[]): number[] {
  */
 async function* pagesBySearch(
   { database, app, push, clock }: Scan,
-  reading: ScanSelection,
+  selection: ScanSelection,
 ): AsyncGenerator<PlannedPage> {
   const nowMs = clock.now();
   let found = push.devices;
@@ -136,16 +136,16 @@ async function* pagesBySearch(
       afterId,
       nowMs,
       limit,
-      ...reading,
+      ...selection,
     });
-    const { rows } = await database.queryWithin<TargetRow>(longestScanMs, text, values);
-    let place = 0;
+    const { rows } = await database.queryWithin<TargetRow>(maxScanMs, text, values);
+    let offset = 0;
     do {
-      const page = pageOfRows(rows.slice(place, place + pageSize));
-      place += pageSize;
-      const endsRead = place >= rows.length;
+      const page = pageOfRows(rows.slice(offset, offset + pageSize));
+      offset += pageSize;
+      const endsRead = offset >= rows.length;
       yield { page, isLast: endsRead && rows.length < limit, endsRead };
-    } while (place < rows.length);
+    } while (offset < rows.length);
     if (rows.length < limit) return;
     afterId = rows.at(-1)?.id ?? afterId;
     found += rows.length;
@@ -153,7 +153,7 @@ async function* pagesBySearch(
 }
 
 const searchSizeAfter = (found: number): number =>
-  Math.min(Math.max(found, searchSizes.least), searchSizes.most);
+  Math.min(Math.max(found, searchSizes.min), searchSizes.max);
 
 /** Builds a page from single rows: groups them by routing key. */
 export function pageOfRows(rows: TargetRow[]): TargetPage {

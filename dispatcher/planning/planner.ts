@@ -52,7 +52,7 @@ export async function planPush(
   const plan = await begin(deps, job);
   if (!plan) return endPlanning(deps, job, context);
   // A push to one device mostly waits for its gateway.
-  if (plan.lookup) context.permit.release(deps.singles);
+  if (plan.lookup) context.concurrencySlot.release(deps.singles);
   try {
     const end = plan.push.isPlanned ? {} : await scan(deps, plan, context.signal);
     return typeof end === 'string' ? end : deliverInline(deps, job, { ...context, ...end });
@@ -289,14 +289,18 @@ async function writePages(
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
-  { signal, permit, batches }: JobContext & Inline,
+  { signal, concurrencySlot: permit, batches }: JobContext & Inline,
 ): Promise<JobEnd> {
   const { appId, pushId, waitedUntilMs } = job.data;
   const open = batches ?? (await findOpenBatches(deps, job));
   const only =
     open.length === 1 ? { job, isEnded: false, isClosed: false, firstSentAt: null } : undefined;
   const deliver = ({ batchId, fresh }: PlannedBatchInWork) =>
-    deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit, only, fresh });
+    deliverBatch(
+      deps,
+      { appId, pushId, batchId, waitedUntilMs },
+      { signal, concurrencySlot: permit, only, fresh },
+    );
   if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
   if (!only?.isEnded) await closePush(deps, job.data, job);
   return 'done';

@@ -18,7 +18,7 @@ const maxWaitMs = 100;
  * queue.
  */
 const betweenReturnsMs = 50;
-const longestDelayMs = 30_000;
+const maxDelayMs = 30_000;
 
 /**
  * Shares the scans of one dispatcher between apps. Without it, a few pushes with a `where` over a
@@ -62,7 +62,7 @@ export class ScanShare {
       if (timeMs < nowMs) this.#nextReturnMs.delete(id);
     const timeMs = Math.min(
       (this.#nextReturnMs.get(appId) ?? nowMs + maxWaitMs) + betweenReturnsMs,
-      nowMs + longestDelayMs,
+      nowMs + maxDelayMs,
     );
     this.#nextReturnMs.set(appId, timeMs);
     return timeMs - nowMs;

@@ -40,7 +40,7 @@ import { type BatchInWork, endJob } from './batch-in-work.ts';
  * Minimum failures of a push that count towards the limit of stored failures of its app. Pushes
  * with fewer failures store few rows.
  */
-const countedFrom = 100;
+const minCountedFailures = 100;
 
 type ClosingDeps = Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>;
 
@@ -67,7 +67,8 @@ async function finishClosed(
   deps.metrics.pushCompleteSeconds.observe(tookMs / 1000);
   const outcomes = allTotals(closed.totals);
   const unreached = sumTotals(outcomes) - (outcomes.sent ?? 0);
-  if (unreached >= countedFrom) await saveFailureCount(deps.db, { appId, id: pushId }, unreached);
+  if (unreached >= minCountedFailures)
+    await saveFailureCount(deps.db, { appId, id: pushId }, unreached);
   if ((outcomes.invalid_token ?? 0) > 0) await deleteInvalidTokens(deps, { appId, pushId });
 }
 
@@ -97,14 +98,14 @@ async function deleteInvalidTokens(
   if (kept.length > 0) await saveKeptTokens(db, push, kept);
 }
 
-const closedAtOnce = 100;
+const maxClosedAtOnce = 100;
 
 /**
  * Closes pushes that a crash left open after their last batch. Returns the number of pushes that it
  * found.
  */
 export async function closeSettledPushes(deps: ClosingDeps): Promise<number> {
-  const found = await findSettledPushes(deps.db, closedAtOnce);
+  const found = await findSettledPushes(deps.db, maxClosedAtOnce);
   for (const { appId, id } of found) await closePush(deps, { appId, pushId: id });
   return found.length;
 }
@@ -327,13 +328,13 @@ async function withoutRetried(
 }
 
 /** Removes the recipients at the given indexes from a result. Their stored states remain. */
-function withoutIndexes(result: DeliverResult, stored: Batch, places: Set<number>): DeliverResult {
-  const installations = new Set([...places].map((index) => stored.recipients[index]));
+function withoutIndexes(result: DeliverResult, stored: Batch, removed: Set<number>): DeliverResult {
+  const installations = new Set([...removed].map((index) => stored.recipients[index]));
   const keep = <T>(list: T[], indexes: number[]) =>
-    list.filter((_, i) => !places.has(indexes[i] ?? -1));
+    list.filter((_, i) => !removed.has(indexes[i] ?? -1));
   return {
     ...result,
-    states: result.states.withStatesOf(stored.states, places),
+    states: result.states.withStatesOf(stored.states, removed),
     retriedCount: stored.retried.length,
     failures: result.failures.filter(({ installation }) => !installations.has(installation)),
     retries: result.retries
@@ -350,9 +351,9 @@ function withoutIndexes(result: DeliverResult, stored: Batch, places: Set<number
 
 /**
  * Waits between the tries of one recipient. The twelve tries take at least three minutes.
- * `longestRequestedMs` limits a wait that the gateway requests.
+ * `maxRequestedMs` limits a wait that the gateway requests.
  */
-const waits = { firstMs: 1000, longestMs: 60_000, longestRequestedMs: dayMs };
+const waits = { firstMs: 1000, maxMs: 60_000, maxRequestedMs: dayMs };
 
 /** Maximum tries of one recipient that reach the gateway. */
 const maxTries = 12;

@@ -116,7 +116,7 @@ export async function recordPostponed(
 }
 
 /** Maximum duration of a timer. For later times the poll of the consumers is precise enough. */
-const longestTimerMs = 3_600_000;
+const maxTimerMs = 3_600_000;
 
 /**
  * Wakes the consumers of a queue when a job is due, because they poll only once a second. If this
@@ -128,7 +128,7 @@ export function wakeWhenDue(
   kind: { queue: string },
   afterMs: number,
 ): void {
-  if (afterMs > longestTimerMs) return;
+  if (afterMs > maxTimerMs) return;
   const wake = () => queue.wake(kind).catch(() => undefined);
   setTimeout(wake, Math.max(0, afterMs) + 5).unref();
 }

@@ -33,7 +33,7 @@ interface BatchRows {
 }
 
 /** Maximum recipients of all batches of one statement. A larger batch has its own statement. */
-const mostRecipients = 1000;
+const maxRecipientsPerStatement = 1000;
 
 type LoadedKey = BatchKey & Pick<DeliverTask, 'size'>;
 
@@ -49,7 +49,11 @@ export class BatchLoader {
   constructor(db: Database, concurrency: number) {
     const ofField = (field: TokenField) =>
       new Batcher<LoadedKey, LoadedBatch | undefined>({
-        ...{ concurrency, size: mostRecipients, weightOf: ({ size }: LoadedKey) => size },
+        ...{
+          concurrency,
+          size: maxRecipientsPerStatement,
+          weightOf: ({ size }: LoadedKey) => size,
+        },
         run: (keys) => loadBatches(db, keys, field),
         runOne: async (key) => (await loadBatches(db, [key], field))[0],
         isShared: isConnectionFailure,
@@ -63,7 +67,14 @@ export class BatchLoader {
   }
 
   /** Reads a batch with its recipients. Also reads its push, unless the task contains it. */
-  async load({ appId, batchId, pushId, connector, size, known }: DeliverTask): Promise<BatchRows> {
+  async load({
+    appId,
+    batchId,
+    pushId,
+    connector,
+    size,
+    cachedPush: known,
+  }: DeliverTask): Promise<BatchRows> {
     const key = { appId, batchId, size };
     const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
     const [loaded, push] = await Promise.all([
@@ -158,7 +169,7 @@ export class BatchSender {
 
   /** Sends to the open recipients. Rejects only if the database is unavailable. */
   async run(): Promise<DeliverResult> {
-    const { appId, pushId, known } = this.#task;
+    const { appId, pushId, cachedPush: known } = this.#task;
     const { appCache, loader } = this.#deps;
     // Read before the push, so that a later pause or cancellation changes the count.
     const interrupts = interruptCount(this.#deps.interrupts, pushId);
@@ -256,7 +267,7 @@ export class BatchSender {
       isInterrupted: this.#isInterrupted,
       hasUnsent: this.#hasUnsent,
       health: tally.health,
-      trouble: tally.trouble,
+      failureReason: tally.failureReason,
       profileError: tally.profileError,
       messages: tally.messages,
       calls,
@@ -284,10 +295,10 @@ function successesOf({
   profile,
 }: Pick<Batch, 'pushId' | 'connector' | 'profile'>): Set<string> {
   const key = `${pushId} ${connector} ${profile}`;
-  const known = successes.get(key) ?? new Set<string>();
+  const existing = successes.get(key) ?? new Set<string>();
   successes.delete(key);
-  successes.set(key, known);
+  successes.set(key, existing);
   const oldest = successes.keys().next().value;
   if (successes.size > maxPushes && oldest !== undefined) successes.delete(oldest);
-  return known;
+  return existing;
 }

@@ -9,21 +9,21 @@ import type { SendSlot } from './task.ts';
  * Delay that every slot tolerates. Without it, any short pause of the process would miss a short
  * slot.
  */
-const leastToleranceMs = 50;
+const minToleranceMs = 50;
 
 /**
  * Returns whether a batch is too late for its time slot: by more than a quarter of the slot. If the
  * delay is smaller, the batch begins late, and the recipients that do not fit get another slot.
  */
 export const isLate = (lateByMs: number, slotMs: number): boolean =>
-  lateByMs > Math.max(leastToleranceMs, slotMs / 4);
+  lateByMs > Math.max(minToleranceMs, slotMs / 4);
 
 /**
  * Maximum consecutive batches that may give back their time slots. On a machine that is always
  * late, the next batch is sent nevertheless. This limits a burst after a stall to a tenth of the
  * overdue recipients.
  */
-const mostMissed = 9;
+const maxMissed = 9;
 
 /** Limits how many consecutive time slots a thread gives back. */
 export class LatenessBudget {
@@ -34,7 +34,7 @@ export class LatenessBudget {
    * it.
    */
   isMissed(lateByMs: number, slotMs: number): boolean {
-    const isMissed = isLate(lateByMs, slotMs) && this.#missed < mostMissed;
+    const isMissed = isLate(lateByMs, slotMs) && this.#missed < maxMissed;
     this.#missed = isMissed ? this.#missed + 1 : 0;
     return isMissed;
   }

@@ -193,7 +193,7 @@ export class SenderPool {
   readonly #busyMs = new Map<number, number>();
   /** Profiles whose senders were prepared recently. */
   readonly #prepared = new TtlCache<string, true>(preparedProfiles);
-  #reading: Promise<void> | undefined;
+  #pendingRead: Promise<void> | undefined;
   #active = 0;
 
   constructor({ threads, data }: PoolOptions) {
@@ -216,8 +216,8 @@ export class SenderPool {
   /**
    * Sends one batch in a thread. Rejects if the thread failed. The batch is then delivered again.
    */
-  async run(task: DeliverTask, lane: ThreadPool = 'bulk'): Promise<DeliverResult> {
-    if (lane === 'express') return toResult(await this.#express.run(task));
+  async run(task: DeliverTask, threadPool: ThreadPool = 'bulk'): Promise<DeliverResult> {
+    if (threadPool === 'express') return toResult(await this.#express.run(task));
     this.#active += 1;
     try {
       return toResult(await this.#bulk.run(task));
@@ -242,11 +242,11 @@ export class SenderPool {
    * Opens the sender of a profile in all threads of a pool while the next batches are written,
    * unless this was done recently. Never rejects: a batch works without it.
    */
-  prepare(profile: RecentProfile, lane: ThreadPool): void {
-    const key = JSON.stringify({ ...profile, lane });
+  prepare(profile: RecentProfile, threadPool: ThreadPool): void {
+    const key = JSON.stringify({ ...profile, lane: threadPool });
     if (this.#prepared.get(key)) return;
     this.#prepared.set(key, true);
-    (lane === 'express' ? this.#express : this.#bulk).runInEach('prepare', profile);
+    (threadPool === 'express' ? this.#express : this.#bulk).runInEach('prepare', profile);
   }
 
   /** Returns the number of open HTTP/2 connections to gateways. */
@@ -287,10 +287,10 @@ export class SenderPool {
 
   /** Reads the reports of all threads. Concurrent callers share the result. */
   #readReports(): Promise<void> {
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
+    this.#pendingRead ??= this.#read().finally(() => {
+      this.#pendingRead = undefined;
     });
-    return this.#reading;
+    return this.#pendingRead;
   }
 
   async #read(): Promise<void> {

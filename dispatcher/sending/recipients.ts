@@ -25,7 +25,7 @@ export interface RecipientSource {
 const noGroup = 0xffff;
 
 /** Number of times that `Places` restarts at the first recipient before it builds a map. */
-const mostRestarts = 4;
+const maxRestarts = 4;
 
 /**
  * Finds the indexes of recipients in a batch. Both lists are usually sorted by id, so a cursor
@@ -48,7 +48,7 @@ class RecipientIndexes {
       this.#restarts += 1;
     }
     this.#lastId = id;
-    if (this.#restarts > mostRestarts) return this.#byMap(id);
+    if (this.#restarts > maxRestarts) return this.#byMap(id);
     while ((this.#recipients[this.#next] ?? id) < id) this.#next += 1;
     return this.#recipients[this.#next] === id ? this.#next : this.#byMap(id);
   }
@@ -69,7 +69,7 @@ export class OpenRecipients implements RecipientSource {
   readonly #badges: (number | null)[] | null;
   /** For each index in the batch: the group of its recipient, and the index in this group. */
   readonly #groupOf: Uint16Array;
-  readonly #placeOf: Uint16Array;
+  readonly #positionOf: Uint16Array;
   /**
    * Indexes in the batch of the recipients to send to. Only the first `length` entries are used.
    */
@@ -82,15 +82,15 @@ export class OpenRecipients implements RecipientSource {
     this.#badges = badges;
     const size = batch.recipients.length;
     this.#groupOf = new Uint16Array(size).fill(noGroup);
-    this.#placeOf = new Uint16Array(size);
+    this.#positionOf = new Uint16Array(size);
     this.#indexes = new Uint16Array(size);
-    const places = new RecipientIndexes(batch.recipients);
+    const recipientIndexes = new RecipientIndexes(batch.recipients);
     for (const [group, { ids, tokens }] of groups.entries())
-      for (let place = 0; place < ids.length; place += 1) {
-        const index = places.indexOf(ids[place] ?? 0);
-        if (index === undefined || tokens[place] === '') continue;
+      for (let position = 0; position < ids.length; position += 1) {
+        const index = recipientIndexes.indexOf(ids[position] ?? 0);
+        if (index === undefined || tokens[position] === '') continue;
         this.#groupOf[index] = group;
-        this.#placeOf[index] = place;
+        this.#positionOf[index] = position;
       }
   }
 
@@ -126,7 +126,7 @@ export class OpenRecipients implements RecipientSource {
   /** Returns when the installation of a recipient was last saved, in epoch ms. */
   savedAtMs(index: number): number | undefined {
     const group = this.#groups[this.#groupOf[index] ?? noGroup];
-    return group && savedAtMs(group, this.#placeOf[index] ?? 0);
+    return group && savedAtMs(group, this.#positionOf[index] ?? 0);
   }
 
   #recipient(index: number): Recipient | undefined {
@@ -136,7 +136,7 @@ export class OpenRecipients implements RecipientSource {
     return {
       index,
       id: String(this.#batch.recipients[index]),
-      deviceToken: tokens[this.#placeOf[index] ?? 0] ?? '',
+      deviceToken: tokens[this.#positionOf[index] ?? 0] ?? '',
       deviceType,
       vendor,
       topic,

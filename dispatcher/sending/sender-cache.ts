@@ -127,8 +127,8 @@ export class SenderCache {
       credentials,
       version: `${stagedAt.getTime()} ${profile.receiptGeneration}`,
     };
-    const other = this.#take(connector, candidate, 'candidate');
-    return typeof other === 'string' ? lease : this.#both(canary, other, lease);
+    const candidateLease = this.#take(connector, candidate, 'candidate');
+    return typeof candidateLease === 'string' ? lease : this.#both(canary, candidateLease, lease);
   }
 
   /** Combines the senders of a candidate and of the current version. */
@@ -174,8 +174,11 @@ export class SenderCache {
     const found = [...connectors.keys()].find((id) => id === connector);
     if (!found) return;
     await this.#options.appCache.app(appId);
-    const known = await this.#find(appId, found, profile);
-    const lease = typeof known === 'string' ? known : this.#take(known.connector, known.profile);
+    const profileFound = await this.#find(appId, found, profile);
+    const lease =
+      typeof profileFound === 'string'
+        ? profileFound
+        : this.#take(profileFound.connector, profileFound.profile);
     if (typeof lease === 'string') return;
     const { clock } = this.#options;
     lease.connector.render(
@@ -224,7 +227,7 @@ export class SenderCache {
     const { appCache } = this.#options;
     const [app, profiles] = await Promise.all([appCache.app(appId), appCache.profiles(appId)]);
     const profile = profiles.find(
-      (known) => known.connector === connector.id && known.name === profileName,
+      (candidate) => candidate.connector === connector.id && candidate.name === profileName,
     );
     if (!profile) return undefined;
     const { credentials, canary } = profile;
@@ -235,10 +238,10 @@ export class SenderCache {
 
   /** Returns the cached sender of this version of the profile. */
   #current(key: string, version: string): Entry | undefined {
-    const known = this.#entries.get(key);
-    if (known?.version !== version) return undefined;
-    known.usedAtMs = this.#options.clock.monotonicMs();
-    return known;
+    const cached = this.#entries.get(key);
+    if (cached?.version !== version) return undefined;
+    cached.usedAtMs = this.#options.clock.monotonicMs();
+    return cached;
   }
 
   /** Opens a sender. Returns undefined if the credentials do not fit their schema. */
@@ -250,7 +253,7 @@ export class SenderCache {
     const parsed = connector.credentials.safeParse(credentials);
     if (!parsed.success) return undefined;
     const owner = { appId, profile };
-    const known = this.#entries.get(key);
+    const previous = this.#entries.get(key);
     const callsKey = keyOf(owner.appId, connector.id, owner.profile);
     const calls = this.#calls.get(callsKey) ?? new CallLog();
     this.#calls.set(callsKey, calls);
@@ -273,7 +276,7 @@ export class SenderCache {
       users: 0,
     };
     this.#entries.set(key, entry);
-    if (known?.users === 0) void known.sender.close();
+    if (previous?.users === 0) void previous.sender.close();
     return entry;
   }
 

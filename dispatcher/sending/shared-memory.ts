@@ -1,7 +1,7 @@
 /** Indexes of the numbers of a batch in flight in its shared memory. */
-const places = { stop: 0, size: 1, answered: 2, isGatewayUp: 3 } as const;
+const indexes = { stop: 0, size: 1, answered: 2, isGatewayUp: 3 } as const;
 
-const progressBytes = Object.keys(places).length * Int32Array.BYTES_PER_ELEMENT;
+const progressBytes = Object.keys(indexes).length * Int32Array.BYTES_PER_ELEMENT;
 
 /**
  * Progress of one batch in flight, in memory that the main thread and a worker thread share.
@@ -18,36 +18,36 @@ export class InFlightBatch {
 
   /** Recipients in the request to the gateway; 0 before the thread has begun. */
   get size(): number {
-    return Atomics.load(this.#numbers, places.size);
+    return Atomics.load(this.#numbers, indexes.size);
   }
 
   /** Recipients that have an outcome. */
   get answered(): number {
-    return Atomics.load(this.#numbers, places.answered);
+    return Atomics.load(this.#numbers, indexes.answered);
   }
 
   /** True if the gateway has answered a request of the batch. */
   get isGatewayUp(): boolean {
-    return Atomics.load(this.#numbers, places.isGatewayUp) === 1;
+    return Atomics.load(this.#numbers, indexes.isGatewayUp) === 1;
   }
 
   get isStopped(): boolean {
-    return Atomics.load(this.#numbers, places.stop) === 1;
+    return Atomics.load(this.#numbers, indexes.stop) === 1;
   }
 
   /** Makes the thread stop sending this batch. */
   stop(): void {
-    Atomics.store(this.#numbers, places.stop, 1);
+    Atomics.store(this.#numbers, indexes.stop, 1);
   }
 
   begin(size: number): void {
-    Atomics.store(this.#numbers, places.size, size);
+    Atomics.store(this.#numbers, indexes.size, size);
   }
 
   /** Counts a recipient with an outcome. For `isFailure` see `gateway-health.ts`. */
   countAnswer(isFailure: boolean | null): void {
-    Atomics.add(this.#numbers, places.answered, 1);
-    if (isFailure === false) Atomics.store(this.#numbers, places.isGatewayUp, 1);
+    Atomics.add(this.#numbers, indexes.answered, 1);
+    if (isFailure === false) Atomics.store(this.#numbers, indexes.isGatewayUp, 1);
   }
 }
 

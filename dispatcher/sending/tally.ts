@@ -46,7 +46,7 @@ export class Tally {
   readonly health: HealthSample = { requests: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
   /** Reason of the last request without an answer; null if the gateway answered every request. */
-  trouble: string | null = null;
+  failureReason: string | null = null;
   /** Why no push can be sent with this profile, or null. */
   profileError: string | null = null;
   /** Grows with every outcome. Shows whether there is a new checkpoint to write. */
@@ -175,8 +175,8 @@ export class Tally {
   }
 
   #recordMessage(messageId: string): void {
-    const known = this.#messages.get(messageId);
-    if (known) known.devices += 1;
+    const existing = this.#messages.get(messageId);
+    if (existing) existing.devices += 1;
     else if (this.#messages.size < maxMessages)
       this.#messages.set(messageId, { messageId, devices: 1 });
   }
@@ -185,7 +185,7 @@ export class Tally {
     const hasFailed = isFailure(attempt);
     if (hasFailed !== null) this.health.requests += 1;
     if (hasFailed) this.health.failed += 1;
-    if (hasFailed !== false) this.trouble = failureCause(attempt) ?? this.trouble;
+    if (hasFailed !== false) this.failureReason = failureCause(attempt) ?? this.failureReason;
   }
 
   /**
@@ -231,14 +231,14 @@ export class Tally {
 }
 
 /** A retry group before its recipients are added. */
-type PlaceGroup = Omit<RetryGroup, 'recipients' | 'badges'>;
+type IndexGroup = Omit<RetryGroup, 'recipients' | 'badges'>;
 
 /**
  * Groups the recipients of a batch that need a retry. Recipients with similar waits share a group,
  * so that tokens with different waits do not cause thousands of small batches.
  */
 export class RetryGroups {
-  readonly #groups = new Map<string, PlaceGroup>();
+  readonly #groups = new Map<string, IndexGroup>();
 
   /**
    * Adds the recipient at an index. `wantedMs`: minimum wait; null if the gateway requested none, 0

@@ -56,7 +56,7 @@ export type DeliverTask = DeliverJob & {
   /** Number of all recipients of the batch. */
   size: number;
   /** The push. If absent, the thread reads it. */
-  known?: CachedPush | undefined;
+  cachedPush?: CachedPush | undefined;
 };
 
 /** Preparation of a thread for its first batch. */
@@ -128,7 +128,7 @@ export interface DeliverResult {
   hasUnsent: boolean;
   health: HealthSample;
   /** Why the gateway did not answer, for the operator; null if it answered every request. */
-  trouble: string | null;
+  failureReason: string | null;
   /** Why no push can be sent with this profile; null if no answer says so. */
   profileError: string | null;
   /** Message ids that the gateway returned, up to a limit. */

@@ -33,7 +33,7 @@ const planCooldownMs = 8;
 const busyPlanCooldown = { jobs: 16, ms: 24 };
 
 interface ConsumerDeps extends DispatcherDeps, Waking {
-  parkedJobs: WaitingJobs;
+  waitingJobs: WaitingJobs;
 }
 
 /**
@@ -44,8 +44,8 @@ export async function startConsumers(
   deps: DispatcherDeps,
   { stack, listener, duePoll, threads }: Waking & { stack: ClosingStack; threads: number },
 ): Promise<void> {
-  const parkedJobs = new WaitingJobs(threads * waitingPerThread);
-  const shared = { ...deps, listener, duePoll, parkedJobs };
+  const waitingJobs = new WaitingJobs(threads * waitingPerThread);
+  const shared = { ...deps, listener, duePoll, waitingJobs };
   const capacity = threads * batchesPerThread;
   const consumers = [
     ...planConsumers(shared),
@@ -59,7 +59,7 @@ export async function startConsumers(
 }
 
 function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
-  const { queue, listener, duePoll, log, parkedJobs } = deps;
+  const { queue, listener, duePoll, log, waitingJobs } = deps;
   const kinds = [
     {
       capacity: freshPlansAtOnce,
@@ -76,7 +76,7 @@ function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
   return kinds.map(
     (kind) =>
       new Consumer({
-        ...{ queue, listener, duePoll, log, parkedJobs, ...kind },
+        ...{ queue, listener, duePoll, log, waitingJobs, ...kind },
         kind: planJob,
         handle: (job, context) =>
           tracePush(deps, 'plan', job.data, () => planPush(deps, job, context)),
@@ -89,11 +89,11 @@ function deliverConsumer(
   connector: ConnectorId,
   capacity: number,
 ): Consumer<DeliverJob> {
-  const { queue, listener, duePoll, log, parkedJobs } = deps;
+  const { queue, listener, duePoll, log, waitingJobs } = deps;
   const kind = deliverJob(connector);
   return new Consumer({
-    ...{ queue, listener, duePoll, log, parkedJobs, kind, capacity },
-    handle: (job, { signal, permit }) =>
-      deliverBatch(deps, job.data, { signal, permit, job: { kind, job } }),
+    ...{ queue, listener, duePoll, log, waitingJobs, kind, capacity },
+    handle: (job, { signal, concurrencySlot: permit }) =>
+      deliverBatch(deps, job.data, { signal, concurrencySlot: permit, job: { kind, job } }),
   });
 }

@@ -16,13 +16,7 @@ import { Breakers } from '../breakers/breakers.ts';
 import { Freezes } from '../delivery/freezes.ts';
 import { PushCache } from '../delivery/push-cache.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import {
-  batchesPerThread,
-  longestScanMs,
-  scansPerApp,
-  singlesAtOnce,
-  warmScans,
-} from '../limits.ts';
+import { batchesPerThread, maxScanMs, scansPerApp, singlesAtOnce, warmScans } from '../limits.ts';
 import { AudienceSizes } from '../planning/batches.ts';
 import { ScanShare } from '../planning/scan-share.ts';
 import { GatewayUsage } from '../recording/gateway-usage.ts';
@@ -100,7 +94,7 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
     url: config.databaseReadUrl,
     applicationName: 'carillon dispatcher (scan)',
     maxConnections: config.connections.scans,
-    statementTimeoutMs: longestScanMs,
+    statementTimeoutMs: maxScanMs,
     pooler: config.pooler,
     minConnections: warmScans,
     settings: scanSettings,

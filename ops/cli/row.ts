@@ -164,8 +164,8 @@ export function listed<T>(
   if (items.length === 0) return translated(none);
   const values = Object.values(columns);
   const rows = items.map((item) => values.map((value) => cellOf(item, value)));
-  const shown = table(Object.keys(columns).map(translated), rows);
-  return next ? `${shown}\n\n${say('More: --cursor {next}', { next })}` : shown;
+  const output = table(Object.keys(columns).map(translated), rows);
+  return next ? `${output}\n\n${say('More: --cursor {next}', { next })}` : output;
 }
 
 function cellOf<T>(item: T, column: Column<T>): Cell {

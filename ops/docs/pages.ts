@@ -76,6 +76,6 @@ export async function readmeWithClients(): Promise<string> {
     parts.map(({ date }) => date).toSorted()[0] ?? '',
   ]);
   const tried = byHand.map(({ name, how, date }) => [name, '', how, date]);
-  const shown = table(['client', 'version', 'how it was tried', 'on'], [...rows, ...tried]);
-  return `${before}${begin}\n${shown}\n${end}${after}`;
+  const content = table(['client', 'version', 'how it was tried', 'on'], [...rows, ...tried]);
+  return `${before}${begin}\n${content}\n${end}${after}`;
 }

@@ -42,8 +42,9 @@ export class ArgumentReader {
 
   /**
    * Calls `work` with the arguments as JSON text, `{}` for an empty body. The arguments count
-   * towards the size limit until `work` returns. Throws 413, 415 (for a compressed body: the api
-   * has already decompressed it), 408, 503, and 107 if the JSON is invalid or exceeds its limits.
+   * towards the size limit until `work` returns. Throws errors 413, 415 (for a compressed body: the
+   * api has already decompressed it), 408, 503, and 107 if the JSON is invalid or exceeds its
+   * limits.
    */
   async use<T>(request: IncomingMessage, work: (text: string) => Promise<T>): Promise<T> {
     const { bodyMs: timeoutMs, bytesBelow } = this.#limits;

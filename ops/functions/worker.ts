@@ -83,13 +83,14 @@ async function run(
   { text, kind, isTyped, context }: CallMessage,
 ): Promise<string> {
   const sent = parseExactly(text);
-  const shown = contextOf(context);
+  const visibleContext = contextOf(context);
   if (kind === 'function') {
-    const result = await handler(isTyped ? decodeDates(sent) : sent, shown);
+    const result = await handler(isTyped ? decodeDates(sent) : sent, visibleContext);
     return JSON.stringify({ result: isTyped ? encodeDates(result) : result });
   }
   const { object, user, authData } = isJsonObject(sent) ? sent : {};
-  if (kind === 'authData') return JSON.stringify({ result: await handler(authData, shown) });
+  if (kind === 'authData')
+    return JSON.stringify({ result: await handler(authData, visibleContext) });
   const {
     _updatedKeys: updatedKeys,
     // Signatures for hosts without a hook key.
@@ -99,7 +100,7 @@ async function run(
     ...document
   } = isJsonObject(object) ? object : {};
   const result = await handler(document, {
-    ...shown,
+    ...visibleContext,
     caller: user ?? null,
     updatedKeys: updatedKeys ?? [],
   });

@@ -43,8 +43,8 @@ export class Needs {
     if (connector === 'apns' && draft.topic !== null && this.#topics.size < maxNames)
       this.#topics.add(draft.topic);
     const key = draft.deviceProfile === null ? connector : `${connector}/${draft.deviceProfile}`;
-    const known = this.#gateways.get(key);
-    if (known) known.installations += 1;
+    const existing = this.#gateways.get(key);
+    if (existing) existing.installations += 1;
     else if (this.#gateways.size < maxNames)
       this.#gateways.set(key, { connector, profile: draft.deviceProfile, installations: 1 });
   }
@@ -76,9 +76,10 @@ export class Needs {
   }
 
   #addPlatform(platform: string): void {
-    const known = this.#platforms.get(platform);
-    if (platform === anonymous || (known === undefined && this.#platforms.size >= maxNames)) return;
-    this.#platforms.set(platform, (known ?? 0) + 1);
+    const existing = this.#platforms.get(platform);
+    if (platform === anonymous || (existing === undefined && this.#platforms.size >= maxNames))
+      return;
+    this.#platforms.set(platform, (existing ?? 0) + 1);
   }
 }
 

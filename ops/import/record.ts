@@ -53,8 +53,8 @@ export interface Head {
 }
 
 /**
- * Reads the id and the times of a record. `now` replaces missing times. Throws 104, or 111 for
- * malformed times.
+ * Reads the id and the times of a record. `now` replaces missing times. Throws error 104, or error
+ * 111 for malformed times.
  */
 export function headOf(record: JsonObject, now: string): Head {
   const objectId = idOf(record);
@@ -81,7 +81,8 @@ function timeIn(record: JsonObject, name: string): string | undefined {
 
 /**
  * Returns the members of a record for which `isKnown` is false, in stored form. `storedName`
- * converts their names. Throws 105, 106 and 111 with the member's name, never with its value.
+ * converts their names. Throws errors 105, 106 and 111 with the member's name, never with its
+ * value.
  */
 export function membersOf(
   record: JsonObject,
@@ -145,7 +146,7 @@ export function booleanOrNull(record: JsonObject, name: string): boolean | null 
   return value;
 }
 
-/** Reads the ACL of a record. Ignores permissions with the value false. Throws 123. */
+/** Reads the ACL of a record. Ignores permissions with the value false. Throws error 123. */
 export function aclOf(value: Json | undefined): Acl | null {
   if (value === undefined || value === null) return null;
   if (!isJsonObject(value)) return readAcl(value);

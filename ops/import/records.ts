@@ -92,7 +92,7 @@ export function readRole(
 
 /**
  * Reads a line of `_Join:users:_Role` or `_Join:roles:_Role`: `{"owningId","relatedId"}`. Each
- * member is an id or a pointer. Throws 104.
+ * member is an id or a pointer. Throws error 104.
  */
 export function readMembership(record: JsonObject, { line }: { line: number }): StagedMembership {
   const [role, member] = [idUnder(record, 'owningId'), idUnder(record, 'relatedId')];

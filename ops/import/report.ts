@@ -46,8 +46,8 @@ export class Tally {
   }
 
   of(className: ImportedClass): ClassTally {
-    const known = this.classes.get(className);
-    if (known) return known;
+    const existing = this.classes.get(className);
+    if (existing) return existing;
     const created = { read: 0, imported: 0, alreadyThere: 0, newerInFile: 0, refused: 0 };
     this.classes.set(className, created);
     return created;

@@ -78,8 +78,8 @@ async function keep<V>(
   kept: TtlCache<string, Versioned<V>>,
   { appId, version, read }: { appId: string; version: string | undefined; read: () => Promise<V> },
 ): Promise<V> {
-  const known = kept.get(appId);
-  if (known && known.version === version) return known.value;
+  const cached = kept.get(appId);
+  if (cached && cached.version === version) return cached.value;
   kept.delete(appId);
   // The value may be newer than the version: then the next question finds another version, and
   // reads it once more.

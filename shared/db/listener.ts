@@ -41,10 +41,10 @@ export class Listener {
 
   /** Calls `handler` for each notification on a channel. Returns a function that unsubscribes. */
   async listen(channel: string, handler: Handler): Promise<() => void> {
-    const known = this.#handlers.get(channel);
-    const handlers = known ?? new Set<Handler>();
+    const existing = this.#handlers.get(channel);
+    const handlers = existing ?? new Set<Handler>();
     this.#handlers.set(channel, handlers.add(handler));
-    if (!known) await this.#client?.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
+    if (!existing) await this.#client?.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
     return () => handlers.delete(handler);
   }
 

@@ -75,7 +75,7 @@ export class Database implements Handle {
   readonly url: string;
   readonly #name: string;
   readonly #pool: TimedPool;
-  readonly #turns: Semaphore | undefined;
+  readonly #semaphore: Semaphore | undefined;
   /**
    * Settings of every transaction. Set if a pooler is used, because a connection then keeps no
    * settings.
@@ -92,7 +92,7 @@ export class Database implements Handle {
     const isPooled = pooler === 'transaction';
     this.url = options.url;
     this.#name = options.applicationName;
-    this.#turns = options.fairShare;
+    this.#semaphore = options.fairShare;
     this.#localSettings = isPooled
       ? { statement_timeout: statementTimeoutMs, ...settings }
       : undefined;
@@ -122,7 +122,7 @@ export class Database implements Handle {
     statement: string | PreparedStatement,
     values?: unknown[],
   ): Promise<pg.QueryResult<R>> {
-    return this.#inTurn(() =>
+    return this.#runQueued(() =>
       this.#hasOwnSettings
         ? this.#transact((tx) => tx.query<R>(statement, values), {})
         : this.#pool.query<R>(statement, values),
@@ -168,7 +168,7 @@ export class Database implements Handle {
       name: this.#name,
       used: totalCount - idleCount,
       idle: idleCount,
-      waiting: waitingCount + (this.#turns?.waiting ?? 0),
+      waiting: waitingCount + (this.#semaphore?.waiting ?? 0),
       limit: options.max,
     };
   }
@@ -178,17 +178,17 @@ export class Database implements Handle {
    * `QueueFull` if the app has used up its share of the connections, and `ResultTooLarge` if it
    * reads more than `maxBytes`.
    */
-  transaction<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions = {}): Promise<T> {
-    return this.#inTurn(() => this.#transact(work, terms));
+  transaction<T>(work: (tx: Handle) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
+    return this.#runQueued(() => this.#transact(work, options));
   }
 
-  async #transact<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions): Promise<T> {
+  async #transact<T>(work: (tx: Handle) => Promise<T>, options: TransactionOptions): Promise<T> {
     const client = await this.#pool.connect();
     let failure: Error | undefined;
     try {
-      return await limitStatements(client, terms, async () => {
+      return await limitStatements(client, options, async () => {
         const begun = client.query(
-          beginText(terms, this.#localSettings && localSettings(this.#localSettings)),
+          beginText(options, this.#localSettings && localSettings(this.#localSettings)),
         );
         // In a pipelined pool the first statement follows in the same round trip.
         if (client.pipeline) begun.catch(() => undefined);
@@ -206,10 +206,10 @@ export class Database implements Handle {
     }
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const askedAtMs = performance.now();
-    const begin = () => this.#pool.since(askedAtMs, work);
-    const running = this.#turns ? this.#turns.run(currentApp(), begin) : work();
+  #runQueued<T>(work: () => Promise<T>): Promise<T> {
+    const requestedAtMs = performance.now();
+    const begin = () => this.#pool.since(requestedAtMs, work);
+    const running = this.#semaphore ? this.#semaphore.run(currentApp(), begin) : work();
     return running.catch((error: unknown) => {
       const kind = failureKind(error);
       if (kind !== undefined) this.#failures[kind] = (this.#failures[kind] ?? 0) + 1;

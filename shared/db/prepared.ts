@@ -33,8 +33,8 @@ export class PreparedStatements {
   readonly #statements = new Map<string, PreparedStatement>();
 
   of(text: string): PreparedStatement | string {
-    const known = this.#statements.get(text);
-    if (known) return known;
+    const cached = this.#statements.get(text);
+    if (cached) return cached;
     if (this.#statements.size >= maxStatements) return text;
     const statement = prepare(text);
     this.#statements.set(text, statement);

@@ -269,9 +269,9 @@ export const deviceTypes: readonly string[] = [
 ];
 
 /** Returns all names of a device type. */
-export const namesOfDeviceType = (deviceType: string): readonly string[] =>
+export const storedFormsOfDeviceType = (deviceType: string): readonly string[] =>
   isHarmonyDeviceType(deviceType) ? harmonyDeviceTypes : [deviceType];
 
 /** Returns the canonical name of a device type, for grouping and comparing. */
 export const canonicalDeviceType = (deviceType: string): string =>
-  namesOfDeviceType(deviceType)[0] ?? deviceType;
+  storedFormsOfDeviceType(deviceType)[0] ?? deviceType;

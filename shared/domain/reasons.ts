@@ -91,12 +91,12 @@ export function reason<C extends keyof Templates>(
     ? []
     : [Record<NamesIn<Templates[C]>, string | number>]
 ): string {
-  const known: Values = values ?? {};
+  const params: Values = values ?? {};
   const text = reasonTemplates[code].replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
-    const value = String(known[name] ?? '');
+    const value = String(params[name] ?? '');
     return name === 'why' ? reasonText(value) : value;
   });
-  return reasonAs(text, code, known);
+  return reasonAs(text, code, params);
 }
 
 /** Builds a stored reason with a text that is not in the catalogue. */
@@ -147,7 +147,7 @@ export type ReplyText = { text?: string; code: string; params: ReplyValues };
 export type ReplyValues = { [name: string]: string | number | null | ReplyText };
 
 /** Names of values that are themselves stored reasons. */
-const storedValues: readonly string[] = ['why', 'hint'];
+const reasonValueNames: readonly string[] = ['why', 'hint'];
 
 /**
  * Converts the values of a text to the form of replies. Values that are stored reasons become
@@ -157,7 +157,7 @@ export const replyValues = (values: Readonly<ReplyValues>): ReplyValues =>
   Object.fromEntries(
     Object.entries(values).map(([name, value]) => [
       name,
-      replyValue(value, storedValues.includes(name)),
+      replyValue(value, reasonValueNames.includes(name)),
     ]),
   );
 
@@ -191,10 +191,10 @@ const httpReasons = new Map<number, string>();
 
 /** Returns the reason for an HTTP status if the gateway gave no code. */
 export function httpReason(status: number): string {
-  const known =
+  const cached =
     httpReasons.get(status) ?? reason(status >= 500 ? 'httpFailure' : 'httpRefusal', { status });
-  httpReasons.set(status, known);
-  return known;
+  httpReasons.set(status, cached);
+  return cached;
 }
 
 /** Prepends the gateway's status to a reason: `503 unavailable`. */

@@ -70,9 +70,9 @@ export class DurationHistogram<Label extends string = string> extends Histogram<
 
   /** Adds durations for a label value. */
   add(value: string, durations: DurationCounts): void {
-    const known = this.#byLabel.get(value) ?? noDurations();
-    addDurations(known, durations);
-    this.#byLabel.set(value, known);
+    const existing = this.#byLabel.get(value) ?? noDurations();
+    addDurations(existing, durations);
+    this.#byLabel.set(value, existing);
   }
 
   override async get(): Promise<Values> {

@@ -1,6 +1,6 @@
 import { refuse } from '../domain/errors/errors.ts';
-import { namesOfToken } from '../domain/installations/identity.ts';
-import { canonicalVendor, namesOfDeviceType } from '../domain/labels.ts';
+import { storedFormsOfToken } from '../domain/installations/identity.ts';
+import { canonicalVendor, storedFormsOfDeviceType } from '../domain/labels.ts';
 import { parsePhone } from '../domain/messages/phone.ts';
 import { isMemberName } from '../domain/objects/typed-values.ts';
 
@@ -18,7 +18,7 @@ export interface TextColumn {
    * Returns the stored values that equal a client's value. If absent, only the value itself is
    * equal.
    */
-  namesOf?: (value: string) => readonly string[];
+  storedFormsOf?: (value: string) => readonly string[];
   /** Allows `{"name": value}` only (protocol/queries.md#equality-only). */
   isEqualityOnly?: boolean;
 }
@@ -87,8 +87,8 @@ const maxNameLength = 256;
 const innerName = /^[A-Za-z0-9_-]{1,128}$/;
 
 /**
- * Splits `a.b.c` and checks each part. Throws 105 if the name is malformed or private. Private
- * members begin with `_` and cannot be filtered, sorted or projected
+ * Splits `a.b.c` and checks each part. Throws error 105 if the name is malformed or private.
+ * Private members begin with `_` and cannot be filtered, sorted or projected
  * (develop/architecture.md#queries).
  */
 export function parsePath(name: string): string[] {
@@ -103,8 +103,8 @@ export function parsePath(name: string): string[] {
 }
 
 /**
- * Returns the field of a name. Throws 105 if the name is invalid (`parsePath`), is hidden, or is a
- * path into a column.
+ * Returns the field of a name. Throws error 105 if the name is invalid (`parsePath`), is hidden, or
+ * is a path into a column.
  */
 export function resolveField(name: string, cls: ClassSchema): Field {
   const path = parsePath(name);
@@ -140,10 +140,10 @@ export const installationClass: ClassSchema = {
   jsonColumn: 'fields',
   columns: new Map<string, Column>([
     ...commonColumns,
-    ['deviceType', { type: 'text', sql: 'device_type', namesOf: namesOfDeviceType }],
+    ['deviceType', { type: 'text', sql: 'device_type', storedFormsOf: storedFormsOfDeviceType }],
     [
       'deviceToken',
-      { type: 'text', sql: 'device_token', spelling: sentToken, namesOf: namesOfToken },
+      { type: 'text', sql: 'device_token', spelling: sentToken, storedFormsOf: storedFormsOfToken },
     ],
     ['installationId', { type: 'text', sql: 'installation_id' }],
     ['registrationId', { type: 'text', sql: 'registration_id' }],

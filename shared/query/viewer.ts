@@ -71,7 +71,7 @@ export function viewerOf(
   return { appId: app.appId, classes, subjects: subjectsOf(caller.user) };
 }
 
-/** Throws 403 if the viewer may not list the class. */
+/** Throws error 403 if the viewer may not list the class. */
 export function requireListAccess(viewer: Viewer, cls: ClassSchema): void {
   if (!viewer.classes.has(cls.name)) throw refuse('forbiddenFind');
 }

@@ -21,7 +21,7 @@ export interface ConsumerOptions<T extends object> extends Waking {
    */
   capacity: number;
   /** Limit of the jobs that have released their slot. Absent: jobs keep their slot. */
-  parkedJobs?: WaitingJobs;
+  waitingJobs?: WaitingJobs;
   /** Priorities that this consumer takes. Another consumer takes the other priorities. */
   range?: PriorityRange;
   /** Name with which NOTIFY wakes this consumer (`SendOptions`). Default: the name of the queue. */
@@ -44,7 +44,7 @@ export interface ConsumerOptions<T extends object> extends Waking {
 export interface JobContext {
   /** Aborts when the job has to stop. */
   signal: AbortSignal;
-  permit: ConcurrencySlot;
+  concurrencySlot: ConcurrencySlot;
 }
 
 /** A concurrency slot of a consumer, which one job holds. */
@@ -54,7 +54,7 @@ export interface ConcurrencySlot {
    * then counts in `held`; by default in the waiting jobs of all consumers. Does nothing if `held`
    * is full. A job may move from one `held` to another.
    */
-  release(held?: WaitingJobs): void;
+  release(waitingJobs?: WaitingJobs): void;
 }
 
 /**
@@ -82,7 +82,7 @@ export class WaitingJobs {
 interface Entry<T> {
   job: Job<T>;
   /** Where the job counts. Undefined: it holds a concurrency slot. */
-  held: WaitingJobs | undefined;
+  waitingIn: WaitingJobs | undefined;
   takenAtMs: number;
   done: Promise<void>;
 }
@@ -126,9 +126,9 @@ export class Consumer<T extends object> {
   readonly #stop = new AbortController();
   readonly #interrupt = new AbortController();
   readonly #active = new Map<string, Entry<T>>();
-  readonly #turns: BusyGroups<T>;
+  readonly #busyGroups: BusyGroups<T>;
   /** Concurrency slots in use. */
-  #permits = 0;
+  #slotsInUse = 0;
   /** Jobs taken so far. */
   #taken = 0;
   /** True if the last fetch returned fewer jobs than requested. */
@@ -140,7 +140,7 @@ export class Consumer<T extends object> {
 
   constructor(options: ConsumerOptions<T>) {
     this.#options = options;
-    this.#turns = new BusyGroups(options.kind);
+    this.#busyGroups = new BusyGroups(options.kind);
   }
 
   get activeCount(): number {
@@ -197,8 +197,8 @@ export class Consumer<T extends object> {
     this.#isDrained = false;
     const takenBefore = this.#taken;
     try {
-      const ignoreGroups = this.#turns.busyGroups(this.#active.values());
-      if (ignoreGroups) await this.#turns.measure(() => this.#take({ ignoreGroups }));
+      const ignoreGroups = this.#busyGroups.busyGroups(this.#active.values());
+      if (ignoreGroups) await this.#busyGroups.runAndMeasure(() => this.#take({ ignoreGroups }));
       this.#isDrained = await this.#take({});
     } catch (error) {
       this.#options.log.warn(
@@ -212,12 +212,12 @@ export class Consumer<T extends object> {
   /** Takes jobs until all slots are in use. Returns whether no further job was due. */
   async #take(filter: FetchFilter): Promise<boolean> {
     const { queue, kind, capacity, range } = this.#options;
-    for (let free = capacity - this.#permits; free > 0; ) {
-      const asked = roundedDown(free);
-      const jobs = await queue.fetch(kind, asked, { ...range, ...filter });
+    for (let free = capacity - this.#slotsInUse; free > 0; ) {
+      const requested = roundedDown(free);
+      const jobs = await queue.fetch(kind, requested, { ...range, ...filter });
       for (const job of jobs) this.#begin(job);
-      if (jobs.length < asked) return true;
-      free -= asked;
+      if (jobs.length < requested) return true;
+      free -= requested;
     }
     return false;
   }
@@ -228,11 +228,13 @@ export class Consumer<T extends object> {
   }
 
   #begin(job: Job<T>): void {
-    this.#permits += 1;
+    this.#slotsInUse += 1;
     this.#taken += 1;
     const takenAtMs = systemClock.monotonicMs();
-    const entry: Entry<T> = { job, held: undefined, takenAtMs, done: Promise.resolve() };
-    entry.done = this.#work(job, { release: (held) => this.#release(entry, held) }).finally(() => {
+    const entry: Entry<T> = { job, waitingIn: undefined, takenAtMs, done: Promise.resolve() };
+    entry.done = this.#work(job, {
+      release: (waitingJobs) => this.#release(entry, waitingJobs),
+    }).finally(() => {
       this.#active.delete(job.id);
       this.#leave(entry);
       this.#wakeForMore();
@@ -240,24 +242,24 @@ export class Consumer<T extends object> {
     this.#active.set(job.id, entry);
   }
 
-  #release(entry: Entry<T>, held = this.#options.parkedJobs): void {
+  #release(entry: Entry<T>, waitingJobs = this.#options.waitingJobs): void {
     // A job that has ended holds no slot any more.
     const isActive = this.#active.get(entry.job.id) === entry;
-    if (!isActive || entry.held === held || !held?.tryAdd()) return;
+    if (!isActive || entry.waitingIn === waitingJobs || !waitingJobs?.tryAdd()) return;
     this.#leave(entry);
-    entry.held = held;
+    entry.waitingIn = waitingJobs;
     this.#wakeForMore();
   }
 
-  #leave({ held }: Entry<T>): void {
+  #leave({ waitingIn: held }: Entry<T>): void {
     if (held) held.remove();
-    else this.#permits -= 1;
+    else this.#slotsInUse -= 1;
   }
 
-  async #work(job: Job<T>, permit: ConcurrencySlot): Promise<void> {
+  async #work(job: Job<T>, concurrencySlot: ConcurrencySlot): Promise<void> {
     const { queue, kind, log, handle } = this.#options;
     try {
-      const end = await handle(job, { signal: this.#interrupt.signal, permit });
+      const end = await handle(job, { signal: this.#interrupt.signal, concurrencySlot });
       if (end === 'again') await queue.putBack(kind, job, 'stopped');
     } catch (error) {
       log.error(
@@ -287,7 +289,7 @@ const busyFrom = 16;
  * duration. Skipping thousands of jobs takes time.
  */
 const groupFetchMs = 25;
-const timesDuration = 10;
+const durationFactor = 10;
 
 /**
  * Decides when a consumer skips the waiting jobs of groups that it is busy with. The queue is
@@ -322,11 +324,11 @@ class BusyGroups<T extends object> {
    * found no job, the next one waits for a multiple of its duration, otherwise only for the
    * interval.
    */
-  async measure(fetch: () => Promise<boolean>): Promise<void> {
+  async runAndMeasure(fetch: () => Promise<boolean>): Promise<void> {
     const beganAtMs = systemClock.monotonicMs();
     const isDrained = await fetch();
     const endedAtMs = systemClock.monotonicMs();
-    const restMs = isDrained ? timesDuration * (endedAtMs - beganAtMs) : 0;
-    this.#nextAtMs = endedAtMs + Math.max(groupFetchMs, restMs);
+    const pauseMs = isDrained ? durationFactor * (endedAtMs - beganAtMs) : 0;
+    this.#nextAtMs = endedAtMs + Math.max(groupFetchMs, pauseMs);
   }
 }

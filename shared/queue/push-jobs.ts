@@ -91,7 +91,7 @@ interface PushKey {
 }
 
 /** Maximum held batches that get their jobs by one statement. */
-const continuedAtOnce = 1000;
+const maxBatchesAtOnce = 1000;
 
 /**
  * Gives held work of pushes its jobs again in `tx`, planning first. Called after the pushes were
@@ -112,10 +112,10 @@ export async function continuePushes(
     await queue.send(planJob, planJobs, { tx });
     jobs += plans.length;
     for (let isMore = true; isMore; ) {
-      const batches = await takeHeldBatches(tx, appId, ids, continuedAtOnce);
+      const batches = await takeHeldBatches(tx, appId, ids, maxBatchesAtOnce);
       await sendBatches(tx, queue, appId, { batches, waitedUntilMs: nowMs });
       jobs += batches.length;
-      isMore = batches.length === continuedAtOnce;
+      isMore = batches.length === maxBatchesAtOnce;
     }
   }
   return jobs;

@@ -55,7 +55,7 @@ const adapter = (handle: Handle) => ({
 });
 
 /** Maximum calls of `wake` that share a NOTIFY. */
-const mostWakes = 1000;
+const maxSharedWakes = 1000;
 /**
  * Minimum pause between two NOTIFYs, in ms. Busy planners fetch at most every 24 ms, so more
  * NOTIFYs would only cost CPU time.
@@ -79,7 +79,7 @@ export class JobQueue {
   constructor(db: Database, log: Logger, options: { supervise: boolean }) {
     this.#db = db;
     this.#wakes = new Batcher({
-      ...{ concurrency: 1, size: mostWakes },
+      ...{ concurrency: 1, size: maxSharedWakes },
       run: async (queues) => {
         await wakeConsumers(db, [...new Set(queues)]);
         await sleep(wakePauseMs);

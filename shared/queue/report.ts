@@ -236,8 +236,8 @@ function recordSharedState(metrics: Metrics, { reading, ageSeconds }: AgedSample
   metrics.scheduledPushes.set(reading.scheduled.count);
   const { lateSeconds } = reading.scheduled;
   metrics.scheduledLag.set(lateSeconds > usualLagSeconds ? lateSeconds + ageSeconds : lateSeconds);
-  const shown = scrapeStates.get(metrics);
-  if (shown) shown.madeAtMs = performance.now() - ageSeconds * 1000;
+  const scrapeState = scrapeStates.get(metrics);
+  if (scrapeState) scrapeState.madeAtMs = performance.now() - ageSeconds * 1000;
 }
 
 /** Databases of a process, and what their gauges need. */

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { longerWait, retryMs, shortestRetryMs } from '../../shared/backoff.ts';
+import { longerWait, minRetryMs, retryMs } from '../../shared/backoff.ts';
 import { dayMs } from '../../shared/clock.ts';
 import { retryAfterMs } from '../../shared/http/result.ts';
 
-const limits = { firstMs: 1000, longestMs: 60_000, longestRequestedMs: dayMs };
+const limits = { firstMs: 1000, maxMs: 60_000, maxRequestedMs: dayMs };
 const nowMs = Date.parse('2026-11-26T08:00:00Z');
 
 describe('the pause before a retry', () => {
@@ -25,7 +25,7 @@ describe('the pause before a retry', () => {
   test.each([2000, 45_000, 3_600_000])('is at least the requested %i ms', (requestedMs) => {
     for (const failures of [0, 1, 5, 11]) {
       expect(retryMs(failures, requestedMs, limits)).toBeGreaterThanOrEqual(requestedMs);
-      expect(shortestRetryMs(failures, requestedMs, limits)).toBeGreaterThanOrEqual(requestedMs);
+      expect(minRetryMs(failures, requestedMs, limits)).toBeGreaterThanOrEqual(requestedMs);
     }
     expect(retryMs(0, requestedMs, limits)).toBeLessThanOrEqual(requestedMs + 1000);
   });

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { parseTemplate } from '../../shared/template.ts';
 
 function template(text: string, format: 'html' | 'text' = 'text') {
-  const parsed = parseTemplate(text, { format });
-  if (!parsed.ok) throw new Error(parsed.hint);
-  return parsed.template;
+  const result = parseTemplate(text, { format });
+  if (!result.ok) throw new Error(result.hint);
+  return result.template;
 }
 
 describe('a template', () => {
@@ -92,10 +92,10 @@ describe('a template', () => {
   test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'])(
     'does not show members of Object: %s',
     (name) => {
-      const parsed = parseTemplate(`{{${name}}}`, { format: 'text' });
-      expect(parsed.ok && parsed.template.render({})).toBeFalsy();
-      const requested = parseTemplate(`{{#if ${name}}}yes{{else}}no{{/if}}`, { format: 'text' });
-      if (requested.ok) expect(requested.template.render({})).toBe('no');
+      const output = parseTemplate(`{{${name}}}`, { format: 'text' });
+      expect(output.ok && output.template.render({})).toBeFalsy();
+      const condition = parseTemplate(`{{#if ${name}}}yes{{else}}no{{/if}}`, { format: 'text' });
+      if (condition.ok) expect(condition.template.render({})).toBe('no');
     },
   );
 

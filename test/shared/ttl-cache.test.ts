@@ -25,19 +25,19 @@ test('a new entry evicts the oldest entry', () => {
 });
 
 test('concurrent callers share a load; a failed load is repeated', async () => {
-  let requested = 0;
+  let loads = 0;
   const cache = new TtlCache<string, Promise<number>>({});
-  const ask = async () => {
-    requested += 1;
-    if (requested === 1) throw new Error('away');
-    return requested;
+  const load = async () => {
+    loads += 1;
+    if (loads === 1) throw new Error('away');
+    return loads;
   };
-  const first = [cache.getOrMake('a', ask), cache.getOrMake('a', ask)];
+  const first = [cache.getOrMake('a', load), cache.getOrMake('a', load)];
   const settled = await Promise.allSettled(first);
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-  expect(requested).toBe(1);
-  expect(await cache.getOrMake('a', ask)).toBe(2);
-  expect(await cache.getOrMake('a', ask)).toBe(2);
+  expect(loads).toBe(1);
+  expect(await cache.getOrMake('a', load)).toBe(2);
+  expect(await cache.getOrMake('a', load)).toBe(2);
 });
 
 test('entries are dropped by key, or by a condition', () => {

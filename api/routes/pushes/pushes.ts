@@ -47,13 +47,13 @@ const listQuery = z
  * Path to which gateways send delivery receipts (shared/callbacks.ts). Each connector parses the
  * format of its gateway.
  */
-const path = '/callbacks/:connector/:appId/:secret';
+const receiptPath = '/callbacks/:connector/:appId/:secret';
 
 /**
  * Body limit of a receipt call. A gateway merges at most 1,000 receipts into one call, which is
  * about 400 KB.
  */
-const bodyBytes = 2 * 1024 * 1024;
+const receiptBodyBytesBelow = 2 * 1024 * 1024;
 
 const addressOf = ({ connector = '', appId = '', secret = '' }: Record<string, string>) => ({
   connector,
@@ -167,12 +167,12 @@ export default [
   }),
   route({
     method: 'POST',
-    path,
+    path: receiptPath,
     operation: 'takeReceipts',
     summary: 'Accepts delivery receipts of a gateway. The body has the gateway’s form.',
     auth: 'none',
     hasRawBody: true,
-    limit: { bodyBytesBelow: bodyBytes },
+    limit: { bodyBytesBelow: receiptBodyBytesBelow },
     admit: (params, { receipts }) => receipts.authenticate(addressOf(params)),
     reply: receiptReply,
     refusals: ['notFound', 'unauthorized', 'tooManyRequests'],
@@ -188,7 +188,7 @@ export default [
   // Some gateways check the address with GET or HEAD before they use it.
   route({
     method: 'GET',
-    path,
+    path: receiptPath,
     operation: 'checkReceiptAddress',
     summary: 'Returns 200 if the address for receipts exists, otherwise 404.',
     auth: 'none',

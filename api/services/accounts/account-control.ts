@@ -31,8 +31,8 @@ interface Target {
 const flagOf = { email: 'emailVerified', mobilePhoneNumber: 'mobilePhoneVerified' } as const;
 
 /**
- * Changes accounts for operators (protocol/admin-api.md#users). Every method throws 404 if the user
- * does not exist, and audits in the transaction of its change.
+ * Changes accounts for operators (protocol/admin-api.md#users). Every method throws error 404 if
+ * the user does not exist, and audits in the transaction of its change.
  */
 export class AccountControl {
   readonly #parts: Parts;
@@ -60,7 +60,7 @@ export class AccountControl {
 
   /**
    * Marks a contact as verified. The operator vouches for the contact, so no access is revoked.
-   * Throws 204 or 212 if the user has no contact of this kind.
+   * Throws error 204 or 212 if the user has no contact of this kind.
    */
   async verify(target: Target, contact: Contact): Promise<void> {
     const { hooks, store } = this.#parts;
@@ -83,8 +83,8 @@ export class AccountControl {
   }
 
   /**
-   * Mails a link that resets the password. Throws 204 if the user has no address, 1 if the address
-   * gets too many mails.
+   * Mails a link that resets the password. Throws error 204 if the user has no address, error 1 if
+   * the address gets too many mails.
    */
   async sendReset(target: Target): Promise<void> {
     const { links } = this.#parts;

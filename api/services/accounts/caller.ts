@@ -44,14 +44,16 @@ export const rulesOf = ({
 export const isObjectId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
 /**
- * Throws 206 if the caller is not the user and has no master key
+ * Throws error 206 if the caller is not the user and has no master key
  * (protocol/users.md#changing-a-user).
  */
 export function requireSelf({ isMaster, session }: UserCaller, objectId: string): void {
   if (!isMaster && session?.objectId !== objectId) throw refuse('sessionNeeded');
 }
 
-/** Throws 206 if the caller's session has ended since the call began. `user` must be locked. */
+/**
+ * Throws error 206 if the caller's session has ended since the call began. `user` must be locked.
+ */
 export function requireCurrentSession({ isMaster, session }: UserCaller, user: User): void {
   if (!isMaster && !session?.hash.equals(user.session.hash)) throw refuse('sessionNeeded');
 }
@@ -61,12 +63,12 @@ interface AclObject {
   acl: Acl | null;
 }
 
-/** Throws 403 if the object's ACL denies the caller write access. */
+/** Throws error 403 if the object's ACL denies the caller write access. */
 export function requireWrite({ isMaster, session }: UserCaller, { acl }: AclObject): void {
   if (!isMaster && !mayUser(acl, 'write', session)) throw refuse('forbiddenWriteByAcl');
 }
 
-/** Throws 403 if the object's ACL denies the caller read access. */
+/** Throws error 403 if the object's ACL denies the caller read access. */
 export function requireRead({ isMaster, session }: UserCaller, { acl }: AclObject): void {
   if (!isMaster && !mayUser(acl, 'read', session)) throw refuse('forbiddenReadByAcl');
 }

@@ -60,8 +60,8 @@ export class ContactVerification {
 
   /**
    * Sets the number of a locked user who proved to own it. If another user has the number
-   * unverified, that account stays but loses the number. Throws 214 if the other user has verified
-   * the number.
+   * unverified, that account stays but loses the number. Throws error 214 if the other user has
+   * verified the number.
    */
   async assignNumber(
     tx: Handle,

@@ -55,7 +55,7 @@ export class UserHooks {
 
   /**
    * Runs `onAuthData`. If the hook returns third-party accounts, they replace the accounts of the
-   * changes. Throws 142 if the hook refuses.
+   * changes. Throws error 142 if the hook refuses.
    */
   async onAuthData(
     caller: UserHookCaller,
@@ -78,7 +78,7 @@ export class UserHooks {
   }
 
   /**
-   * Runs `beforeSave`. Returns the new user with the hook's changes. Throws 142 if the hook
+   * Runs `beforeSave`. Returns the new user with the hook's changes. Throws error 142 if the hook
    * refuses.
    */
   async beforeSave(caller: UserHookCaller, body: JsonObject, draft: UserDraft): Promise<UserDraft> {
@@ -103,8 +103,8 @@ export class UserHooks {
   }
 
   /**
-   * Runs `beforeUpdate`. Ignores the hook's changes, as the public service does. Throws 142 if the
-   * hook refuses.
+   * Runs `beforeUpdate`. Ignores the hook's changes, as the public service does. Throws error 142
+   * if the hook refuses.
    */
   async beforeUpdate(
     caller: UserHookCaller,
@@ -125,7 +125,8 @@ export class UserHooks {
   }
 
   /**
-   * Runs `beforeDelete`. Calls `find` only if the app has the hook. Throws 142 if the hook refuses.
+   * Runs `beforeDelete`. Calls `find` only if the app has the hook. Throws error 142 if the hook
+   * refuses.
    */
   async beforeDelete(
     caller: UserHookCaller,
@@ -146,7 +147,9 @@ export class UserHooks {
     });
   }
 
-  /** Runs `onLogin` for an authenticated user. If the hook refuses, throws 401 with its text. */
+  /**
+   * Runs `onLogin` for an authenticated user. If the hook refuses, throws error 401 with its text.
+   */
   async onLogin(caller: UserHookCaller, document: JsonObject): Promise<void> {
     if (!(await this.#hooks.isNeeded('onLogin', caller))) return;
     await this.#hooks.run('onLogin', caller, hookMessage(caller, withoutToken(document)));

@@ -68,9 +68,10 @@ export class UserStore {
   }
 
   /**
-   * Runs `work` in one transaction and retries after a deadlock. Throws 202, 203 and 214 if another
-   * user has the name, address or number, and 208 if another user has the third-party account. A
-   * call with a `where` passes `queryCaller`, so that it counts against the app's query capacity.
+   * Runs `work` in one transaction and retries after a deadlock. Throws errors 202, 203 and 214 if
+   * another user has the name, address or number, and error 208 if another user has the third-party
+   * account. A call with a `where` passes `queryCaller`, so that it counts against the app's query
+   * capacity.
    */
   async transaction<T>(
     work: (tx: Handle) => Promise<T>,
@@ -188,9 +189,9 @@ export class UserStore {
 
 /**
  * Counts a new user against the limits of its network address, as part of `tx` (options
- * `signUpsPerAddressPerHour` and `signUpBytesPerAddressPerDay`). If a limit is exceeded, throws 429
- * with the seconds until the window ends, and the rollback of `tx` undoes the count. Counts nothing
- * without an `ipAddress`, which servers of the app do not have (`signUpIpAddress`).
+ * `signUpsPerAddressPerHour` and `signUpBytesPerAddressPerDay`). If a limit is exceeded, throws
+ * error 429 with the seconds until the window ends, and the rollback of `tx` undoes the count.
+ * Counts nothing without an `ipAddress`, which servers of the app do not have (`signUpIpAddress`).
  */
 export async function takeSignUpBudget(
   deps: Pick<ApiDeps, 'vault' | 'clock'>,

@@ -81,9 +81,10 @@ export class UserService {
   }
 
   /**
-   * Updates a user (PUT), for the user or the master key. Throws 206 for any other caller, 403 if
-   * the ACL denies it, 1 if the id is unknown or the password differs, 219 if the account is
-   * locked, 305 if the user does not match `where`, and as `SignUpService.signUp`.
+   * Updates a user (PUT), for the user or the master key. Throws error 206 for any other caller,
+   * error 403 if the ACL denies it, error 1 if the id is unknown or the password differs, error 219
+   * if the account is locked, error 305 if the user does not match `where`, and as
+   * `SignUpService.signUp`.
    */
   async update(
     caller: Caller,
@@ -135,8 +136,8 @@ export class UserService {
   /**
    * Removes a password from the changes that equals the user's current password, because SDKs send
    * whole users. A wrong password counts as a failed login, because the reply reveals whether the
-   * guess was right. Throws 1 if the password differs (`requireMaySetPassword`), 219 if the account
-   * is locked.
+   * guess was right. Throws error 1 if the password differs (`requireMaySetPassword`), error 219 if
+   * the account is locked.
    */
   async #withoutOwnPassword(
     caller: Caller,
@@ -319,7 +320,7 @@ async function recordUpdate(
 }
 
 /**
- * Throws 1 if the password changes without the old password. Otherwise somebody with a stolen
+ * Throws error 1 if the password changes without the old password. Otherwise somebody with a stolen
  * session could lock out the user.
  */
 function requireMaySetPassword(

@@ -63,7 +63,7 @@ export class BatchService {
    * Returns a JSON list with one `{"success"}` or `{"error"}` for each of `requests`, in their
    * order. Calls run in parallel if their results do not depend on the order (calls.ts). If the
    * reply of a call may not fit into memory, the call does not run: its item is 116 (batch limit),
-   * 429 (app limit) or 503 (process limit). Throws 107, 116, 429 or 503 for the whole batch.
+   * 429 (app limit) or 503 (process limit). Throws error 107, 116, 429 or 503 for the whole batch.
    */
   run(call: BatchCall): Promise<BatchReply> {
     const items = readRequests(call.body).map(itemOrRefusal);

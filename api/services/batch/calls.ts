@@ -46,7 +46,8 @@ export const maxItems = 1000;
 const maxPathLength = 16_384;
 
 /**
- * Returns the list of requests. Throws 107 if the value is not a list, 116 if the list is too long.
+ * Returns the list of requests. Throws error 107 if the value is not a list, error 116 if the list
+ * is too long.
  */
 export function readRequests({ requests }: JsonObject): Json[] {
   if (!Array.isArray(requests)) throw refuse('malformedJson', 'requests must be a list.');
@@ -55,7 +56,9 @@ export function readRequests({ requests }: JsonObject): Json[] {
   return requests;
 }
 
-/** Parses a request as a call. `params` are added to the query of the path. Throws 107 or 1. */
+/**
+ * Parses a request as a call. `params` are added to the query of the path. Throws error 107 or 1.
+ */
 export function readItem(item: Json): InnerCall {
   if (!isJsonObject(item)) throw refuse('malformedJson');
   const { method = 'GET', path, params = {}, body } = item;

@@ -114,8 +114,8 @@ export class ReplyBudget {
   }
 
   /**
-   * Opens the budget of a batch. The caller must close it. Throws 429 or 503 if the memory does not
-   * suffice for one write.
+   * Opens the budget of a batch. The caller must close it. Throws error 429 or 503 if the memory
+   * does not suffice for one write.
    */
   open(appId: string): BatchBudget {
     const app = this.#apps.get(appId) ?? {

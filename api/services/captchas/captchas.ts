@@ -44,8 +44,8 @@ export class CaptchaService {
   }
 
   /**
-   * Creates a captcha. Throws 119 if the app does not require captchas, 403 if the size or ttl
-   * requires the master key, 429 if one network address requests too many.
+   * Creates a captcha. Throws error 119 if the app does not require captchas, error 403 if the size
+   * or ttl requires the master key, error 429 if one network address requests too many.
    */
   async request(
     caller: StoringCaller,
@@ -78,7 +78,7 @@ export class CaptchaService {
     };
   }
 
-  /** Returns the image as PNG. Throws 404 if the captcha is unknown or expired. */
+  /** Returns the image as PNG. Throws error 404 if the captcha is unknown or expired. */
   async image(appId: string, token: string): Promise<Buffer> {
     const now = new Date(this.#deps.clock.now());
     const image = await findCaptchaImage(this.#deps.db, { appId, token }, now);
@@ -87,8 +87,8 @@ export class CaptchaService {
   }
 
   /**
-   * Returns a validate token, which is valid for one message. Throws 119 if the app does not
-   * require captchas, 1 if the answer is wrong or the captcha is unusable.
+   * Returns a validate token, which is valid for one message. Throws error 119 if the app does not
+   * require captchas, error 1 if the answer is wrong or the captcha is unusable.
    */
   async verify(app: App, token: string, code: string): Promise<{ validate_token: string }> {
     requireCaptchas(app);
@@ -107,7 +107,9 @@ export class CaptchaService {
     return { validate_token: validateToken };
   }
 
-  /** Uses up a validate token as part of `tx`. Throws 608 if the token is missing or invalid. */
+  /**
+   * Uses up a validate token as part of `tx`. Throws error 608 if the token is missing or invalid.
+   */
   async spend(tx: Handle, appId: string, validateToken: string | undefined): Promise<void> {
     if (validateToken === undefined || validateToken === '') throw refuse('validateTokenMissing');
     const token = { digest: digestOf(validateToken), now: new Date(this.#deps.clock.now()) };
@@ -116,8 +118,8 @@ export class CaptchaService {
   }
 
   /**
-   * Returns the answer, for tests of client programs. The read is audited. Throws 404 if the server
-   * is not a test instance.
+   * Returns the answer, for tests of client programs. The read is audited. Throws error 404 if the
+   * server is not a test instance.
    */
   async reveal(appId: string, token: string): Promise<{ code: string }> {
     const { db, config } = this.#deps;

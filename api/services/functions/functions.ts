@@ -86,8 +86,8 @@ export class FunctionService {
   }
 
   /**
-   * Returns the names of functions and hooks that the host declares. Throws 401 without the master
-   * key, and as `call`.
+   * Returns the names of functions and hooks that the host declares. Throws error 401 without the
+   * master key, and as `call`.
    */
   async metadatas(caller: FunctionCaller): Promise<FunctionReply> {
     if (!caller.isMaster) throw refuse('unauthorized');

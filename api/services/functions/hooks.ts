@@ -69,8 +69,8 @@ export class Hooks {
 
   /**
    * Returns whether a hook must run: the host declares it, and the body does not exclude it by
-   * `__ignore_hooks`. A body may exclude hooks only with the hook or master key. Throws 503 if the
-   * host never answered.
+   * `__ignore_hooks`. A body may exclude hooks only with the hook or master key. Throws error 503
+   * if the host never answered.
    */
   async isNeeded(hook: HookName, caller: HookCaller, body: JsonObject = {}): Promise<boolean> {
     const host = this.#hosts.find(completeCaller(caller));
@@ -79,9 +79,9 @@ export class Hooks {
   }
 
   /**
-   * Runs a deciding hook and returns its response. If the hook refuses, throws 142 with its
-   * message, or 401 at a login. Throws 141 on a timeout, 431 if hooks trigger themselves, 502 if
-   * the response is not JSON, 503 if the host is unreachable.
+   * Runs a deciding hook and returns its response. If the hook refuses, throws error 142 with its
+   * message, or error 401 at a login. Throws error 141 on a timeout, error 431 if hooks trigger
+   * themselves, error 502 if the response is not JSON, error 503 if the host is unreachable.
    */
   async run(hook: HookName, caller: HookCaller, message: JsonObject): Promise<JsonObject> {
     if (!caller.hasHookKey) return this.#run(hook, caller, message);
@@ -310,8 +310,8 @@ export class DeclaredHooks {
 
   /**
    * Returns the names of a host's hooks. For an unreachable host, returns the last list that any
-   * process received. Throws 503 if no process ever received a list: without the hooks, forbidden
-   * writes would be accepted.
+   * process received. Throws error 503 if no process ever received a list: without the hooks,
+   * forbidden writes would be accepted.
    */
   async get(host: FunctionHost, caller: FunctionCaller): Promise<ReadonlySet<string>> {
     const list = this.#byHost.get(host) ?? {

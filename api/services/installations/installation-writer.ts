@@ -46,7 +46,7 @@ export interface DeviceSave {
   isReturning?: boolean;
   /** Counts what the save stores. Undefined for servers of the app. */
   storage?: StorageAccount | undefined;
-  /** Throws 403 if the installation's ACL denies the caller. */
+  /** Throws error 403 if the installation's ACL denies the caller. */
   requireWrite(current: Installation): void;
 }
 
@@ -90,7 +90,8 @@ export class InstallationWriter {
 
   /**
    * Updates the installation that the ids name (`findRegistered`), or creates one, as part of `tx`.
-   * A device therefore never has two installations. Throws 105, 111, 112, 114, 116, 117, 137.
+   * A device therefore never has two installations. Throws errors 105, 111, 112, 114, 116, 117,
+   * 137.
    */
   async save(tx: Handle, app: App, device: DeviceSave): Promise<SavedInstallation> {
     const { ids, changes } = device;

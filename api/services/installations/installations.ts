@@ -91,7 +91,8 @@ export class InstallationService {
    * Handles POST. Updates the installation that the body names, or creates one
    * (protocol/installations.md#registration). The body's objectId has priority, then its
    * installationId, then its device token. `bodyBytes` is the size of the body. Concurrent calls
-   * with the same ids result in one installation. Throws 105, 111, 112, 114, 116, 117, 137, 429.
+   * with the same ids result in one installation. Throws errors 105, 111, 112, 114, 116, 117, 137,
+   * 429.
    */
   async register(
     caller: WritingCaller,
@@ -123,8 +124,8 @@ export class InstallationService {
    * Handles PUT. Returns the new document and the members that the call wrote
    * (protocol/objects.md#replies-with-values). Devices keep their object id for years. If the id is
    * unknown and the body identifies a device, the device is registered again under this id, unless
-   * it has another id (`InstallationWriter.save`). Throws 1 for any other unknown id, 305 if the
-   * installation does not match `where`, and as `register`.
+   * it has another id (`InstallationWriter.save`). Throws error 1 for any other unknown id, error
+   * 305 if the installation does not match `where`, and as `register`.
    */
   async update(
     caller: WritingCaller,
@@ -173,7 +174,7 @@ export class InstallationService {
 
   /**
    * Returns an installation. Returns `{}` if the id is unknown (protocol/queries.md#reads-by-id).
-   * Throws 102 or 105 if `keys` or `include` is invalid, 116 if the reply is too large.
+   * Throws error 102 or 105 if `keys` or `include` is invalid, error 116 if the reply is too large.
    */
   async get(
     caller: UserCaller,
@@ -197,8 +198,8 @@ export class InstallationService {
   }
 
   /**
-   * Handles GET of the collection. Throws 403 without permission, 102/105/106/111 for the query,
-   * 116 if the reply is too large, 124 after a timeout.
+   * Handles GET of the collection. Throws error 403 without permission, error 102, 105, 106 or 111
+   * for the query, error 116 if the reply is too large, error 124 after a timeout.
    */
   async list(
     caller: UserCaller,
@@ -231,8 +232,8 @@ export class InstallationService {
 
   /**
    * Deletes the installations of one id, or of several comma-separated ids. An unknown id counts as
-   * deleted (protocol/objects.md#create-and-update). Throws 403 without permission or if an ACL
-   * denies it, 305 if an installation does not match `where`.
+   * deleted (protocol/objects.md#create-and-update). Throws error 403 without permission or if an
+   * ACL denies it, error 305 if an installation does not match `where`.
    */
   async delete(caller: UserCaller, objectIds: string, where: unknown): Promise<void> {
     const { app, isMaster } = caller;
@@ -287,7 +288,7 @@ async function refundingFailure<T>(
   }
 }
 
-/** Throws 137 if another installation has the same unique id. */
+/** Throws error 137 if another installation has the same unique id. */
 async function refusingDuplicates<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -46,7 +46,7 @@ export class MessageRedriveService {
   /**
    * Queues the selected messages for their provider again, oldest first, at most 1000. An expired
    * message gets another day. Skips expired codes and messages that no key decrypts. `next` is the
-   * cursor for the next call, or null at the end. Throws 404 if the app does not exist.
+   * cursor for the next call, or null at the end. Throws error 404 if the app does not exist.
    */
   async redrive(appId: string, request: MessageRedrive) {
     await requireApp(this.#deps, appId);
@@ -77,8 +77,8 @@ export class MessageRedriveService {
   }
 
   /**
-   * Counts by cause what `redrive` would do with the same page, and changes nothing. Throws 404 if
-   * the app does not exist.
+   * Counts by cause what `redrive` would do with the same page, and changes nothing. Throws error
+   * 404 if the app does not exist.
    */
   async explain(appId: string, request: MessageRedrive) {
     await requireApp(this.#deps, appId);

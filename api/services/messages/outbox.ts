@@ -61,7 +61,7 @@ export class OutboxService {
     this.#reads = reads;
   }
 
-  /** Lists messages, newest first. Throws 404 if the app does not exist. */
+  /** Lists messages, newest first. Throws error 404 if the app does not exist. */
   async list(
     appId: string,
     filter: { kind?: 'sms' | 'mail' | undefined; to?: string | undefined },
@@ -79,7 +79,7 @@ export class OutboxService {
 
   /**
    * Lists a page of messages with their delivery state, newest first. Only owners see the texts.
-   * Throws 404 if the app does not exist.
+   * Throws error 404 if the app does not exist.
    */
   async page(
     operator: Operator,
@@ -111,8 +111,8 @@ export class OutboxService {
 
   /**
    * Sends a message again that failed or had no provider. An expired message gets another day.
-   * Throws 404 if the message does not exist. Throws 409 if it is in another state, contains an
-   * expired code, or cannot be decrypted.
+   * Throws error 404 if the message does not exist. Throws error 409 if it is in another state,
+   * contains an expired code, or cannot be decrypted.
    */
   async retry(appId: string, id: number | undefined): Promise<void> {
     await requireApp(this.#deps, appId);
@@ -143,8 +143,8 @@ export class OutboxService {
   }
 
   /**
-   * Returns the balance, budgets and suspended countries of an app's SMS. Throws 404 if the app
-   * does not exist.
+   * Returns the balance, budgets and suspended countries of an app's SMS. Throws error 404 if the
+   * app does not exist.
    */
   async smsState(appId: string) {
     const { options } = await requireApp(this.#deps, appId);

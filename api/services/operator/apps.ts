@@ -74,9 +74,9 @@ export class AppService {
   }
 
   /**
-   * Creates an app. If the request contains an id, `movedInOptions` are the defaults. Throws 400 if
-   * the plan forbids an option or keys are equal, 409 if the id is taken, 503 if CARILLON_SECRET
-   * does not match the database.
+   * Creates an app. If the request contains an id, `movedInOptions` are the defaults. Throws error
+   * 400 if the plan forbids an option or keys are equal, error 409 if the id is taken, error 503 if
+   * CARILLON_SECRET does not match the database.
    */
   async create(request: NewAppRequest): Promise<App> {
     const { appId = newAppId(), plan = 'commercial' } = request;
@@ -108,14 +108,14 @@ export class AppService {
     return all.filter(({ appId }) => mayUseApp(operator, appId));
   }
 
-  /** Returns an app. Throws 404 if it does not exist. */
+  /** Returns an app. Throws error 404 if it does not exist. */
   find(appId: string): Promise<App> {
     return requireApp(this.#deps, appId);
   }
 
   /**
    * Returns an app to an operator. If an owner reads it, the read of its keys is audited. Throws
-   * 404 if the app does not exist.
+   * error 404 if the app does not exist.
    */
   async read(operator: Operator, appId: string): Promise<App> {
     const app = await requireApp(this.#deps, appId);
@@ -128,14 +128,14 @@ export class AppService {
     await this.#reads.record({ action: 'app.read-keys', appId, target: appId ?? 'all apps' });
   }
 
-  /** Returns an app. Throws 404 if it does not exist. */
+  /** Returns an app. Throws error 404 if it does not exist. */
   get(appId: string): Promise<App> {
     return requireApp(this.#deps, appId);
   }
 
   /**
-   * Changes an app. Throws 404 if the app does not exist, 400 for options that its plan forbids and
-   * for private addresses, 403 for options that only an owner may change.
+   * Changes an app. Throws error 404 if the app does not exist, error 400 for options that its plan
+   * forbids and for private addresses, error 403 for options that only an owner may change.
    */
   async change(appId: string, patch: AppPatch, role: OperatorRole = 'owner'): Promise<App> {
     const { db, vault, appCache } = this.#deps;
@@ -160,8 +160,8 @@ export class AppService {
 
   /**
    * Replaces a key. The old key stays valid for `graceSeconds`. Processes cache an app for half a
-   * second, so this resolves when every process accepts the new key. Throws 404 if the app does not
-   * exist.
+   * second, so this resolves when every process accepts the new key. Throws error 404 if the app
+   * does not exist.
    */
   async rotateKey(appId: string, name: KeyName, graceSeconds: number) {
     const { appCache, clock, db, vault } = this.#deps;
@@ -198,8 +198,8 @@ const maskedOptions = ({ authPlatforms, ...options }: AppOptionsPatch): JsonObje
 });
 
 /**
- * Returns a patch without unchanged owner options, including unchanged masked values. Throws 403 if
- * a caller other than an owner changes such an option.
+ * Returns a patch without unchanged owner options, including unchanged masked values. Throws error
+ * 403 if a caller other than an owner changes such an option.
  */
 function patchOf({ options }: App, patch: AppPatch, role: OperatorRole): AppPatch {
   if (!patch.options || hasRole(role, 'owner')) return patch;
@@ -225,7 +225,7 @@ function auditedMembers(app: App, patch: AppPatch): JsonObject {
   };
 }
 
-/** Returns the keys of a request and generates missing keys. Throws 400 if keys are equal. */
+/** Returns the keys of a request and generates missing keys. Throws error 400 if keys are equal. */
 function keysOf({ appKey, masterKey, hookKey }: NewAppRequest): AppKeys {
   if (!areDistinct({ appKey, masterKey, hookKey }))
     throw refuse('invalidParameter', detail('keysDiffer'));
@@ -241,7 +241,7 @@ const optionError = (plan: Plan, options: AppOptionsPatch): string | undefined =
   authPlatformHint(options.authPlatforms ?? {}) ??
   mailTemplateHint(options);
 
-/** Reads an app from the database. Throws 404 if the app does not exist. */
+/** Reads an app from the database. Throws error 404 if the app does not exist. */
 export async function requireApp({ db, vault }: ApiDeps, appId: string): Promise<App> {
   return (await findApp(db, vault, appId)) ?? noSuchApp();
 }

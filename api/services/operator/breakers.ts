@@ -45,8 +45,8 @@ export class BreakerService {
   }
 
   /**
-   * Forces a breaker open or closed. Null ends the override. Throws 404 if no profile has this
-   * breaker.
+   * Forces a breaker open or closed. Null ends the override. Throws error 404 if no profile has
+   * this breaker.
    */
   async force(operator: Operator, id: string, forced: OverrideState | null): Promise<BreakerReply> {
     const key = parseBreakerId(id);

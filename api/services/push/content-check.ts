@@ -27,7 +27,7 @@ const ios: RenderTarget = { connector: 'apns', deviceType: 'ios' };
 const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
 
 /**
- * Throws 1 if a gateway that the push can reach would refuse its content for every device
+ * Throws error 1 if a gateway that the push can reach would refuse its content for every device
  * (protocol/push.md#content). There are two cases:
  *
  * - A member of that gateway is invalid. The error contains the path of the member.

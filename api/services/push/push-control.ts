@@ -38,8 +38,8 @@ import type { PushRecordService } from './push-records.ts';
 type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;
 
 /**
- * Throws 403 if the approver is the person who sent the push. Compares the tokens, and the names of
- * tokens.
+ * Throws error 403 if the approver is the person who sent the push. Compares the tokens, and the
+ * names of tokens.
  */
 function requireOther(
   { name, tokenId }: Operator,
@@ -55,7 +55,7 @@ function requireOther(
  * sender is unknown, because everybody with the app has the app key. Such a push needs an owner, or
  * two operators with different names. Returns `first` for the first of two approvals, `resumed` if
  * the push continues now, `noted` if it is not planned yet, undefined if it is finished or already
- * approved. Throws 403 if the first operator approves again.
+ * approved. Throws error 403 if the first operator approves again.
  */
 async function approve(
   tx: Handle,
@@ -132,7 +132,7 @@ const actions = {
   paced: 'push.pace',
 } as const;
 
-/** Throws 403 if the caller is a sender and another token sent the push. */
+/** Throws error 403 if the caller is a sender and another token sent the push. */
 export function requireControl(
   { role, tokenId }: Controller,
   { createdToken }: Pick<Push, 'createdToken'>,
@@ -165,7 +165,7 @@ export class PushControlService {
   /**
    * Cancels a push. Messages that gateways already have cannot be recalled. All other messages are
    * not sent (protocol/push-records.md#state-changes). Returns the record with its current counts.
-   * Throws 404/101 if the push does not exist, 409 if it is finished.
+   * Throws error 101 (status 404) if the push does not exist, error 409 if it is finished.
    */
   cancel(push: PushName): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id) => {
@@ -180,8 +180,8 @@ export class PushControlService {
   }
 
   /**
-   * Pauses a push until it is resumed. It may expire in the meantime. Throws 404/101 if the push
-   * does not exist, 409 if it is not being sent.
+   * Pauses a push until it is resumed. It may expire in the meantime. Throws error 101 (status 404)
+   * if the push does not exist, error 409 if it is not being sent.
    */
   pause(push: PushName): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'paused' }, markPushPaused);
@@ -211,8 +211,9 @@ export class PushControlService {
 
   /**
    * Approves a push to many devices. The push then continues unless it needs another approval
-   * (protocol/admin-api.md#approvals). Throws 404/101 if the push does not exist, 403 if the caller
-   * sent it or gave the first approval, 409 if it is finished or already approved.
+   * (protocol/admin-api.md#approvals). Throws error 101 (status 404) if the push does not exist,
+   * error 403 if the caller sent it or gave the first approval, error 409 if it is finished or
+   * already approved.
    */
   async approve({ controller, ...push }: PushName & { controller: Operator }): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
@@ -230,8 +231,8 @@ export class PushControlService {
 
   /**
    * Changes the rate of an unfinished push within a second. Null removes the limit
-   * (protocol/push.md#flow-control). A paused push stays paused. Throws 404/101 if the push does
-   * not exist, 409 if it is finished.
+   * (protocol/push.md#flow-control). A paused push stays paused. Throws error 101 (status 404) if
+   * the push does not exist, error 409 if it is finished.
    */
   pace(push: PushName, flowControl: number | null): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'paced', flowControl }, async (tx, app, id) => {
@@ -244,7 +245,8 @@ export class PushControlService {
   /**
    * Deletes the installations whose tokens a finished push found invalid, unless they were saved
    * since (protocol/delivery.md#promise-7). This includes installations that were kept because
-   * there were many. Throws 404/101 if the push does not exist, 409 if it is open.
+   * there were many. Throws error 101 (status 404) if the push does not exist, error 409 if it is
+   * open.
    */
   async deleteInvalid({ appId, publicId }: PushName): Promise<{ deleted: number }> {
     const record = await this.#records.find(appId, publicId);

@@ -62,8 +62,8 @@ export class PushRecordService {
   }
 
   /**
-   * Finds a record by its objectId or its custom notification_id. Throws 404/101 if the record does
-   * not exist.
+   * Finds a record by its objectId or its custom notification_id. Throws error 101 (status 404) if
+   * the record does not exist.
    */
   async get(app: App, publicId: string): Promise<JsonObject> {
     const record = await this.#findVisible(app.appId, publicId);
@@ -91,7 +91,8 @@ export class PushRecordService {
   }
 
   /**
-   * Returns a record for an operator, even if it is cancelled. Throws 404/101 if it does not exist.
+   * Returns a record for an operator, even if it is cancelled. Throws error 101 (status 404) if it
+   * does not exist.
    */
   async getForOperator(appId: string, publicId: string): Promise<JsonObject> {
     const record = await this.find(appId, publicId);
@@ -177,7 +178,9 @@ export class PushRecordService {
     return record.totals ? record.updatedAt.getTime() : this.#deps.clock.now();
   }
 
-  /** Finds any record, even a cancelled record. Throws 404/101 if it does not exist. */
+  /**
+   * Finds any record, even a cancelled record. Throws error 101 (status 404) if it does not exist.
+   */
   async find(appId: string, publicId: string): Promise<Push> {
     const record = /^[A-Za-z0-9]{1,16}$/.test(publicId)
       ? await findPushByPublicId(this.#deps.db, appId, publicId)
@@ -224,7 +227,7 @@ export class PushRecordService {
     const receipts = [...byPush.values()];
     return toPublicRecord({ ...newest, devices, acked, repeats, displaced }, sums, {
       receipts: receipts.reduce(addReceipts, { ...noReceipts }),
-      trouble: [...gatewayFailures.values()][0] ?? '',
+      gatewayFailure: [...gatewayFailures.values()][0] ?? '',
     });
   }
 
@@ -262,7 +265,7 @@ export class PushRecordService {
     const counted = { ...record, repeats: await this.#repeatsOf(record) };
     const document = toPublicRecord(counted, totals, {
       receipts: receipts.get(record.id) ?? noReceipts,
-      trouble: gatewayFailures.get(record.id) ?? '',
+      gatewayFailure: gatewayFailures.get(record.id) ?? '',
     });
     const { pushOrder } = record;
     return {

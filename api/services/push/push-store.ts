@@ -93,12 +93,14 @@ export class PushStore {
     });
   }
 
-  /** Resolves when the push is committed. Throws 154 if the app has too many scheduled pushes. */
+  /**
+   * Resolves when the push is committed. Throws error 154 if the app has too many scheduled pushes.
+   */
   store(push: UnstoredPush): Promise<StoredPush> {
     const { push: record } = push;
     // These pushes lock a row of their app, or write an audit record.
-    const isAlone = record.state === 'scheduled' || push.onStored !== undefined;
-    if (isAlone) return this.#storeAlone(push);
+    const isStoredAlone = record.state === 'scheduled' || push.onStored !== undefined;
+    if (isStoredAlone) return this.#storeAlone(push);
     return (push.reqId ? this.#claiming : this.#plain).run(push);
   }
 
@@ -177,7 +179,8 @@ function repeatedBy({ reqId, push }: UnstoredPush, claims: Claims): RequestClaim
 }
 
 /**
- * Throws 154 if the app has as many scheduled pushes as its plan allows (protocol/push.md#limits).
+ * Throws error 154 if the app has as many scheduled pushes as its plan allows
+ * (protocol/push.md#limits).
  */
 async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
   const { pending } = planLimits[plan];

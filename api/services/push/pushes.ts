@@ -232,15 +232,15 @@ export class ScheduleService {
   }
 
   /**
-   * Cancels a scheduled push by its integer id. Throws 1 if the id is malformed, 404/101 if no
-   * pending push has this id.
+   * Cancels a scheduled push by its integer id. Throws error 1 if the id is malformed, error 101
+   * (status 404) if no pending push has this id.
    */
   async cancel(app: App, entryId: string): Promise<void> {
     if (!(await cancelScheduled(this.#deps.db, app.appId, entryIdOf(entryId)))) noSuchEntry();
   }
 }
 
-/** Parses the id of a scheduled push. Throws 1 if the text is malformed. */
+/** Parses the id of a scheduled push. Throws error 1 if the text is malformed. */
 export function entryIdOf(text: string): number {
   if (!/^\d{1,10}$/.test(text) || Number(text) > maxEntryId)
     throw refuse('invalidParameter', detail('scheduledId'));

@@ -88,15 +88,18 @@ export class ReceiptService {
     });
   }
 
-  /** Throws 404 if the connector, the app or the secret is wrong. The error does not tell which. */
+  /**
+   * Throws error 404 if the connector, the app or the secret is wrong. The error does not tell
+   * which.
+   */
   async authenticate(path: CallbackPath): Promise<void> {
     await this.#source(path);
   }
 
   /**
-   * Records the receipts of a call and returns the reply that the gateway expects. Throws 400 or
-   * 401 if the call is not a receipt of this gateway, 413 if it has too many receipts, 429 if too
-   * many calls of the app wait.
+   * Records the receipts of a call and returns the reply that the gateway expects. Throws error 400
+   * or 401 if the call is not a receipt of this gateway, error 413 if it has too many receipts,
+   * error 429 if too many calls of the app wait.
    */
   async record(path: CallbackPath, call: ReceiptCall): Promise<JsonObject> {
     const source = await this.#source(path);
@@ -129,7 +132,10 @@ export class ReceiptService {
     );
   }
 
-  /** Records receipts. Throws 413 if there are too many, 429 if too many calls of the app wait. */
+  /**
+   * Records receipts. Throws error 413 if there are too many, error 429 if too many calls of the
+   * app wait.
+   */
   async take(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
     if (receipts.length > maxReceipts) throw new Refusal('payloadTooLarge');
     for (const { event } of receipts)
@@ -293,7 +299,8 @@ export class FailedReceiptService {
   }
 
   /**
-   * Lists refused calls, newest first, without their content. Throws 404 if the app does not exist.
+   * Lists refused calls, newest first, without their content. Throws error 404 if the app does not
+   * exist.
    */
   async list(
     appId: string,
@@ -309,7 +316,7 @@ export class FailedReceiptService {
   /**
    * Parses refused calls again with the current credentials, oldest first, at most 50. Deletes the
    * calls that were processed. A receipt counts only once, even if its call is parsed several
-   * times. `isDryRun` only counts. Throws 404 if the app does not exist.
+   * times. `isDryRun` only counts. Throws error 404 if the app does not exist.
    */
   async redrive(
     appId: string,
@@ -355,8 +362,8 @@ export class FailedReceiptService {
  * Maximum number of refused calls that are stored per app, and maximum size of each, in total 64
  * MB. The oldest calls are kept.
  */
-const mostCalls = 1000;
-const mostBytes = 64 * 1024;
+const maxStoredCalls = 1000;
+const maxStoredBytes = 64 * 1024;
 
 /** Headers that no signature covers. */
 const droppedHeaders: ReadonlySet<string> = new Set(['authorization', 'cookie']);
@@ -382,7 +389,7 @@ export async function keepRefusedCall(
   );
   const stored = { headers, body: call.body, receivedAtMs: call.receivedAtMs };
   const bytes = Buffer.byteLength(call.body);
-  const isSmall = Buffer.byteLength(JSON.stringify(stored)) <= mostBytes;
+  const isSmall = Buffer.byteLength(JSON.stringify(stored)) <= maxStoredBytes;
   const digest = sha256(call.body).toString('hex');
   const isKept =
     isSmall &&
@@ -397,7 +404,7 @@ export async function keepRefusedCall(
         bytes,
         call: vault.seal(stored, sealContexts.receipt(appId, connector, digest)),
       },
-      mostCalls,
+      maxStoredCalls,
     ));
   metrics.refusedReceiptCalls.inc({ connector, kept: isKept ? 'yes' : 'no' });
 }

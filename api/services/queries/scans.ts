@@ -29,8 +29,8 @@ export class ScanService {
 
   /**
    * Returns a page and the cursor of the next page, or null after the last page
-   * (protocol/queries.md#scan). Throws 101 if the class is unknown, 116 if the reply is too large,
-   * 124 after a timeout, and as `parseScan`.
+   * (protocol/queries.md#scan). Throws error 101 if the class is unknown, error 116 if the reply is
+   * too large, error 124 after a timeout, and as `parseScan`.
    */
   async scan(
     caller: Caller,
@@ -85,8 +85,8 @@ export class CloudQueryService {
   }
 
   /**
-   * Runs a CQL statement. Throws 300 if the statement is invalid, 101 if the class is unknown, and
-   * the refusals of the list.
+   * Runs a CQL statement. Throws error 300 if the statement is invalid, error 101 if the class is
+   * unknown, and the refusals of the list.
    */
   async run(
     caller: UserCaller,
@@ -123,7 +123,7 @@ const unescaped = (text: string): string =>
 
 /**
  * Parses the values of placeholders, which are a JSON list. The Python SDK encodes the list as JSON
- * twice. Throws 107.
+ * twice. Throws error 107.
  */
 function valuesIn(pvalues: unknown): Json[] {
   if (pvalues === undefined || pvalues === '') return [];

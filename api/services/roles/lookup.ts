@@ -31,9 +31,9 @@ export class RoleLookup {
   }
 
   /**
-   * Returns a role, or `{}` if the id is unknown (protocol/queries.md#reads-by-id). Throws 403 if
-   * the ACL denies the caller, 102 or 105 if `keys` or `include` is invalid, 116 if the reply is
-   * too large.
+   * Returns a role, or `{}` if the id is unknown (protocol/queries.md#reads-by-id). Throws error
+   * 403 if the ACL denies the caller, error 102 or 105 if `keys` or `include` is invalid, error 116
+   * if the reply is too large.
    */
   async get(caller: UserCaller, objectId: string, query: Query): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
@@ -54,9 +54,9 @@ export class RoleLookup {
    * Lists roles (GET of the collection). With `redirectClassNameForKey`, which names a relation,
    * lists the members of the relation. SDKs send it if they do not know the class of the members,
    * and read the class from the reply. A `$relatedTo` for members of another class has the same
-   * effect, because the SDK does not know the class for a new role. Throws 102, 105, 106 or 111 for
-   * the query, 116 if the reply is too large, 124 after a timeout, and as the list of the members'
-   * class.
+   * effect, because the SDK does not know the class for a new role. Throws error 102, 105, 106 or
+   * 111 for the query, error 116 if the reply is too large, error 124 after a timeout, and as the
+   * list of the members' class.
    */
   async list(caller: UserCaller, query: Query): Promise<Found & { className?: string }> {
     const { redirectClassNameForKey: named } = query;

@@ -110,9 +110,9 @@ export class RoleService {
   }
 
   /**
-   * Creates a role (POST). Throws 403 if the app's option `allowRoleCreate` is off, 137 if the name
-   * is taken, 154 if the option `maxRoles` is reached, 116 and 429 for the storage limits of an app
-   * key, and as `readRoleChanges` and `newRole`.
+   * Creates a role (POST). Throws error 403 if the app's option `allowRoleCreate` is off, error 137
+   * if the name is taken, error 154 if the option `maxRoles` is reached, errors 116 and 429 for the
+   * storage limits of an app key, and as `readRoleChanges` and `newRole`.
    */
   async create(caller: RoleCaller, body: JsonObject): Promise<SavedRole> {
     const { app, isMaster } = caller;
@@ -137,8 +137,8 @@ export class RoleService {
   }
 
   /**
-   * Updates a role (PUT). Throws 1 if the id is unknown, 403 if the ACL denies it, 305 if the role
-   * does not match `where`, 117 if the name changes, and as `create`.
+   * Updates a role (PUT). Throws error 1 if the id is unknown, error 403 if the ACL denies it,
+   * error 305 if the role does not match `where`, error 117 if the name changes, and as `create`.
    */
   async update(
     caller: RoleCaller,

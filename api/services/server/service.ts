@@ -54,7 +54,7 @@ export class HealthService {
 
   /**
    * Returns the metrics in the text format of Prometheus. Gauges of shared state are updated at
-   * each scrape. Throws 401 if the caller may not read them (`mayReadMetrics`).
+   * each scrape. Throws error 401 if the caller may not read them (`mayReadMetrics`).
    */
   async metrics(scrape: Scrape): Promise<{ text: string; type: string }> {
     const { metrics, queue, config, readiness, db, savesDb, admissionDb, queries } = this.#deps;
@@ -101,7 +101,7 @@ export class AppRouterService {
 
   /**
    * Returns the WebSocket URL of the device channel. All processes share one address, so
-   * `secondary` equals `server`. Throws 404 if the app does not exist.
+   * `secondary` equals `server`. Throws error 404 if the app does not exist.
    */
   async socketRoute(appId: string) {
     await this.#requireApp(appId);
@@ -111,8 +111,8 @@ export class AppRouterService {
   }
 
   /**
-   * Returns the host name of Carillon for every service that clients expect. Throws 404 if the app
-   * does not exist.
+   * Returns the host name of Carillon for every service that clients expect. Throws error 404 if
+   * the app does not exist.
    */
   async hosts(appId: string) {
     await this.#requireApp(appId);

@@ -44,9 +44,9 @@ const blockDigits = 4;
 
 /**
  * Counts a message against all its budgets as part of `tx`. If a budget is exhausted, the rollback
- * undoes every count. Throws 1 if the previous message to the number is less than 10 seconds old,
- * 601 for the number's other limits, 154 for the limits of network address, block and app
- * (protocol/codes.md#limits, protocol/admin-api.md#options-of-an-app).
+ * undoes every count. Throws error 1 if the previous message to the number is less than 10 seconds
+ * old, error 601 for the number's other limits, error 154 for the limits of network address, block
+ * and app (protocol/codes.md#limits, protocol/admin-api.md#options-of-an-app).
  */
 export async function spendBudgets(
   deps: ApiDeps,
@@ -95,8 +95,8 @@ async function requireNumberBudget(
 }
 
 /**
- * Charges the app's balance for a message. The first hundred domestic messages are free. Throws 160
- * if the balance is too low.
+ * Charges the app's balance for a message. The first hundred domestic messages are free. Throws
+ * error 160 if the balance is too low.
  */
 export async function chargeMessage(
   { clock }: Pick<ApiDeps, 'clock'>,
@@ -137,7 +137,7 @@ export class PumpingGuard {
     this.#deps = deps;
   }
 
-  /** Throws 154 while sending to this country is suspended. */
+  /** Throws error 154 while sending to this country is suspended. */
   async check(prefix: Prefix): Promise<void> {
     const { db, clock, metrics } = this.#deps;
     const nowMs = clock.now();

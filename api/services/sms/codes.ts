@@ -106,21 +106,21 @@ export class VerificationCodes {
   /**
    * Finds the number of a code that is submitted without it, by resetPasswordBySmsCode and
    * verifyMobilePhone (protocol/codes.md#codes-without-a-number). Searches only the codes that the
-   * same network address requested, so that nobody can guess among all codes of an app. Throws 603
-   * if no code or two codes match, or after too many tries.
+   * same network address requested, so that nobody can guess among all codes of an app. Throws
+   * error 603 if no code or two codes match, or after too many tries.
    */
   async findNumber({ appId, purpose, ipAddress }: NumberlessCode, code: unknown): Promise<Phone> {
     const { db, vault, clock } = this.#deps;
-    const askedFrom = ipAddressKey(this.#deps, ipAddress);
+    const requestedFrom = ipAddressKey(this.#deps, ipAddress);
     const now = new Date(clock.now());
     const { tries: limit, windowMs, maxCandidates } = numberlessCode;
-    const budget = { appId, scope: 'codeAlone', key: askedFrom, limit, windowMs } as const;
+    const budget = { appId, scope: 'codeAlone', key: requestedFrom, limit, windowMs } as const;
     const mayTry =
       typeof code === 'string' && codePattern.test(code) && (await takeBudget(db, budget, now));
     const candidates = mayTry
       ? await selectCodesRequestedFrom(
           db,
-          { appId, purpose, requestedFrom: askedFrom },
+          { appId, purpose, requestedFrom },
           { now, limit: maxCandidates },
         )
       : [];
@@ -137,7 +137,7 @@ export class VerificationCodes {
     return phone;
   }
 
-  /** Spends a code as part of `tx`. Throws 603 if a concurrent call spent it first. */
+  /** Spends a code as part of `tx`. Throws error 603 if a concurrent call spent it first. */
   async spend(tx: Handle, { scope, id }: CheckedCode): Promise<void> {
     if (!(await spendCode(tx, keyOf(scope), id))) throw refuse('invalidSmsCode');
     const bucket = new Date(

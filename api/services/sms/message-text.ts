@@ -62,7 +62,7 @@ export interface TextParameters {
 
 /**
  * Renders the text of a message and returns it with its variables. The text begins with the
- * signature. Throws 1, 111 and 606.
+ * signature. Throws errors 1, 111 and 606.
  */
 export function renderMessage(
   parameters: TextParameters,
@@ -118,7 +118,7 @@ function requirePlain(name: string, value: string): string {
 
 /**
  * Returns a text as plain text. A caller with an app key can send it to any number, so links are
- * refused. Throws 1 if the text contains any form of a link.
+ * refused. Throws error 1 if the text contains any form of a link.
  */
 function requireNoLink(name: string, value: string): string {
   if (containsLink(value))

@@ -67,7 +67,7 @@ export class SmsSender {
 
   /**
    * Creates a code, counts the message against all budgets and writes it to the outbox, in one
-   * transaction. Throws 1, 127, 154, 160, 600, 601, 604, 605, 606 and 608.
+   * transaction. Throws errors 1, 127, 154, 160, 600, 601, 604, 605, 606 and 608.
    */
   async send(caller: SmsCaller, request: SmsRequest): Promise<void> {
     const { app } = caller;
@@ -91,8 +91,8 @@ export class SmsSender {
   }
 
   /**
-   * Uses up the captcha of a call that is refused without a message. Throws 608 and 1 if the app
-   * requires captchas.
+   * Uses up the captcha of a call that is refused without a message. Throws errors 608 and 1 if the
+   * app requires captchas.
    */
   async spendCaptcha({ app }: SmsCaller, validateToken: string | undefined): Promise<void> {
     if (!app.options.captchaForSms) return;
@@ -202,8 +202,8 @@ function refuseSignature(): never {
 }
 
 /**
- * Throws 1 if the app does not allow the country, or for a voice code outside the home region
- * (protocol/codes.md#voice-codes). Throws 127 if the number cannot receive the message.
+ * Throws error 1 if the app does not allow the country, or for a voice code outside the home region
+ * (protocol/codes.md#voice-codes). Throws error 127 if the number cannot receive the message.
  */
 function requireReachable(app: App, { phone, isVoice = false }: SmsRequest): void {
   const { smsCountries } = app.options;

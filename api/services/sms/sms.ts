@@ -37,8 +37,8 @@ class SmsService {
   }
 
   /**
-   * Sends a code or a notification. Throws 119 if the service is disabled, 212 if the number is
-   * missing, and as `SmsSender.send`.
+   * Sends a code or a notification. Throws error 119 if the service is disabled, error 212 if the
+   * number is missing, and as `SmsSender.send`.
    */
   async request(caller: SmsCaller, request: SmsCodeRequest, body: JsonObject): Promise<void> {
     requireGeneralSms(caller.app);
@@ -58,8 +58,8 @@ class SmsService {
   }
 
   /**
-   * Checks a code of the general service and marks it as used. Throws 603 if the code is wrong,
-   * expired or used. Also throws 119, 127 and 212.
+   * Checks a code of the general service and marks it as used. Throws error 603 if the code is
+   * wrong, expired or used. Also throws errors 119, 127 and 212.
    */
   async verify(app: App, code: string, mobilePhoneNumber: unknown): Promise<void> {
     requireGeneralSms(app);
@@ -73,7 +73,7 @@ function requireGeneralSms(app: App): void {
   if (!app.options.generalSms) throw refuse('notForClients');
 }
 
-/** Parses a phone number. Throws 212 if it is missing, 127 if it is invalid. */
+/** Parses a phone number. Throws error 212 if it is missing, error 127 if it is invalid. */
 export function requirePhone(value: unknown): Phone {
   if (value === undefined || value === null || value === '') throw refuse('phoneMissing');
   const phone = parsePhone(value);
@@ -82,7 +82,7 @@ export function requirePhone(value: unknown): Phone {
 }
 
 /**
- * Returns the validity of a code in minutes. Throws 1 if `ttl` exceeds 30 minutes
+ * Returns the validity of a code in minutes. Throws error 1 if `ttl` exceeds 30 minutes
  * (protocol/codes.md#validity).
  */
 export function readTtl(ttl: number | undefined, defaultTtl: number): number {

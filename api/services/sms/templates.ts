@@ -56,9 +56,9 @@ export class SmsTemplateService {
   }
 
   /**
-   * Submits a template for review, as a new template or as a replacement. Throws 160 if the balance
-   * is below 200 currency units (protocol/codes.md#templates), 400 if the text is invalid, 404 if
-   * the app does not exist.
+   * Submits a template for review, as a new template or as a replacement. Throws error 160 if the
+   * balance is below 200 currency units (protocol/codes.md#templates), 400 if the text is invalid,
+   * 404 if the app does not exist.
    */
   async putTemplate(appId: string, name: string, text: TemplateText): Promise<PublicTemplate> {
     const app = await requireApp(this.#deps, appId);
@@ -171,8 +171,8 @@ function refuseMissing(noun: 'template' | 'signature'): never {
 }
 
 /**
- * Throws 1 if the name cannot be part of a path, or begins or ends with blanks. Clients send the
- * name unchanged.
+ * Throws error 1 if the name cannot be part of a path, or begins or ends with blanks. Clients send
+ * the name unchanged.
  */
 function checkName(name: string): void {
   if (itemNameOf(name) !== name)
@@ -180,7 +180,7 @@ function checkName(name: string): void {
 }
 
 /**
- * Throws 1 for links, and for a verification template without its code
+ * Throws error 1 for links, and for a verification template without its code
  * (protocol/codes.md#templates).
  */
 function checkTemplate({ type, text }: TemplateText): void {

@@ -52,8 +52,9 @@ export class EmailService {
   }
 
   /**
-   * Sends a verification link. Throws 1 if verification is off or the address gets too many mails,
-   * 125, 204, 205.
+   * Sends a verification link. Throws error 1 if verification is off or the address gets too many
+   * mails, error 204 without an address, error 125 for a malformed address, error 205 for an unknown
+   * address.
    */
   async requestVerification(caller: SmsCaller, email: Json | undefined): Promise<void> {
     if (!caller.app.options.emailVerification) throw refuse('emailVerificationOff');
@@ -63,7 +64,10 @@ export class EmailService {
     });
   }
 
-  /** Sends a reset link. Throws 1 if the address gets too many mails, 125, 204, 205. */
+  /**
+   * Sends a reset link. Throws error 1 if the address gets too many mails, error 204 without an
+   * address, error 125 for a malformed address, error 205 for an unknown address.
+   */
   async requestReset(caller: SmsCaller, email: Json | undefined): Promise<void> {
     await this.#request(caller, 'resetPassword', { email, isEligible: () => true });
   }

@@ -45,8 +45,8 @@ export class PhoneLogin {
   /**
    * Logs in the user of a number with a code of the general service, or signs up a new user.
    * Verifies an unverified number (`ContactVerification.verify`). Wrong codes count towards the
-   * lock, as at login. Throws 603, 211 if `failOnNotExist` is true and no user exists, 219, and as
-   * a sign-up.
+   * lock, as at login. Throws error 603 for a wrong code, error 211 if `failOnNotExist` is true and
+   * no user exists, error 219 if the account is locked, and as a sign-up.
    */
   async logInOrSignUp(
     caller: Caller,

@@ -47,7 +47,7 @@ export class PhoneService {
   /**
    * Verifies the number of an account. Uses the submitted number, otherwise the session's number,
    * otherwise the number that the code was sent to. Without the account's own session,
-   * `ContactVerification.verify` revokes earlier access. Throws 127, 603.
+   * `ContactVerification.verify` revokes earlier access. Throws errors 127, 603.
    */
   async verify(
     caller: CodeCaller & UserHookCaller,
@@ -68,7 +68,8 @@ export class PhoneService {
 
   /**
    * Sets the number that a code was sent to, in the account that requested the code. A session must
-   * belong to this account. Throws 212, 214 if another user has verified the number, 603.
+   * belong to this account. Throws error 212 without a number, error 214 if another user has verified
+   * the number, error 603 for a wrong code.
    */
   async change(
     caller: UserHookCaller,
@@ -91,7 +92,7 @@ export class PhoneService {
     this.#parts.hooks.onVerified('sms', caller, changed);
   }
 
-  /** Sets a new password and ends the session. Throws 127, 201, 218, 603. */
+  /** Sets a new password and ends the session. Throws errors 127, 201, 218, 603. */
   async reset(
     { app, ipAddress }: CodeCaller,
     code: string,
@@ -115,8 +116,8 @@ export class PhoneService {
   }
 
   /**
-   * Spends a code and runs `work` with the locked account of its number. Throws 603 if no account
-   * has the number.
+   * Spends a code and runs `work` with the locked account of its number. Throws error 603 if no
+   * account has the number.
    */
   #spendForUser<T>(
     { appId }: App,

@@ -233,8 +233,8 @@ export class EncoderCache {
 
   /** Returns the encoder for a batch. */
   of(batch: ActiveBatch): RequestEncoder {
-    const known = this.#byBatch.get(batch);
-    if (known) return known;
+    const cached = this.#byBatch.get(batch);
+    if (cached) return cached;
     const encoder = this.#recent.find((one) => one.fits(batch)) ?? this.#add(batch);
     this.#byBatch.set(batch, encoder);
     return encoder;

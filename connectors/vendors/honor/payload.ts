@@ -35,7 +35,7 @@ import {
 
 const largestInt = 2_147_483_647;
 /** 15 days, the maximum of Honor (protocol/honor.md#message). */
-const longestTtlS = 1_296_000;
+const maxTtlS = 1_296_000;
 
 const activity = matching(/^[A-Za-z][\w$.]{0,255}$/, 'the full name of an activity');
 
@@ -61,7 +61,7 @@ export const honorMembers = new MemberTable(
     ...membersAt('', { notification: part, data: dataText, android: part }),
     ...membersAt('notification', textMembers),
     ...membersAt('android', {
-      ttl: duration(1, longestTtlS, true),
+      ttl: duration(1, maxTtlS, true),
       biTag: text(),
       data: dataText,
       targetUserType: oneNumber(0, 1),
@@ -272,7 +272,7 @@ function intentOf(custom: JsonObject): string {
 
 /** Returns the time to live in seconds, from 1 to Honor's maximum. */
 function ttlSeconds({ createdAtMs, expiresAtMs }: PushMessage, nowMs = createdAtMs): number {
-  return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
+  return Math.min(maxTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
 }
 
 /** Builds the body of one request. */

@@ -289,8 +289,11 @@ class HuaweiSender implements Sender {
       ...request,
       recipients: request.recipients.filter(({ index }) => refused.has(index)),
       report: (index, attempt) => {
-        const known = refused.get(index);
-        request.report(index, known ? combinedResult(known, attempt, first.api) : attempt);
+        const firstRefusal = refused.get(index);
+        request.report(
+          index,
+          firstRefusal ? combinedResult(firstRefusal, attempt, first.api) : attempt,
+        );
       },
     });
   }

@@ -80,7 +80,7 @@ function clickAction(action: Json | undefined): JsonObject {
 
 const largestInt = 2_147_483_647;
 /** 15 days, the maximum of Huawei (protocol/huawei.md#messages). */
-const longestTtlS = 1_296_000;
+const maxTtlS = 1_296_000;
 
 /**
  * Categories of both APIs. `MISS_CALL` is only in v3, and `CUSTOMER_SERVICE` only in older
@@ -152,7 +152,7 @@ export const v1Members = new MemberTable(
       collapse_key: int(-1, 100),
       urgency: oneName(['HIGH', 'NORMAL']),
       category,
-      ttl: duration(1, longestTtlS, true),
+      ttl: duration(1, maxTtlS, true),
       bi_tag: text(),
       receipt_id: text(),
       fast_app_target: oneNumber(1, 2),
@@ -216,9 +216,9 @@ export const v3Members = new MemberTable(
     ...membersAt('pushOptions', {
       testMessage: flag,
       ttl: {
-        expected: `a number of seconds from 1 to ${longestTtlS}`,
+        expected: `a number of seconds from 1 to ${maxTtlS}`,
         read: (value) => {
-          const read = duration(1, longestTtlS, true).read(value);
+          const read = duration(1, maxTtlS, true).read(value);
           return typeof read === 'string' ? Number.parseInt(read, 10) : undefined;
         },
       },
@@ -509,7 +509,7 @@ const isReplaced = ({ tag, notify_id }: JsonObject): boolean =>
 
 /** Returns the time to live in seconds, from 1 to Huawei's maximum. */
 export function ttlSeconds({ createdAtMs, expiresAtMs }: PushMessage, nowMs = createdAtMs): number {
-  return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
+  return Math.min(maxTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
 }
 
 /**

@@ -90,13 +90,13 @@ function receiptOf(status: JsonObject): Receipt | null {
  * Maximum age of a signature. The signature covers neither the body nor the URL, so a recorded
  * signature would be valid forever for any receipts.
  */
-const longestAgeMs = 15 * minuteMs;
+const maxAgeMs = 15 * minuteMs;
 /** Tolerated clock error: Huawei's clock may be this much ahead. */
 const clockSkewMs = 5 * minuteMs;
 
 function isRecent(timestamp: string | undefined, receivedAtMs: number): boolean {
   const signedAtMs = /^\d{1,16}$/.test(timestamp ?? '') ? Number(timestamp) : Number.NaN;
-  return receivedAtMs - signedAtMs <= longestAgeMs && signedAtMs - receivedAtMs <= clockSkewMs;
+  return receivedAtMs - signedAtMs <= maxAgeMs && signedAtMs - receivedAtMs <= clockSkewMs;
 }
 
 /**

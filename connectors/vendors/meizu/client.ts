@@ -116,7 +116,7 @@ class MeizuSender implements Sender {
   }
 
   async send(request: SendRequest): Promise<void> {
-    const { clock, quota: book } = this.#context;
+    const { clock, quota: dayQuota } = this.#context;
     const rendering = renderMeizu(request.message, clock.now());
     if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const { messageClass, parameters } = rendering.payload;
@@ -127,7 +127,7 @@ class MeizuSender implements Sender {
       {
         clock,
         recipientsPerRequest: limits.recipientsPerRequest,
-        quota: { book, messageClass },
+        quota: { dayQuota, messageClass },
         // The device shows only the last message with the same key.
         isRepeatHidden: true,
         exchange: (deviceTokens, _token, signal) =>
@@ -213,8 +213,8 @@ class MeizuSender implements Sender {
   }
 
   #clientOf(baseUrl: string): HttpClient {
-    const known = this.#clients.get(baseUrl);
-    if (known) return known;
+    const existing = this.#clients.get(baseUrl);
+    if (existing) return existing;
     const { ca } = this.#credentials;
     const client = createHttpClient({
       baseUrl,

@@ -93,8 +93,8 @@ class SavedMessages {
   }
 
   #save(key: string, { notification }: OppoPayload, token: string): Promise<ExchangeResult> {
-    const known = this.#saves.get(key);
-    if (known) return known;
+    const existing = this.#saves.get(key);
+    if (existing) return existing;
     // Leaves out the id: OPPO stores one message per id, and another thread may have saved this
     // message.
     const { app_message_id: _, ...fields } = notification;
@@ -364,7 +364,7 @@ class OppoSender implements Sender {
   }
 
   #sendPart(request: SendRequest, region: OppoRegion, payload: OppoPayload): Promise<void> {
-    const { clock, quota: book } = this.#context;
+    const { clock, quota: dayQuota } = this.#context;
     const clients = this.#clientsOf(region);
     const { isBroadcast, isRepeatHidden, messageClass } = payload;
     const message = encodeMessage(payload);
@@ -378,7 +378,7 @@ class OppoSender implements Sender {
           ? limits.recipientsPerRequest
           : Math.max(1, Math.min(limits.recipientsPerRequest, maxMessages)),
         tokens: clients.tokens,
-        quota: { book, messageClass },
+        quota: { dayQuota, messageClass },
         isRepeatHidden,
         exchange: async (deviceTokens, token, signal) => {
           const result = isBroadcast
@@ -421,8 +421,8 @@ class OppoSender implements Sender {
     const { authEndpoint, ca } = this.#credentials;
     const context = this.#context;
     const baseUrl = baseUrlOf(this.#credentials, region);
-    const known = this.#regionClients.get(baseUrl);
-    if (known) return known;
+    const existing = this.#regionClients.get(baseUrl);
+    if (existing) return existing;
     const authUrl = authEndpoint ?? baseUrl;
     const shared = { ca, timing: this.#timing, clock: context.clock };
     const client = createHttpClient({ baseUrl, ...shared });

@@ -162,7 +162,7 @@ export interface OppoPayload {
 }
 
 /** OPPO's maximum: ten days (protocol/oppo.md#notification). */
-const longestLifeS = 864_000;
+const maxLifeS = 864_000;
 const shortTextChars = 50;
 
 /** Members of a request that select devices. Callers cannot set them. */
@@ -311,7 +311,7 @@ function styled(notification: JsonObject): JsonObject {
 function withTimeToLive(notification: JsonObject, leftMs: number): JsonObject {
   if (leftMs < 1000) return { ...notification, off_line: false };
   const { off_line_ttl: requestedS } = notification;
-  const leftS = Math.min(longestLifeS, Math.floor(leftMs / 1000));
+  const leftS = Math.min(maxLifeS, Math.floor(leftMs / 1000));
   return {
     ...notification,
     off_line_ttl:

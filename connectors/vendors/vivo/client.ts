@@ -136,8 +136,8 @@ class ListPush {
   }
 
   #save(key: string, call: Call): Promise<ExchangeResult> {
-    const known = this.#saves.get(key);
-    if (known) return known;
+    const existing = this.#saves.get(key);
+    if (existing) return existing;
     const save = this.#calls.save(call);
     this.#saves.set(key, save);
     const oldest = this.#saves.keys().next().value;
@@ -246,7 +246,7 @@ class VivoSender implements Sender {
 
   async send(request: SendRequest): Promise<void> {
     const { message } = request;
-    const { clock, quota: book } = this.#deps.context;
+    const { clock, quota: dayQuota } = this.#deps.context;
     const rendering = renderVivo(message, clock.now());
     if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const payload = this.#withCallback(rendering.payload, message.objectId);
@@ -259,7 +259,7 @@ class VivoSender implements Sender {
         clock,
         recipientsPerRequest: limits.recipientsPerRequest,
         tokens: this.#deps.tokens,
-        quota: { book, messageClass },
+        quota: { dayQuota, messageClass },
         isRepeatHidden,
         exchange: async (deviceTokens, token, signal) => {
           const call = { token, signal, objectId: message.objectId };

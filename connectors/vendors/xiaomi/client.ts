@@ -194,7 +194,7 @@ class XiaomiSender implements Sender {
     { region, isRegionCertain }: RegionGroup,
     payload: XiaomiPayload,
   ): Promise<void> {
-    const { clock, quota: book } = this.#context;
+    const { clock, quota: dayQuota } = this.#context;
     const client = this.#clientOf(region);
     const form = this.#formOf(payload, request.message.objectId, isRegionCertain);
     return sendMulticast(
@@ -202,7 +202,7 @@ class XiaomiSender implements Sender {
         clock,
         group: region,
         recipientsPerRequest: limits.recipientsPerRequest,
-        quota: { book, messageClass: payload.messageClass },
+        quota: { dayQuota, messageClass: payload.messageClass },
         isRepeatHidden: payload.isRepeatHidden,
         exchange: async (deviceTokens, _token, signal) => {
           const authorization = `key=${this.#credentials.appSecret}`;
@@ -246,8 +246,8 @@ class XiaomiSender implements Sender {
 
   #clientOf(region: XiaomiRegion): HttpClient {
     const baseUrl = baseUrlOf(this.#credentials, region);
-    const known = this.#clients.get(baseUrl);
-    if (known) return known;
+    const existing = this.#clients.get(baseUrl);
+    if (existing) return existing;
     const client = createHttpClient({
       baseUrl,
       ca: this.#credentials.ca,

@@ -260,7 +260,7 @@ export interface XiaomiPayload {
  * Maximum time to live (protocol/xiaomi.md#fields): ten days in a category of the console,
  * otherwise one day.
  */
-const longestMs = { ofCategory: 10 * dayMs, ofDefault: dayMs };
+const maxMs = { ofCategory: 10 * dayMs, ofDefault: dayMs };
 
 /**
  * Renders a push for Xiaomi. `nowMs` is the send time, from which the time to live is computed. The
@@ -347,7 +347,7 @@ function setEffect(fields: Map<string, string>): void {
  * is left, only online devices get the message.
  */
 function setTimeToLive(fields: Map<string, string>, leftMs: number): void {
-  const longest = fields.has('extra.channel_id') ? longestMs.ofCategory : longestMs.ofDefault;
+  const longest = fields.has('extra.channel_id') ? maxMs.ofCategory : maxMs.ofDefault;
   const requestedMs = Number(fields.get('time_to_live') ?? longest);
   fields.set('time_to_live', String(Math.max(1000, Math.min(leftMs, requestedMs, longest))));
   if (leftMs < 1000) fields.set('extra.only_send_once', '1');

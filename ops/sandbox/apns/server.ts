@@ -22,7 +22,7 @@ import { disrupt, type Misbehaviour } from '../kit/misbehaviour.ts';
 import { checkHeaders, checkPayload, checkTopic, deviceTokenOf, pathPrefix } from './rules.ts';
 import { type ApnsKey, type Refusal, TokenVerifier, type ValidToken } from './tokens.ts';
 
-const shortestTokenLifeS = 20 * 60;
+const minTokenLifeS = 20 * 60;
 const tooManyUpdates: Refusal = { status: 429, reason: 'TooManyProviderTokenUpdates' };
 
 /** State of one connection. */
@@ -86,7 +86,7 @@ export function recordToken(
 ): Refusal | undefined {
   const { token: last } = state;
   if (last?.authorization === token.authorization) return undefined;
-  if (last && token.issuedAtS - last.issuedAtS < shortestTokenLifeS) return tooManyUpdates;
+  if (last && token.issuedAtS - last.issuedAtS < minTokenLifeS) return tooManyUpdates;
   state.token = token;
   return undefined;
 }

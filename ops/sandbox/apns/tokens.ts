@@ -32,7 +32,7 @@ const invalid: Refusal = { status: 403, reason: 'InvalidProviderToken' };
 const expired: Refusal = { status: 403, reason: 'ExpiredProviderToken' };
 /** Tolerated clock difference in seconds. A token from further in the future is refused. */
 const skewS = 60;
-const longestAgeS = 3600;
+const maxAgeS = 3600;
 
 /**
  * Verifies provider tokens (protocol/apns.md#provider-tokens). The signature of each token is
@@ -59,7 +59,7 @@ export class TokenVerifier {
     }
     if (!checked.ok) return invalid;
     const ageS = nowMs / 1000 - checked.token.issuedAtS;
-    if (ageS > longestAgeS) return expired;
+    if (ageS > maxAgeS) return expired;
     return ageS < -skewS ? invalid : checked.token;
   }
 

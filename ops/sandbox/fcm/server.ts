@@ -53,7 +53,7 @@ const claims = z.object({
 
 /** Tolerated clock difference in seconds. */
 const skewS = 60;
-const longestS = 3600;
+const maxS = 3600;
 
 /**
  * Checks assertions of one service account like Google's token call (protocol/fcm.md#access-token).
@@ -85,8 +85,7 @@ export class AssertionVerifier {
     if (aud !== token_uri) return 'Invalid JWT: audience';
     if (!parsed.claims.data.scope.split(' ').includes(scope)) return 'Invalid OAuth scope';
     const nowS = nowMs / 1000;
-    const isInTime =
-      iat <= nowS + skewS && exp > nowS - skewS && exp - iat <= longestS && exp > iat;
+    const isInTime = iat <= nowS + skewS && exp > nowS - skewS && exp - iat <= maxS && exp > iat;
     return isInTime ? undefined : 'Invalid JWT: iat and exp';
   }
 }

@@ -107,7 +107,10 @@ export class QueryLimiter {
   async readPrepared<T>(asker: QueryCaller, prepare: () => (tx: Handle) => Promise<T>): Promise<T> {
     return this.#run(asker, async () => {
       try {
-        return await this.#snapshot(prepare(), { ...termsFor(asker), isSnapshot: true });
+        return await this.#snapshot(prepare(), {
+          ...transactionOptionsFor(asker),
+          isSnapshot: true,
+        });
       } catch (error) {
         // A refused condition never awaits the database: yield, so that a queue of them does not
         // block the event loop.
@@ -123,38 +126,40 @@ export class QueryLimiter {
     work: (tx: Handle) => Promise<T>,
     limit: { timeoutMs?: number; maxWaitMs?: number; signal?: AbortSignal } = {},
   ): Promise<T> {
-    const terms: TransactionOptions = { ...termsFor(asker), isSnapshot: true };
-    if (limit.signal) terms.signal = limit.signal;
-    if (limit.timeoutMs !== undefined) terms.statementTimeoutMs = limit.timeoutMs;
-    return this.#run(asker, () => this.#snapshot(work, terms), limit.maxWaitMs);
+    const options: TransactionOptions = { ...transactionOptionsFor(asker), isSnapshot: true };
+    if (limit.signal) options.signal = limit.signal;
+    if (limit.timeoutMs !== undefined) options.statementTimeoutMs = limit.timeoutMs;
+    return this.#run(asker, () => this.#snapshot(work, options), limit.maxWaitMs);
   }
 
   /** Like `read`, but from the primary, to see the latest writes. */
   readFresh<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
-    const terms = { ...termsFor(asker), isSnapshot: true };
-    return this.#run(asker, () => this.#pools.primary.transaction(work, terms));
+    const options = { ...transactionOptionsFor(asker), isSnapshot: true };
+    return this.#run(asker, () => this.#pools.primary.transaction(work, options));
   }
 
   /** Runs an update with a condition. */
   change<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
-    return this.#run(asker, () => this.#pools.primary.transaction(work, termsFor(asker)));
+    return this.#run(asker, () =>
+      this.#pools.primary.transaction(work, transactionOptionsFor(asker)),
+    );
   }
 
   /**
    * Reads from the standby. Reads from the primary instead while the standby is unavailable, or if
    * the standby cancels the statement because of a recovery conflict.
    */
-  async #snapshot<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions): Promise<T> {
+  async #snapshot<T>(work: (tx: Handle) => Promise<T>, options: TransactionOptions): Promise<T> {
     const { primary, standby } = this.#pools;
     if (standby !== primary && performance.now() >= this.#standbyAwayUntilMs)
       try {
-        return await standby.transaction(work, terms);
+        return await standby.transaction(work, options);
       } catch (error) {
         if (isConnectionFailure(error))
           this.#standbyAwayUntilMs = performance.now() + standbyPauseMs;
         else if (!isRecoveryConflict(error)) throw error;
       }
-    return primary.transaction(work, terms);
+    return primary.transaction(work, options);
   }
 
   #run<T>({ app, isMaster }: QueryCaller, work: () => Promise<T>, maxWaitMs?: number): Promise<T> {
@@ -162,7 +167,7 @@ export class QueryLimiter {
   }
 }
 
-const termsFor = ({ isMaster }: QueryCaller): TransactionOptions => ({
+const transactionOptionsFor = ({ isMaster }: QueryCaller): TransactionOptions => ({
   statementTimeoutMs: isMaster ? masterTimeoutMs : clientTimeoutMs,
   maxBytes: replyBytes({ isMaster }),
   isSingle: !isMaster,

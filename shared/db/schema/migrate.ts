@@ -247,7 +247,7 @@ export async function connect(
 }
 
 /** Minimum rows of a table to analyze. For smaller tables a wrong plan costs little. */
-const leastRows = 25;
+const minRows = 25;
 /**
  * A table is analyzed if it has grown by this factor since its last statistics. Autovacuum analyzes
  * after smaller growth.
@@ -272,7 +272,7 @@ export async function analyzeGrownTables(db: Handle): Promise<number> {
       WHERE s.schemaname IN (current_schema(), 'pgboss') AND pg_has_role(c.relowner, 'USAGE')
         AND s.n_live_tup >= $1 AND s.n_live_tup >= $2 * c.reltuples
       ORDER BY s.n_live_tup LIMIT $3`,
-    [leastRows, growth, tablesAtOnce],
+    [minRows, growth, tablesAtOnce],
   );
   for (const { name } of rows) await db.query(`ANALYZE (SKIP_LOCKED) ${name}`);
   return rows.length;

@@ -100,14 +100,14 @@ const newBatchColumns = `app_id text, push_id bigint, connector text, profile te
  * Returns SQL that inserts the batches of a JSON list in the order of the list. `place` is the
  * number of the parameter. `condition` selects entries of the list `b`.
  */
-export const insertBatchesSql = (place: number, condition = 'true'): string =>
+export const insertBatchesSql = (parameter: number, condition = 'true'): string =>
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
                            is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, expires_at,
                            language, quiet, quiet_until, settled_at)
    SELECT b.app_id, b.push_id, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
           b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
           b.expires_at, b.language, b.quiet, b.quiet_until, CASE WHEN b.settled IS NOT NULL THEN now() END
-     FROM ROWS FROM (json_to_recordset($${place}) AS (${newBatchColumns})) WITH ORDINALITY AS b
+     FROM ROWS FROM (json_to_recordset($${parameter}) AS (${newBatchColumns})) WITH ORDINALITY AS b
     WHERE ${condition} ORDER BY b.ordinality`;
 
 const insertStatement = prepare(`${insertBatchesSql(1)} RETURNING id`);
@@ -307,10 +307,10 @@ export async function lockBatch(tx: Handle, appId: string, id: number): Promise<
 }
 
 /** Marks recipients of a locked batch as moved to retry batches. */
-export const markRetried = (tx: Handle, batch: Batch, places: number[]) =>
+export const markRetried = (tx: Handle, batch: Batch, indexes: number[]) =>
   query(tx).run(
     `UPDATE push_batch SET moved = coalesce(moved, '{}') || $3::int[] WHERE app_id = $1 AND id = $2`,
-    [batch.appId, batch.id, places],
+    [batch.appId, batch.id, indexes],
   );
 
 const checkpointStatement = prepare(

@@ -127,7 +127,7 @@ export async function enqueueMessage(db: Database, message: MessageToEnqueue): P
   const sharded = await isSharded(db);
   // A concurrent call may insert the same message or group. The next try finds it.
   for (let i = 0; i < enqueueTries; i += 1) {
-    const enqueued = await unlessStored(() =>
+    const enqueued = await undefinedIfStored(() =>
       sharded
         ? enqueueSharded(db, inboxTopic, { appId, pushId, digest, content, expiresAt, ids })
         : enqueue(db, values),
@@ -146,7 +146,9 @@ async function enqueue(db: Handle, values: unknown[]): Promise<number | undefine
 }
 
 /** Returns undefined if a concurrent call stored the same group. */
-async function unlessStored(work: () => Promise<number | undefined>): Promise<number | undefined> {
+async function undefinedIfStored(
+  work: () => Promise<number | undefined>,
+): Promise<number | undefined> {
   try {
     return await work();
   } catch (error) {
@@ -304,7 +306,7 @@ const findPast = `
 const findConnected = `
   SELECT s.installation FROM channel_session s JOIN channel_node n ON n.id = s.node_id
    WHERE s.app_id = $1 AND s.installation = ANY ($2::bigint[]) AND n.takes_groups ORDER BY s.installation`;
-const insertDeposit = `
+const insertPastRecipients = `
   INSERT INTO channel_deposit (app_id, push_id, lowest, highest, installations, expires_at)
   VALUES ($1, $2, $3, $4, $5::bigint[], $6)`;
 const insertGroup = `
@@ -329,16 +331,23 @@ function enqueueSharded(
       (await query(tx).value<number>(findMessage, [appId, pushId, digest])) ??
       (await query(tx).value<number>(insertMessage, [appId, pushId, digest, content, expiresAt]));
     if (messageId === undefined) return undefined;
-    const wanted = await findNew(tx, message);
-    if (wanted.length === 0) return 0;
+    const newRecipients = await findNew(tx, message);
+    if (newRecipients.length === 0) return 0;
     const connected = new Set(
-      await query(tx).column<number>(findConnected, [appId, listText(wanted)]),
+      await query(tx).column<number>(findConnected, [appId, listText(newRecipients)]),
     );
-    const [lowest, highest] = [wanted[0], wanted.at(-1)];
-    await tx.query(insertDeposit, [appId, pushId, lowest, highest, listText(wanted), expiresAt]);
+    const [lowest, highest] = [newRecipients[0], newRecipients.at(-1)];
+    await tx.query(insertPastRecipients, [
+      appId,
+      pushId,
+      lowest,
+      highest,
+      listText(newRecipients),
+      expiresAt,
+    ]);
     const push = { ...message, messageId };
-    const group = wanted.filter((id) => connected.has(id));
-    const others = wanted.filter((id) => !connected.has(id));
+    const group = newRecipients.filter((id) => connected.has(id));
+    const others = newRecipients.filter((id) => !connected.has(id));
     return (await addGroup(tx, topic, push, group)) + (await addInboxes(tx, topic, push, others));
   });
 }
@@ -409,7 +418,7 @@ interface FullInboxes {
 }
 
 /** The last inbox of a page may continue on the next page, so the next page begins with it. */
-const fullStatement = `
+const fullInboxesStatement = `
   WITH page AS MATERIALIZED (
     SELECT app_id, installation FROM channel_inbox WHERE (app_id, installation) >= ($1, $2::bigint)
      ORDER BY app_id, installation LIMIT $3
@@ -418,7 +427,7 @@ const fullStatement = `
   ), last AS (
     SELECT app_id, installation FROM inboxes ORDER BY app_id DESC, installation DESC LIMIT 1
   )
-  SELECT app_id AS "appId", installation, true AS "isCrowded" FROM inboxes WHERE messages > ${maxPendingMessages}
+  SELECT app_id AS "appId", installation, true AS "isFull" FROM inboxes WHERE messages > ${maxPendingMessages}
    UNION ALL
   SELECT app_id, installation, false FROM last WHERE (SELECT count(*) FROM page) = $3`;
 
@@ -430,7 +439,7 @@ export async function findFullInboxes(
   { appId, installation }: InboxPosition,
   rows: number,
 ): Promise<FullInboxes> {
-  const found = await db.query<InboxPosition & { isFull: boolean }>(fullStatement, [
+  const found = await db.query<InboxPosition & { isFull: boolean }>(fullInboxesStatement, [
     appId,
     installation,
     rows,
@@ -449,7 +458,7 @@ export async function findFullInboxes(
  * Locks in the same order as acknowledgements, to avoid deadlocks. A locked row is being
  * acknowledged.
  */
-const displaceStatement = prepare(`
+const evictStatement = prepare(`
   WITH crowded AS MATERIALIZED (
     SELECT installation, count(*) - ${maxPendingMessages} AS excess FROM channel_inbox
      WHERE app_id = $1 AND installation = ANY ($2::bigint[])
@@ -476,7 +485,7 @@ const displaceStatement = prepare(`
 
 /** Deletes the oldest messages of inboxes over their limit, and counts them on the push records. */
 export const evictOldest = (db: Handle, appId: string, installations: number[]) =>
-  query(db).number(displaceStatement, [appId, `{${installations.join()}}`]);
+  query(db).number(evictStatement, [appId, `{${installations.join()}}`]);
 
 /** A message of a push as devices get it. */
 export interface DeviceMessage {
@@ -498,7 +507,7 @@ export interface InboxMessage extends DeviceMessage {
  * SQL condition: group `g` contains an installation. Compares the range first, so that few lists
  * are read.
  */
-export const holds = (installation: string) =>
+export const isPendingInGroup = (installation: string) =>
   `${installation} BETWEEN g.lowest AND g.highest AND ${installation} = ANY (g.pending)`;
 
 /** SQL of the expiry of `channel_message m` in epoch ms. */
@@ -520,7 +529,7 @@ export async function readInbox(
                FROM channel_inbox i WHERE i.app_id = $1 AND i.installation = $2
               UNION ALL
              SELECT g.id, g.id, g.push_id, g.message_id
-               FROM channel_group g WHERE g.app_id = $1 AND ${holds('$2')}) p
+               FROM channel_group g WHERE g.app_id = $1 AND ${isPendingInGroup('$2')}) p
        JOIN channel_message m ON m.app_id = $1 AND m.id = p.message_id
       WHERE p.push_id <> ALL ($3::bigint[]) AND m.expires_at > $4
       ORDER BY p.position LIMIT $5`,
@@ -537,12 +546,12 @@ const pendingStatement = new AppStatement(
   (andApp) => `
     SELECT n, EXISTS (SELECT FROM channel_inbox i
                        WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')}
-                      OFFSET ${maxPendingMessages}) AS "isCrowded"
+                      OFFSET ${maxPendingMessages}) AS "isFull"
       FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS d (app_id, installation, n)
      WHERE EXISTS (SELECT FROM channel_inbox i
                     WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')})
         OR EXISTS (SELECT FROM channel_group g
-                    WHERE g.app_id = d.app_id AND ${holds('d.installation')}${andApp('g')})`,
+                    WHERE g.app_id = d.app_id AND ${isPendingInGroup('d.installation')}${andApp('g')})`,
 );
 
 /**
@@ -554,13 +563,13 @@ export async function findPendingStates(
   devices: { appId: string; installation: number }[],
 ): Promise<PendingState[]> {
   const parts = await pendingStatement.run<
-    { n: number; isCrowded: boolean },
+    { n: number; isFull: boolean },
     (typeof devices)[number]
   >(db, devices, (part) => listsOf(part, 'appId', 'installation'));
   const states = new Map<object, PendingState>();
   for (const { part, found } of parts)
-    for (const { n, isCrowded } of found)
-      states.set(part[n - 1] ?? part, isCrowded ? 'too many' : 'some');
+    for (const { n, isFull } of found)
+      states.set(part[n - 1] ?? part, isFull ? 'too many' : 'some');
   return devices.map((device) => states.get(device) ?? 'none');
 }
 

@@ -2,7 +2,7 @@ import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
-import { holds, notify } from './channel-messages.ts';
+import { isPendingInGroup, notify } from './channel-messages.ts';
 
 /**
  * Session of a connected device. Session ids of an installation grow with every login, in any
@@ -78,7 +78,7 @@ export async function openSessions(
             greatest((SELECT max(coalesce(i.position, i.id)) FROM channel_inbox i
                        WHERE i.app_id = s.app_id AND i.installation = s.installation),
                      (SELECT max(g.id + 0) FROM channel_group g
-                       WHERE g.app_id = s.app_id AND ${holds('s.installation')}), 0) AS "newestPosition",
+                       WHERE g.app_id = s.app_id AND ${isPendingInGroup('s.installation')}), 0) AS "newestPosition",
             CASE WHEN s.is_takeover THEN pg_notify('${sessionTopic}', json_build_object('appId', s.app_id,
               'installation', s.installation, 'sessionId', s.session_id)::text) END,
             set_config('synchronous_commit', 'off', true)
@@ -221,7 +221,7 @@ const newestPositions = `
          greatest((SELECT max(coalesce(i.position, i.id)) FROM channel_inbox i
                     WHERE i.app_id = $1 AND i.installation = s.installation),
                   (SELECT max(g.id + 0) FROM channel_group g
-                    WHERE g.app_id = $1 AND ${holds('s.installation')}), 0) AS newest
+                    WHERE g.app_id = $1 AND ${isPendingInGroup('s.installation')}), 0) AS newest
     FROM unnest($2::bigint[]) AS s (installation)`;
 
 type OpenedRow = Omit<DeviceSession, 'appId'> & { isTakeover: boolean };

@@ -1,7 +1,7 @@
 import { sha256 } from '../../crypto.ts';
 import { type ImportReport, importAction, importReport } from '../../domain/admin/import-report.ts';
 import type { OperatorRole } from '../../domain/admin/operator.ts';
-import { namesOfToken } from '../../domain/installations/identity.ts';
+import { storedFormsOfToken } from '../../domain/installations/identity.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
 import { type PageBefore, query, sweepOf } from '../query.ts';
@@ -341,7 +341,7 @@ export const searchInstallations = (db: Handle, apps: readonly string[], q: stri
       WHERE app_id = ANY($1)
         AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3) OR registration_id = $2)
       LIMIT ${maxOfKind}`,
-    [apps, q, namesOfToken(q)],
+    [apps, q, storedFormsOfToken(q)],
   );
 
 /** Finds users by objectId, name, address or number. */

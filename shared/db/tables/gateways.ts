@@ -112,7 +112,7 @@ export const saveBreakerState = (
   );
 
 /** Returns the ids of breakers that are not closed on another dispatcher. */
-export async function findTroubledElsewhere(db: Handle, dispatcher: string): Promise<string[]> {
+export async function findFailingElsewhere(db: Handle, dispatcher: string): Promise<string[]> {
   const rows = await query(db).rows<BreakerKey>(
     `SELECT DISTINCT app_id AS "appId", connector, profile FROM breaker_state
       WHERE seen_at > now() - make_interval(secs => $2) AND state <> 'closed' AND dispatcher <> $1`,
@@ -206,9 +206,9 @@ export async function describeGatewayFailures(
   );
   const lines = new Map<number, string[]>();
   for (const { id, connector, reason } of rows) {
-    const known = lines.get(id) ?? [];
+    const existing = lines.get(id) ?? [];
     const line = `${gatewayFailureText(connector, reason)}; trying again`;
-    if (!known.includes(line)) lines.set(id, [...known, line]);
+    if (!existing.includes(line)) lines.set(id, [...existing, line]);
   }
   return new Map([...lines].map(([id, texts]) => [id, texts.join('. ')]));
 }

@@ -1,4 +1,4 @@
-import { type DeviceIds, namesOfToken } from '../../domain/installations/identity.ts';
+import { type DeviceIds, storedFormsOfToken } from '../../domain/installations/identity.ts';
 import type { Installation, InstallationDraft } from '../../domain/installations/installation.ts';
 import { parseExactly } from '../../domain/json.ts';
 import { arrayText } from '../copy.ts';
@@ -123,7 +123,7 @@ export interface FoundInstallation {
 type FoundRow = Installation & RowVersion & { device: number; isSmall: boolean };
 
 /** Ids of a device, and its index in the request. */
-interface Asked extends RequestedDevice {
+interface RequestedDeviceAt extends RequestedDevice {
   at: number;
 }
 
@@ -131,9 +131,9 @@ interface Asked extends RequestedDevice {
  * Returns the ids of a device, and a further row for each other spelling of its token
  * (`namesOfToken`).
  */
-function asSpelled({ appId, ids }: RequestedDevice, at: number): Asked[] {
+function asSpelled({ appId, ids }: RequestedDevice, at: number): RequestedDeviceAt[] {
   if (ids.deviceToken === undefined) return [{ appId, ids, at }];
-  const [compared, ...others] = namesOfToken(ids.deviceToken);
+  const [compared, ...others] = storedFormsOfToken(ids.deviceToken);
   return [
     { appId, ids: { ...ids, deviceToken: compared }, at },
     ...others.map((deviceToken) => ({ appId, ids: { ...noIds, deviceToken }, at })),
@@ -154,13 +154,17 @@ export async function findInstallationsOfDevices(
   db: Handle,
   devices: RequestedDevice[],
 ): Promise<FoundInstallation[][]> {
-  const parts = await findStatement.run<FoundRow, Asked>(db, devices.flatMap(asSpelled), (part) => [
-    arrayText(part.map(({ appId }) => appId)),
-    arrayText(part.map(({ ids }) => ids.objectId)),
-    arrayText(part.map(({ ids }) => ids.installationId)),
-    arrayText(part.map(({ ids }) => ids.deviceToken)),
-    arrayText(part.map(({ ids }) => ids.registrationId)),
-  ]);
+  const parts = await findStatement.run<FoundRow, RequestedDeviceAt>(
+    db,
+    devices.flatMap(asSpelled),
+    (part) => [
+      arrayText(part.map(({ appId }) => appId)),
+      arrayText(part.map(({ ids }) => ids.objectId)),
+      arrayText(part.map(({ ids }) => ids.installationId)),
+      arrayText(part.map(({ ids }) => ids.deviceToken)),
+      arrayText(part.map(({ ids }) => ids.registrationId)),
+    ],
+  );
   const byDevice = devices.map((): FoundInstallation[] => []);
   for (const { part, found } of parts)
     for (const row of found) {

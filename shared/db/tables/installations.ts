@@ -1,7 +1,7 @@
 import {
   comparedToken,
   type DeviceIds,
-  namesOfToken,
+  storedFormsOfToken,
 } from '../../domain/installations/identity.ts';
 import type { Installation, InstallationDraft } from '../../domain/installations/installation.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
@@ -109,7 +109,7 @@ async function selectOfDevice(
 ): Promise<Versioned[]> {
   const given = keyNames.flatMap((name) => {
     const id = ids[name];
-    const values = id === undefined ? [] : name === 'deviceToken' ? namesOfToken(id) : [id];
+    const values = id === undefined ? [] : name === 'deviceToken' ? storedFormsOfToken(id) : [id];
     return values.map((value) => ({ name, value }));
   });
   if (given.length === 0) return [];
@@ -525,10 +525,10 @@ export async function setBadges(db: Handle, { appId, id }: BatchKey, badge: numb
   await repeatDeadlocked(() => db.query(setStatement, [appId, id, badge]));
 }
 
-const mostTries = 5;
+const maxTries = 5;
 
 /** Repeats a statement that PostgreSQL rolled back because of a deadlock. */
-async function repeatDeadlocked<T>(work: () => Promise<T>, triesLeft = mostTries): Promise<T> {
+async function repeatDeadlocked<T>(work: () => Promise<T>, triesLeft = maxTries): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -166,9 +166,9 @@ export async function countKeptTokens(
   >();
   for (const { appId, connector, profile, kept } of await listKeptTokens(db, limit)) {
     const key = JSON.stringify([appId, connector, profile]);
-    const known = counts.get(key) ?? { appId, connector, profile, tokens: 0 };
-    known.tokens = Math.max(known.tokens, kept);
-    counts.set(key, known);
+    const existing = counts.get(key) ?? { appId, connector, profile, tokens: 0 };
+    existing.tokens = Math.max(existing.tokens, kept);
+    counts.set(key, existing);
   }
   return [...counts.values()].slice(0, limit);
 }

@@ -146,13 +146,13 @@ export async function insertFailures(tx: Handle, list: readonly BatchFailures[])
  * Returns `INSERT INTO push_failure SELECT … FROM`. `$place` is the JSON list of `failuresText`.
  */
 export const insertFailuresSql = (
-  place: number,
+  parameter: number,
 ): string => `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,
                                reason, dead_as_of, is_unsure, profile, is_proof, form)
      SELECT f.app_id, f.push_id, f.connector, f.installation,
             (SELECT i.object_id FROM installation i WHERE i.app_id = f.app_id AND i.id = f.installation),
             f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), f.is_unsure, f.profile, f.is_proof, f.form
-       FROM json_to_recordset($${place}) AS f (
+       FROM json_to_recordset($${parameter}) AS f (
          app_id text, push_id bigint, connector text, installation bigint, outcome text, status int, reason text,
          dead_ms float8, is_unsure boolean, profile text, is_proof boolean, form text)`;
 
@@ -202,7 +202,7 @@ interface RedrivableCounts {
 export async function countRedrivable(
   tx: Handle,
   selected: SqlCondition,
-  { taken, unsure, limit }: { taken: string; unsure: string; limit: number },
+  { taken: redriven, unsure, limit }: { taken: string; unsure: string; limit: number },
 ): Promise<RedrivableCounts> {
   const { rows } = await tx.query<
     RedrivableCause & { all: number; allRedriven: number; allUnsure: number }
@@ -210,8 +210,8 @@ export async function countRedrivable(
     `SELECT *, sum(n) OVER ()::bigint AS "all", sum(redriven) OVER ()::bigint AS "allRedriven",
             sum(unsure) OVER ()::bigint AS "allUnsure"
        FROM (SELECT connector, outcome, status, max(reason) AS reason, count(*) AS n,
-                    count(*) FILTER (WHERE ${taken}) AS redriven,
-                    count(*) FILTER (WHERE NOT (${taken}) AND ${unsure}) AS unsure
+                    count(*) FILTER (WHERE ${redriven}) AS redriven,
+                    count(*) FILTER (WHERE NOT (${redriven}) AND ${unsure}) AS unsure
                FROM push_failure WHERE ${selected.text}
               GROUP BY connector, outcome, status, ${reasonTextSql()}) AS cause
       ORDER BY n DESC, connector, outcome, reason, status LIMIT ${limit}`,

@@ -1,5 +1,5 @@
 import type { Usage } from '../../domain/apps/usage.ts';
-import { namesOfToken } from '../../domain/installations/identity.ts';
+import { storedFormsOfToken } from '../../domain/installations/identity.ts';
 import type { RoutingKey } from '../../domain/installations/installation.ts';
 import { type Outcome, outcomeOfCode, retriedCode } from '../../domain/outcome.ts';
 import type { Push, PushState } from '../../domain/pushes/record.ts';
@@ -7,7 +7,7 @@ import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import { type PageBefore, query } from '../query.ts';
 import { localeExpression, traitColumns } from './audience.ts';
-import { holds } from './channel-messages.ts';
+import { isPendingInGroup } from './channel-messages.ts';
 import type { BatchSnapshot } from './push-progress.ts';
 import { listedPushColumns, type PushKey } from './pushes.ts';
 
@@ -229,7 +229,7 @@ export const findDevice = (db: Handle, appId: string, name: string) =>
     `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at, ${traitColumns}
        FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3))
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
-    [appId, name, namesOfToken(name)],
+    [appId, name, storedFormsOfToken(name)],
   );
 
 /**
@@ -333,6 +333,6 @@ export const hasPendingMessage = (db: Handle, push: PushKey, installation: numbe
   query(db).hasRows(
     `SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3
      UNION ALL
-     SELECT FROM channel_group g WHERE g.app_id = $1 AND g.push_id = $3 AND ${holds('$2::bigint')}`,
+     SELECT FROM channel_group g WHERE g.app_id = $1 AND g.push_id = $3 AND ${isPendingInGroup('$2::bigint')}`,
     [push.appId, installation, push.id],
   );

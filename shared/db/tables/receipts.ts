@@ -69,9 +69,9 @@ const marks =
 export async function markReceipts(
   tx: Handle,
   { appId, connector }: ReceiptSource,
-  told: readonly DeviceReceipt[],
+  receipts: readonly DeviceReceipt[],
 ): Promise<Map<number, ReceiptTotals>> {
-  const values = [appId, connector, ...listsOf(told, 'pushId', 'installation', 'isClicked')];
+  const values = [appId, connector, ...listsOf(receipts, 'pushId', 'installation', 'isClicked')];
   await tx.query(
     `INSERT INTO push_receipt (app_id, push_id, connector, block)
      SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}

@@ -130,8 +130,8 @@ const timestampBytes = 8;
 const epochOffsetMs = Date.UTC(2000, 0, 1);
 
 /** Returns when the installation at an index of a group was last saved, in epoch ms. */
-export const savedAtMs = ({ savedAt }: RecipientGroup, place: number): number =>
-  Number(savedAt.readBigInt64BE(place * timestampBytes) / 1000n) + epochOffsetMs;
+export const savedAtMs = ({ savedAt }: RecipientGroup, index: number): number =>
+  Number(savedAt.readBigInt64BE(index * timestampBytes) / 1000n) + epochOffsetMs;
 
 const deviceDayStatements = new PreparedStatements();
 

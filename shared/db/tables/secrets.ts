@@ -47,14 +47,14 @@ function renewed(vault: Vault, value: string, context: string): string | undefin
  * Describes a column with one encrypted value: version, key id (4 bytes), and the remaining bytes.
  */
 function bytesColumn(
-  place: Pick<SealedColumn, 'table' | 'column' | 'key'> & { context?: readonly string[] },
+  column: Pick<SealedColumn, 'table' | 'column' | 'key'> & { context?: readonly string[] },
   contextOf: (row: SealedRow) => string,
 ): SealedColumn {
   return {
     context: [],
-    ...place,
+    ...column,
     type: 'bytea',
-    keyIds: `ARRAY[encode(substring(t.${place.column} FROM 2 FOR 4), 'hex')]`,
+    keyIds: `ARRAY[encode(substring(t.${column.column} FROM 2 FOR 4), 'hex')]`,
     stored: 'n.renewed',
     reseal: (vault, row) => renewed(vault, row.value, contextOf(row)),
   };
@@ -172,14 +172,14 @@ export async function countSealedValues(
   keyIds: readonly string[],
 ): Promise<SealedCounts> {
   const counts: SealedCounts = {};
-  for (const place of sealedColumns) {
+  for (const column of sealedColumns) {
     const rows = await query(db).rows<{ key: string; values: number }>(
       `SELECT CASE WHEN k.id = ANY($1) THEN k.id ELSE '${otherKey}' END AS key, count(*) AS values
-         FROM ${place.table} t, unnest(${place.keyIds}) AS k (id)
-        WHERE t.${place.column} IS NOT NULL AND k.id IS NOT NULL GROUP BY 1`,
+         FROM ${column.table} t, unnest(${column.keyIds}) AS k (id)
+        WHERE t.${column.column} IS NOT NULL AND k.id IS NOT NULL GROUP BY 1`,
       [keyIds],
     );
-    counts[nameOf(place)] = Object.fromEntries(rows.map(({ key, values }) => [key, values]));
+    counts[nameOf(column)] = Object.fromEntries(rows.map(({ key, values }) => [key, values]));
   }
   return counts;
 }
@@ -251,20 +251,20 @@ interface SealedPage {
  */
 export async function readSealedPage(
   db: Handle,
-  place: SealedColumn,
+  column: SealedColumn,
   { appId, after, first, limit }: { appId: string; after: Position; first: string; limit: number },
 ): Promise<SealedPage> {
-  const key = Object.entries(place.key);
+  const key = Object.entries(column.key);
   const names = key.map(([name]) => name);
-  const columns = [...names, ...place.context];
+  const columns = [...names, ...column.context];
   const later = key.map(([, type], i) => `$${i + 4}::text::${type}`);
   const from =
     after && names.length > 0 ? `AND (${listOf(names, 't.')}) > (${later.join(', ')})` : '';
   const rows = await query(db).rows<{ columns: Record<string, string>; value: string | null }>(
     `SELECT ${pairsOf(columns)} AS columns,
-            CASE WHEN EXISTS (SELECT FROM unnest(${place.keyIds}) AS k (id) WHERE k.id <> $2)
-                 THEN t.${place.column}::text END AS value
-       FROM ${place.table} t WHERE t.app_id = $1 ${from}
+            CASE WHEN EXISTS (SELECT FROM unnest(${column.keyIds}) AS k (id) WHERE k.id <> $2)
+                 THEN t.${column.column}::text END AS value
+       FROM ${column.table} t WHERE t.app_id = $1 ${from}
       ORDER BY ${listOf(['app_id', ...names], 't.')} LIMIT $3`,
     [appId, first, limit, ...(from === '' ? [] : (after ?? []))],
   );
@@ -283,18 +283,18 @@ export async function readSealedPage(
 export async function resealRows(
   db: Handle,
   vault: Vault,
-  place: SealedColumn,
+  column: SealedColumn,
   rows: readonly SealedRow[],
 ): Promise<{ changed: number; unreadable: number }> {
   const renewed = rows.flatMap((row) => {
-    const value = place.reseal(vault, row);
+    const value = column.reseal(vault, row);
     return value === undefined ? [] : [{ row, value }];
   });
   const unreadable = rows.length - renewed.length;
   const appId = renewed[0]?.row.appId;
   if (appId === undefined) return { changed: 0, unreadable };
-  const names = Object.keys(place.key);
-  const changed = await query(db).rowCount(resealStatement(place), [
+  const names = Object.keys(column.key);
+  const changed = await query(db).rowCount(resealStatement(column), [
     appId,
     renewed.map(({ row }) => row.value),
     renewed.map(({ value }) => value),

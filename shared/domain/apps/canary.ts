@@ -15,7 +15,7 @@ export const canaryShare = 100;
 export const enoughRecipients = 1000;
 export const enoughMs = 3_600_000;
 /** Time after which a canary without accepted recipients ends. */
-export const longestMs = 7 * 86_400_000;
+export const maxMs = 7 * 86_400_000;
 /**
  * Number of recipients from which the share of worse responses counts, and the maximum of this
  * share.
@@ -57,7 +57,7 @@ export function judgeCanary(
   if (accepted >= enoughRecipients) return { to: 'promoted' };
   if (ageMs >= enoughMs && accepted > 0 && worse <= asked * maxWorseShare)
     return { to: 'promoted' };
-  return ageMs >= longestMs
+  return ageMs >= maxMs
     ? { to: 'rolled_back', reason: worse > 0 ? 'worse' : 'noTraffic' }
     : undefined;
 }

@@ -26,7 +26,7 @@ export const comparedToken = (token: string): string =>
  * Returns the stored texts that mean the same device token. Rows of older versions contain the
  * spelling that the client sent.
  */
-export function namesOfToken(token: string): readonly string[] {
+export function storedFormsOfToken(token: string): readonly string[] {
   const compared = comparedToken(token);
   return compared === token ? [token] : [compared, token];
 }

@@ -167,8 +167,8 @@ export class LanguageChooser {
   /** Chooses by the `locale` of an installation; null if it has none. */
   choose(locale: string | null): LanguageChoice {
     const name = locale ?? '';
-    const known = this.#choices.get(name);
-    if (known) return known;
+    const cached = this.#choices.get(name);
+    if (cached) return cached;
     if (this.#choices.size >= maxCachedLocales) this.#choices.clear();
     const choice = this.#find(name);
     this.#choices.set(name, choice);

@@ -258,8 +258,8 @@ export function parsePush(
   const { where } = body;
   const condition = whereOf(body);
   checkTexts(condition, 'where');
-  const isChosen = where !== undefined && where !== null && where !== '';
-  const hasTarget = isChosen || (sent.channels ?? []).length > 0;
+  const hasWhere = where !== undefined && where !== null && where !== '';
+  const hasTarget = hasWhere || (sent.channels ?? []).length > 0;
   return {
     pushOrder: {
       ...baseOrder(sent, checkData(body), prodHeader),

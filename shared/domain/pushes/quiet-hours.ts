@@ -50,8 +50,8 @@ const maxCachedRules = 1000;
 const rules = new Map<string, ReadRule | undefined>();
 
 function readRule(rule: string): ReadRule | undefined {
-  const known = rules.get(rule);
-  if (known) return known;
+  const cached = rules.get(rule);
+  if (cached) return cached;
   const [hours = '', zone = ''] = rule.split(' ');
   const minutes = minutesOf(hours);
   const offsetAt = offsetsOf(zone);

@@ -129,15 +129,15 @@ export function publicWhere(pushOrder: PushOrder): JsonObject {
  * - `repeats` counts recipients that were sent to again because a request got no response.
  * - `displaced` counts messages that were evicted from full inboxes
  *   (protocol/channel.md#channel-limits).
- * - The argument `trouble` describes unavailable gateways that an open push waits for.
+ * - The argument `gatewayFailure` describes unavailable gateways that an open push waits for.
  */
 export function toPublicRecord(
   record: Push,
   totals: ConnectorTotals,
   {
     receipts = noReceipts,
-    trouble = '',
-  }: { receipts?: Readonly<ReceiptTotals>; trouble?: string } = {},
+    gatewayFailure = '',
+  }: { receipts?: Readonly<ReceiptTotals>; gatewayFailure?: string } = {},
 ): JsonObject {
   const successes: JsonObject = {};
   let sum = 0;
@@ -172,7 +172,7 @@ export function toPublicRecord(
       : {}),
     errors: [
       ...record.keptTokens.map(keptText),
-      record.error === null ? trouble : reasonText(record.error),
+      record.error === null ? gatewayFailure : reasonText(record.error),
     ]
       .filter(Boolean)
       .join('; '),

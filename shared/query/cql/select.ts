@@ -19,7 +19,7 @@ export interface CqlQuery {
 /** Default limit of a subquery. */
 const subqueryLimit = 1000;
 
-/** Parses a `select` (protocol/queries.md#cql). Throws 300. */
+/** Parses a `select` (protocol/queries.md#cql). Throws error 300. */
 export function parseCql(cql: unknown, placeholderValues: Json[] = []): CqlQuery {
   if (typeof cql !== 'string') throw syntaxError('cql takes a text');
   const reader = new TokenReader(cql, placeholderValues);
@@ -118,8 +118,8 @@ function readSubquery(reader: TokenReader): JsonObject {
 }
 
 /**
- * Returns the body of a push in which `where` replaces `cql` (protocol/queries.md#cql). Throws 1 if
- * the body has both, 300 if the statement does not select installations.
+ * Returns the body of a push in which `where` replaces `cql` (protocol/queries.md#cql). Throws
+ * error 1 if the body has both, error 300 if the statement does not select installations.
  */
 export function withoutCql({ cql, ...body }: JsonObject): JsonObject {
   if (cql === undefined || cql === null) return body;
@@ -138,7 +138,7 @@ export type ReadSubquery = (reader: TokenReader) => Json;
 /** Maximum depth of nested parentheses. */
 const maxDepth = 10;
 
-/** Parses `a = 1 and (b > 2 or …)` into a `where` (protocol/queries.md#cql). Throws 300. */
+/** Parses `a = 1 and (b > 2 or …)` into a `where` (protocol/queries.md#cql). Throws error 300. */
 export function readCondition(reader: TokenReader, readSubquery: ReadSubquery, depth = 0): Json {
   if (depth > maxDepth) throw syntaxError('the condition is nested too deeply');
   const readOne = (): Json => {

@@ -30,7 +30,7 @@ const tokenForms: [RegExp, (text: string) => Token | undefined][] = [
 
 /**
  * Parses a number as in JSON. Also accepts a plus sign, and a number without a digit before the
- * point. Throws 300.
+ * point. Throws error 300.
  */
 function numberOf(text: string): number | bigint {
   const value = exactNumber(text.replace(/^\+/, '').replace(/^(-?)\./, '$10.'));
@@ -53,7 +53,7 @@ function unquoted(text: string): string {
 /** Keeps the backslash before other letters, because patterns of `regexp` need it. */
 const keptEscape = (char: string): string => (/['"\\]/.test(char) ? char : `\\${char}`);
 
-/** Splits a statement into tokens, with an end token. Throws 300. */
+/** Splits a statement into tokens, with an end token. Throws error 300. */
 function tokenize(cql: string): Token[] {
   if (cql.length > maxLength) throw syntaxError('the statement is too long');
   const tokens: Token[] = [];
@@ -79,8 +79,8 @@ export const syntaxError = (detail: string): Error =>
   refuse('cqlSyntax', `CQL syntax error. Detail: ${detail}.`);
 
 /**
- * Reads the tokens of a statement. `accept…` consumes a token if it matches. `expect…` throws 300
- * if it does not match.
+ * Reads the tokens of a statement. `accept…` consumes a token if it matches. `expect…` throws error
+ * 300 if it does not match.
  */
 export class TokenReader {
   readonly #tokens: Token[];

@@ -15,8 +15,8 @@ const maxPointers = 5000;
 
 /**
  * Parses `include` (protocol/queries.md#include). Ignores members that cannot contain pointers, as
- * the public service does. Throws 102 if the list is malformed or too large, 105 if a name is
- * invalid.
+ * the public service does. Throws error 102 if the list is malformed or too large, error 105 if a
+ * name is invalid.
  */
 export function parseInclude(value: unknown, cls: ClassSchema): Include {
   const include: Include = new Map();
@@ -64,7 +64,7 @@ interface PendingDocument {
  * Returns the documents with resolved pointers. A resolved pointer is
  * `{"__type":"Pointer","className",…}` with all members of the object
  * (protocol/queries.md#include). Pointers to missing or invisible objects stay unchanged. Throws
- * 116 if a limit is exceeded.
+ * error 116 if a limit is exceeded.
  */
 export async function resolveIncludes(
   documents: JsonObject[],

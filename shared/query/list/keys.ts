@@ -16,8 +16,8 @@ const always = ['objectId', 'createdAt', 'updatedAt'];
 const maxKeys = 100;
 
 /**
- * Parses `keys`. Returns undefined if it is absent or empty. Throws 102 if the list is malformed,
- * 105 if a name is invalid or hidden.
+ * Parses `keys`. Returns undefined if it is absent or empty. Throws error 102 if the list is
+ * malformed, error 105 if a name is invalid or hidden.
  */
 export function parseKeys(value: unknown): Keys | undefined {
   if (value === undefined || value === '') return undefined;

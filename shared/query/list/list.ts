@@ -23,7 +23,7 @@ export interface ListQuery {
 
 /**
  * Parses `where`, `limit`, `skip`, `order`, `keys`, `include` and `count` of a query string.
- * Ignores other parameters. Throws 102, 105, 106 or 111, and 101 or 403 for subqueries.
+ * Ignores other parameters. Throws error 102, 105, 106 or 111, and error 101 or 403 for subqueries.
  */
 export function parseListQuery(
   query: Record<string, unknown>,

@@ -23,7 +23,7 @@ export function parseLimit(value: unknown, hasCount: boolean): number {
   return limit !== undefined && limit >= 1 && limit <= maxLimit ? limit : defaultLimit;
 }
 
-/** Parses `skip`. Throws 102. */
+/** Parses `skip`. Throws error 102. */
 export function parseSkip(value: unknown): number {
   if (value === undefined || value === '') return 0;
   const skip = wholeNumber(value);
@@ -39,8 +39,8 @@ function wholeNumber(value: unknown): number | undefined {
 }
 
 /**
- * Parses a sort order such as `a,-b`. Throws 102 if it is malformed, 105 if a name is invalid or
- * hidden.
+ * Parses a sort order such as `a,-b`. Throws error 102 if it is malformed, error 105 if a name is
+ * invalid or hidden.
  */
 export function parseSortOrder(value: unknown, cls: ClassSchema): SortKey[] {
   if (value === undefined || value === '') return [];
@@ -51,7 +51,7 @@ export function parseSortOrder(value: unknown, cls: ClassSchema): SortKey[] {
   });
 }
 
-/** Returns the field if it has a value to compare. Throws 102 if it is a relation. */
+/** Returns the field if it has a value to compare. Throws error 102 if it is a relation. */
 export function requireValueField(field: Field): ValueField {
   if (isRelation(field))
     throw refuse('invalidQuery', `${field.name} is a relation, and has no value.`);

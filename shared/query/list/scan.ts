@@ -128,8 +128,8 @@ interface ScannedRow {
 }
 
 /**
- * Returns the cursor for the page after this row. Throws 102 if the value of the key is too long
- * for a cursor.
+ * Returns the cursor for the page after this row. Throws error 102 if the value of the key is too
+ * long for a cursor.
  */
 export function cursorAfter(row: ScannedRow, { scanKey, key }: ScanQuery, nowMs: number): string {
   const value = valueOfKey(row, key);

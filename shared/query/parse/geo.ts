@@ -29,7 +29,8 @@ export const distanceOperators: ReadonlySet<string> = new Set(
 );
 
 /**
- * Parses a `{"__type":"GeoPoint"}`. Throws 111 if the value is not a GeoPoint or is out of range.
+ * Parses a `{"__type":"GeoPoint"}`. Throws error 111 if the value is not a GeoPoint or is out of
+ * range.
  */
 export function parsePoint(operand: Json | undefined): Point {
   const value = operand === undefined ? null : canonicalValue(operand);
@@ -40,7 +41,7 @@ export function parsePoint(operand: Json | undefined): Point {
 
 /**
  * Parses the limit of `$maxDistance…` or `$minDistance…`, in radians. If several units are present,
- * the first unit counts. Throws 102 if the limit is not a number or is negative.
+ * the first unit counts. Throws error 102 if the limit is not a number or is negative.
  */
 export function parseDistance(
   name: '$maxDistance' | '$minDistance',
@@ -58,7 +59,7 @@ export function parseDistance(
 
 /**
  * Parses a corner of a box: a GeoPoint, or a pair `[longitude, latitude]`, which the Python SDK
- * sends. Throws 111 for other values.
+ * sends. Throws error 111 for other values.
  */
 function parseCorner(operand: Json | undefined): Point {
   if (!Array.isArray(operand)) return parsePoint(operand);
@@ -69,8 +70,8 @@ function parseCorner(operand: Json | undefined): Point {
 }
 
 /**
- * Parses `{"$box":[southwest, northeast]}`. Throws 102 if the shape is wrong, 111 if a corner is
- * invalid.
+ * Parses `{"$box":[southwest, northeast]}`. Throws error 102 if the shape is wrong, error 111 if a
+ * corner is invalid.
  */
 export function parseBox(operand: Json): { southwest: Point; northeast: Point } {
   const corners =

@@ -19,7 +19,7 @@ const comparisonOperators = new Map<string, ComparisonOperator>([
 /**
  * Parses one operator of a member into tests, all of which must hold
  * (protocol/queries.md#operators). `operators` contains all operators of the member. Modifiers such
- * as `$options` return no test. Throws 102, 106 or 111.
+ * as `$options` return no test. Throws error 102, 106 or 111.
  */
 export function parseOperator(name: string, operand: Json, operators: JsonObject): PlainTest[] {
   const comparison = comparisonOperators.get(name);
@@ -108,8 +108,8 @@ function parseFlag(operand: Json): boolean {
 }
 
 /**
- * Splits a list parameter such as `keys=a, b`. Ignores blanks. Throws 102 if the value is not a
- * text or has too many names.
+ * Splits a list parameter such as `keys=a, b`. Ignores blanks. Throws error 102 if the value is not
+ * a text or has too many names.
  */
 export function parseNames(value: unknown, parameter: string, maxNames: number): string[] {
   if (typeof value !== 'string') throw refuse('invalidQuery', `${parameter} takes a text.`);

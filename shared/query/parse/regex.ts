@@ -76,8 +76,8 @@ const assertions = new Map([
 ]);
 
 /**
- * Reads an escape sequence after its backslash. Throws 102 for backreferences, Unicode properties
- * and octal numbers.
+ * Reads an escape sequence after its backslash. Throws error 102 for backreferences, Unicode
+ * properties and octal numbers.
  */
 function readEscape(reader: PatternReader): Escape {
   const hex = reader.match(/x\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})/y);
@@ -125,7 +125,7 @@ type Item =
 const posixClass =
   /\[:(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]/y;
 
-/** Translates a bracket expression after its `[`. Throws 102 if it is malformed. */
+/** Translates a bracket expression after its `[`. Throws error 102 if it is malformed. */
 function translateBracket(reader: PatternReader): string {
   const isNegated = reader.skip(/\^/y);
   const parts: string[] = [];
@@ -207,8 +207,8 @@ const maxSize = 2000;
 const optionalSize = 10;
 
 /**
- * Translates a PCRE pattern. Throws 102 if the pattern is malformed, too large, or uses a construct
- * that PostgreSQL lacks.
+ * Translates a PCRE pattern. Throws error 102 if the pattern is malformed, too large, or uses a
+ * construct that PostgreSQL lacks.
  */
 export function translateRegex(pattern: unknown, options: unknown): Pattern {
   if (typeof pattern !== 'string') throw refuse('invalidQuery', '$regex takes a text.');

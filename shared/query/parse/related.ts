@@ -11,9 +11,9 @@ export interface RelatedOperand {
 }
 
 /**
- * Parses `{"object":<pointer>,"key":"users"}` (protocol/queries.md#relations). Throws 102 if the
- * shape is wrong, if the key is not a relation, or if the members of the relation are not of
- * `queriedClass`. Throws 106 if the pointer is malformed.
+ * Parses `{"object":<pointer>,"key":"users"}` (protocol/queries.md#relations). Throws error 102 if
+ * the shape is wrong, if the key is not a relation, or if the members of the relation are not of
+ * `queriedClass`. Throws error 106 if the pointer is malformed.
  */
 export function parseRelatedOperand(operand: Json, queriedClass: ClassSchema): RelatedOperand {
   const { object, key } = isJsonObject(operand) ? operand : {};

@@ -268,8 +268,8 @@ export interface SubqueryOperand extends Omit<Subquery, 'where' | 'viewer'> {
 }
 
 /**
- * Parses the operand of a subquery operator. Throws 101 if the class is unknown, 102 if the shape
- * is wrong, 105 if a name is invalid or hidden.
+ * Parses the operand of a subquery operator. Throws error 101 if the class is unknown, error 102 if
+ * the shape is wrong, error 105 if a name is invalid or hidden.
  */
 export function parseSubqueryOperand(name: string, operand: Json): SubqueryOperand {
   const { hasKey, isNegated } = subqueryOperators.get(name) ?? { hasKey: false, isNegated: false };

@@ -51,11 +51,11 @@ function compileContainsAll(sql: string, values: Json[], params: Params): string
 
 function compileItemComparison(
   sql: string,
-  { operator: relation, value }: Comparison,
+  { operator, value }: Comparison,
   params: Params,
 ): string {
   if (value.type !== 'string') return 'false';
-  return `EXISTS (SELECT FROM unnest(${sql}) AS item WHERE item COLLATE "C" ${relation} ${params.add(value.value)}::text)`;
+  return `EXISTS (SELECT FROM unnest(${sql}) AS item WHERE item COLLATE "C" ${operator} ${params.add(value.value)}::text)`;
 }
 
 type ScalarColumn = TextColumn | PlainColumn;
@@ -146,8 +146,8 @@ function compileEquality(column: ScalarColumn, values: Json[], params: Params): 
  * hold the value.
  */
 function storedValues(column: ScalarColumn, value: Json): readonly (string | number | boolean)[] {
-  if (column.type === 'text' && column.namesOf && typeof value === 'string')
-    return column.namesOf(value);
+  if (column.type === 'text' && column.storedFormsOf && typeof value === 'string')
+    return column.storedFormsOf(value);
   const stored = toStored(column, value);
   return stored === undefined ? [] : [stored];
 }

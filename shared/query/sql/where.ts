@@ -70,15 +70,15 @@ interface JoinOptions {
 
 function joinConditions(
   parts: Condition[],
-  { cls, params, separator: word, empty }: JoinOptions,
+  { cls, params, separator, empty }: JoinOptions,
 ): string {
   if (parts.length === 0) return empty;
-  return `(${parts.map((part) => compileWhere(part, cls, params)).join(word)})`;
+  return `(${parts.map((part) => compileWhere(part, cls, params)).join(separator)})`;
 }
 
 /** Compiles the rows of a subquery. Its column names refer to the inner table. */
 function compileRows(
-  { cls, where, sortOrder: order, limit, skip, viewer }: Subquery,
+  { cls, where, sortOrder, limit, skip, viewer }: Subquery,
   params: Params,
 ): string {
   const conditions = [
@@ -86,7 +86,7 @@ function compileRows(
     compileWhere(where, cls, params),
     visibleTo(viewer, cls, params),
   ];
-  return `FROM ${cls.table} WHERE ${conditions.join(' AND ')} ORDER BY ${compileSortOrder({ where, sortOrder: order }, cls, params)}
+  return `FROM ${cls.table} WHERE ${conditions.join(' AND ')} ORDER BY ${compileSortOrder({ where, sortOrder }, cls, params)}
     LIMIT ${params.add(limit)} OFFSET ${params.add(skip)}`;
 }
 

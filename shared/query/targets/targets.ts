@@ -12,7 +12,7 @@ import {
 } from '../../db/tables/audience.ts';
 import { isHiddenMember } from '../../domain/admin/masking.ts';
 import type { App } from '../../domain/apps/app.ts';
-import { namesOfToken } from '../../domain/installations/identity.ts';
+import { storedFormsOfToken } from '../../domain/installations/identity.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import { narrowTargets } from '../../rules/rules.ts';
@@ -141,7 +141,9 @@ function deviceConditions(
   params: Params,
 ): string[] {
   if (target.deviceType === 'ios')
-    return [`device_token = ANY(${params.add(target.deviceIds.flatMap(namesOfToken))}::text[])`];
+    return [
+      `device_token = ANY(${params.add(target.deviceIds.flatMap(storedFormsOfToken))}::text[])`,
+    ];
   const ids = `${params.add(target.deviceIds)}::text[]`;
   const type = `device_type = ${params.add(target.deviceType)}`;
   if (target.vendor !== null) return [type, `registration_id = ANY(${ids})`];
@@ -282,7 +284,7 @@ function queryClauses(
   const parts = partsOf(target.where).map(
     (part): Clause => ({
       kind: 'where',
-      text: JSON.stringify(withoutAddresses(part, false)),
+      text: JSON.stringify(withoutHiddenValues(part, false)),
       condition: compileWhere(
         parseWhere(part, installationClass, viewer),
         installationClass,
@@ -317,11 +319,11 @@ function partsOf(where: Json): Json[] {
 }
 
 /** Modifiers of an operator, by operator. */
-const companions = new Map([
+const modifiers = new Map([
   ['$regex', ['$options']],
   ['$nearSphere', [...distanceOperators]],
 ]);
-const isCompanion = (name: string): boolean => [...companions.values()].flat().includes(name);
+const isModifier = (name: string): boolean => [...modifiers.values()].flat().includes(name);
 
 /** Splits the operators of one member. Each operator keeps its modifiers. */
 function testsOf(test: Json): Json[] {
@@ -329,9 +331,9 @@ function testsOf(test: Json): Json[] {
   const entries = Object.entries(test).filter(([name]) => name.startsWith('$'));
   const value = Object.entries(test).filter(([name]) => !name.startsWith('$'));
   const tests = entries
-    .filter(([name]) => !isCompanion(name))
+    .filter(([name]) => !isModifier(name))
     .map(([name, operand]) => {
-      const more = entries.filter(([other]) => companions.get(name)?.includes(other));
+      const more = entries.filter(([other]) => modifiers.get(name)?.includes(other));
       return Object.fromEntries([[name, operand], ...more]);
     });
   // A typed value that also contains operators is an equality test (parse/where.ts).
@@ -339,20 +341,20 @@ function testsOf(test: Json): Json[] {
 }
 
 /** Removes values that replies and logs must not quote. */
-function withoutAddresses(value: Json, isAddress: boolean): Json {
-  if (typeof value === 'string') return isAddress ? '…' : value;
-  if (Array.isArray(value)) return value.map((item) => withoutAddresses(item, isAddress));
+function withoutHiddenValues(value: Json, isHidden: boolean): Json {
+  if (typeof value === 'string') return isHidden ? '…' : value;
+  if (Array.isArray(value)) return value.map((item) => withoutHiddenValues(item, isHidden));
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       name,
-      withoutAddresses(inner, isAddress || isHiddenMember(name)),
+      withoutHiddenValues(inner, isHidden || isHiddenMember(name)),
     ]),
   );
 }
 
 /** Tests that an index serves (README.md "SQL"). */
-const indexed = new Set(['equal', 'in', 'all']);
+const indexedTests = new Set(['equal', 'in', 'all']);
 
 /** Returns whether no index can serve any part of a push's condition. */
 export function needsTableScan(pushOrder: PushOrder): boolean {
@@ -399,7 +401,7 @@ function needsScan(condition: Condition): boolean {
     case 'members':
       return false;
     case 'field':
-      return !indexed.has(condition.test.op);
+      return !indexedTests.has(condition.test.op);
   }
 }
 
@@ -411,7 +413,7 @@ export function pointTarget(appId: string, { target }: PushOrder): PointTarget |
   if (target.kind === 'devices') {
     const [value, ...others] = target.deviceIds;
     const isPoint = target.deviceType === 'ios' && value !== undefined && others.length === 0;
-    return isPoint ? { column: 'device_token', names: namesOfToken(value) } : undefined;
+    return isPoint ? { column: 'device_token', names: storedFormsOfToken(value) } : undefined;
   }
   if (target.channels && target.channels.length > 0) return undefined;
   return pointOf(parseWhere(target.where, installationClass, masterViewer(appId)));
@@ -428,5 +430,5 @@ function pointOf(condition: Condition): PointTarget | undefined {
   const column = uniqueColumns.find((name) => name === sql);
   const { value } = condition.test;
   if (!column || typeof value !== 'string') return undefined;
-  return { column, names: column === 'device_token' ? namesOfToken(value) : [value] };
+  return { column, names: column === 'device_token' ? storedFormsOfToken(value) : [value] };
 }

@@ -70,71 +70,71 @@ beforeEach(async () => {
   fetches = 0;
 });
 
-async function enter(signer: Signer, header?: { kid?: string }): Promise<number> {
+async function signUp(signer: Signer, header?: { kid?: string }): Promise<number> {
   const uid = newUid();
   const authData = { lc_apple: { uid, identity_token: await signer.sign(uid, header) } };
   return (await api.request('POST', '/1.1/users', { app, body: { authData } })).status;
 }
-const enterMany = (signer: Signer, count: number) =>
-  Promise.all(Array.from({ length: count }, () => enter(signer)));
+const signUpMany = (signer: Signer, count: number) =>
+  Promise.all(Array.from({ length: count }, () => signUp(signer)));
 
 describe('a rotation of keys', () => {
   test('refuses no concurrent login, and fetches the keys once', async () => {
     publish(one);
-    expect(new Set(await enterMany(one, 20))).toEqual(new Set([201]));
+    expect(new Set(await signUpMany(one, 20))).toEqual(new Set([201]));
     expect(fetches).toBe(1);
     publish(two);
     aheadMs += 31_000;
-    expect(new Set(await enterMany(two, 40))).toEqual(new Set([201]));
+    expect(new Set(await signUpMany(two, 40))).toEqual(new Set([201]));
     expect(fetches).toBe(2);
   });
 
   test('is detected even if the new key has the old name, or tokens name no key', async () => {
     publish(one);
-    expect(await enter(one)).toBe(201);
+    expect(await signUp(one)).toBe(201);
     const renamed = await newSigner('one');
     publish(renamed);
     aheadMs += 31_000;
-    expect(await enter(renamed)).toBe(201);
+    expect(await signUp(renamed)).toBe(201);
     const nameless = await newSigner('one');
     publish(nameless);
     aheadMs += 31_000;
-    expect(await enter(nameless, {})).toBe(201);
+    expect(await signUp(nameless, {})).toBe(201);
     // Several keys may match a token that names no key.
     publish(one, two, nameless);
     aheadMs += 11 * 60_000;
-    for (const signer of [one, two, nameless]) expect(await enter(signer, {})).toBe(201);
-    expect(await enter(renamed, {})).toBe(400);
+    for (const signer of [one, two, nameless]) expect(await signUp(signer, {})).toBe(201);
+    expect(await signUp(renamed, {})).toBe(400);
   });
 });
 
 describe.each(badAnswers)('a platform that answers with %s', (_name, bad) => {
   test('fails no login with a cached key, even after its ten minutes', async () => {
     publish(one);
-    expect(await enter(one)).toBe(201);
+    expect(await signUp(one)).toBe(201);
     answer = bad;
     aheadMs += 31_000;
     // A token with an unknown key proves nothing, neither valid nor invalid.
-    expect(await enter(two)).toBe(503);
-    expect(await enter(one)).toBe(201);
+    expect(await signUp(two)).toBe(503);
+    expect(await signUp(one)).toBe(201);
     aheadMs += 11 * 60_000;
-    expect(await enter(one)).toBe(201);
+    expect(await signUp(one)).toBe(201);
     publish(two);
     aheadMs += 1_100;
-    expect(await enter(two)).toBe(201);
-    expect(await enter(one)).toBe(400);
+    expect(await signUp(two)).toBe(201);
+    expect(await signUp(one)).toBe(400);
   });
 
   test('causes 503 if no keys are cached, and the next login fetches them again', async () => {
     answer = bad;
-    expect(await enter(one)).toBe(503);
+    expect(await signUp(one)).toBe(503);
     publish(one);
-    expect(await enter(one)).toBe(201);
+    expect(await signUp(one)).toBe(201);
   });
 });
 
 test('ignores a malformed key in the set', async () => {
   answer = (response) =>
     response.end('{"keys":[{"kty":"EC","kid":"one","crv":"P-256","x":"AA","y":"AA"}]}');
-  expect(await enter(one)).toBe(503);
+  expect(await signUp(one)).toBe(503);
 });

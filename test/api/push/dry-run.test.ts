@@ -14,11 +14,11 @@ import {
 const service = useTestService();
 const data = { alert: 'Hello' };
 
-const ask = (app: Pick<App, 'appId'>, body: object) =>
+const requestDryRun = (app: Pick<App, 'appId'>, body: object) =>
   service.api.request('POST', `/console/api/apps/${app.appId}/push/explain`, { admin: true, body });
 
 async function explain(app: App, body: object) {
-  const reply = await ask(app, body);
+  const reply = await requestDryRun(app, body);
   expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
   return reply.body;
 }
@@ -256,10 +256,17 @@ describe('nothing is sent and nothing is changed', () => {
 
 test('a malformed push is refused as by the push call', async () => {
   const { app } = await appWith(1);
-  expect((await ask(app, {})).body).toMatchObject({ code: 1, error: 'data is required.' });
-  expect((await ask(app, { data, where: { a: { $near: 1 } } })).body).toMatchObject({ code: 102 });
-  expect((await ask(app, { data, channels: 'no blanks' })).body).toMatchObject({ code: 112 });
-  expect((await ask({ appId: 'none' }, { data })).status).toBe(404);
+  expect((await requestDryRun(app, {})).body).toMatchObject({
+    code: 1,
+    error: 'data is required.',
+  });
+  expect((await requestDryRun(app, { data, where: { a: { $near: 1 } } })).body).toMatchObject({
+    code: 102,
+  });
+  expect((await requestDryRun(app, { data, channels: 'no blanks' })).body).toMatchObject({
+    code: 112,
+  });
+  expect((await requestDryRun({ appId: 'none' }, { data })).status).toBe(404);
   const path = `/console/api/apps/${app.appId}/push/explain`;
   expect(
     (await service.api.request('POST', path, { app, master: true, body: { data } })).status,

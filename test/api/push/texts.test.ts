@@ -72,7 +72,7 @@ describe('a text that is not valid Unicode', () => {
     const sent = JSON.stringify(body);
     const call = (to: string, text: string) =>
       service.api.request('POST', to, {
-        app: app,
+        app,
         master: true,
         body: text,
         headers: { 'Content-Type': 'application/json' },
@@ -89,7 +89,7 @@ describe('a text that is not valid Unicode', () => {
 
   test('in a custom field of an installation is refused by name', async () => {
     const body = '{"deviceType":"android","installationId":"x-9","profile":{"names":["\\ud83d"]}}';
-    const reply = await service.api.request('POST', '/1.1/installations', { app: app, body });
+    const reply = await service.api.request('POST', '/1.1/installations', { app, body });
     expect(reply).toMatchObject({
       status: 400,
       body: { code: 111, error: expect.stringMatching(/^profile\.names\.0: it holds half/) },
@@ -100,7 +100,7 @@ describe('a text that is not valid Unicode', () => {
     const data = { alert: '👩‍👩‍👧 \u{10ffff} \ue000', '😀': '\u2028' };
     const { body } = await push(data);
     const record = await service.api.request('GET', `/1.1/notifications/${body.objectId}`, {
-      app: app,
+      app,
     });
     expect(record.body.msg).toEqual(data);
   });

@@ -132,7 +132,7 @@ export function exampleVendor(
               clock,
               recipientsPerRequest: limits.recipientsPerRequest,
               tokens,
-              quota: { book: context.quota, messageClass: 'public' },
+              quota: { dayQuota: context.quota, messageClass: 'public' },
               isRepeatHidden: true,
               exchange: (to, token) =>
                 exchange(

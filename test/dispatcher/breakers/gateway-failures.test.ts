@@ -24,7 +24,7 @@ beforeAll(async () => {
   const destination = { write: (line: string) => void logged.push(JSON.parse(line)) };
   const log = createLogger({ level: 'warn', name: 'test', destination });
   dispatcher = await startDispatcher(testConfig(service.databaseUrl), log, {
-    breakers: { coolDownMs: 300, longestCoolDownMs: 600 },
+    breakers: { coolDownMs: 300, maxCooldownMs: 600 },
   });
   const { adminToken, secrets } = testConfig(service.databaseUrl);
   env = {

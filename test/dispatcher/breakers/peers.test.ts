@@ -7,8 +7,8 @@ import { createLogger } from '../../../shared/process/logging.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const { db } = await openTestDatabase();
-const failed = { health: { requests: 60, failed: 60 }, trouble: 'connect_failed' };
-const answered = { health: { requests: 60, failed: 0 }, trouble: null };
+const failed = { health: { requests: 60, failed: 60 }, failureReason: 'connect_failed' };
+const answered = { health: { requests: 60, failed: 0 }, failureReason: null };
 
 /** Returns the breakers of a dispatcher with a short cooldown. */
 function aDispatcher({ coolDownMs = 20 } = {}): Breakers {
@@ -16,7 +16,7 @@ function aDispatcher({ coolDownMs = 20 } = {}): Breakers {
     db,
     clock: systemClock,
     log: createLogger({ level: 'silent', name: 'test' }),
-    timing: { ...defaultBreakerTiming, coolDownMs, longestCoolDownMs: coolDownMs },
+    timing: { ...defaultBreakerTiming, coolDownMs, maxCooldownMs: coolDownMs },
     maxSlow: 4,
     wakeWaiting: () => Promise.resolve(),
   });

@@ -264,7 +264,7 @@ const emptyResult: Omit<DeliverResult, 'states' | 'retriedCount' | 'retries' | '
   isInterrupted: false,
   hasUnsent: false,
   health: { requests: 0, failed: 0 },
-  trouble: null,
+  failureReason: null,
   profileError: null,
   calls: [],
   messages: [],

@@ -69,14 +69,14 @@ async function untilSentOnce(app: App, objectId: string, tokens: string[]): Prom
 }
 
 /** Counts the paused batches, the due or running jobs, and the frozen plannings. */
-async function batchesOf(app: App): Promise<{ parked: number; due: number; held: number }> {
+async function batchesOf(app: App): Promise<{ waiting: number; due: number; held: number }> {
   const [batches, pushes, due] = await Promise.all([
     readBatches(service.db, app),
     readPushes(service.db, app),
     countDueJobs(service.db, app),
   ]);
   const parked = batches.filter(({ isSettled, isHeld }) => !isSettled && isHeld).length;
-  return { parked, due, held: pushes.filter(({ isPlanHeld }) => isPlanHeld).length };
+  return { waiting: parked, due, held: pushes.filter(({ isPlanHeld }) => isPlanHeld).length };
 }
 
 describe('a push that waits for the end of quiet hours', () => {

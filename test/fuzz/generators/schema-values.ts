@@ -74,8 +74,8 @@ function validFor(shape: Shape): fc.Arbitrary<unknown> {
   }
 }
 
-const bounded = (requested: number | undefined, otherwise: number): number =>
-  Math.max(-(2 ** 31), Math.min(requested ?? otherwise, 2 ** 31 - 1));
+const bounded = (bound: number | undefined, otherwise: number): number =>
+  Math.max(-(2 ** 31), Math.min(bound ?? otherwise, 2 ** 31 - 1));
 
 function objects(properties: Record<string, Shape>, required: string[]): fc.Arbitrary<unknown> {
   const own = fc.record(
@@ -96,7 +96,7 @@ function texts({ pattern, format, maxLength }: Shape): fc.Arbitrary<string> {
     'https://[::1]',
     'http://a..b',
   );
-  const requested =
+  const arbitrary =
     format === 'date'
       ? dates
       : format === 'uri'
@@ -104,7 +104,7 @@ function texts({ pattern, format, maxLength }: Shape): fc.Arbitrary<string> {
         : pattern === undefined
           ? text
           : matching(pattern);
-  return maxLength === undefined ? requested : requested.map((given) => given.slice(0, maxLength));
+  return maxLength === undefined ? arbitrary : arbitrary.map((given) => given.slice(0, maxLength));
 }
 
 /**

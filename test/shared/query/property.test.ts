@@ -150,7 +150,7 @@ const subqueries: Record<string, fc.Arbitrary<Json>> = {
   $select: select.map((one): Json => ({ $select: one })),
   $dontSelect: select.map((one): Json => ({ $dontSelect: one })),
 };
-const test1: fc.Arbitrary<Json> = fc.oneof(
+const memberTest: fc.Arbitrary<Json> = fc.oneof(
   ...Object.values(geoTests),
   ...Object.values(subqueries),
   value,
@@ -168,7 +168,7 @@ const test1: fc.Arbitrary<Json> = fc.oneof(
   fc.record({ $lte: scalarOrder, $ne: value }),
 );
 
-const customMember = fc.tuple(member, test1);
+const customMember = fc.tuple(member, memberTest);
 const vendorName = fc.constantFrom('HMS', 'hms', 'vendor_a', 'mi', 'MI', 'oppo');
 const columnText = fc.constantFrom('ios', 'android', 'x', 'IOS', '', 'X\ny');
 const channel = fc.constantFrom('', 'news', 'sport', '中');
@@ -327,7 +327,7 @@ const plain: Omit<Document, 'fields'> = {
 type Document = typeof document extends fc.Arbitrary<infer D> ? D : never;
 
 /** Returns the document as a client gets it, without missing members. */
-function shown({ fields, updatedAt, ...columns }: Document): JsonObject {
+function asClientSees({ fields, updatedAt, ...columns }: Document): JsonObject {
   const whole = { ...fields, ...columns, updatedAt: { __type: 'Date', iso: updatedAt } };
   return JSON.parse(JSON.stringify(whole));
 }
@@ -365,7 +365,7 @@ describe('compileWhere', () => {
           fc.pre((text.match(/Query"|[sS]elect"/g) ?? []).length <= 5);
           const json: Json = JSON.parse(text);
           const found = await Promise.all(docs.map((doc) => sqlMatches(doc, json)));
-          expect(found).toEqual(docs.map((doc) => matches(shown(doc), json, rowsByClass)));
+          expect(found).toEqual(docs.map((doc) => matches(asClientSees(doc), json, rowsByClass)));
         },
       ),
       { numRuns: 1500 },
@@ -427,7 +427,7 @@ describe('compileWhere', () => {
       await fc.assert(
         fc.asyncProperty(docs, one, async ({ fields, name }, operand) => {
           const doc: Document = { ...plain, fields: JSON.parse(JSON.stringify(fields)) };
-          const expected = matches(shown(doc), { [name]: operand }, rowsByClass);
+          const expected = matches(asClientSees(doc), { [name]: operand }, rowsByClass);
           answers[expected ? 'yes' : 'no'] += 1;
           expect(await sqlMatches(doc, { [name]: operand })).toBe(expected);
         }),

@@ -14,7 +14,7 @@ export function matches(document: JsonObject, where: Json, rows: Rows = {}): boo
   return Object.entries(where).every(([name, test]) => {
     if (name === '$and') return asList(test).every((part) => matches(document, part, rows));
     if (name === '$or') return asList(test).some((part) => matches(document, part, rows));
-    return holds(valuesAt(document, name.split('.')), test, rows);
+    return passes(valuesAt(document, name.split('.')), test, rows);
   });
 }
 
@@ -36,7 +36,7 @@ function valuesAt(document: JsonObject, path: string[]): Json[] {
   return values;
 }
 
-function holds(values: Json[], test: Json, rows: Rows): boolean {
+function passes(values: Json[], test: Json, rows: Rows): boolean {
   if (!isJsonObject(test) || !Object.keys(test).some((key) => key.startsWith('$')))
     return equals(values, test);
   const members = Object.entries(test);
@@ -47,13 +47,13 @@ function holds(values: Json[], test: Json, rows: Rows): boolean {
     .every(([name, operand]) => operator(values, name, { operand, test, rows }));
 }
 
-interface Requested {
+interface OperatorTest {
   operand: Json;
   test: JsonObject;
   rows: Rows;
 }
 
-function operator(values: Json[], name: string, { operand, test, rows }: Requested): boolean {
+function operator(values: Json[], name: string, { operand, test, rows }: OperatorTest): boolean {
   switch (name) {
     case '$ne':
       return !equals(values, operand);
@@ -186,7 +186,7 @@ function isWithin(item: Json, operand: Json): boolean {
 }
 
 /** Returns the rows of a sub-query, ordered by `username` or creation. */
-function chosen(query: JsonObject, rows: Rows): JsonObject[] {
+function selectRows(query: JsonObject, rows: Rows): JsonObject[] {
   const className = String(query.className ?? '_User');
   const found = (rows[className] ?? []).filter((row) => matches(row, query.where ?? {}, rows));
   const sign = query.order === '-username' ? -1 : 1;
@@ -199,7 +199,7 @@ function chosen(query: JsonObject, rows: Rows): JsonObject[] {
 function isInQuery(values: Json[], operand: Json, rows: Rows): boolean {
   const query = asObject(operand);
   const className = query.className ?? '_User';
-  const ids = chosen(query, rows).map((row) => row.objectId);
+  const ids = selectRows(query, rows).map((row) => row.objectId);
   return items(values).some(
     (item) =>
       isJsonObject(item) &&
@@ -211,7 +211,7 @@ function isInQuery(values: Json[], operand: Json, rows: Rows): boolean {
 
 function isSelected(values: Json[], operand: Json, rows: Rows): boolean {
   const { key, query } = asObject(operand);
-  const selected = chosen(asObject(query), rows).flatMap((row) =>
+  const selected = selectRows(asObject(query), rows).flatMap((row) =>
     valuesAt(row, String(key).split('.')),
   );
   return [...selected, ...items(selected)].some(

@@ -24,7 +24,7 @@ test('a heartbeat does not wait for a job that is being ended, whatever the orde
     "UPDATE pgboss.job SET heartbeat_on = now() - interval '5 seconds' WHERE name = $1",
     [messageJob.queue],
   );
-  for (const held of [jobs, jobs.toReversed()]) {
+  for (const touched of [jobs, jobs.toReversed()]) {
     for (const [one, other] of [
       [first, second],
       [second, first],
@@ -35,7 +35,7 @@ test('a heartbeat does not wait for a job that is being ended, whatever the orde
         await lock(one.id);
         // If the heartbeat waited for this transaction, it would keep a lock on the other job,
         // which this transaction needs next.
-        await queue.touch(messageJob, held);
+        await queue.touch(messageJob, touched);
         await lock(other.id);
       });
   }

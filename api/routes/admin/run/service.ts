@@ -37,8 +37,8 @@ const rotation = z.strictObject({
 });
 
 /**
- * Returns the name of an app's key from the path (protocol/admin-api.md#keys). Throws 404 if there
- * is no such key.
+ * Returns the name of an app's key from the path (protocol/admin-api.md#keys). Throws error 404 if
+ * there is no such key.
  */
 function keyOf({ key }: Record<string, string>): KeyName {
   const name = keyNames.find((known) => known === key);

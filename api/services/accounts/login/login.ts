@@ -63,13 +63,13 @@ export class LoginLocks {
     this.#deps = deps;
   }
 
-  /** Throws 219 if the target is locked. */
+  /** Throws error 219 if the target is locked. */
   async requireUnlocked({ appId }: App, target: LockTarget): Promise<void> {
     const at = { identifier: digestOf(target), now: this.#now() };
     if (await isLoginLocked(this.#deps.db, appId, at)) throw refuse('accountLocked');
   }
 
-  /** Counts a failed attempt. Throws 219 if the target is now locked. */
+  /** Counts a failed attempt. Throws error 219 if the target is now locked. */
   async countFailure({ appId }: App, target: LockTarget): Promise<void> {
     const at = { identifier: digestOf(target), now: this.#now(), rule: lockRule };
     if (await countLoginFailure(this.#deps.db, appId, at)) throw refuse('accountLocked');
@@ -170,7 +170,7 @@ export class LoginService {
 
   /**
    * Logs in the user of an identifier if the credential matches. Returns the whole user. Throws
-   * 216, 219, 401 from `onLogin`, and the credential's refusal.
+   * errors 216, 219, 401 from `onLogin`, and the credential's refusal.
    */
   async signIn(
     caller: UserHookCaller,
@@ -222,7 +222,8 @@ export class LoginService {
 
   /**
    * Returns the document of an authenticated user with its token. Depending on the app's options,
-   * throws 216 if the e-mail address is unverified, and 215 if the number is unverified.
+   * throws error 216 if the e-mail address is unverified, and error 215 if the number is
+   * unverified.
    */
   async completeLogin(app: App, user: User, db: Handle = this.#deps.db): Promise<JsonObject> {
     if (

@@ -37,7 +37,7 @@ const maxRows = 100;
  * - Contacts are allowed only if the caller may list users, and must be compared with a whole
  *   value.
  *
- * Throws 102 with the member and the cause.
+ * Throws error 102 with the member and the cause.
  */
 function strictQuery(list: ListQuery, { mayListUsers }: { mayListUsers: boolean }): ListQuery {
   const { where, sortOrder, skip, limit } = list;
@@ -81,7 +81,7 @@ function requireStrict(condition: Condition, mayListUsers: boolean): void {
   }
 }
 
-/** Throws 102 if clients may not read the member, even if the caller has the master key. */
+/** Throws error 102 if clients may not read the member, even if the caller has the master key. */
 function requireReadable(name: string): void {
   const [member = ''] = name.split('.');
   if (userClass.hidden?.has(member) || member.startsWith('_'))
@@ -120,8 +120,8 @@ export class UserLookup {
   }
 
   /**
-   * Returns a user. Throws 211 if the id is unknown, 403 if the ACL denies the caller, 116 if the
-   * call includes too much.
+   * Returns a user. Throws error 211 if the id is unknown, error 403 if the ACL denies the caller,
+   * error 116 if the call includes too much.
    */
   async get(
     caller: UserCaller,
@@ -170,8 +170,8 @@ export class UserLookup {
   /**
    * Lists users. Callers need the master key or the app's option `allowUserQuery`. Without the
    * master key, the list contains no third-party accounts, and no users whose ACL denies the
-   * caller. Throws 403 without permission, 102/105/106/111 for the query, 116 if the result is too
-   * large, 124 after a timeout.
+   * caller. Throws error 403 without permission, error 102, 105, 106 or 111 for the query, error
+   * 116 if the result is too large, error 124 after a timeout.
    */
   async list(caller: UserCaller, query: Record<string, unknown>): Promise<UserList> {
     if (!mayListUsers(caller)) throw refuse('forbiddenFind');

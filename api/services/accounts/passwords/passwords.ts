@@ -167,7 +167,7 @@ export class Passwords {
     this.#queue = new Semaphore(limits);
   }
 
-  /** Hashes a password. Throws 429 if 1000 calls of this app are waiting. */
+  /** Hashes a password. Throws error 429 if 1000 calls of this app are waiting. */
   hash(appId: string, password: string): Promise<string> {
     return this.#run(appId, () => argon2(password, cost));
   }

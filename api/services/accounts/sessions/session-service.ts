@@ -31,8 +31,8 @@ export class SessionService {
   }
 
   /**
-   * Returns the user of a token, in the same form as login. Throws 211 if the token is invalid
-   * (protocol/clients.md#sessions-in-requests).
+   * Returns the user of a token, in the same form as login. Throws error 211 if the token is
+   * invalid (protocol/clients.md#sessions-in-requests).
    */
   async me(app: App, token: unknown): Promise<JsonObject> {
     const user = await this.#parts.sessions.findUser(app, token);
@@ -41,8 +41,8 @@ export class SessionService {
   }
 
   /**
-   * Replaces the session. Throws 206 if the caller is neither the user nor has the master key, 211
-   * if the user does not exist.
+   * Replaces the session. Throws error 206 if the caller is neither the user nor has the master
+   * key, error 211 if the user does not exist.
    */
   async refresh(caller: UserCaller, objectId: string): Promise<JsonObject> {
     requireSelf(caller, objectId);
@@ -59,8 +59,8 @@ export class SessionService {
 
   /**
    * Changes the password of the caller, who must send the old password. The session ends if the
-   * app's option requires it. Wrong passwords count as failed logins. Throws 206 for any other
-   * caller, 210, 211, 218 and 219.
+   * app's option requires it. Wrong passwords count as failed logins. Throws error 206 for any
+   * other caller, 210, 211, 218 and 219.
    */
   async updatePassword(
     caller: UserCaller,

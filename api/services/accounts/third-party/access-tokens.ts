@@ -27,7 +27,7 @@ interface TokenClaim {
 
 /**
  * Asks a platform whether a token belongs to the account that the client named. Returns undefined
- * if it does not. Throws 503 if the platform gives no clear answer.
+ * if it does not. Throws error 503 if the platform gives no clear answer.
  */
 export async function checkAccessToken(
   clients: PlatformClients,
@@ -186,8 +186,8 @@ const paths = [
 
 /**
  * Checks a MAC token of TapTap (`kid`, `mac_key`). A request signed with the key returns the
- * account of the token. Returns undefined if it is not the account of the entry. Throws 503 if the
- * platform gives no clear answer (protocol/users.md#taptap).
+ * account of the token. Returns undefined if it is not the account of the entry. Throws error 503
+ * if the platform gives no clear answer (protocol/users.md#taptap).
  */
 export async function checkMacToken(
   clients: PlatformClients,

@@ -59,7 +59,7 @@ class KeySets {
 
   /**
    * Returns the keys of a platform. They are at most ten minutes old if the platform answers.
-   * Throws 503 if no set was ever fetched.
+   * Throws error 503 if no set was ever fetched.
    */
   async current(settings: IdentityTokenCheck): Promise<JSONWebKeySet> {
     if (settings.jwks) return settings.jwks;
@@ -78,7 +78,7 @@ class KeySets {
   /**
    * Returns a key set other than `used`, which may contain the missing key: the cached set if it
    * differs, otherwise a fetched set. Returns undefined if the platform has recently published no
-   * other set. Throws 503 if the fetch failed.
+   * other set. Throws error 503 if the fetch failed.
    */
   async newerThan(
     used: JSONWebKeySet,
@@ -183,8 +183,8 @@ export class IdentityTokens {
   }
 
   /**
-   * Returns undefined if the token does not prove the entry's `uid`. Throws 503 if the keys cannot
-   * be fetched.
+   * Returns undefined if the token does not prove the entry's `uid`. Throws error 503 if the keys
+   * cannot be fetched.
    */
   async check(
     entry: JsonObject,

@@ -52,8 +52,8 @@ export class PlatformClients {
    *
    * - A reply of the form `reply` means yes and is returned.
    * - A listed error code means no. Returns undefined.
-   * - Everything else says nothing about the account and throws 503 with `Retry-After`: no reply, a
-   *   temporary status, a page of another server, an unlisted code.
+   * - Everything else says nothing about the account and throws error 503 with `Retry-After`: no
+   *   reply, a temporary status, a page of another server, an unlisted code.
    *
    * If the platform replies that it is busy, the request is repeated once.
    */
@@ -74,7 +74,7 @@ export class PlatformClients {
     throw unclearReply(new PeerError(at.baseUrl, what), { text });
   }
 
-  /** Fetches a JSON object from a successful reply. Throws 503 for any other reply. */
+  /** Fetches a JSON object from a successful reply. Throws error 503 for any other reply. */
   async fetchJson(at: PlatformAddress, request: HttpRequest): Promise<JsonObject> {
     const { status, body } = await this.#answer(at, request);
     if (status < 300) return body;
@@ -82,7 +82,7 @@ export class PlatformClients {
   }
 
   /**
-   * Returns the status and the JSON object of a reply. Throws 503 if there is no reply or its
+   * Returns the status and the JSON object of a reply. Throws error 503 if there is no reply or its
    * status is temporary.
    */
   async #answer(

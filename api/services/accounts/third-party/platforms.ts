@@ -40,9 +40,9 @@ export class AuthPlatforms {
   /**
    * Verifies the entries of a change with their platforms and returns a change that may be written.
    * A platform may complete an entry, such as an entry with the code of a mini program. Skips
-   * entries for which `isStored` returns true. Throws 250 to 252 if a platform rejects its entry,
-   * or if the entry must be verified and the app has no settings for its platform. Throws 503 if a
-   * platform gives no clear answer.
+   * entries for which `isStored` returns true. Throws error 250 to 252 if a platform rejects its
+   * entry, or if the entry must be verified and the app has no settings for its platform. Throws
+   * error 503 if a platform gives no clear answer.
    */
   async check(
     app: App,
@@ -87,8 +87,8 @@ export class AuthPlatforms {
   }
 
   /**
-   * Returns undefined if the platform rejects the entry. Throws 503 if the platform gives no clear
-   * answer.
+   * Returns undefined if the platform rejects the entry. Throws error 503 if the platform gives no
+   * clear answer.
    */
   #ask(
     platform: string,
@@ -122,8 +122,9 @@ export class AuthPlatforms {
 }
 
 /**
- * Throws 251 if a platform that is not in `authPlatforms` must be verified. This concerns platforms
- * with identity tokens or codes, and every platform if the option `checkedPlatformsOnly` is set.
+ * Throws error 251 if a platform that is not in `authPlatforms` must be verified. This concerns
+ * platforms with identity tokens or codes, and every platform if the option `checkedPlatformsOnly`
+ * is set.
  */
 function requireUncheckedAllowed({ options }: App, platform: string, entry: JsonObject): void {
   if (platform === anonymous) return;

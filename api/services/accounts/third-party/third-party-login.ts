@@ -58,8 +58,8 @@ export class ThirdPartyLogin {
 
   /**
    * Logs in the user of a third-party account, or creates the user. Concurrent calls with the same
-   * account create one user. Throws 208 if the accounts belong to several users, 211 if
-   * `failOnNotExist` is true and no user exists, 429 after too many sign-ups from one network
+   * account create one user. Throws error 208 if the accounts belong to several users, error 211 if
+   * `failOnNotExist` is true and no user exists, error 429 after too many sign-ups from one network
    * address.
    */
   async logInOrSignUp(app: App, request: ThirdPartyRequest): Promise<LoginResult> {
@@ -134,7 +134,7 @@ const takenKinds = new Set<ErrorName>([
 
 /**
  * Returns the id of the user who has these accounts. Searches by the accounts' own ids, then by
- * their UnionIDs. Throws 208 if several users have them.
+ * their UnionIDs. Throws error 208 if several users have them.
  */
 async function findOwner(
   tx: Handle,
@@ -172,7 +172,7 @@ const form: AnswerForm<z.infer<typeof session>> = {
  * Exchanges the code of a mini program (`wx.login`, `qq.login`) for its account. Returns the entry
  * to store, in which the platform's `openid`, `session_key` and `unionid` replace the code. The
  * call uses up the code, so it must not be repeated. Returns undefined if the code is wrong or the
- * client names another account. Throws 503 if the platform gives no clear answer
+ * client names another account. Throws error 503 if the platform gives no clear answer
  * (protocol/users.md#mini-programs).
  */
 export async function exchangeCode(

@@ -32,7 +32,7 @@ export class CallLimit {
 
   /**
    * Counts a call of a token as `weight` calls. A null token is CARILLON_ADMIN_TOKEN, which has no
-   * limit, because its holder could change any limit. Throws 429 with the seconds left.
+   * limit, because its holder could change any limit. Throws error 429 with the seconds left.
    */
   take(tokenId: number | null, kind: Counted, weight = 1): void {
     if (tokenId === null) return;

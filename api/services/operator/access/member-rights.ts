@@ -33,7 +33,7 @@ export interface ConditionViewer extends Viewer {
  * Returns the viewer for the conditions of an admin API caller (protocol/admin-api.md#conditions).
  * The number of matching devices reveals something about their members: with many patterns or
  * comparisons, a caller could find out a token. So a caller may name a member only if the caller's
- * role may see it. Otherwise, parsing throws 403.
+ * role may see it. Otherwise, parsing throws error 403.
  */
 export function operatorViewer(operator: Operator, appId: string): ConditionViewer {
   const personal = new Set<string>();
@@ -91,9 +91,10 @@ export const visibleTo = ({ role }: Pick<Operator, 'role'>, document: JsonObject
 const googleHost = /^https:\/\/([a-z0-9-]+\.)*(googleapis\.com|google\.com)$/;
 
 /**
- * Checks the URLs in credentials that Carillon would connect to, before they are stored. Throws 400
- * if a URL is private and CARILLON_PRIVATE_HOSTS does not list it. Throws 403 if a caller below the
- * role owner changes a URL, because requests with the credentials would then go to any server.
+ * Checks the URLs in credentials that Carillon would connect to, before they are stored. Throws
+ * error 400 if a URL is private and CARILLON_PRIVATE_HOSTS does not list it. Throws error 403 if a
+ * caller below the role owner changes a URL, because requests with the credentials would then go to
+ * any server.
  */
 export async function requireMaySetAddresses(
   { appCache }: Pick<ApiDeps, 'appCache'>,
@@ -116,7 +117,7 @@ export async function requireMaySetAddresses(
       throw refuse('forbidden', detail('ownerOption', { option: member }));
 }
 
-/** Throws 400 if a URL is private and CARILLON_PRIVATE_HOSTS does not list it. */
+/** Throws error 400 if a URL is private and CARILLON_PRIVATE_HOSTS does not list it. */
 export function requirePublicAddresses(addresses: ReadonlyMap<string, string>): void {
   for (const [member, url] of addresses)
     if (isRefusedUrl(url)) throw refuse('invalidParameter', detail('privateAddress', { member }));

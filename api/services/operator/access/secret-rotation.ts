@@ -68,8 +68,8 @@ export class SecretRotationService {
   }
 
   /**
-   * Requests a rotation to the first key. A rotation in progress continues. Throws 409 if a running
-   * process could not decrypt the result.
+   * Requests a rotation to the first key. A rotation in progress continues. Throws error 409 if a
+   * running process could not decrypt the result.
    */
   async request(): Promise<SecretState> {
     const { db, admissionDb, vault } = this.#deps;

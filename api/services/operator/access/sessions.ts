@@ -110,10 +110,10 @@ export class ConsoleSessionService {
   }
 
   /**
-   * Starts a session. Throws 401 if the token is wrong, or the code is unknown, used or expired.
-   * Throws 429 after too many logins. A link that is opened in another person's session needs
-   * `replace`. Without it, no session starts and the link stays valid: anybody can send such a
-   * link, and its reader would continue to work under a wrong name.
+   * Starts a session. Throws error 401 if the token is wrong, or the code is unknown, used or
+   * expired. Throws error 429 after too many logins. A link that is opened in another person's
+   * session needs `replace`. Without it, no session starts and the link stays valid: anybody can
+   * send such a link, and its reader would continue to work under a wrong name.
    */
   async login(credential: Credential, client: LoginClient): Promise<Login | OtherPerson> {
     try {
@@ -176,8 +176,8 @@ export class ConsoleSessionService {
 
   /**
    * Creates a code that logs in once, within 15 minutes, with the permissions of `operator`. Throws
-   * 403 if the caller is a session, because a session could use codes to outlive its end. Throws
-   * 429 after too many codes.
+   * error 403 if the caller is a session, because a session could use codes to outlive its end.
+   * Throws error 429 after too many codes.
    */
   async createCode(operator: Operator): Promise<{ code: string; url: string; expiresAt: Date }> {
     if (operator.session) throw refuse('forbidden', detail('sessionNoLinks'));
@@ -206,7 +206,7 @@ export class ConsoleSessionService {
     return { results: results.map(toReply), next };
   }
 
-  /** Ends a session. Throws 404 if the session does not exist. */
+  /** Ends a session. Throws error 404 if the session does not exist. */
   async delete(id: number): Promise<void> {
     await this.#deps.db.transaction(async (tx) => {
       if (!(await deleteSession(tx, id))) throw refuse('notFound', detail('noSession'));

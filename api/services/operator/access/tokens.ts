@@ -160,8 +160,8 @@ export class ConsoleTokenService {
   }
 
   /**
-   * Creates a token. Only this reply contains its secret. Throws 400 if `expiresAt` is in the past,
-   * 409 if there are too many tokens.
+   * Creates a token. Only this reply contains its secret. Throws error 400 if `expiresAt` is in the
+   * past, error 409 if there are too many tokens.
    */
   async create(creator: Operator, request: NewToken) {
     const { db, clock } = this.#deps;
@@ -188,7 +188,7 @@ export class ConsoleTokenService {
     return { results: results.map(toReply), next };
   }
 
-  /** Deletes a token. Its sessions end at once. Throws 404 if the token does not exist. */
+  /** Deletes a token. Its sessions end at once. Throws error 404 if the token does not exist. */
   async delete(id: number): Promise<void> {
     await this.#deps.db.transaction(async (tx) => {
       const token = await deleteToken(tx, id);

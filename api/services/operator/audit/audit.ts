@@ -17,7 +17,7 @@ import { type PageRequest, toPage } from '../lists/page.ts';
 export interface Actor extends Pick<Operator, 'name' | 'role' | 'tokenId'> {
   address: string;
   requestId: string;
-  /** Called before each audit record. Throws 429 after too many records. */
+  /** Called before each audit record. Throws error 429 after too many records. */
   onChange?(): void;
 }
 
@@ -44,8 +44,8 @@ export interface Change {
 
 /**
  * Audits a change as part of `tx`, so that it is audited if and only if it commits. Changes outside
- * of the admin API, such as those of an app with its master key, are not audited. Throws 429 after
- * too many changes of one token.
+ * of the admin API, such as those of an app with its master key, are not audited. Throws error 429
+ * after too many changes of one token.
  */
 export async function recordChange(tx: Handle, change: Change): Promise<void> {
   const actor = actors.getStore();

@@ -17,7 +17,7 @@ import { replyRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
-import { namesOfToken } from '../../../../shared/domain/installations/identity.ts';
+import { storedFormsOfToken } from '../../../../shared/domain/installations/identity.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
@@ -91,8 +91,8 @@ export class DeviceService {
   }
 
   /**
-   * Lists devices, newest first. Throws 404 if the app does not exist, 102 and 105 for the
-   * condition, 403 if the role may not use the condition, 124 after a timeout.
+   * Lists devices, newest first. Throws error 404 if the app does not exist, errors 102 and for the
+   * condition, error 403 if the role may not use the condition, error 124 after a timeout.
    */
   async list(operator: Operator, appId: string, request: DeviceListRequest) {
     const app = await requireApp(this.#deps, appId);
@@ -122,7 +122,10 @@ export class DeviceService {
     return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, max)) };
   }
 
-  /** Returns a device with its route and state. Throws 404 if the app or device does not exist. */
+  /**
+   * Returns a device with its route and state. Throws error 404 if the app or device does not
+   * exist.
+   */
   async get(operator: Operator, appId: string, name: string) {
     const app = await requireApp(this.#deps, appId);
     const { db, clock, appCache } = this.#deps;
@@ -170,7 +173,7 @@ function selectionOf(viewer: ConditionViewer, request: DeviceListRequest): Selec
 
 function idCondition(params: Params, text: string): string {
   const value = params.add(text);
-  const tokens = `${params.add(namesOfToken(text))}::text[]`;
+  const tokens = `${params.add(storedFormsOfToken(text))}::text[]`;
   return `(object_id = ${value} OR installation_id = ${value} OR device_token = ANY(${tokens}) OR registration_id = ${value})`;
 }
 
@@ -195,7 +198,7 @@ export class DevicePushService {
 
   /**
    * Explains the newest `limit` pushes, one after another, because each explanation reads all
-   * batches of its push. Throws 404 if the app does not exist.
+   * batches of its push. Throws error 404 if the app does not exist.
    */
   async list(appId: string, device: string, limit: number) {
     await requireApp(this.#deps, appId);
@@ -226,8 +229,8 @@ export class DeviceEditService {
   }
 
   /**
-   * Changes members, as PUT with the master key does. Throws 404 if the device does not exist, and
-   * as `InstallationService.update`.
+   * Changes members, as PUT with the master key does. Throws error 404 if the device does not
+   * exist, and as `InstallationService.update`.
    */
   async update(appId: string, name: string, body: JsonObject): Promise<JsonObject> {
     const app = await requireApp(this.#deps, appId);
@@ -243,7 +246,7 @@ export class DeviceEditService {
     return document;
   }
 
-  /** Deletes a device. Throws 404 if the app or device does not exist. */
+  /** Deletes a device. Throws error 404 if the app or device does not exist. */
   async delete(appId: string, name: string): Promise<void> {
     const app = await requireApp(this.#deps, appId);
     const objectId = await this.#require(appId, name);
@@ -257,8 +260,8 @@ export class DeviceEditService {
   /**
    * Deletes all installations that match a condition, if their number is `expected`, which the
    * caller has seen. Deletes in steps and keeps installations that no longer match at their step.
-   * Returns the number of deleted installations. Throws 404 if the app does not exist, 409 if the
-   * number differs, 102 and 105 for the condition, 124 after a timeout.
+   * Returns the number of deleted installations. Throws error 404 if the app does not exist, error
+   * 409 if the number differs, errors 102 and for the condition, error 124 after a timeout.
    */
   async deleteAll(
     operator: Operator,

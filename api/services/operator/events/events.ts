@@ -42,8 +42,8 @@ export class EventService {
   }
 
   /**
-   * Opens a stream of topics. Throws 400 for an unknown topic, 403 for a topic of another app, 404
-   * for an unknown push or app, 429 if there are too many streams.
+   * Opens a stream of topics. Throws error 400 for an unknown topic, error 403 for a topic of
+   * another app, error 404 for an unknown push or app, error 429 if there are too many streams.
    */
   async open(operator: Operator, names: readonly string[]): Promise<Readable> {
     const topics: Topic[] = [];
@@ -87,14 +87,14 @@ export class EventService {
         const event = lastStatus === undefined || lastStatus === state ? 'progress' : 'state';
         lastStatus = state;
         const pollAfterMs = finished.has(state) ? closedPushPollMs : openPushPollMs;
-        return { event, data: { state, ...progress }, pollAfterMs: pollAfterMs };
+        return { event, data: { state, ...progress }, pollAfterMs };
       },
     };
   }
 
   /**
-   * Finds a push by an id. Needs no query if its topic is already polled. Throws 404/101 if the
-   * push does not exist.
+   * Finds a push by an id. Needs no query if its topic is already polled. Throws error 101 (status
+   * 404) if the push does not exist.
    */
   async #objectIdOf(appId: string, id: string): Promise<string> {
     const key = pushKey(appId, id);

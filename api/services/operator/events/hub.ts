@@ -131,8 +131,8 @@ export class EventHub {
   }
 
   /**
-   * Opens a stream of topics. Throws 400 if there are too many topics, 429 if there are too many
-   * streams, 503 if the process stops.
+   * Opens a stream of topics. Throws error 400 if there are too many topics, error 429 if there are
+   * too many streams, error 503 if the process stops.
    */
   open(topics: readonly Topic[], watcher: Watcher): EventStream {
     this.#admit(topics, watcher);

@@ -68,8 +68,8 @@ export class ProfileCheckService {
   }
 
   /**
-   * Checks a profile. Concurrent callers for the same profile share one check. Throws 404 if the
-   * profile does not exist, 429 if too many checks run.
+   * Checks a profile. Concurrent callers for the same profile share one check. Throws error 404 if
+   * the profile does not exist, error 429 if too many checks run.
    */
   async check(profile: ProfileId): Promise<ProfileCheck> {
     const opened = await this.#details.open(profile);
@@ -79,7 +79,7 @@ export class ProfileCheckService {
     return this.#start(key, opened.id, opened.profile.credentials);
   }
 
-  /** Checks credentials that are not stored yet. Throws 429 if too many checks run. */
+  /** Checks credentials that are not stored yet. Throws error 429 if too many checks run. */
   async checkCandidate(connectorId: ConnectorId, credentials: unknown): Promise<ProfileCheck> {
     return this.#start(randomUUID(), connectorId, credentials);
   }

@@ -63,7 +63,7 @@ interface RoutedDevices {
 
 /**
  * Reads the devices of an app once and groups them by the profiles through which pushes would reach
- * them. Throws 124 after a timeout.
+ * them. Throws error 124 after a timeout.
  */
 export async function routeDevices(
   { appCache, clock, queries }: Pick<ApiDeps, 'appCache' | 'clock' | 'queries'>,
@@ -107,7 +107,7 @@ export class ProfileDetailService {
     this.#deps = deps;
   }
 
-  /** Returns a profile. Throws 404 if the app, connector or profile does not exist. */
+  /** Returns a profile. Throws error 404 if the app, connector or profile does not exist. */
   async get({ appId, connector, name }: ProfileId) {
     const app = await requireApp(this.#deps, appId);
     const opened = await this.open({ appId, connector, name });
@@ -115,7 +115,8 @@ export class ProfileDetailService {
   }
 
   /**
-   * Returns all profiles of an app. Reads its devices once. Throws 404 if the app does not exist.
+   * Returns all profiles of an app. Reads its devices once. Throws error 404 if the app does not
+   * exist.
    */
   async list(appId: string) {
     const app = await requireApp(this.#deps, appId);
@@ -130,8 +131,8 @@ export class ProfileDetailService {
   }
 
   /**
-   * Returns a profile with its decrypted credentials. Throws 404 if the connector or profile does
-   * not exist.
+   * Returns a profile with its decrypted credentials. Throws error 404 if the connector or profile
+   * does not exist.
    */
   async open(id: ProfileId): Promise<OpenedProfile> {
     return (await this.#find(id)) ?? noSuchProfile();

@@ -45,7 +45,7 @@ export class ProfileRotationService {
   }
 
   /**
-   * Returns the rotation of a profile. Throws 404 if the profile does not exist or was never
+   * Returns the rotation of a profile. Throws error 404 if the profile does not exist or was never
    * rotated.
    */
   async get(id: ProfileId): Promise<ProfileRotation> {
@@ -55,9 +55,9 @@ export class ProfileRotationService {
 
   /**
    * Stages candidate credentials and checks them with the gateway. If the gateway accepts them,
-   * real pushes try them, unless `waitsForPromotion` is true. Otherwise they stay staged with the reason.
-   * Throws 404 if the profile does not exist, 400 if the credentials are invalid, and as
-   * `requireMaySetAddresses`.
+   * real pushes try them, unless `waitsForPromotion` is true. Otherwise they stay staged with the
+   * reason. Throws error 404 if the profile does not exist, error 400 if the credentials are
+   * invalid, and as `requireMaySetAddresses`.
    */
   async stage(
     id: ProfileId,
@@ -89,8 +89,8 @@ export class ProfileRotationService {
   }
 
   /**
-   * Makes the candidate the current version. Throws 409 if the gateway did not accept it in the
-   * check.
+   * Makes the candidate the current version. Throws error 409 if the gateway did not accept it in
+   * the check.
    */
   promote(id: ProfileId): Promise<ProfileRotation> {
     return this.#change(id, 'profile.promote', async (tx, rotation) => {
@@ -101,7 +101,7 @@ export class ProfileRotationService {
   }
 
   /**
-   * Drops the candidate, or restores the version before a promotion. Throws 409 if there is
+   * Drops the candidate, or restores the version before a promotion. Throws error 409 if there is
    * neither.
    */
   rollBack(id: ProfileId): Promise<ProfileRotation> {

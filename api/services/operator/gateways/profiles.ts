@@ -52,9 +52,9 @@ export class ProfileService {
   }
 
   /**
-   * Creates or replaces a profile. Throws 404 if the connector or app is unknown. Throws 400 if the
-   * name or credentials are invalid or an address is private. Throws 403 if a caller below the role
-   * owner changes an address.
+   * Creates or replaces a profile. Throws error 404 if the connector or app is unknown. Throws
+   * error 400 if the name or credentials are invalid or an address is private. Throws error 403 if
+   * a caller below the role owner changes an address.
    */
   async put(
     { appId, connector, name }: ProfileId,
@@ -90,7 +90,7 @@ export class ProfileService {
     return listProfiles(this.#deps.db, appId);
   }
 
-  /** Deletes a profile. Throws 404 if it does not exist. */
+  /** Deletes a profile. Throws error 404 if it does not exist. */
   async delete({ appId, connector, name }: ProfileId): Promise<void> {
     const connectorId = connectorOf(connector);
     checkName(name);
@@ -115,8 +115,8 @@ export function noSuchProfile(): never {
 }
 
 /**
- * Returns credentials in the form in which they are stored. Throws 400 with the invalid member, or
- * if the credentials have expired.
+ * Returns credentials in the form in which they are stored. Throws error 400 with the invalid
+ * member, or if the credentials have expired.
  */
 export function checkedCredentials(
   connector: ConnectorId,
@@ -136,7 +136,7 @@ const maskedMembers = { credentials: maskText };
 const isNewProfile = ({ createdAt, updatedAt }: ProfileEntry): boolean =>
   createdAt.getTime() === updatedAt.getTime();
 
-/** Returns a connector id. Throws 404 if the connector has no profiles. */
+/** Returns a connector id. Throws error 404 if the connector has no profiles. */
 export function connectorOf(text: string): ConnectorId {
   if (isConnectorId(text) && credentialsOf(text)) return text;
   throw new Refusal('notFound', {

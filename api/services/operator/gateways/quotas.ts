@@ -50,7 +50,7 @@ export class QuotaService {
 
   /**
    * Returns the use on a day. `day` is `YYYY-MM-DD` in China, today if absent. Only today has a
-   * forecast. Throws 404 if the app does not exist.
+   * forecast. Throws error 404 if the app does not exist.
    */
   async read(appId: string, day: string | undefined) {
     const { appCache, clock, db } = this.#deps;
@@ -147,8 +147,8 @@ export class UsageService {
   }
 
   /**
-   * Returns the usage of a day. `day` is `YYYY-MM-DD` in UTC, today if absent. Throws 404 if the
-   * app does not exist.
+   * Returns the usage of a day. `day` is `YYYY-MM-DD` in UTC, today if absent. Throws error 404 if
+   * the app does not exist.
    */
   async report(appId: string, day: string | undefined): Promise<DayReport> {
     const app = await requireApp(this.#deps, appId);
@@ -159,8 +159,8 @@ export class UsageService {
   }
 
   /**
-   * Returns the usage of the days `from` to `to` in UTC, both inclusive, oldest first. Throws 404
-   * if the app does not exist, 400 for more than 400 days.
+   * Returns the usage of the days `from` to `to` in UTC, both inclusive, oldest first. Throws error
+   * 404 if the app does not exist, error 400 for more than 400 days.
    */
   async range(appId: string, { from, to }: { from: string; to: string }): Promise<DayReport[]> {
     const app = await requireApp(this.#deps, appId);

@@ -38,7 +38,10 @@ export class MoveInService {
     this.#deps = deps;
   }
 
-  /** Returns the report. Throws 404 if the app does not exist, 124 if the counts take too long. */
+  /**
+   * Returns the report. Throws error 404 if the app does not exist, error 124 if the counts take
+   * too long.
+   */
   async read(appId: string) {
     const { clock, config, db, queries } = this.#deps;
     const app = await requireApp(this.#deps, appId);

@@ -63,8 +63,8 @@ export class OverviewService {
   }
 
   /**
-   * Returns the overview. Throws 403 if the operator may not see the app, 404 if the app does not
-   * exist.
+   * Returns the overview. Throws error 403 if the operator may not see the app, error 404 if the
+   * app does not exist.
    */
   async read(operator: Operator, appId: string | undefined) {
     if (appId !== undefined && !mayUseApp(operator, appId))
@@ -171,8 +171,8 @@ export class QueueService {
   }
 
   /**
-   * Lists unfinished jobs of a queue, oldest first. Throws 404 if the queue does not exist, 124
-   * after a timeout.
+   * Lists unfinished jobs of a queue, oldest first. Throws error 404 if the queue does not exist,
+   * error 124 after a timeout.
    */
   async jobs(queue: string, filter: JobFilter) {
     if (!queueNames.includes(queue)) throw refuse('notFound', detail('noQueue'));
@@ -200,7 +200,7 @@ export class SearchService {
 
   /**
    * Searches one app, or the first 1,000 apps of the operator. Only the role operator and above
-   * find users. Throws 403 if the operator may not use the app.
+   * find users. Throws error 403 if the operator may not use the app.
    */
   async search(operator: Operator, q: string, app: string | undefined): Promise<Hit[]> {
     if (app !== undefined && !mayUseApp(operator, app))

@@ -46,8 +46,8 @@ export class PushListService {
   }
 
   /**
-   * Lists records, newest first. Throws 404 if the app does not exist, 124 if the search takes too
-   * long.
+   * Lists records, newest first. Throws error 404 if the app does not exist, error 124 if the
+   * search takes too long.
    */
   async list(
     operator: Operator,
@@ -107,7 +107,10 @@ export class PushListService {
     return (await findRecurring(db, appId, recurring.id))?.nextAt?.toISOString() ?? null;
   }
 
-  /** Returns one record with its request. Throws 404/101 if the record does not exist. */
+  /**
+   * Returns one record with its request. Throws error 101 (status 404) if the record does not
+   * exist.
+   */
   async get(operator: Operator, appId: string, publicId: string): Promise<JsonObject> {
     const push = await this.#records.find(appId, publicId);
     const [document = {}] = await this.describe(operator, appId, [push]);
@@ -187,7 +190,10 @@ export class FailureService {
     this.#records = records;
   }
 
-  /** Lists failures, ordered by installation. Throws 404/101 if the push does not exist. */
+  /**
+   * Lists failures, ordered by installation. Throws error 101 (status 404) if the push does not
+   * exist.
+   */
   async list(
     appId: string,
     publicId: string,
@@ -207,7 +213,10 @@ export class FailureService {
     };
   }
 
-  /** Lists the message ids of gateways, oldest first. Throws 404/101 if the push does not exist. */
+  /**
+   * Lists the message ids of gateways, oldest first. Throws error 101 (status 404) if the push does
+   * not exist.
+   */
   async messages(appId: string, publicId: string, { before, limit }: PageRequest) {
     const push = await this.#records.find(appId, publicId);
     const rows = await listGatewayMessages(this.#deps.db, push, {
@@ -218,7 +227,10 @@ export class FailureService {
     return { results: results.map(({ id: _, ...row }) => row), next };
   }
 
-  /** Counts failures by cause, each with its remedy. Throws 404/101 if the push does not exist. */
+  /**
+   * Counts failures by cause, each with its remedy. Throws error 101 (status 404) if the push does
+   * not exist.
+   */
   async summarize(appId: string, publicId: string) {
     const push = await this.#records.find(appId, publicId);
     const groups = await summarizeFailures(this.#deps.db, push, maxCauses);
@@ -233,8 +245,8 @@ export class FailureService {
   }
 
   /**
-   * Counts the settled recipients by connector and time step. Throws 404/101 if the push does not
-   * exist.
+   * Counts the settled recipients by connector and time step. Throws error 101 (status 404) if the
+   * push does not exist.
    */
   async timeline(appId: string, publicId: string, stepSeconds: number) {
     const push = await this.#records.find(appId, publicId);

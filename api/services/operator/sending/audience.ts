@@ -81,9 +81,9 @@ export class AudienceService {
 
   /**
    * Counts the devices in total and by connector. If the exact count takes too long, returns a
-   * lower bound with `isLeast`. Throws 404 if the app does not exist, the refusals of a push for
-   * its target, 403 if the role may not use the condition, 429 if too many counts run, 408 if the
-   * caller disconnects.
+   * lower bound with `isLeast`. Throws error 404 if the app does not exist, the refusals of a push
+   * for its target, error 403 if the role may not use the condition, error 429 if too many counts
+   * run, error 408 if the caller disconnects.
    */
   async count(operator: Operator, appId: string, request: AudienceRequest) {
     const { clock } = this.#deps;

@@ -110,7 +110,7 @@ export class RecurringPushService {
     this.#sending = sending;
   }
 
-  /** Lists recurring pushes, newest first. Throws 404 if the app does not exist. */
+  /** Lists recurring pushes, newest first. Throws error 404 if the app does not exist. */
   async list(operator: Operator, appId: string, page: PageRequest): Promise<Page<JsonObject>> {
     await requireApp(this.#deps, appId);
     const rows = await listRecurring(this.#deps.db, appId, { ...page, limit: page.limit + 1 });
@@ -118,15 +118,15 @@ export class RecurringPushService {
     return { results: await mapInTicks(results, (one) => toReply(operator, one)), next };
   }
 
-  /** Returns a recurring push. Throws 404/101 if it does not exist. */
+  /** Returns a recurring push. Throws error 101 (status 404) if it does not exist. */
   async get(operator: Operator, name: RecurringId): Promise<JsonObject> {
     return toReply(operator, await this.#find(name));
   }
 
   /**
-   * Creates a recurring push. Throws 404 if the app does not exist, 1 if the name, expression, time
-   * zone or times are invalid, 154 if the app has 100 already, 137 if the name is taken, and as
-   * POST /1.1/push for the body.
+   * Creates a recurring push. Throws error 404 if the app does not exist, error 1 if the name,
+   * expression, time zone or times are invalid, error 154 if the app has 100 already, error 137 if
+   * the name is taken, and as POST /1.1/push for the body.
    */
   async create(operator: Operator, appId: string, request: RecurringRequest): Promise<JsonObject> {
     const checked = { ...request, ...checkRecurrence(request), name: displayNameOf(request.name) };
@@ -172,8 +172,8 @@ export class RecurringPushService {
   }
 
   /**
-   * Deletes a recurring push. Its pushes stay. Throws 404/101 if it does not exist, 403 if a sender
-   * did not create it.
+   * Deletes a recurring push. Its pushes stay. Throws error 101 (status 404) if it does not exist,
+   * error 403 if a sender did not create it.
    */
   async delete(operator: Operator, name: RecurringId): Promise<void> {
     const { appId, id } = await this.#find(name);
@@ -211,7 +211,7 @@ export class RecurringPushService {
     return this.#sending.withStatus(appId, sent);
   }
 
-  /** Returns the next times of an expression within fifty years. Throws 1 as `create`. */
+  /** Returns the next times of an expression within fifty years. Throws error 1 as `create`. */
   async preview(recurrence: Recurrence, count: number): Promise<JsonObject> {
     const checked = checkRecurrence(recurrence);
     const now = new Date(await databaseNow(this.#deps.db));
@@ -287,7 +287,9 @@ const hasSameTimes = (one: RecurringTerms, other: RecurringTerms): boolean =>
   one.startsAt?.getTime() === other.startsAt?.getTime() &&
   one.endsAt?.getTime() === other.endsAt?.getTime();
 
-/** Returns the next start of an enabled recurring push. Throws 1 if there is no next start. */
+/**
+ * Returns the next start of an enabled recurring push. Throws error 1 if there is no next start.
+ */
 async function nextStart(tx: Handle, settings: RecurringTerms): Promise<Date | null> {
   if (!settings.isEnabled) return null;
   const next = nextTime(settings, new Date(await databaseNow(tx)));
@@ -296,7 +298,10 @@ async function nextStart(tx: Handle, settings: RecurringTerms): Promise<Date | n
   return next;
 }
 
-/** Throws 404 if the app does not exist, 154 if the limit is reached, 137 if the name is taken. */
+/**
+ * Throws error 404 if the app does not exist, error 154 if the limit is reached, error 137 if the
+ * name is taken.
+ */
 async function requireRoom(
   tx: Handle,
   appId: string,

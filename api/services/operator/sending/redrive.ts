@@ -80,8 +80,9 @@ export class RedriveService {
 
   /**
    * Sends the content of a push to the selected recipients. Planning claims recipients, so each
-   * gets it at most once. Throws 404/101 if the push does not exist. Throws 409 if the push is open
-   * or cancelled, has no such recipients, or if another redrive of it is not planned yet.
+   * gets it at most once. Throws error 101 (status 404) if the push does not exist. Throws error
+   * 409 if the push is open or cancelled, has no such recipients, or if another redrive of it is
+   * not planned yet.
    */
   async redrive(operator: Operator, name: PushName, request: RedriveRequest): Promise<SentPush> {
     const { appId } = name;
@@ -101,8 +102,8 @@ export class RedriveService {
   }
 
   /**
-   * Finds a push that can be sent again. Throws 404/101 if it does not exist, 409 if it is open or
-   * cancelled.
+   * Finds a push that can be sent again. Throws error 101 (status 404) if it does not exist, error
+   * 409 if it is open or cancelled.
    */
   async find({ appId, publicId }: PushName): Promise<Push> {
     const push = await this.#records.find(appId, publicId);
@@ -234,8 +235,8 @@ export class RedriveForecastService {
   }
 
   /**
-   * Lists finished pushes that did not reach all recipients, newest first. Throws 404 if the app
-   * does not exist.
+   * Lists finished pushes that did not reach all recipients, newest first. Throws error 404 if the
+   * app does not exist.
    */
   async list(appId: string, request: Parameters<typeof listUndelivered>[2] & PageRequest) {
     const app = await requireApp(this.#deps, appId);

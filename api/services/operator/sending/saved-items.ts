@@ -51,23 +51,23 @@ export class SavedItemService {
     this.#deps = deps;
   }
 
-  /** Lists all items of a kind, sorted by name. Throws 404 if the app does not exist. */
+  /** Lists all items of a kind, sorted by name. Throws error 404 if the app does not exist. */
   async list(operator: Operator, appId: string, kind: SavedKind): Promise<JsonObject[]> {
     await requireApp(this.#deps, appId);
     const items = await listSavedItems(this.#deps.db, appId, kind);
     return mapInTicks(items, (item) => toReply(operator, kind, item));
   }
 
-  /** Returns an item. Throws 404 if it does not exist. */
+  /** Returns an item. Throws error 404 if it does not exist. */
   async get(operator: Operator, key: SavedName): Promise<JsonObject> {
     const item = await findSavedItem(this.#deps.db, { ...key, name: key.name.trim() });
     return item ? toReply(operator, key.kind, item) : noSuchItem();
   }
 
   /**
-   * Creates or replaces an item. Throws 404 if the app or the test device does not exist, 1 if the
-   * name is invalid, 116 if the item is too large, 154 if there are too many items. For an
-   * audience, also throws the refusals of its condition.
+   * Creates or replaces an item. Throws error 404 if the app or the test device does not exist,
+   * error 1 if the name is invalid, error 116 if the item is too large, error 154 if there are too
+   * many items. For an audience, also throws the refusals of its condition.
    */
   async put(operator: Operator, key: SavedName, content: Json): Promise<JsonObject> {
     const { appId, kind } = key;
@@ -86,7 +86,7 @@ export class SavedItemService {
     return toReply(operator, kind, stored);
   }
 
-  /** Deletes an item. Throws 404 if it does not exist. */
+  /** Deletes an item. Throws error 404 if it does not exist. */
   async delete(key: SavedName): Promise<void> {
     const { appId, kind } = key;
     const item = { appId, kind, name: key.name.trim() };
@@ -115,7 +115,7 @@ export class SavedItemService {
     return device.object_id;
   }
 
-  /** Throws 154 if the app has the maximum number of items. */
+  /** Throws error 154 if the app has the maximum number of items. */
   async #requireRoom(tx: Handle, item: SavedName): Promise<void> {
     const { most } = limits[item.kind];
     const others = (await countOtherItems(tx, item)) ?? noSuchApp();

@@ -42,7 +42,7 @@ export class ScheduledPushService {
     this.#pushes = pushes;
   }
 
-  /** Lists scheduled pushes, earliest first. Throws 404 if the app does not exist. */
+  /** Lists scheduled pushes, earliest first. Throws error 404 if the app does not exist. */
   async list(
     operator: Operator,
     appId: string,
@@ -60,9 +60,9 @@ export class ScheduledPushService {
 
   /**
    * Changes the push time of a pending push. Its expiry stays, but the default of seven days moves
-   * with the push. Throws 1 if the id is malformed or the expiry is before the push time, 152 if
-   * the time is in the past or too far ahead, 404/101 if no pending push has the id, 403 if a
-   * sender did not send it.
+   * with the push. Throws error 1 if the id is malformed or the expiry is before the push time,
+   * error 152 if the time is in the past or too far ahead, error 101 (status 404) if no pending
+   * push has the id, error 403 if a sender did not send it.
    */
   async move(
     operator: Operator,
@@ -146,7 +146,8 @@ const timesForAudit = ({
 });
 
 /**
- * Returns the expiry of a push whose time changes. Throws 1 if the expiry is before the push time.
+ * Returns the expiry of a push whose time changes. Throws error 1 if the expiry is before the push
+ * time.
  */
 function expiryAt(push: Push, { pushTime, ...expiration }: ScheduleChange): Date {
   const isRequested = expiration.expirationTime !== null || expiration.expirationSeconds !== null;

@@ -62,8 +62,8 @@ export class SendingService {
 
   /**
    * Sends a push. If the audience differs from the dry run, sends nothing and returns the numbers.
-   * A repeated request returns the first push, even if the audience has changed. Throws 404 if the
-   * app does not exist, and as POST /1.1/push.
+   * A repeated request returns the first push, even if the audience has changed. Throws error 404
+   * if the app does not exist, and as POST /1.1/push.
    */
   async send(
     operator: Operator,
@@ -141,8 +141,8 @@ export class SendingService {
 }
 
 /**
- * Returns the body with the `Idempotency-Key` as its `req_id`. Throws 1 if both are present and
- * differ.
+ * Returns the body with the `Idempotency-Key` as its `req_id`. Throws error 1 if both are present
+ * and differ.
  */
 function withRequestId({ body, idempotencyKey }: SendRequest): SendRequest['body'] {
   if (idempotencyKey === undefined) return body;
@@ -171,7 +171,7 @@ export class FreezeService {
 
   /**
    * Freezes an app, or the service if `appId` is null. A second freeze changes the reason. Throws
-   * 404 if the app does not exist.
+   * error 404 if the app does not exist.
    */
   async freeze(operator: Operator, appId: string | null, reason: string): Promise<Freeze> {
     return this.#deps.db.transaction(async (tx) => {
@@ -183,7 +183,7 @@ export class FreezeService {
   }
 
   /**
-   * Ends a freeze and returns it. The frozen pushes continue. Throws 404 if there is no such
+   * Ends a freeze and returns it. The frozen pushes continue. Throws error 404 if there is no such
    * freeze.
    */
   async release(appId: string | null): Promise<Freeze> {
@@ -224,8 +224,8 @@ export class SuggestionService {
   }
 
   /**
-   * Suggests members of devices. Throws 404 if the app does not exist, 124 if the sample takes too
-   * long.
+   * Suggests members of devices. Throws error 404 if the app does not exist, error 124 if the
+   * sample takes too long.
    */
   async fields({ role }: Operator, appId: string, prefix: string) {
     const app = await requireApp(this.#deps, appId);

@@ -49,8 +49,9 @@ export class UserAdminService {
   }
 
   /**
-   * Lists users, newest first. Throws 404 if the app does not exist, 403 if a viewer sends a
-   * condition, 102, 105, 116 if the reply is too large, 124 after a timeout.
+   * Lists users, newest first. Throws error 404 if the app does not exist, error 403 if a viewer
+   * sends a condition, error 102 or 105, error 116 if the reply is too large, error 124 after a
+   * timeout.
    */
   async list(operator: Operator, appId: string, request: UserListRequest) {
     const app = await requireApp(this.#deps, appId);
@@ -80,7 +81,8 @@ export class UserAdminService {
   }
 
   /**
-   * Returns a user with third-party accounts and lock state. Throws 404 if the user does not exist.
+   * Returns a user with third-party accounts and lock state. Throws error 404 if the user does not
+   * exist.
    */
   async get(operator: Operator, appId: string, objectId: string) {
     const app = await requireApp(this.#deps, appId);
@@ -102,8 +104,8 @@ export class UserAdminService {
   }
 
   /**
-   * Changes members, as PUT with the master key does, including the app's hooks. Throws 404 if the
-   * user does not exist, and as `UserService.update`.
+   * Changes members, as PUT with the master key does, including the app's hooks. Throws error 404
+   * if the user does not exist, and as `UserService.update`.
    */
   async update(
     operator: Operator,
@@ -116,8 +118,8 @@ export class UserAdminService {
   }
 
   /**
-   * Deletes a user and its session, including the app's hooks. Throws 404 if the user does not
-   * exist, and as `UserService.delete`.
+   * Deletes a user and its session, including the app's hooks. Throws error 404 if the user does
+   * not exist, and as `UserService.delete`.
    */
   async delete(appId: string, objectId: string): Promise<void> {
     const caller = await this.#callerFor(appId, objectId);

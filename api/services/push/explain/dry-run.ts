@@ -150,8 +150,8 @@ export interface MovedAudience {
 }
 
 /**
- * Parses the body of either push call and checks its condition. Throws 403 if `viewer` may not use
- * the condition.
+ * Parses the body of either push call and checks its condition. Throws error 403 if `viewer` may
+ * not use the condition.
  */
 export function parseDraft(
   viewer: Viewer,

@@ -64,8 +64,8 @@ export class PushTraceService {
   /**
    * Explains a push for one device. `device` is an installation's objectId, installationId or
    * device token. If the device was planned, the reply describes it as it was planned, otherwise as
-   * it would be planned now. Throws 404 if the app or device is unknown, 404/101 if the push is
-   * unknown.
+   * it would be planned now. Throws error 404 if the app or device is unknown, error 101 (status
+   * 404) if the push is unknown.
    */
   async explain(appId: string, publicId: string, device: string): Promise<JsonObject> {
     const app = await this.#deps.appCache.app(appId);

@@ -163,7 +163,7 @@ const describeStart = ({
 
 /** Poll interval. It is short at first, because most pushes are quick, and grows to 500 ms. */
 const firstPauseMs = 50;
-const longestPauseMs = 500;
+const maxPauseMs = 500;
 
 /** Interval between lines if standard error is not a terminal. */
 const lineEveryMs = 3000;
@@ -185,7 +185,7 @@ export async function watchPush(
   const bar = isShown && process.stderr.isTTY ? new PushBar(clock) : undefined;
   const lines = isShown && !bar ? new ProgressLines(clock) : undefined;
   try {
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, longestPauseMs)) {
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, maxPauseMs)) {
       const record = await read();
       bar?.show(record);
       if (!isOpen(record)) return record;

@@ -44,7 +44,7 @@ async function rotate({ dryRun, wait }: { dryRun?: true; wait?: true }): Promise
 
 /** Polls until the rotation is done. Shows its progress on standard error. */
 async function untilDone(call: Call): Promise<State> {
-  let shown = '';
+  let lastLine = '';
   for (;;) {
     const reply = await call('getSecretRotation');
     const { rotation } = reply;
@@ -54,8 +54,8 @@ async function untilDone(call: Call): Promise<State> {
       pass === 0
         ? say('waits for a dispatcher')
         : say('pass {pass}: {changed} of {expected} values', { pass, changed, expected });
-    if (line !== shown) process.stderr.write(`carillon: ${line}\n`);
-    shown = line;
+    if (line !== lastLine) process.stderr.write(`carillon: ${line}\n`);
+    lastLine = line;
     await sleep(pollMs);
   }
 }

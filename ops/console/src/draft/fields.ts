@@ -189,9 +189,9 @@ export const variablesOf = ({ variables }: JsonRecord): string[] =>
  * Returns the body with an added variable or, if `isKept` is false, without it. By default, a
  * variable uses the installation field of the same name.
  */
-export function withVariable(body: JsonRecord, name: string, isKept: boolean): JsonRecord {
+export function withVariable(body: JsonRecord, name: string, isPresent: boolean): JsonRecord {
   const added = { field: name, default: '' };
-  const changed = withValueAt(body, ['variables', name], isKept ? added : undefined);
+  const changed = withValueAt(body, ['variables', name], isPresent ? added : undefined);
   return variablesOf(changed).length === 0
     ? withValueAt(changed, ['variables'], undefined)
     : changed;

@@ -74,20 +74,20 @@ const textPaths: Readonly<Record<string, TextPaths>> = {
  * not know.
  */
 export function visibleMessage(connector: string, payload: JsonValue): VisibleMessage | undefined {
-  const place = textPaths[connector];
-  if (place === undefined || !isRecord(payload)) return undefined;
+  const locations = textPaths[connector];
+  if (locations === undefined || !isRecord(payload)) return undefined;
   const text = (paths: string[] = []) =>
     paths.map((path) => valueIn(payload, path)).find((found) => typeof found === 'string') ?? '';
-  const badge = (place.badge ?? [])
+  const badge = (locations.badge ?? [])
     .map((path) => valueIn(payload, path))
     .find((found) => typeof found === 'number');
-  const shown = { title: text(place.title), text: text(place.text) };
+  const texts = { title: text(locations.title), text: text(locations.text) };
   return {
-    ...shown,
-    subtitle: text(place.subtitle),
-    image: text(place.image),
+    ...texts,
+    subtitle: text(locations.subtitle),
+    image: text(locations.image),
     badge: typeof badge === 'number' ? badge : null,
-    isSilent: shown.title === '' && shown.text === '',
+    isSilent: texts.title === '' && texts.text === '',
   };
 }
 

@@ -115,7 +115,12 @@ export function LoginLink({ code, done }: LoginLinkProps) {
     <main className={styles.page}>
       <div className={styles.form}>
         <h1>{t('login.otherTitle')}</h1>
-        <p>{t('login.otherText', { current: shown(current, t), asked: shown(asked, t) })}</p>
+        <p>
+          {t('login.otherText', {
+            current: nameWithRole(current, t),
+            asked: nameWithRole(asked, t),
+          })}
+        </p>
         <Button variant="primary" onClick={() => done()}>
           {t('login.stay', { name: current.name })}
         </Button>
@@ -128,7 +133,7 @@ export function LoginLink({ code, done }: LoginLinkProps) {
   );
 }
 
-const shown = ({ name, role }: OtherPerson['current'], t: (key: string) => string): string =>
+const nameWithRole = ({ name, role }: OtherPerson['current'], t: (key: string) => string): string =>
   `${name} (${t(`role.${role}`)})`;
 
 /** Returns the two people of a refused link, or undefined for another failure. */

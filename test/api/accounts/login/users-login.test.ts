@@ -61,9 +61,9 @@ describe('POST /1.1/login refuses', () => {
   });
 
   test('a wrong or too long password like an unknown user, if concealed', async () => {
-    const discreet = await api.createApp({ concealUsers: true });
-    const enter = (body: object) => api.request('POST', '/1.1/login', { app: discreet, body });
-    const user = await signUp(api, discreet);
+    const concealing = await api.createApp({ concealUsers: true });
+    const enter = (body: object) => api.request('POST', '/1.1/login', { app: concealing, body });
+    const user = await signUp(api, concealing);
     const { username } = user.body;
     const unknown = await enter({ username: newName(), password: 'a password' });
     for (const password of ['A password', 'a password ', 'x'.repeat(16_000)]) {
@@ -106,17 +106,17 @@ describe('POST /1.1/login', () => {
       mobilePhoneNumber: phone,
       level: 3,
     });
-    const claims = [
+    const identifiers = [
       { username: user.body.username },
       { email: user.body.email },
       { mobilePhoneNumber: phone },
       { mobilePhoneNumber: phone.slice(3) },
       { username: user.body.username },
     ];
-    for (const claim of claims) {
-      const { status, body } = await login({ ...claim, password: 'a password' });
+    for (const identifier of identifiers) {
+      const { status, body } = await login({ ...identifier, password: 'a password' });
       expect(status).toBe(200);
-      const mobilePhone = 'mobilePhoneNumber' in claim ? { mobilePhone: phone } : {};
+      const mobilePhone = 'mobilePhoneNumber' in identifier ? { mobilePhone: phone } : {};
       expect(body).toEqual({ ...user.body, ...mobilePhone });
     }
   });
@@ -136,7 +136,7 @@ describe('POST /1.1/login', () => {
     const credentials = { username: user.body.username, password: 'a password' };
     const old = testConfig(api.databaseUrl).secrets[0]?.toString('base64') ?? '';
     const fresh = randomBytes(32).toString('base64');
-    const asks = async (CARILLON_SECRET: string) => {
+    const tokensUnder = async (CARILLON_SECRET: string) => {
       const rotated = await startTestApi({
         databaseUrl: api.databaseUrl,
         env: { CARILLON_SECRET },
@@ -149,8 +149,8 @@ describe('POST /1.1/login', () => {
       await rotated.close();
       return [me.body.sessionToken, entered.body.sessionToken];
     };
-    expect(await asks(`${fresh},${old}`)).toEqual([user.token, user.token]);
-    expect(await asks(`${old},${fresh}`)).toEqual([user.token, user.token]);
+    expect(await tokensUnder(`${fresh},${old}`)).toEqual([user.token, user.token]);
+    expect(await tokensUnder(`${old},${fresh}`)).toEqual([user.token, user.token]);
     // The key was removed. The token stays valid until the next login replaces it.
     const sessions = new Sessions({ db: api.db, vault: new Vault([randomBytes(32)]) });
     expect((await user.me()).objectId).toBe(user.id);
@@ -407,7 +407,7 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
 });
 
 describe('an imported hash', () => {
-  const bring = async (hash: string) => {
+  const importUser = async (hash: string) => {
     const user = await signUp(api, app, { password: 'not yet known' });
     await changeUser(api.db, app, { passwordHash: hash }, user.id);
     return user;
@@ -432,7 +432,7 @@ describe('an imported hash', () => {
     ],
   ];
   test.each(hashes)('of %s works once and is replaced', async (_kind, hash) => {
-    const user = await bring(hash);
+    const user = await importUser(hash);
     const { username } = user.body;
     expect(refusalOf(await login({ username, password: 'password' }))).toEqual(refused(210));
     expect(await stored(user.id)).toBe(hash);
@@ -453,7 +453,7 @@ describe('an imported hash', () => {
       `$2b$31$${'a'.repeat(53)}`,
       '$argon2id$v=19$broken',
     ]) {
-      const { username } = (await bring(hash)).body;
+      const { username } = (await importUser(hash)).body;
       expect(refusalOf(await login({ username, password: 'x' }))).toEqual(refused(210));
     }
   });

@@ -133,7 +133,7 @@ function Overrides() {
   const { t } = useTranslation();
   const { draft } = useForm();
   const [added, setAdded] = useState<readonly string[]>([]);
-  const shown = kinds.filter(([key]) => added.includes(key) || hasTexts(draft.body, key));
+  const visibleKinds = kinds.filter(([key]) => added.includes(key) || hasTexts(draft.body, key));
   const remove = (key: string) => {
     setAdded(added.filter((one) => one !== key));
     const { title, alert } = overrideFields(key);
@@ -141,7 +141,7 @@ function Overrides() {
   };
   return (
     <>
-      {shown.map(([key, name]) => (
+      {visibleKinds.map(([key, name]) => (
         <fieldset key={key} className={styles.override}>
           <legend>{t('compose.onlyFor', { name })}</legend>
           <DraftField field={overrideFields(key).title} label={t('compose.titleFor', { name })} />
@@ -165,7 +165,7 @@ function Overrides() {
         >
           <option value="">{t('compose.addTexts')}</option>
           {kinds
-            .filter((kind) => !shown.includes(kind))
+            .filter((kind) => !visibleKinds.includes(kind))
             .map(([key, name]) => (
               <option key={key} value={key}>
                 {nameOf(key, name)}

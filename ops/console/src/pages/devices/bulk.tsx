@@ -60,20 +60,20 @@ export function Bulk({ appId, filters, selected, clear }: BulkProps) {
     : (filters.where ?? '{}');
   const number = isOfIds ? selected.size : (count?.count ?? 0);
   const isLeast = !isOfIds && count?.countIsLeast === true;
-  const shown = formatCount(number);
+  const deviceCount = formatCount(number);
   return (
     <div className={styles.bulk}>
       <span>
         {t(isOfIds ? 'devices.selected' : isLeast ? 'devices.matchLeast' : 'devices.match', {
-          shown,
+          shown: deviceCount,
         })}
       </span>
       <ComposeLink appId={appId} where={where} label={t('devices.pushTo')} />
       {mayChange && (
         <Confirm
           trigger={t(isOfIds ? 'devices.deleteSelected' : 'devices.deleteAll')}
-          title={t('devices.deleteTitle', { count: number, shown })}
-          action={t('devices.deleteNow', { count: number, shown })}
+          title={t('devices.deleteTitle', { count: number, shown: deviceCount })}
+          action={t('devices.deleteNow', { count: number, shown: deviceCount })}
           typed={number > typedFrom ? String(number) : undefined}
           disabled={number === 0 || isLeast || deletion.isPending}
           onConfirm={() => deletion.mutate({ where, expected: number }, { onSuccess: clear })}

@@ -116,12 +116,12 @@ export function Timeline({ appId, push }: { appId: string; push: PushDetail }) {
   const totals = times.map((_, at) =>
     series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0),
   );
-  const shown = (ms: number | undefined) =>
+  const durationText = (ms: number | undefined) =>
     ms === undefined ? '–' : formatTime(new Date(ms).toISOString());
   const summary = t('push.timelineSummary', {
     peak: formatCount(Math.max(...totals)),
-    from: shown(times[0]),
-    to: shown(times.at(-1)),
+    from: durationText(times[0]),
+    to: durationText(times.at(-1)),
   });
   return <Chart times={times} series={series} summary={summary} />;
 }

@@ -86,7 +86,14 @@ function Rate({ progress }: { progress: PushProgress | undefined }) {
   );
 }
 
-const shown = ['sent', 'invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
+const visibleOutcomes = [
+  'sent',
+  'invalid_token',
+  'failed',
+  'expired',
+  'capped',
+  'dropped',
+] as const;
 
 interface FiguresProps {
   outcomes: Totals;
@@ -97,7 +104,7 @@ interface FiguresProps {
 
 function Figures({ outcomes, push, progress, unacknowledged }: FiguresProps) {
   const { t } = useTranslation();
-  const [sent, ...others] = shown.map((name): [string, number] => [
+  const [sent, ...others] = visibleOutcomes.map((name): [string, number] => [
     t(`outcome.${name}`),
     outcomes[name] ?? 0,
   ]);
@@ -207,7 +214,7 @@ function useConnectorColumns(appId: string, pushId: string): Column<ConnectorRow
       isNumber: true,
       cell: ({ totals, unacknowledged }) => formatCount((totals.sent ?? 0) - unacknowledged),
     },
-    ...shown.slice(1).map(
+    ...visibleOutcomes.slice(1).map(
       (name): Column<ConnectorRow> => ({
         key: name,
         title: t(`outcome.${name}`),
@@ -236,7 +243,7 @@ interface EndedLinkProps {
   appId: string;
   pushId: string;
   connector: string;
-  outcome: (typeof shown)[number];
+  outcome: (typeof visibleOutcomes)[number];
   count: number;
 }
 

@@ -92,9 +92,9 @@ export function PersonMenu() {
   const { t } = useTranslation();
   const { name, role } = useOperator();
   const { logout } = useSessionActions();
-  const shown = t('shell.person', { name, role: t(`role.${role}`) });
+  const person = t('shell.person', { name, role: t(`role.${role}`) });
   return (
-    <Menu name={shown} label={shown}>
+    <Menu name={person} label={person}>
       <MenuItem onClick={() => void logout()}>{t('shell.logout')}</MenuItem>
     </Menu>
   );

@@ -48,7 +48,7 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
     isIncomplete,
     isFaulty: draft.fault !== undefined,
   });
-  const shown = isFresh ? formatCount(devices) : '…';
+  const deviceCount = isFresh ? formatCount(devices) : '…';
   const title =
     readField(draft.body, messageFields.title) || readField(draft.body, messageFields.alert);
   return (
@@ -58,11 +58,11 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
         variant="primary"
         trigger={t(start === 'later' ? 'compose.scheduleFor' : 'compose.sendTo', {
           count: devices,
-          shown,
+          shown: deviceCount,
         })}
         title={t(start === 'later' ? 'compose.scheduleTitle' : 'compose.confirmTitle', {
           count: devices,
-          shown,
+          shown: deviceCount,
         })}
         action={t(start === 'later' ? 'compose.schedule' : 'compose.send')}
         typed={devices > typedAbove ? String(devices) : undefined}

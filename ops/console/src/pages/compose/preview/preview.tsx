@@ -113,14 +113,15 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
   const textOf = useForecastText();
   const [isCut, setCut] = useState(false);
   const [language, setLanguage] = useState('');
-  const shown = share.languages?.[language] ?? share;
+  const visibleShare = share.languages?.[language] ?? share;
   const app = useAppName(appId);
   const fields = useFields(appId).data?.results ?? [];
   const sampleOf = (field: string) => {
     const value = fields.find(({ name }) => name === field)?.values[0]?.value;
     return value === undefined ? undefined : String(value);
   };
-  const sent = shown.payload === null ? undefined : visibleMessage(id, toJson(shown.payload));
+  const sent =
+    visibleShare.payload === null ? undefined : visibleMessage(id, toJson(visibleShare.payload));
   const message = sent && withSamples(sent, body, sampleOf);
   const style = systemStyles[id];
   if (message === undefined || style === undefined)
@@ -154,11 +155,11 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
         <LockScreen {...{ style, message, app, theme }} onCut={setCut} />
       )}
       <Notes id={id} isCut={isCut} message={message} />
-      <Size id={id} bytes={shown.payloadBytes ?? 0} />
+      <Size id={id} bytes={visibleShare.payloadBytes ?? 0} />
       <details className={styles.request}>
         <summary>{t('preview.request')}</summary>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
-        <pre tabIndex={0}>{JSON.stringify(shown.payload, null, 2)}</pre>
+        <pre tabIndex={0}>{JSON.stringify(visibleShare.payload, null, 2)}</pre>
       </details>
     </>
   );

@@ -87,10 +87,10 @@ function Count({ audience, isCounting }: { audience: Audience | undefined; isCou
   const { t } = useTranslation();
   if (audience === undefined) return null;
   const { devices, isLeast, tookMs } = audience;
-  const shown = formatCount(devices);
+  const deviceCount = formatCount(devices);
   return (
     <span className={isCounting ? styles.note : undefined} aria-live="polite">
-      {t(isLeast ? 'compose.atLeast' : 'compose.count', { count: devices, shown })}{' '}
+      {t(isLeast ? 'compose.atLeast' : 'compose.count', { count: devices, shown: deviceCount })}{' '}
       <span className={styles.note}>({formatDuration(tookMs)})</span>
     </span>
   );

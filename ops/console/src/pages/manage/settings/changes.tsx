@@ -43,7 +43,7 @@ interface Change {
 /** Unsaved changes of the options, with old and new values. Hidden if there are none. */
 export function Changes({ app, fields, draft, clear }: ChangesProps) {
   const { t } = useTranslation();
-  const shown = useValueText();
+  const valueText = useValueText();
   const patch = useAppChange(app.appId);
   const current: Record<string, unknown> = { ...app.options };
   const changed = fields.filter(
@@ -69,13 +69,13 @@ export function Changes({ app, fields, draft, clear }: ChangesProps) {
     {
       key: 'before',
       title: t('settings.before'),
-      cell: ({ before }) => <del>{shown(before)}</del>,
+      cell: ({ before }) => <del>{valueText(before)}</del>,
     },
     {
       key: 'after',
       title: t('settings.after'),
       isWide: true,
-      cell: ({ after, fault }) => fault ?? <ins>{shown(after)}</ins>,
+      cell: ({ after, fault }) => fault ?? <ins>{valueText(after)}</ins>,
     },
   ];
   const save = () => patch.mutate({ options: object }, { onSuccess: clear });

@@ -68,13 +68,13 @@ function Rotate({ appId, name }: { appId: string; name: KeyName }) {
   const { t } = useTranslation();
   const [graceSeconds, setGrace] = useState<number>(hour);
   const rotation = useKeyRotation(appId);
-  const shown = t(`key.${name}`);
+  const keyName = t(`key.${name}`);
   return (
     <>
       <Confirm
         trigger={t('key.replace')}
-        label={t('key.replaceOf', { name: shown })}
-        title={t('key.replaceTitle', { name: shown })}
+        label={t('key.replaceOf', { name: keyName })}
+        title={t('key.replaceTitle', { name: keyName })}
         action={t('key.replaceNow')}
         disabled={rotation.isPending}
         onConfirm={() => rotation.mutate({ key: name, graceSeconds })}

@@ -30,7 +30,7 @@ interface OptionRowProps {
 /** Option with its description, default, limit and value. */
 export function OptionRow({ field, text, current, usual, change }: OptionRowProps) {
   const { t } = useTranslation();
-  const shown = useValueText();
+  const valueText = useValueText();
   const isChanged = text !== textOf(field, current);
   const limit = limitOf(field, t);
   return (
@@ -43,10 +43,10 @@ export function OptionRow({ field, text, current, usual, change }: OptionRowProp
         {change ? (
           <SchemaControl field={field} label={field.name} isCompact text={text} change={change} />
         ) : (
-          <span>{shown(current)}</span>
+          <span>{valueText(current)}</span>
         )}
         <p className={styles.note}>
-          {t('settings.default', { value: shown(usual) })}
+          {t('settings.default', { value: valueText(usual) })}
           {limit && ` · ${limit}`}
         </p>
       </div>

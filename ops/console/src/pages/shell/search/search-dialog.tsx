@@ -220,11 +220,11 @@ function useHitEntry(hits: readonly SearchHit[]): (hit: SearchHit) => Entry {
         void navigate({ to: '/apps/$appId/users/$userId', params: { appId, userId: id } }),
     };
     const detail = kind === 'app' ? appId : `${id} · ${name(appId)}`;
-    const shown = kind === 'push' ? t(`pushState.${title}`) : title;
+    const label = kind === 'push' ? t(`pushState.${title}`) : title;
     return {
       id: `${kind} ${appId} ${id}`,
       kind: t(`search.${kind}`),
-      title: shown,
+      title: label,
       detail,
       open: open[kind],
     };
