@@ -22,7 +22,7 @@ export interface ProviderSettings {
 
 /**
  * Returns the signing keys of the webhook, newest first: one key per key of CARILLON_SECRET
- * (connectors/sms/README.md).
+ * (operate/mail-and-sms.md#check-a-request).
  */
 export const webhookKeys = (vault: Vault): string[] => vault.derivedBy('sms webhook');
 

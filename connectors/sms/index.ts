@@ -25,8 +25,8 @@ export interface SmsWebhookOptions {
 const maxConnections = 8;
 
 /**
- * Opens the provider that sends SMS and voice calls through a webhook. README.md describes the
- * webhook's requests.
+ * Opens the provider that sends SMS and voice calls through a webhook
+ * (operate/mail-and-sms.md#sms-webhook).
  */
 export function openSmsWebhook(options: SmsWebhookOptions): Provider<SmsMessage> {
   const { url, keys, clock, timing = defaultHttpTiming } = options;

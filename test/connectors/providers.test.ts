@@ -218,7 +218,7 @@ describe('SMS over the webhook', () => {
     expect(new Set(all).size).toBe(4);
   });
 
-  test('has the key that the README derives', () => {
+  test('has the key that the documentation derives', () => {
     const secret = randomBytes(32);
     const command = `printf 'derive sms webhook' | openssl dgst -sha256 -mac HMAC -binary \
       -macopt hexkey:$(printf %s "$CARILLON_SECRET" | base64 -d | od -An -tx1 | tr -d ' \\n') \

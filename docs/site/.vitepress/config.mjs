@@ -16,6 +16,7 @@ const guide = [
 
 const operation = [
   { text: 'Production', link: '/production' },
+  { text: 'Mail and SMS', link: '/operate/mail-and-sms' },
   { text: 'Upgrade', link: '/operate/upgrade' },
   { text: 'Backup and restore', link: '/backup' },
   { text: 'Sizing', link: '/operate/sizing' },
@@ -59,6 +60,8 @@ const development = [
   { text: 'Queries in detail', link: '/develop/queries' },
   { text: 'The device channel in detail', link: '/develop/device-channel' },
   { text: 'Accounts in detail', link: '/develop/accounts' },
+  { text: 'Verification codes in detail', link: '/develop/verification-codes' },
+  { text: 'Cloud functions in detail', link: '/develop/functions' },
   { text: 'Connectors in detail', link: '/develop/connectors' },
   { text: 'The HTTP/2 client in detail', link: '/develop/http2' },
   { text: 'Sandbox gateways in detail', link: '/develop/sandbox' },
