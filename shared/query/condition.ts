@@ -34,7 +34,7 @@ export interface RelatedCondition extends RelatedOperand {
 
 export type ComparisonOperator = '<' | '<=' | '>' | '>=';
 
-/** Test of one field. README.md describes the semantics. */
+/** Test of one field. develop/queries.md describes the semantics. */
 export type Test = PlainTest | SubqueryTest;
 
 /** Test that needs only the value of the field. */

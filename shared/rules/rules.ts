@@ -8,7 +8,7 @@ import type { PushRule, Rule, RuledPush } from './rule.ts';
 
 /**
  * The rules of pushes, in the order in which they are applied. Planning, the dry run and the
- * explanation of one device use the same order (README.md).
+ * explanation of one device use the same order.
  */
 const pushRules: readonly PushRule[] = [
   massLimit,

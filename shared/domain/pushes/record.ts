@@ -6,7 +6,7 @@ import { reasonText } from '../reasons.ts';
 import { type KeptTokens, keptText } from './invalid-tokens.ts';
 import { noReceipts, originalTarget, type PushOrder, type ReceiptTotals } from './push.ts';
 
-/** State of a push. dispatcher/README.md shows the transitions. */
+/** State of a push. develop/dispatcher.md shows the transitions. */
 export const pushStates = [
   'scheduled',
   'queued',

@@ -77,7 +77,7 @@ export function compileColumnTest(column: OwnColumn, test: PlainTest, params: Pa
 
 /**
  * Negates a condition. NULL counts as false, so negations match rows without the member
- * (README.md).
+ * (develop/queries.md).
  */
 export const negate = (sql: string): string => `((${sql}) IS NOT TRUE)`;
 

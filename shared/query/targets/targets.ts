@@ -353,7 +353,7 @@ function withoutHiddenValues(value: Json, isHidden: boolean): Json {
   );
 }
 
-/** Tests that an index serves (README.md "SQL"). */
+/** Tests that an index serves (develop/queries.md#sql). */
 const indexedTests = new Set(['equal', 'in', 'all']);
 
 /** Returns whether no index can serve any part of a push's condition. */

@@ -5,8 +5,7 @@ export type Rows = Record<string, JsonObject[]>;
 
 /**
  * Evaluates a `where` without SQL and without the compiler. It is the reference of the property
- * test. Documents and conditions are in canonical form. shared/query/README.md describes the
- * semantics.
+ * test. Documents and conditions are in canonical form. develop/queries.md describes the semantics.
  */
 export function matches(document: JsonObject, where: Json, rows: Rows = {}): boolean {
   if (Array.isArray(where)) return where.every((part) => matches(document, part, rows));
