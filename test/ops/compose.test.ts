@@ -49,7 +49,7 @@ describe('the compose file', () => {
   test('names a missing required variable, and the documentation explains each', async () => {
     for (const name of Object.keys(variables))
       await expect(readCompose({ ...variables, [name]: '' })).rejects.toThrow(`set ${name}`);
-    const page = await readFile(new URL('README.md', folder), 'utf8');
+    const page = await readFile(new URL('../../../docs/operate/deploy.md', folder), 'utf8');
     expect(page.match(/^[A-Z_]+(?==)/gm)?.toSorted()).toEqual(Object.keys(variables).toSorted());
   });
 

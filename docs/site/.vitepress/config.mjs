@@ -16,6 +16,7 @@ const guide = [
 
 const operation = [
   { text: 'Production', link: '/production' },
+  { text: 'Deploy', link: '/operate/deploy' },
   { text: 'Mail and SMS', link: '/operate/mail-and-sms' },
   { text: 'Upgrade', link: '/operate/upgrade' },
   { text: 'Backup and restore', link: '/backup' },
@@ -66,6 +67,9 @@ const development = [
   { text: 'The HTTP/2 client in detail', link: '/develop/http2' },
   { text: 'Sandbox gateways in detail', link: '/develop/sandbox' },
   { text: 'The command line in detail', link: '/develop/command-line' },
+  { text: 'The console in detail', link: '/develop/console' },
+  { text: 'Import in detail', link: '/develop/import' },
+  { text: 'The local service in detail', link: '/develop/local-service' },
   { text: 'Benchmarks in detail', link: '/develop/benchmarks' },
   { text: 'Mechanisms for speed', link: '/develop/speed' },
   { text: 'Glossary', link: '/glossary' },
