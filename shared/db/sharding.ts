@@ -214,9 +214,10 @@ export function placingStatements({ tables, keys }: Distribution): string[] {
 /**
  * Stores the shards of an app together, so that its statements and transactions run on one server.
  */
-const shardStatement = (name: string) =>
-  `SELECT create_distributed_table('${name}', 'app_id',
-    colocate_with => '${name === 'app' ? 'none' : 'app'}')`;
+const shardStatement = (name: string) => {
+  const group = name === 'app' ? 'none' : 'app';
+  return `SELECT create_distributed_table('${name}', 'app_id', colocate_with => '${group}')`;
+};
 
 /**
  * Places the tables, and returns the statements that it ran. Needs a transaction without a timeout.
