@@ -134,15 +134,6 @@ function decide(name: CheckName, changed: ChangedFiles, isAll: boolean): Omit<De
 const isBelow = (file: string, paths: readonly string[]): boolean =>
   paths.some((path) => (path.endsWith('/') ? file.startsWith(path) : file === path));
 
-if (import.meta.main) {
-  const { CI_ALL, CI_BASE } = currentEnvironment();
-  const changed = await listChangedFiles(resolve(import.meta.dirname, '../..'), CI_BASE);
-  const decisions = planChecks(changed, CI_ALL === '1');
-  for (const { reason } of decisions) process.stderr.write(`${reason}\n`);
-  const needed = decisions.filter(({ isNeeded }) => isNeeded).map(({ name }) => name);
-  process.stdout.write(`${needed.join(' ')}\n`);
-}
-
 const execute = promisify(execFile);
 
 /**
@@ -205,4 +196,13 @@ export async function listChangedFiles(folder: string, given?: string): Promise<
     return { unknown: 'git cannot compare the files' };
   const files = `${differing}${untracked}`.split('\0').filter((file) => file !== '');
   return { files, since: `${base.since} (${base.commit.slice(0, 8)})` };
+}
+
+if (import.meta.main) {
+  const { CI_ALL, CI_BASE } = currentEnvironment();
+  const changed = await listChangedFiles(resolve(import.meta.dirname, '../..'), CI_BASE);
+  const decisions = planChecks(changed, CI_ALL === '1');
+  for (const { reason } of decisions) process.stderr.write(`${reason}\n`);
+  const needed = decisions.filter(({ isNeeded }) => isNeeded).map(({ name }) => name);
+  process.stdout.write(`${needed.join(' ')}\n`);
 }

@@ -120,7 +120,7 @@ async function readStartOptions(): Promise<StartOptions> {
     metricsHost,
     databaseUrl,
     functionsDir,
-    requestedPublicUrl: local.publicUrlAsSet,
+    requestedPublicUrl: local.configuredPublicUrl,
     requestedPorts: { port, metricsPort },
     adminToken,
     secret,

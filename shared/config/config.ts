@@ -146,7 +146,7 @@ const localSchema = localVariables.transform((env) => ({
   metricsPort: env.METRICS_PORT,
   host: env.HOST,
   /** PUBLIC_URL as set. `publicUrl` also has a default, which is used to find the service. */
-  publicUrlAsSet: env.PUBLIC_URL,
+  configuredPublicUrl: env.PUBLIC_URL,
   publicUrl:
     env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
   metricsHost: env.METRICS_HOST ?? env.HOST,

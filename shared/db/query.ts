@@ -137,8 +137,10 @@ type Sweep = (db: Handle, before: Date, limit: number) => Promise<number>;
 export function sweepOf({ table, key, column, bound = '$1', condition = 'true' }: OldRows): Sweep {
   const text = `
     WITH old AS MATERIALIZED (
-      SELECT ${key.join(', ')} FROM ${table} WHERE ${column} < ${bound} AND ${condition} ORDER BY ${column} LIMIT $2)
+      SELECT ${key.join(', ')} FROM ${table} WHERE ${column} < ${bound} AND ${condition}
+        ORDER BY ${column} LIMIT $2)
     DELETE FROM ${table} t USING old
-     WHERE ${key.map((name) => `t.${name} = old.${name}`).join(' AND ')} AND t.${column} < ${bound}`;
+     WHERE ${key.map((name) => `t.${name} = old.${name}`).join(' AND ')}
+       AND t.${column} < ${bound}`;
   return (db, before, limit) => query(db).rowCount(text, [before, limit]);
 }

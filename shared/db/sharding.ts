@@ -153,7 +153,8 @@ export const citusVersion = (db: Handle) =>
 /** Returns the number of active servers that get shards. Needs Citus. */
 export const countShardServers = (db: Handle) =>
   query(db).number(
-    `SELECT count(*) AS n FROM pg_dist_node WHERE isactive AND noderole = 'primary' AND shouldhaveshards`,
+    `SELECT count(*) AS n FROM pg_dist_node WHERE isactive AND noderole = 'primary'
+      AND shouldhaveshards`,
   );
 
 /**
@@ -166,19 +167,21 @@ export async function readDistribution(db: Handle): Promise<Distribution> {
     ? 'EXISTS (SELECT FROM pg_dist_partition p WHERE p.logicalrelid = c.oid)'
     : 'false';
   const tables = await query(db).rows<PlacedTable>(
-    `SELECT c.relname::text AS name, ${placed} AS "isPlaced", greatest(c.reltuples, 0)::float8 AS rows,
-            pg_total_relation_size(c.oid) AS bytes,
-            CASE WHEN a.attnotnull THEN 'byApp' WHEN c.relname = ANY ($1) THEN 'everywhere' ELSE 'coordinator' END AS placement
-       FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'app_id' AND NOT a.attisdropped
+    `SELECT c.relname::text AS name, ${placed} AS "isPlaced",
+            greatest(c.reltuples, 0)::float8 AS rows, pg_total_relation_size(c.oid) AS bytes,
+            CASE WHEN a.attnotnull THEN 'byApp' WHEN c.relname = ANY ($1) THEN 'everywhere'
+            ELSE 'coordinator' END AS placement
+       FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'app_id'
+         AND NOT a.attisdropped
       WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
       ORDER BY c.relname <> 'app', c.relname`,
     [everywhere],
   );
-  const keys = await query(
-    db,
-  ).rows<ForeignKey>(`SELECT conrelid::regclass::text AS "table", confrelid::regclass::text AS referenced, conname::text AS name,
+  const keys = await query(db).rows<ForeignKey>(`SELECT conrelid::regclass::text AS "table",
+            confrelid::regclass::text AS referenced, conname::text AS name,
             pg_get_constraintdef(oid) AS definition
-       FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace AND conparentid = 0
+       FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace
+         AND conparentid = 0
       ORDER BY conrelid::regclass::text, conname`);
   return { tables, keys };
 }
@@ -211,8 +214,10 @@ export function placingStatements({ tables, keys }: Distribution): string[] {
 /**
  * Stores the shards of an app together, so that its statements and transactions run on one server.
  */
-const shardStatement = (name: string) =>
-  `SELECT create_distributed_table('${name}', 'app_id', colocate_with => '${name === 'app' ? 'none' : 'app'}')`;
+const shardStatement = (name: string) => {
+  const group = name === 'app' ? 'none' : 'app';
+  return `SELECT create_distributed_table('${name}', 'app_id', colocate_with => '${group}')`;
+};
 
 /**
  * Places the tables, and returns the statements that it ran. Needs a transaction without a timeout.
@@ -238,14 +243,18 @@ export const readShardServers = (db: Handle) =>
   query(db).rows<ShardServer>(
     `SELECT s.nodename || ':' || s.nodeport AS server, s.shards, s.bytes,
             CASE WHEN r.success THEN r.result::float8 ELSE 0 END AS rows
-       FROM (SELECT nodename, nodeport, count(*) AS shards, coalesce(sum(shard_size), 0)::bigint AS bytes
-               FROM citus_shards WHERE citus_table_type = 'distributed' GROUP BY nodename, nodeport) AS s
+       FROM (SELECT nodename, nodeport, count(*) AS shards,
+         coalesce(sum(shard_size), 0)::bigint AS bytes
+               FROM citus_shards WHERE citus_table_type = 'distributed'
+                 GROUP BY nodename, nodeport) AS s
        LEFT JOIN run_command_on_all_nodes($1, give_warning_for_connection_errors => true) AS r
-         ON r.nodeid = (SELECT n.nodeid FROM pg_dist_node n WHERE n.nodename = s.nodename AND n.nodeport = s.nodeport)
+         ON r.nodeid = (SELECT n.nodeid FROM pg_dist_node n WHERE n.nodename = s.nodename
+           AND n.nodeport = s.nodeport)
       ORDER BY 1`,
     [
       `SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::float8 FROM pg_class c
-        WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND c.relname ~ '_[0-9]{6,}$'`,
+        WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
+          AND c.relname ~ '_[0-9]{6,}$'`,
     ],
   );
 

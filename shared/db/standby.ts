@@ -37,7 +37,9 @@ export async function readStandbyLag(standby: Database): Promise<number> {
   const lag = await query(standby).value<
     number | null
   >(`SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn()
-                   AND EXISTS (SELECT FROM pg_stat_wal_receiver WHERE coalesce(status, 'streaming') = 'streaming') THEN 0
-                 ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp())::float8 END AS lag`);
+                   AND EXISTS (SELECT FROM pg_stat_wal_receiver
+                     WHERE coalesce(status, 'streaming') = 'streaming') THEN 0
+                 ELSE extract(epoch
+                   FROM now() - pg_last_xact_replay_timestamp())::float8 END AS lag`);
   return lag ?? 0;
 }

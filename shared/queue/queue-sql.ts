@@ -21,7 +21,8 @@ const heartbeat = prepare(
      SELECT j.id FROM unnest($2::uuid[], $3::int[]) AS held (id, attempt)
        JOIN pgboss.job j ON j.id = held.id AND j.retry_count = held.attempt
       WHERE j.name = $1 AND j.state = 'active' FOR NO KEY UPDATE OF j SKIP LOCKED)
-   UPDATE pgboss.job j SET heartbeat_on = pgboss.job_now() FROM free WHERE j.name = $1 AND j.id = free.id`,
+   UPDATE pgboss.job j SET heartbeat_on = pgboss.job_now() FROM free WHERE j.name = $1
+     AND j.id = free.id`,
 );
 
 /**
@@ -84,7 +85,8 @@ export async function highestPriority(db: Handle, { queue }: { queue: string }):
 /** Text of `findDueQueues`. It uses the index with which pg-boss fetches jobs. */
 export const dueText = `SELECT name FROM unnest($1::text[]) AS queue (name)
     WHERE EXISTS (SELECT FROM pgboss.job j
-                   WHERE j.name = queue.name AND j.state < 'active' AND NOT j.blocked AND j.start_after <= now())`;
+                   WHERE j.name = queue.name AND j.state < 'active' AND NOT j.blocked
+                     AND j.start_after <= now())`;
 
 const dueStatement = prepare(dueText);
 
@@ -118,7 +120,8 @@ export async function readQueueStates(db: Handle): Promise<QueueState[]> {
             count(*) FILTER (WHERE state <> 'active' AND start_after > now()) AS waiting,
             count(*) FILTER (WHERE state = 'active') AS active,
             coalesce(extract(epoch FROM now() - min(greatest(created_on, start_after))
-              FILTER (WHERE state <> 'active' AND start_after <= now())), 0)::float8 AS "oldestSeconds"
+              FILTER (WHERE state <> 'active' AND start_after <= now())),
+                0)::float8 AS "oldestSeconds"
        FROM pgboss.job WHERE ${live} GROUP BY name ORDER BY name`,
   );
   return rows.map((row) => ({ ...row, oldestSeconds: Math.max(0, row.oldestSeconds) }));
@@ -135,7 +138,8 @@ export async function countReady(
 ): Promise<number> {
   const { rows } = await db.query<{ ready: number }>(
     `SELECT count(*) AS ready FROM (
-       SELECT FROM pgboss.job WHERE name = $1 AND ${waiting} AND start_after <= now() LIMIT $2) AS jobs`,
+       SELECT FROM pgboss.job WHERE name = $1 AND ${waiting} AND start_after <= now()
+         LIMIT $2) AS jobs`,
     [queue, most],
   );
   return rows[0]?.ready ?? 0;
@@ -186,7 +190,8 @@ export function listWaitingJobs(
                 (data ->> 'messageId')::bigint AS "messageId", created_on AS "createdAt",
                 start_after AS "startAfter", started_on AS "startedAt"
            FROM pgboss.job
-          WHERE name = $1 AND ${live} AND ($2::text IS NULL OR state::text = $2) AND retry_count >= $3
+          WHERE name = $1 AND ${live} AND ($2::text IS NULL OR state::text = $2)
+            AND retry_count >= $3
           ORDER BY created_on, id LIMIT $4`,
         [queue, state ?? null, minTries, limit],
       );
@@ -212,7 +217,8 @@ export interface JobWork {
 export async function findJobless<T extends JobWork>(db: Handle, work: readonly T[]): Promise<T[]> {
   if (work.length === 0) return [];
   const { rows } = await db.query<{ place: number }>(
-    `SELECT w.place FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS w (queue, app_id, id, place)
+    `SELECT w.place FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS w (queue,
+      app_id, id, place)
       WHERE NOT EXISTS (SELECT FROM pgboss.job j
                          WHERE j.name = w.queue AND ${live} AND j.data ->> 'appId' = w.app_id
                            AND coalesce(j.data ->> 'batchId', j.data ->> 'pushId')::bigint = w.id)
@@ -233,6 +239,7 @@ export async function findJobless<T extends JobWork>(db: Handle, work: readonly 
  */
 export async function startHeldJobs(db: Handle): Promise<void> {
   await db.query(
-    `UPDATE pgboss.job SET start_after = now() WHERE ${waiting} AND start_after > now() + interval '50 years'`,
+    `UPDATE pgboss.job SET start_after = now() WHERE ${waiting}
+      AND start_after > now() + interval '50 years'`,
   );
 }

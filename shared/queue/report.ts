@@ -95,7 +95,8 @@ const readRotations = (db: Handle) =>
 const readCaps = (db: Handle) =>
   query(db).rows<AccountSample['caps'][number]>(
     `SELECT app_id AS "appId",
-            recipients / greatest(1, coalesce(options ->> 'dailyRecipientCap', $1::jsonb -> plan ->> 'dailyRecipientCap')::float8)
+            recipients / greatest(1, coalesce(options ->> 'dailyRecipientCap',
+            $1::jsonb -> plan ->> 'dailyRecipientCap')::float8)
               AS "usedRatio"
        FROM usage_day JOIN app USING (app_id)
       WHERE day = (now() AT TIME ZONE 'UTC')::date AND recipients > 0
@@ -108,7 +109,8 @@ const readQuotas = (db: Handle) =>
     `SELECT app_id AS "appId", connector, profile, sum(recipients)::float8 AS recipients,
             bool_or(closed_reason IS NOT NULL) AS "isUsedUp"
        FROM gateway_day WHERE day = (now() AT TIME ZONE 'Asia/Shanghai')::date
-      GROUP BY app_id, connector, profile ORDER BY "isUsedUp" DESC, recipients DESC LIMIT ${maxRows}`,
+      GROUP BY app_id, connector, profile ORDER BY "isUsedUp" DESC, recipients DESC
+        LIMIT ${maxRows}`,
   );
 
 /** Maximum time that a scrape waits for a sample, in ms. Prometheus gives up after ten seconds. */
@@ -307,7 +309,8 @@ export async function refreshSample(
   const startedAtMs = performance.now();
   const isClaimed = await query(db).hasRows(
     `INSERT INTO shared_reading AS r (id, next_at, accounts_next_at)
-     VALUES (true, clock_timestamp() + $1 * interval '1 ms', clock_timestamp() + $2 * interval '1 ms')
+     VALUES (true, clock_timestamp() + $1 * interval '1 ms',
+       clock_timestamp() + $2 * interval '1 ms')
      ON CONFLICT (id) DO UPDATE SET ${nextAt} = excluded.${nextAt}
            WHERE r.${nextAt} IS NULL OR r.${nextAt} <= clock_timestamp()`,
     nextAt === 'next_at' ? [claimMs, 0] : [0, claimMs],
@@ -317,7 +320,8 @@ export async function refreshSample(
   const restMs = Math.max(minIntervalMs, (performance.now() - startedAtMs) * pausePerDuration);
   const readAt = column === 'reading' ? 'read_at = clock_timestamp(),' : '';
   await db.query(
-    `UPDATE shared_reading SET ${column} = $1, ${readAt} ${nextAt} = clock_timestamp() + $2 * interval '1 ms'`,
+    `UPDATE shared_reading
+      SET ${column} = $1, ${readAt} ${nextAt} = clock_timestamp() + $2 * interval '1 ms'`,
     [JSON.stringify(reading), restMs],
   );
   return true;
@@ -379,13 +383,15 @@ export async function readSharedState(
 const readOpenPushes = (db: Handle) =>
   query(db).rows<SharedSample['pushes'][number]>(
     `SELECT state, count(*) AS count,
-            greatest(0, extract(epoch FROM now() - min(coalesce(push_time, created_at))))::float8 AS "oldestSeconds"
+            greatest(0, extract(epoch
+            FROM now() - min(coalesce(push_time, created_at))))::float8 AS "oldestSeconds"
        FROM notification WHERE state IN ('queued', 'sending', 'paused') GROUP BY state`,
   );
 
 const readScheduled = (db: Handle) =>
   query(db).one<SharedSample['scheduled']>(
     `SELECT count(*) AS count,
-            coalesce(greatest(0, extract(epoch FROM now() - min(push_time))), 0)::float8 AS "lateSeconds"
+            coalesce(greatest(0, extract(epoch FROM now() - min(push_time))),
+            0)::float8 AS "lateSeconds"
        FROM scheduled_push`,
   );

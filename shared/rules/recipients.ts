@@ -34,7 +34,8 @@ export const lastActiveDevice: PushRule = {
     if (!lastActiveDeviceOnly) return undefined;
     const condition = `NOT EXISTS (
       SELECT FROM installation AS later
-       WHERE ${targets()} AND ${userOf('later')} IS NOT NULL AND ${userOf('later')} = ${userOf('installation')}
+       WHERE ${targets()} AND ${userOf('later')} IS NOT NULL
+         AND ${userOf('later')} = ${userOf('installation')}
          AND (later.updated_at, later.id) > (installation.updated_at, installation.id))`;
     return { text: 'lastActiveDeviceOnly', condition };
   },

@@ -47,7 +47,8 @@ async function readMessages(): Promise<{ [member: string]: unknown }[]> {
 const countStoredMessages = async () => {
   const { rows } = await service.db.query<{ alert: string }>(
     `SELECT m.content ->> 'alert' AS alert FROM channel_inbox i JOIN channel_message m
-        ON m.app_id = i.app_id AND m.id = i.message_id WHERE m.content ->> 'alert' <> 'last' ORDER BY i.id`,
+        ON m.app_id = i.app_id AND m.id = i.message_id WHERE m.content ->> 'alert' <> 'last'
+          ORDER BY i.id`,
   );
   return rows.map(({ alert }) => alert);
 };

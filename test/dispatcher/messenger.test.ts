@@ -118,8 +118,10 @@ describe('a message', () => {
     // Records the jobs of retries, because they are deleted when they end.
     await db.query(`CREATE TABLE waits (ms float8);
       CREATE FUNCTION note_wait() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN INSERT INTO waits VALUES (extract(epoch FROM NEW.start_after - NEW.created_on) * 1000); RETURN NEW; END $$;
-      CREATE TRIGGER note_wait AFTER INSERT ON pgboss.job FOR EACH ROW EXECUTE FUNCTION note_wait()`);
+        $$ BEGIN INSERT INTO waits
+        VALUES (extract(epoch FROM NEW.start_after - NEW.created_on) * 1000); RETURN NEW; END $$;
+      CREATE TRIGGER note_wait AFTER INSERT ON pgboss.job FOR EACH ROW EXECUTE FUNCTION
+        note_wait()`);
     const numbers = ['0', '1.5', '-1', '', 'Thu, 01 Jan 1970 00:00:00 GMT'];
     for (const [i, retryAfter] of numbers.entries()) {
       const to = `+861380000010${i}`;

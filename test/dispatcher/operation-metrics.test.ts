@@ -170,7 +170,8 @@ describe('the gauges of shared state', () => {
 
   test('are read again if the process that reserved the read did not finish it', async () => {
     await service.db.query(
-      `UPDATE shared_reading SET read_at = now() - interval '1 hour', next_at = now() + interval '9 s'`,
+      `UPDATE shared_reading SET read_at = now() - interval '1 hour',
+        next_at = now() + interval '9 s'`,
     );
     const late = await readSharedState(service.db, dispatcher.deps.queue);
     expect(late?.ageSeconds).toBeGreaterThan(3500);
@@ -187,7 +188,8 @@ describe('the gauges of shared state', () => {
       const pushes = [{ state: 'sending', count: 1, oldestSeconds: 100 }];
       const parsed = { queues: [], pushes, scheduled: { count: 3, lateSeconds } };
       await service.db.query(
-        `UPDATE shared_reading SET reading = $1, read_at = now() - interval '1 hour', next_at = now() + interval '9 s'`,
+        `UPDATE shared_reading SET reading = $1, read_at = now() - interval '1 hour',
+          next_at = now() + interval '9 s'`,
         [JSON.stringify(parsed)],
       );
       await reportQueues(service.db, queue, metrics);

@@ -135,7 +135,8 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
     const other = new Database({ ...options, pooler: 'transaction', statementTimeoutMs: 4567 });
     onTestFinished(() => own.close());
     onTestFinished(() => other.close());
-    const shown = `SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS time`;
+    const shown = `SELECT current_setting('lock_timeout') AS lock,
+      current_setting('statement_timeout') AS time`;
     const all = (db: Database) => Promise.all(Array.from({ length: 12 }, () => db.query(shown)));
     for (const { rows } of await all(own))
       expect(rows).toEqual([{ lock: '123ms', time: '4567ms' }]);

@@ -19,9 +19,12 @@ async function insertPushes(app: App, count: number): Promise<void> {
   const [device] = await readDevices(db, app);
   const objectId = await beginPush(service, app, { where: { objectId: device?.objectId } });
   const { rows: pushes } = await db.query<{ id: number }>(
-    `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
-     SELECT app_id, object_id || i, notification_id || i, 'queued', request, prod, push_time, expires_at
-       FROM notification, generate_series(1, $3::int) AS i WHERE app_id = $1 AND object_id = $2 RETURNING id`,
+    `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time,
+      expires_at)
+     SELECT app_id, object_id || i, notification_id || i, 'queued', request, prod, push_time,
+       expires_at
+       FROM notification, generate_series(1, $3::int) AS i WHERE app_id = $1 AND object_id = $2
+         RETURNING id`,
     [app.appId, objectId, count],
   );
   const jobs = pushes.map(({ id }) => ({ appId: app.appId, pushId: id }));
@@ -33,7 +36,8 @@ async function insertPushes(app: App, count: number): Promise<void> {
 async function endedBefore(app: App, other: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
     `SELECT count(*) AS n FROM notification
-      WHERE app_id = $1 AND finished_at < (SELECT max(finished_at) FROM notification WHERE app_id = $2)`,
+      WHERE app_id = $1 AND finished_at < (SELECT max(finished_at) FROM notification
+        WHERE app_id = $2)`,
     [app.appId, other.appId],
   );
   return rows[0]?.n ?? 0;

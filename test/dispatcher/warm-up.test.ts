@@ -59,7 +59,8 @@ test('it does not connect for profiles unused in the last hour', async () => {
   ).toEqual([]);
   await service.db.query(
     `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, is_settled)
-     SELECT n.app_id, n.id, 'apns', 'p' || i, '{}', true FROM notification n, generate_series(1, 15) AS i`,
+     SELECT n.app_id, n.id, 'apns', 'p' || i, '{}', true
+       FROM notification n, generate_series(1, 15) AS i`,
   );
   expect(await findRecentProfiles(service.db, { sinceMs: sinceMs(), limit: 50 })).toHaveLength(16);
   expect(await findRecentProfiles(service.db, { sinceMs: sinceMs(), limit: 5 })).toHaveLength(5);

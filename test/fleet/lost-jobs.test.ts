@@ -98,8 +98,8 @@ async function jobsOf({ id }: Push) {
     priority: number;
     start: Date;
   }>(
-    `SELECT name, (data ->> 'batchId')::bigint AS batch, (data ->> 'isRelease')::boolean AS release, priority,
-            start_after AS start FROM pgboss.job
+    `SELECT name, (data ->> 'batchId')::bigint AS batch, (data ->> 'isRelease')::boolean AS release,
+            priority, start_after AS start FROM pgboss.job
       WHERE ${isLive} AND (data ->> 'pushId')::bigint = $1`,
     [id],
   );
@@ -181,7 +181,8 @@ describe('a lost job is created again', () => {
       [started.app.appId],
     );
     await service.db.query(
-      `UPDATE notification SET state = 'sending', planned_through = $2, devices = 700 WHERE id = $1`,
+      `UPDATE notification SET state = 'sending', planned_through = $2, devices = 700
+        WHERE id = $1`,
       [started.id, rows[0]?.id],
     );
     await deleteJobs(started);
@@ -266,7 +267,8 @@ describe('a lost job is created again', () => {
     );
     const id = await beginPush(service, app);
     const copies = await service.db.query(
-      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
+      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+        push_time, expires_at)
        SELECT app_id, 'copy' || i, 'copy' || i, state, request, prod, push_time, expires_at
          FROM notification, generate_series(1, 449) AS i WHERE object_id = $1`,
       [id],

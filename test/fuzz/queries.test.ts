@@ -32,7 +32,8 @@ async function run(query: Record<string, unknown>, cls: ClassSchema): Promise<vo
     reader,
   );
   await db.query(
-    `SELECT 1 FROM ${cls.table} WHERE app_id = $1 AND (${condition}) ORDER BY ${orderBy} LIMIT ${limit} OFFSET ${skip}`,
+    `SELECT 1 FROM ${cls.table} WHERE app_id = $1 AND (${condition}) ORDER BY ${orderBy}
+      LIMIT ${limit} OFFSET ${skip}`,
     values,
   );
 }

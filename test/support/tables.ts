@@ -314,7 +314,8 @@ export async function endWithFailures(
   const { id } = await readPush(db, app, objectId);
   for (const { device, outcome, status, reason } of failures)
     await db.query(
-      `INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
+      `INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome,
+        status, reason)
        VALUES ($1, $2, $3, $4, 'apns', $5, $6, $7)`,
       [app.appId, id, device.id, device.objectId, outcome, status, reason],
     );
@@ -329,7 +330,8 @@ export const changeFailures = (
 ): Promise<number> =>
   changeRows(db, pushFailure, changes, {
     condition: `app_id = $1
-      AND installation IN (SELECT id FROM installation WHERE app_id = $1 AND device_token = ANY ($2))`,
+      AND installation IN (SELECT id FROM installation WHERE app_id = $1
+        AND device_token = ANY ($2))`,
     values: [app.appId, tokens],
   });
 
@@ -361,7 +363,8 @@ export const countJobs = (
   { queue = '%', state = '%' }: { queue?: string; state?: string } = {},
 ): Promise<number> =>
   query(db).number(
-    `SELECT count(*) FROM pgboss.job WHERE data ->> 'appId' = $1 AND name LIKE $2 AND state::text LIKE $3`,
+    `SELECT count(*) FROM pgboss.job WHERE data ->> 'appId' = $1 AND name LIKE $2
+      AND state::text LIKE $3`,
     [app.appId, queue, state],
   );
 
@@ -369,7 +372,8 @@ export const countJobs = (
 export const countDueJobs = (db: Handle, app: OfApp): Promise<number> =>
   query(db).number(
     `SELECT count(*) FROM pgboss.job
-      WHERE data ->> 'appId' = $1 AND (state = 'active' OR state IN ('created', 'retry') AND start_after <= now())`,
+      WHERE data ->> 'appId' = $1 AND (state = 'active' OR state IN ('created', 'retry')
+        AND start_after <= now())`,
     [app.appId],
   );
 

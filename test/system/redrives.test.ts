@@ -39,7 +39,8 @@ test('mails that five concurrent calls to two processes redrive are sent once ea
   await api.db.query("DELETE FROM pgboss.job WHERE name = 'message'");
   await changeMessages(api.db, app, { state: 'failed', reason: 'refused', attempts: 4 });
   await api.db.query(
-    `INSERT INTO outbox (app_id, kind, recipient, type, body, state, attempts, reason, created_at, expires_at)
+    `INSERT INTO outbox (app_id, kind, recipient, type, body, state, attempts, reason, created_at,
+      expires_at)
      SELECT app_id, kind, recipient, type, body, state, attempts, reason, created_at, expires_at
        FROM outbox, generate_series(1, 39) WHERE app_id = $1`,
     [app.appId],
@@ -55,7 +56,8 @@ test('mails that five concurrent calls to two processes redrive are sent once ea
   );
   const states = async () => {
     const { rows } = await api.db.query(
-      `SELECT state, count(*) AS n, (SELECT count(*) FROM pgboss.job WHERE name = 'message' AND state <> 'completed') AS jobs
+      `SELECT state, count(*) AS n, (SELECT count(*) FROM pgboss.job WHERE name = 'message'
+        AND state <> 'completed') AS jobs
          FROM outbox WHERE app_id = $1 GROUP BY state`,
       [app.appId],
     );

@@ -238,7 +238,8 @@ describe.skipIf(obstacle !== undefined)(
     async function migrateFurther(db: Database, databaseUrl: string): Promise<void> {
       const { rows } = await db.query<{ name: string }>(
         `SELECT relname AS name FROM pg_class
-        WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace`,
+        WHERE relkind IN ('r', 'p') AND NOT relispartition
+          AND relnamespace = 'public'::regnamespace`,
       );
       expect(rows.length).toBeGreaterThan(20);
       const migrations = join(folder, 'migrations');

@@ -179,7 +179,8 @@ const kindsCondition = ({ kinds }: UnservedGroup, params: Params): string =>
 function someDevices({ appId }: App, { kinds }: UnservedGroup, params: Params): string {
   const parts = kinds.map(
     (kind) =>
-      `(SELECT * FROM installation WHERE app_id = ${params.add(appId)} AND ${kindCondition(kind, params)}
+      `(SELECT * FROM installation WHERE app_id = ${params.add(appId)}
+        AND ${kindCondition(kind, params)}
          ORDER BY vendor LIMIT ${comparedDevices})`,
   );
   return `(${parts.join(' UNION ALL ')}) AS installation`;

@@ -63,7 +63,8 @@ function requireFiles(needed: number): void {
 async function writeDevices({ db }: Bench, { appId }: BenchApp, count: number): Promise<void> {
   await db.query(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id)
-     SELECT $1, lpad(to_hex(i), 24, '0'), 'android', 'bench-' || i FROM generate_series(0, $2::int - 1) AS i`,
+     SELECT $1, lpad(to_hex(i), 24, '0'), 'android', 'bench-' || i
+       FROM generate_series(0, $2::int - 1) AS i`,
     [appId, count],
   );
   await db.query('VACUUM ANALYZE installation');

@@ -151,7 +151,8 @@ export async function subscribeSparsely(
   nth: number,
 ): Promise<void> {
   await db.query(
-    `UPDATE installation SET channels = '{sparse}' WHERE app_id = $1 AND ('x' || right(device_token, 8))::bit(32)::int % $2 = 0`,
+    `UPDATE installation SET channels = '{sparse}' WHERE app_id = $1
+      AND ('x' || right(device_token, 8))::bit(32)::int % $2 = 0`,
     [appId, nth],
   );
   await db.query('VACUUM ANALYZE installation');
@@ -198,7 +199,8 @@ export async function writeFieldsOfAllKinds(
   appId: string,
 ): Promise<void> {
   await bench.db.query(
-    `UPDATE installation SET time_zone = (ARRAY['Etc/UTC', 'Africa/Abidjan', 'Atlantic/Reykjavik', 'Africa/Accra'])[1 + (id % 4)::int]
+    `UPDATE installation SET time_zone = (ARRAY['Etc/UTC', 'Africa/Abidjan', 'Atlantic/Reykjavik',
+      'Africa/Accra'])[1 + (id % 4)::int]
       WHERE app_id = $1`,
     [appId],
   );

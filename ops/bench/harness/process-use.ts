@@ -44,7 +44,8 @@ function cpuSecondsOf(fields: string[], withEnded = false): number {
  */
 export async function databaseCpuSeconds(db: Handle, without = ''): Promise<number[]> {
   const { rows } = await db.query<Backends>(
-    `SELECT pg_backend_pid() AS pid, ARRAY(SELECT pid FROM pg_stat_activity WHERE application_name = $1) AS without`,
+    `SELECT pg_backend_pid() AS pid, ARRAY(SELECT pid FROM pg_stat_activity
+      WHERE application_name = $1) AS without`,
     [without],
   );
   const workers = (await isSharded(db)) ? await workerBackends(db, rows[0]?.without ?? []) : [];
@@ -67,7 +68,8 @@ async function workerBackends(db: Handle, without: readonly number[]): Promise<B
             ARRAY(SELECT jsonb_array_elements_text(result::jsonb -> 'without')::int) AS without
        FROM run_command_on_workers(format(
          'SELECT jsonb_build_object(''pid'', max(pid) FILTER (WHERE backend_type = ''checkpointer''), ''without'',
-                   coalesce(jsonb_agg(pid) FILTER (WHERE application_name = ANY (%L)), ''[]'')) FROM pg_stat_activity',
+                   coalesce(jsonb_agg(pid) FILTER (WHERE application_name = ANY (%L)), ''[]''))
+                   FROM pg_stat_activity',
          ARRAY(SELECT 'citus_internal gpid=' || citus_backend_gpid() - pg_backend_pid() + pid
                  FROM unnest($1::int[]) AS pid)))
       ORDER BY nodename, nodeport`,

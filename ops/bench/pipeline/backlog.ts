@@ -187,7 +187,8 @@ async function times(
   interval: string,
 ): Promise<number[]> {
   const { rows } = await db.query<{ ms: number }>(
-    `SELECT extract(epoch FROM ${interval})::float8 * 1000 AS ms FROM notification WHERE app_id = ANY($1)`,
+    `SELECT extract(epoch FROM ${interval})::float8 * 1000 AS ms FROM notification
+      WHERE app_id = ANY($1)`,
     [idsOf(apps)],
   );
   return rows.map(({ ms }) => ms);

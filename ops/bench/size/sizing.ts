@@ -220,7 +220,8 @@ async function writeState({ db }: Bench): Promise<WriteState> {
   // A connection reports its statistics when it is idle, or after this call.
   await db.query('SELECT pg_stat_force_next_flush()');
   const { rows } = await db.query<WriteState>(
-    `SELECT n_tup_upd AS updates, n_tup_hot_upd AS hot, (pg_current_wal_insert_lsn() - '0/0')::float8 AS wal
+    `SELECT n_tup_upd AS updates, n_tup_hot_upd AS hot,
+      (pg_current_wal_insert_lsn() - '0/0')::float8 AS wal
        FROM pg_stat_user_tables WHERE relname = 'installation'`,
   );
   if (!rows[0]) throw new Error('the database returned no statistics');
@@ -263,7 +264,8 @@ async function measureCondition(bench: Bench, name: string, appId: string): Prom
   const micros = await cpuMicros(bench, reads, async () => {
     for (let i = 0; i < reads; i += 1) {
       const { rowCount } = await bench.db.query(
-        `SELECT id FROM installation WHERE app_id = $1 AND valid AND channels && '{sparse}'::text[] ORDER BY id`,
+        `SELECT id FROM installation WHERE app_id = $1 AND valid AND channels && '{sparse}'::text[]
+          ORDER BY id`,
         [appId],
       );
       devices = rowCount ?? 0;
@@ -282,10 +284,12 @@ async function measureCleaning(bench: Bench, appId: string, rows: number): Promi
   const { db } = bench;
   await db.query(
     `WITH push AS (
-       INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, finished_at)
+       INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+         push_time, expires_at, finished_at)
        VALUES ($1, 'cleaned', 'cleaned', 'done', '{}', 'prod', now(), now(), now()) RETURNING id)
      INSERT INTO push_failure (app_id, push_id, installation, connector, outcome, status, reason)
-     SELECT $1, id, n, 'apns', 'failed', 400, 'BadDeviceToken' FROM push, generate_series(1, $2::int) AS n`,
+     SELECT $1, id, n, 'apns', 'failed', 400, 'BadDeviceToken'
+       FROM push, generate_series(1, $2::int) AS n`,
     [appId, rows],
   );
   await db.query('VACUUM ANALYZE push_failure');
@@ -306,7 +310,8 @@ async function measureInboxes(bench: Bench, appId: string, rows: number): Promis
   const { db } = bench;
   await db.query(
     `INSERT INTO channel_inbox (app_id, installation, push_id, message_id)
-     SELECT $1, n / ${messages}, n % ${messages}, n % ${messages} FROM generate_series(1, $2::int) AS n`,
+     SELECT $1, n / ${messages}, n % ${messages}, n % ${messages}
+       FROM generate_series(1, $2::int) AS n`,
     [appId, rows],
   );
   await db.query('VACUUM ANALYZE channel_inbox');

@@ -130,10 +130,13 @@ async function hasPooler(client: pg.Client): Promise<boolean> {
 
 async function readConnections(client: pg.Client): Promise<ConnectionState> {
   const { rows } = await client.query<ConnectionState>(
-    `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS max,
+    `SELECT current_setting('max_connections')::int -
+      current_setting('superuser_reserved_connections')::int AS max,
             count(*)::int AS used,
-            count(*) FILTER (WHERE application_name = $1 AND datname = current_database())::int AS apis,
-            count(*) FILTER (WHERE application_name = $2 AND datname = current_database())::int AS dispatchers
+            count(*) FILTER (WHERE application_name = $1
+            AND datname = current_database())::int AS apis,
+            count(*) FILTER (WHERE application_name = $2
+            AND datname = current_database())::int AS dispatchers
        FROM pg_stat_activity WHERE backend_type = 'client backend'`,
     [listenerName('api'), listenerName('dispatcher')],
   );

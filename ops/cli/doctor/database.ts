@@ -35,11 +35,13 @@ export async function checkDatabase(db: Database, clock: Clock): Promise<Finding
     await db.query('SELECT 1');
     const queriedAtMs = clock.now();
     const { rows } = await db.query<ServerInfo>(
-      `SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS name,
+      `SELECT current_setting('server_version_num')::int AS version,
+              current_setting('server_version') AS name,
               (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now_ms,
               (SELECT s.version FROM pg_stat_ssl s WHERE s.pid = pg_backend_pid() AND s.ssl) AS tls,
               inet_client_addr() IS NULL AS is_socket,
-              coalesce(inet_client_addr() <<= ANY ('{127.0.0.0/8,::1/128}'::inet[]), true) AS is_local`,
+                coalesce(inet_client_addr() <<= ANY ('{127.0.0.0/8,::1/128}'::inet[]),
+                  true) AS is_local`,
     );
     const middleMs = (queriedAtMs + clock.now()) / 2;
     const row = rows[0];
@@ -162,7 +164,8 @@ export async function checkDisk(
   const { rows } = await db.query<{ size: number; dir: string | null }>(
     `SELECT pg_database_size(current_database())::float8 AS size,
             (SELECT setting FROM pg_settings WHERE name = 'data_directory'
-              AND (inet_client_addr() IS NULL OR inet_client_addr() <<= ANY ('{127.0.0.0/8,::1/128}'::inet[]))) AS dir`,
+              AND (inet_client_addr() IS NULL
+                OR inet_client_addr() <<= ANY ('{127.0.0.0/8,::1/128}'::inet[]))) AS dir`,
   );
   const { size = 0, dir = null } = rows[0] ?? {};
   const used = inGigabytes(size);

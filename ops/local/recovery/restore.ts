@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { systemClock } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { type HeldWork, holdRestoredWork } from '../../../shared/db/tables/restorations.ts';
+import { type PausedWork, pauseRestoredWork } from '../../../shared/db/tables/restorations.ts';
 import { migrate } from '../../../shared/queue/migrate.ts';
 import { say } from '../../cli/language.ts';
 import { refuseLiveServer, resolveDataDir } from '../postgres/data-directory.ts';
@@ -15,7 +15,7 @@ const backupFile = z.object({ at: z.iso.datetime().transform((text) => new Date(
 /** Result of a restore. */
 export interface Restored {
   asOf: Date;
-  held: HeldWork;
+  held: PausedWork;
   /** New path of the previous database, or null if there was none. */
   previous: string | null;
 }
@@ -24,7 +24,7 @@ export interface Restored {
  * Pauses the open pushes of a database that the tools of its server restored to an earlier time
  * (`holdRestoredWork`).
  */
-export async function pauseRestored(databaseUrl: string, asOf: Date): Promise<HeldWork> {
+export async function pauseRestored(databaseUrl: string, asOf: Date): Promise<PausedWork> {
   await migrate(databaseUrl);
   const db = new Database({
     url: databaseUrl,
@@ -32,7 +32,7 @@ export async function pauseRestored(databaseUrl: string, asOf: Date): Promise<He
     maxConnections: 1,
   });
   try {
-    return await db.transaction((tx) => holdRestoredWork(tx, asOf));
+    return await db.transaction((tx) => pauseRestoredWork(tx, asOf));
   } finally {
     await db.close();
   }
@@ -123,7 +123,7 @@ const readText = (path: string): Promise<string | undefined> =>
  * Starts the restored server, which recovers from its log. Pauses the open pushes and stops the
  * server.
  */
-async function pauseInServer(dataDir: string, asOf: Date): Promise<HeldWork> {
+async function pauseInServer(dataDir: string, asOf: Date): Promise<PausedWork> {
   const server = await startEmbeddedPostgres({ dataDir });
   try {
     return await pauseRestored(server.databaseUrl, asOf);

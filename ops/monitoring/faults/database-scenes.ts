@@ -100,7 +100,8 @@ async function setReadOnly({ db }: Stage, value: 'on' | 'off'): Promise<void> {
     `BEGIN READ WRITE; ALTER DATABASE carillon SET default_transaction_read_only = ${value}; COMMIT`,
   );
   await db.query(
-    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'carillon' AND pid <> pg_backend_pid()`,
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'carillon'
+      AND pid <> pg_backend_pid()`,
   );
 }
 

@@ -23,7 +23,8 @@ async function stopDispatcher(stage: Stage, signal: AbortSignal): Promise<void> 
   });
   // Backdates the rows, so that both pushes appear to have waited for a while.
   await stage.db.query(
-    `UPDATE pgboss.job SET created_on = now() - interval '5 minutes', start_after = now() - interval '5 minutes' WHERE state = 'created'`,
+    `UPDATE pgboss.job SET created_on = now() - interval '5 minutes',
+      start_after = now() - interval '5 minutes' WHERE state = 'created'`,
   );
   await stage.db.query(`UPDATE scheduled_push SET push_time = now() - interval '1 minute'`);
   await addJobs(stage, 12_000);
@@ -35,7 +36,8 @@ async function stopDispatcher(stage: Stage, signal: AbortSignal): Promise<void> 
 /** Adds jobs to a queue that no dispatcher currently consumes. */
 async function addJobs({ db }: Stage, count: number): Promise<void> {
   await db.query(
-    `INSERT INTO pgboss.job (name, data) SELECT 'deliver-apns', '{"fault": true}' FROM generate_series(1, $1::int)`,
+    `INSERT INTO pgboss.job (name, data) SELECT 'deliver-apns', '{"fault": true}'
+      FROM generate_series(1, $1::int)`,
     [count],
   );
 }
@@ -59,7 +61,8 @@ async function dropDevices(stage: Stage, signal: AbortSignal): Promise<void> {
   const count = 300;
   await stage.db.query(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id)
-     SELECT $1, left(md5(random()::text || i), 24), 'android', 'bench-' || i FROM generate_series(0, $2::int - 1) AS i`,
+     SELECT $1, left(md5(random()::text || i), 24), 'android', 'bench-' || i
+       FROM generate_series(0, $2::int - 1) AS i`,
     [app.appId, count],
   );
   const devices = await startBenchDevices(

@@ -141,7 +141,8 @@ function clientOf({ url, adminToken, db, profile }: ClientOptions) {
     async addDevices(app: StageApp, count: number): Promise<void> {
       await db.query(
         `INSERT INTO installation (app_id, object_id, device_type, device_token, topic)
-         SELECT $1, left(md5(random()::text || i), 24), 'ios', encode(sha256((random()::text || i)::bytea), 'hex'), 'com.example.app'
+         SELECT $1, left(md5(random()::text || i), 24), 'ios',
+           encode(sha256((random()::text || i)::bytea), 'hex'), 'com.example.app'
            FROM generate_series(1, $2::int) AS i`,
         [app.appId, count],
       );

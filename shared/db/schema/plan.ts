@@ -61,7 +61,8 @@ async function readSizes(databaseUrl: string): Promise<Map<string, Size>> {
   const client = await connect(databaseUrl);
   try {
     const { rows } = await client.query<{ name: string; rows: number; bytes: number }>(
-      `SELECT relname AS name, greatest(reltuples, 0)::float8 AS rows, pg_table_size(oid)::float8 AS bytes
+      `SELECT relname AS name, greatest(reltuples, 0)::float8 AS rows,
+        pg_table_size(oid)::float8 AS bytes
          FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace`,
     );
     return new Map(rows.map(({ name, ...size }) => [name, size]));

@@ -117,7 +117,8 @@ export class DatabaseReadiness {
 
   async #checkSchema(): Promise<ReadinessHint> {
     const { rows } = await this.#db.query<{ ran: number; newer: number }>(
-      `SELECT count(*) FILTER (WHERE name = ANY($1)) AS ran, count(*) FILTER (WHERE name <> ALL($1)) AS newer
+      `SELECT count(*) FILTER (WHERE name = ANY($1)) AS ran, count(*)
+        FILTER (WHERE name <> ALL($1)) AS newer
          FROM ${migrationTable}`,
       [this.#migrations],
     );

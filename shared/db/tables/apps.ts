@@ -88,7 +88,8 @@ async function queryApp(
 export const countSealedApps = (db: Handle, vault: Vault) =>
   query(db).one<{ open: number; closed: number }>(
     `SELECT count(*) FILTER (WHERE is_open) AS open, count(*) FILTER (WHERE NOT is_open) AS closed
-       FROM (SELECT encode(substring(secrets FROM 1 FOR 5), 'hex') = ANY($1) AS is_open FROM app) AS seals`,
+       FROM (SELECT encode(substring(secrets FROM 1 FOR 5), 'hex') = ANY($1) AS is_open
+         FROM app) AS seals`,
     [vault.prefixes],
   );
 
@@ -103,7 +104,8 @@ export function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | 
     db,
     vault,
     `WITH inserted AS (
-       INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6)
+       INSERT INTO app (app_id, name, edition, plan, secrets, options)
+         VALUES ($1, $2, $3, $4, $5, $6)
        ON CONFLICT (app_id) DO NOTHING RETURNING *),
      signature AS (
        INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, $7, true FROM inserted)
@@ -181,8 +183,10 @@ export const listAppNames = (db: Handle, filter: AppFilter, page: AppPage) =>
 export const listAppSummaries = (db: Handle, filter: AppFilter, page: AppPage & { most: number }) =>
   query(db).rows<AppSummary>(
     `SELECT a.app_id AS "appId", a.name, a.edition, a.plan, a.created_at AS "createdAt",
-            (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id LIMIT $6) AS d) AS devices,
-            (SELECT count(*) FROM (SELECT FROM notification n WHERE n.app_id = a.app_id LIMIT $6) AS p) AS "pushes7d"
+            (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id
+            LIMIT $6) AS d) AS devices,
+            (SELECT count(*) FROM (SELECT FROM notification n WHERE n.app_id = a.app_id
+            LIMIT $6) AS p) AS "pushes7d"
        FROM (${pageOfApps('*', page.sort)}) AS a
       ORDER BY ${page.sort === 'name' ? 'lower(a.name), a.app_id' : 'a.app_id'}`,
     [...pageValues(filter, page), page.most],
@@ -255,7 +259,8 @@ export async function rotateKey(
     [name]: { value: secrets[name], validUntilMs: oldValidUntilMs },
   };
   const sealed = vault.seal({ ...secrets, [name]: value, oldKeys }, sealContexts.app(appId));
-  const text = `UPDATE app SET secrets = $2, updated_at = now() WHERE app_id = $1 RETURNING ${columns}`;
+  const text = `UPDATE app SET secrets = $2, updated_at = now() WHERE app_id = $1
+    RETURNING ${columns}`;
   return queryApp(tx, vault, text, [appId, sealed]);
 }
 
@@ -296,7 +301,8 @@ export interface AppVersions {
 
 const versionsText = (condition: string): string =>
   `SELECT a.app_id AS "appId", a.xmin::text AS app,
-          coalesce((SELECT string_agg(concat_ws(' ', p.xmin, p.connector, p.name), ',' ORDER BY p.connector, p.name)
+          coalesce((SELECT string_agg(concat_ws(' ', p.xmin, p.connector, p.name), ','
+          ORDER BY p.connector, p.name)
                       FROM push_profile p WHERE p.app_id = a.app_id), '') AS profiles
      FROM app a WHERE a.app_id ${condition}`;
 
@@ -411,7 +417,8 @@ export async function releaseFreeze(tx: Handle, appId: string | null): Promise<F
 /** Returns whether an app or the service is frozen. The answer stays true until `tx` ends. */
 export const lockFreeze = (tx: Handle, appId: string) =>
   query(tx).hasRows(
-    `SELECT FROM push_freeze WHERE (app_id IS NULL OR app_id = $1) AND released_at IS NULL LIMIT 1 FOR SHARE`,
+    `SELECT FROM push_freeze WHERE (app_id IS NULL OR app_id = $1) AND released_at IS NULL
+      LIMIT 1 FOR SHARE`,
     [appId],
   );
 
@@ -425,7 +432,8 @@ export const hasEndedFreeze = (db: Handle) =>
  */
 export const lockEndedFreezes = (tx: Handle) =>
   query(tx).column<string>(
-    `SELECT coalesce(app_id, '') AS scope FROM push_freeze WHERE released_at IS NOT NULL FOR UPDATE SKIP LOCKED`,
+    `SELECT coalesce(app_id, '') AS scope FROM push_freeze WHERE released_at IS NOT NULL
+      FOR UPDATE SKIP LOCKED`,
   );
 
 /** Deletes locked freezes. */

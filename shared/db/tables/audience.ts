@@ -313,7 +313,8 @@ export async function readPastRate(tx: Handle, appId: string): Promise<number | 
   const rate = await query(tx).value<number | null>(
     `SELECT devices / extract(epoch FROM finished_at - first_sent_at)::float8 AS pace
        FROM (SELECT * FROM notification WHERE app_id = $1 ORDER BY id DESC LIMIT 100) recent
-      WHERE state = 'done' AND devices >= 1000 AND finished_at > first_sent_at ORDER BY id DESC LIMIT 1`,
+      WHERE state = 'done' AND devices >= 1000 AND finished_at > first_sent_at ORDER BY id DESC
+        LIMIT 1`,
     [appId],
   );
   return rate ?? undefined;
@@ -335,12 +336,15 @@ const existing = new AppStatement(
   4,
   (
     andApp,
-  ) => `SELECT k.place FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k (app_id, device_type, vendor, place)
+  ) => `SELECT k.place FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k (app_id,
+    device_type, vendor, place)
     WHERE CASE WHEN k.vendor IS NULL
                THEN (SELECT min(device_type) FROM installation
-                      WHERE app_id = k.app_id${andApp('installation')} AND device_type >= k.device_type) = k.device_type
+                      WHERE app_id = k.app_id${andApp('installation')}
+                        AND device_type >= k.device_type) = k.device_type
                ELSE (SELECT min(vendor) FROM installation
-                      WHERE app_id = k.app_id${andApp('installation')} AND device_type = k.device_type AND vendor >= k.vendor) = k.vendor END`,
+                      WHERE app_id = k.app_id${andApp('installation')}
+                        AND device_type = k.device_type AND vendor >= k.vendor) = k.vendor END`,
   { isPrepared: true },
 );
 
@@ -552,21 +556,26 @@ export const sampleFields = (db: Handle, appId: string, prefix: string) =>
   query(db).rows<SampledField>(
     `WITH ${sample},
      member AS (
-       SELECT m.key AS name, m.value FROM sample, jsonb_each(members) AS m WHERE starts_with(m.key, $2)),
+       SELECT m.key AS name, m.value FROM sample, jsonb_each(members) AS m
+         WHERE starts_with(m.key, $2)),
      field AS (
-       SELECT name, count(*) AS n, array_agg(DISTINCT coalesce(value ->> '__type', jsonb_typeof(value))) AS types
+       SELECT name, count(*) AS n,
+         array_agg(DISTINCT coalesce(value ->> '__type', jsonb_typeof(value))) AS types
          FROM member GROUP BY name ORDER BY n DESC, name LIMIT ${maxNames}),
      found AS (
-       SELECT m.name, e.value, count(*) AS n, row_number() OVER (PARTITION BY m.name ORDER BY count(*) DESC, e.value) AS place
+       SELECT m.name, e.value, count(*) AS n,
+         row_number() OVER (PARTITION BY m.name ORDER BY count(*) DESC, e.value) AS place
          FROM member m JOIN field USING (name)
          CROSS JOIN LATERAL (
            SELECT m.value WHERE jsonb_typeof(m.value) <> 'array'
            UNION ALL
            SELECT jsonb_array_elements(m.value) WHERE jsonb_typeof(m.value) = 'array') AS e
-        WHERE length(e.value::text) <= ${maxValueLength} AND jsonb_typeof(e.value) IN ('string', 'number', 'boolean')
+        WHERE length(e.value::text) <= ${maxValueLength}
+          AND jsonb_typeof(e.value) IN ('string', 'number', 'boolean')
         GROUP BY m.name, e.value)
      SELECT f.name, f.types,
-            coalesce(jsonb_agg(jsonb_build_object('value', v.value, 'share', round(v.n / f.n::numeric, 3))
+            coalesce(jsonb_agg(jsonb_build_object('value', v.value, 'share',
+            round(v.n / f.n::numeric, 3))
                        ORDER BY v.place) FILTER (WHERE v.place IS NOT NULL), '[]') AS values
        FROM field f LEFT JOIN found v ON v.name = f.name AND v.place <= ${maxValues}
       GROUP BY f.name, f.types, f.n ORDER BY f.n DESC, f.name`,
@@ -578,7 +587,8 @@ export const sampleChannels = (db: Handle, appId: string, prefix: string) =>
   query(db).rows<{ value: string; share: number }>(
     `WITH sample AS MATERIALIZED (
        SELECT channels FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxSampled})
-     SELECT channel AS value, round(count(*) / (SELECT count(*) FROM sample)::numeric, 3)::float8 AS share
+     SELECT channel AS value, round(count(*) / (SELECT count(*) FROM sample)::numeric,
+       3)::float8 AS share
        FROM sample, unnest(channels) AS channel WHERE starts_with(channel, $2)
       GROUP BY channel ORDER BY count(*) DESC, channel LIMIT ${maxNames}`,
     [appId, prefix],
@@ -604,9 +614,10 @@ export async function readDeviceState(
   const { connector, at, isSure, ...state } = await query(db).one<
     Omit<DeviceState, 'notice'> & NoticeColumns
   >(
-    `SELECT s.since AS "onlineSince", s.node_id AS node, n.connector, n.noted_at AS at, n.is_sure AS "isSure",
-            (SELECT count(*) FROM (SELECT FROM channel_inbox i
-                                    WHERE i.app_id = $1 AND i.installation = $2 LIMIT $3) AS waiting) AS inbox
+    `SELECT s.since AS "onlineSince", s.node_id AS node, n.connector, n.noted_at AS at,
+            n.is_sure AS "isSure", (SELECT count(*) FROM (SELECT FROM channel_inbox i
+                                    WHERE i.app_id = $1 AND i.installation = $2
+                                      LIMIT $3) AS waiting) AS inbox
        FROM (SELECT) AS one
        LEFT JOIN channel_session s ON s.app_id = $1 AND s.installation = $2
        LEFT JOIN dead_notice n ON n.app_id = $1 AND n.installation = $2`,
@@ -639,11 +650,15 @@ export interface Arrivals {
 export const countArrivals = (tx: Handle, appId: string) =>
   query(tx).one<Arrivals>(
     `SELECT d.*, u.* FROM
-       (SELECT count(imported_at) AS imported, count(*) FILTER (WHERE updated_at > imported_at) AS seen,
+       (SELECT count(imported_at) AS imported, count(*)
+       FILTER (WHERE updated_at > imported_at) AS seen,
                count(*) FILTER (WHERE imported_at IS NULL) AS registered
-          FROM (SELECT imported_at, updated_at FROM installation WHERE app_id = $1 LIMIT $2) AS device) AS d,
-       (SELECT count(*) AS users, count(email) AS "withEmail", count(mobile_phone_number) AS "withPhone"
-          FROM (SELECT email, mobile_phone_number FROM app_user WHERE app_id = $1 LIMIT $2) AS one) AS u`,
+          FROM (SELECT imported_at, updated_at FROM installation WHERE app_id = $1
+            LIMIT $2) AS device) AS d,
+       (SELECT count(*) AS users, count(email) AS "withEmail",
+       count(mobile_phone_number) AS "withPhone"
+          FROM (SELECT email, mobile_phone_number FROM app_user WHERE app_id = $1
+            LIMIT $2) AS one) AS u`,
     [appId, maxCounted],
   );
 
@@ -654,8 +669,8 @@ export const countArrivals = (tx: Handle, appId: string) =>
  */
 export const listArrivalDays = (tx: Handle, appId: string, since: Date) =>
   query(tx).rows<{ day: string; moved: number; registered: number }>(
-    `SELECT to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(imported_at) AS moved,
-            count(*) FILTER (WHERE imported_at IS NULL) AS registered
+    `SELECT to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
+            count(imported_at) AS moved, count(*) FILTER (WHERE imported_at IS NULL) AS registered
        FROM (SELECT imported_at, updated_at FROM installation WHERE app_id = $1 LIMIT $2) AS device
       WHERE updated_at >= $3 AND (imported_at IS NULL OR updated_at > imported_at)
       GROUP BY 1 ORDER BY 1`,

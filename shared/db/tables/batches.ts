@@ -101,12 +101,14 @@ const newBatchColumns = `app_id text, push_id bigint, connector text, profile te
  * number of the parameter. `condition` selects entries of the list `b`.
  */
 export const insertBatchesSql = (parameter: number, condition = 'true'): string =>
-  `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
-                           is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, expires_at,
-                           language, quiet, quiet_until, settled_at)
-   SELECT b.app_id, b.push_id, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
-          b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
-          b.expires_at, b.language, b.quiet, b.quiet_until, CASE WHEN b.settled IS NOT NULL THEN now() END
+  `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt,
+                           settled, totals, is_settled, has_job, tries, last_reason, not_before,
+                           unanswered, repeats, expires_at, language, quiet, quiet_until,
+                           settled_at)
+   SELECT b.app_id, b.push_id, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges,
+          b.attempt, decode(b.settled, 'hex'), b.totals, b.settled IS NOT NULL, b.has_job, b.tries,
+          b.last_reason, b.not_before, b.unanswered, b.repeats, b.expires_at, b.language, b.quiet,
+          b.quiet_until, CASE WHEN b.settled IS NOT NULL THEN now() END
      FROM ROWS FROM (json_to_recordset($${parameter}) AS (${newBatchColumns})) WITH ORDINALITY AS b
     WHERE ${condition} ORDER BY b.ordinality`;
 
@@ -226,8 +228,10 @@ export const findVoidSlots = (db: Handle, appId: string, pushId: number) =>
 export const findWaitingForGateway = (db: Handle, { appId, connector, profile }: BreakerKey) =>
   query(db).column<number>(
     `SELECT b.id FROM notification n JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id
-      WHERE n.app_id = $1 AND n.state = 'sending' AND NOT b.is_settled AND b.connector = $2 AND b.profile = $3
-        AND (b.not_before IS NULL OR b.not_before <= now()) AND (b.slot_at IS NULL OR b.slot_at <= now())`,
+      WHERE n.app_id = $1 AND n.state = 'sending' AND NOT b.is_settled AND b.connector = $2
+        AND b.profile = $3
+        AND (b.not_before IS NULL OR b.not_before <= now())
+          AND (b.slot_at IS NULL OR b.slot_at <= now())`,
     [appId, connector, profile],
   );
 
@@ -267,9 +271,12 @@ export interface SettledBatch {
 const settleStatement = new AppStatement(
   2,
   (andApp) => `UPDATE push_batch b
-      SET settled = decode(r.settled, 'hex'), totals = r.totals, sent_by = r.sent_by, is_settled = true, settled_at = now()
-     FROM json_to_recordset($1) AS r (app_id text, id bigint, settled text, totals jsonb, sent_by jsonb, retried int)
-    WHERE b.app_id = r.app_id AND b.id = r.id AND NOT b.is_settled AND coalesce(cardinality(b.moved), 0) = r.retried${andApp('b')}
+      SET settled = decode(r.settled, 'hex'), totals = r.totals, sent_by = r.sent_by,
+        is_settled = true, settled_at = now()
+     FROM json_to_recordset($1) AS r (app_id text, id bigint, settled text, totals jsonb,
+       sent_by jsonb, retried int)
+    WHERE b.app_id = r.app_id AND b.id = r.id AND NOT b.is_settled
+      AND coalesce(cardinality(b.moved), 0) = r.retried${andApp('b')}
     RETURNING b.id`,
   { isPrepared: true },
 );
@@ -309,11 +316,13 @@ export async function lockBatch(tx: Handle, appId: string, id: number): Promise<
 /** Marks recipients of a locked batch as moved to retry batches. */
 export const markRetried = (tx: Handle, batch: Batch, indexes: number[]) =>
   query(tx).run(
-    `UPDATE push_batch SET moved = coalesce(moved, '{}') || $3::int[] WHERE app_id = $1 AND id = $2`,
+    `UPDATE push_batch SET moved = coalesce(moved, '{}') || $3::int[] WHERE app_id = $1
+      AND id = $2`,
     [batch.appId, batch.id, indexes],
   );
 
 const checkpointStatement = prepare(
-  `WITH saved AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2 AND NOT is_settled RETURNING 1)
+  `WITH saved AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2
+    AND NOT is_settled RETURNING 1)
    ${insertFailuresSql(4)} WHERE EXISTS (SELECT 1 FROM saved) ON CONFLICT DO NOTHING`,
 );

@@ -193,14 +193,15 @@ interface OldGroup extends MessageGroup {
 }
 
 const oldGroups = `
-  SELECT id, push_id AS "pushId", message_id AS "messageId", pending, expires_at <= now() AS "isExpired"
+  SELECT id, push_id AS "pushId", message_id AS "messageId", pending,
+    expires_at <= now() AS "isExpired"
     FROM channel_group WHERE app_id = $1 AND created_at <= $2 ORDER BY id LIMIT $3 FOR UPDATE`;
 
 const addToInboxes = `
   INSERT INTO channel_inbox (app_id, installation, push_id, message_id, position)
   SELECT $1, installation, o.push_id, o.message_id, o.id
-    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[]) AS o (id, push_id, message_id, list),
-         unnest(o.list::bigint[]) AS installation
+    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[]) AS o (id, push_id, message_id,
+         list), unnest(o.list::bigint[]) AS installation
    ORDER BY o.id, installation
   ON CONFLICT (app_id, installation, push_id) DO NOTHING`;
 

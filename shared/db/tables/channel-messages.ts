@@ -79,16 +79,18 @@ const enqueueStatement = prepare(`
     SELECT message_id, ids,
            ARRAY(SELECT s.installation FROM channel_session s
                   WHERE s.app_id = $1 AND s.installation = ANY (w.ids)
-                    AND s.node_id = ANY (ARRAY(SELECT n.id FROM channel_node n WHERE n.takes_groups))
+                    AND s.node_id = ANY (ARRAY(SELECT n.id FROM channel_node n
+                      WHERE n.takes_groups))
                   ORDER BY s.installation) AS connected
       FROM wanted w WHERE ids <> '{}'
   ), noted AS (
     INSERT INTO channel_deposit (app_id, push_id, lowest, highest, installations, expires_at)
     SELECT $1, $2, ids[1], ids[cardinality(ids)], ids, $5 FROM reachable
   ), grouped AS (
-    INSERT INTO channel_group (app_id, id, push_id, message_id, lowest, highest, pending, expires_at)
-    SELECT $1, nextval('channel_inbox_id_seq'), $2, message_id, connected[1], connected[cardinality(connected)],
-           connected, $5
+    INSERT INTO channel_group (app_id, id, push_id, message_id, lowest, highest, pending,
+      expires_at)
+    SELECT $1, nextval('channel_inbox_id_seq'), $2, message_id, connected[1],
+           connected[cardinality(connected)], connected, $5
       FROM reachable WHERE connected <> '{}'
     RETURNING id, cardinality(pending) AS enqueued
   ), added AS (
@@ -184,18 +186,21 @@ const acknowledgeInboxesStatement = new AppStatement(
   4,
   (andApp) => `
      WITH asked AS (
-       SELECT DISTINCT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
+       SELECT DISTINCT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id,
+         installation, push_id)
      ), found AS MATERIALIZED (
        SELECT i.app_id, i.id FROM channel_inbox i JOIN asked USING (app_id, installation, push_id)
         WHERE true${andApp('i')}
         ORDER BY i.app_id, i.id FOR UPDATE OF i
      ), deleted AS (
-       DELETE FROM channel_inbox i USING found f WHERE i.app_id = f.app_id AND i.id = f.id${andApp('i')}
+       DELETE FROM channel_inbox i USING found f WHERE i.app_id = f.app_id
+         AND i.id = f.id${andApp('i')}
        RETURNING i.app_id, i.push_id
      ), counts AS (
        SELECT app_id, push_id, count(*) AS acked FROM deleted GROUP BY app_id, push_id
      ), records AS MATERIALIZED (
-       SELECT n.app_id, n.id, c.acked FROM notification n JOIN counts c ON n.app_id = c.app_id AND n.id = c.push_id${andApp('n')}
+       SELECT n.app_id, n.id, c.acked FROM notification n JOIN counts c ON n.app_id = c.app_id
+         AND n.id = c.push_id${andApp('n')}
         ORDER BY n.app_id, n.id FOR NO KEY UPDATE OF n
      ), counted AS (
        UPDATE notification n SET acked = n.acked + r.acked FROM records r
@@ -230,7 +235,8 @@ const expiredStatements = [
      SELECT i.app_id, i.id FROM channel_message m
        JOIN channel_inbox i ON i.app_id = m.app_id AND i.message_id = m.id
       WHERE m.expires_at <= $1 LIMIT $2 FOR UPDATE OF i SKIP LOCKED)
-   DELETE FROM channel_inbox i USING old WHERE i.app_id = old.app_id AND i.id = old.id RETURNING 1 AS messages`,
+   DELETE FROM channel_inbox i USING old WHERE i.app_id = old.app_id AND i.id = old.id
+     RETURNING 1 AS messages`,
   `WITH old AS MATERIALIZED (
      SELECT app_id, id FROM channel_group WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
    DELETE FROM channel_group g USING old WHERE g.app_id = old.app_id AND g.id = old.id
@@ -305,7 +311,8 @@ const findPast = `
    WHERE app_id = $1 AND push_id = $2 AND highest >= $3 AND lowest <= $4`;
 const findConnected = `
   SELECT s.installation FROM channel_session s JOIN channel_node n ON n.id = s.node_id
-   WHERE s.app_id = $1 AND s.installation = ANY ($2::bigint[]) AND n.takes_groups ORDER BY s.installation`;
+   WHERE s.app_id = $1 AND s.installation = ANY ($2::bigint[]) AND n.takes_groups
+     ORDER BY s.installation`;
 const insertPastRecipients = `
   INSERT INTO channel_deposit (app_id, push_id, lowest, highest, installations, expires_at)
   VALUES ($1, $2, $3, $4, $5::bigint[], $6)`;
@@ -427,7 +434,8 @@ const fullInboxesStatement = `
   ), last AS (
     SELECT app_id, installation FROM inboxes ORDER BY app_id DESC, installation DESC LIMIT 1
   )
-  SELECT app_id AS "appId", installation, true AS "isFull" FROM inboxes WHERE messages > ${maxPendingMessages}
+  SELECT app_id AS "appId", installation, true AS "isFull" FROM inboxes
+    WHERE messages > ${maxPendingMessages}
    UNION ALL
   SELECT app_id, installation, false FROM last WHERE (SELECT count(*) FROM page) = $3`;
 
@@ -471,7 +479,8 @@ const evictStatement = prepare(`
     SELECT i.id FROM channel_inbox i JOIN oldest o ON i.app_id = $1 AND i.id = o.id
      ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
   ), deleted AS (
-    DELETE FROM channel_inbox i USING locked l WHERE i.app_id = $1 AND i.id = l.id RETURNING i.push_id
+    DELETE FROM channel_inbox i USING locked l WHERE i.app_id = $1 AND i.id = l.id
+      RETURNING i.push_id
   ), counts AS (
     SELECT push_id, count(*) AS displaced FROM deleted GROUP BY push_id
   ), records AS MATERIALIZED (
@@ -524,8 +533,10 @@ export async function readInbox(
   page: { except: number[]; now: Date; limit: number },
 ): Promise<InboxMessage[]> {
   const rows = await query(db).rows<Omit<InboxMessage, 'groupId'> & { groupId: number | null }>(
-    `SELECT p.position, p.group_id AS "groupId", p.push_id AS "pushId", m.content::text AS content, ${expiresAtMs}
-       FROM (SELECT coalesce(i.position, i.id) AS position, NULL::bigint AS group_id, i.push_id, i.message_id
+    `SELECT p.position, p.group_id AS "groupId", p.push_id AS "pushId", m.content::text AS content,
+      ${expiresAtMs}
+       FROM (SELECT coalesce(i.position, i.id) AS position, NULL::bigint AS group_id, i.push_id,
+         i.message_id
                FROM channel_inbox i WHERE i.app_id = $1 AND i.installation = $2
               UNION ALL
              SELECT g.id, g.id, g.push_id, g.message_id
@@ -551,7 +562,8 @@ const pendingStatement = new AppStatement(
      WHERE EXISTS (SELECT FROM channel_inbox i
                     WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')})
         OR EXISTS (SELECT FROM channel_group g
-                    WHERE g.app_id = d.app_id AND ${isPendingInGroup('d.installation')}${andApp('g')})`,
+                    WHERE g.app_id = d.app_id
+                      AND ${isPendingInGroup('d.installation')}${andApp('g')})`,
 );
 
 /**
@@ -600,8 +612,10 @@ export async function messagesForNode(
         WHERE app_id = $2 AND id BETWEEN $3 AND $4 ORDER BY id LIMIT $5
      )
      SELECT count(*) AS read, max(p.id) AS "lastId",
-            coalesce(array_agg(p.installation ORDER BY p.id) FILTER (WHERE s.node_id = $1), '{}') AS installations,
-            coalesce(array_agg(p.message_id ORDER BY p.id) FILTER (WHERE s.node_id = $1), '{}') AS "messageIds"
+            coalesce(array_agg(p.installation ORDER BY p.id)
+            FILTER (WHERE s.node_id = $1), '{}') AS installations,
+            coalesce(array_agg(p.message_id ORDER BY p.id)
+            FILTER (WHERE s.node_id = $1), '{}') AS "messageIds"
        FROM page p LEFT JOIN LATERAL (
          SELECT c.node_id FROM channel_session c
           WHERE c.app_id = $2 AND c.installation = p.installation LIMIT 1) s ON true`,

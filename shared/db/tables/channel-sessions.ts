@@ -61,12 +61,14 @@ export async function openSessions(
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (app_id, installation_id, n)
         CROSS JOIN LATERAL (
           SELECT i.app_id, i.id, i.updated_at FROM installation i
-           WHERE i.app_id = a.app_id AND i.installation_id = a.installation_id AND i.valid LIMIT 1) i
+           WHERE i.app_id = a.app_id AND i.installation_id = a.installation_id AND i.valid
+             LIMIT 1) i
      ), old AS MATERIALIZED (
        SELECT i.app_id, i.id FROM installation i JOIN device d USING (app_id, id)
         WHERE d.updated_at < $5 FOR NO KEY UPDATE OF i SKIP LOCKED
      ), touched AS (
-       UPDATE installation i SET updated_at = $4 FROM old WHERE i.app_id = old.app_id AND i.id = old.id
+       UPDATE installation i SET updated_at = $4 FROM old WHERE i.app_id = old.app_id
+         AND i.id = old.id
      ), opened AS (
        INSERT INTO channel_session AS s (app_id, installation, node_id)
        SELECT app_id, id, $3 FROM device ORDER BY app_id, id
@@ -78,10 +80,10 @@ export async function openSessions(
             greatest((SELECT max(coalesce(i.position, i.id)) FROM channel_inbox i
                        WHERE i.app_id = s.app_id AND i.installation = s.installation),
                      (SELECT max(g.id + 0) FROM channel_group g
-                       WHERE g.app_id = s.app_id AND ${isPendingInGroup('s.installation')}), 0) AS "newestPosition",
-            CASE WHEN s.is_takeover THEN pg_notify('${sessionTopic}', json_build_object('appId', s.app_id,
-              'installation', s.installation, 'sessionId', s.session_id)::text) END,
-            set_config('synchronous_commit', 'off', true)
+                       WHERE g.app_id = s.app_id AND ${isPendingInGroup('s.installation')}),
+            0) AS "newestPosition", CASE WHEN s.is_takeover THEN pg_notify('${sessionTopic}',
+              json_build_object('appId', s.app_id, 'installation', s.installation, 'sessionId',
+            s.session_id)::text) END, set_config('synchronous_commit', 'off', true)
        FROM opened s JOIN device d ON d.app_id = s.app_id AND d.id = s.installation`,
     [...listsOf(devices, 'appId', 'installationId'), nodeId, now, touchedBefore],
   );
@@ -176,7 +178,8 @@ export const findUnopened = (db: Handle, appId: string, installationIds: string[
 const unopened = prepare(
   `SELECT i.installation_id AS id FROM installation i
     WHERE i.app_id = $1 AND i.installation_id = ANY ($2::text[]) AND i.valid
-      AND NOT EXISTS (SELECT 1 FROM channel_session s WHERE s.app_id = i.app_id AND s.installation = i.id)`,
+      AND NOT EXISTS (SELECT 1 FROM channel_session s WHERE s.app_id = i.app_id
+        AND s.installation = i.id)`,
 );
 
 /** Returns the sessions of a node whose installation was deleted. */
@@ -184,7 +187,8 @@ export const sessionsWithoutInstallation = (db: Handle, nodeId: string) =>
   query(db).rows<DeviceSession>(
     `SELECT s.app_id AS "appId", s.installation, s.session_id AS "sessionId" FROM channel_session s
       WHERE s.node_id = $1
-        AND NOT EXISTS (SELECT 1 FROM installation i WHERE i.app_id = s.app_id AND i.id = s.installation)`,
+        AND NOT EXISTS (SELECT 1 FROM installation i WHERE i.app_id = s.app_id
+          AND i.id = s.installation)`,
     [nodeId],
   );
 
@@ -201,7 +205,8 @@ const findDevices = `
 /**
  * Makes concurrent logins of a device wait, so that their ids are in the order of their commits.
  */
-const lockDevices = `SELECT pg_advisory_xact_lock(hashtextextended($1 || '/' || id, 0)) FROM unnest($2::bigint[]) AS id`;
+const lockDevices = `SELECT pg_advisory_xact_lock(hashtextextended($1 || '/' || id, 0))
+  FROM unnest($2::bigint[]) AS id`;
 
 const touchDevices = `
   WITH old AS MATERIALIZED (
@@ -213,7 +218,8 @@ const insertSessions = `
   INSERT INTO channel_session AS s (app_id, installation, node_id)
   SELECT $1, id, $3 FROM unnest($2::bigint[]) AS id ORDER BY id
   ON CONFLICT (app_id, installation)
-    DO UPDATE SET node_id = excluded.node_id, session_id = excluded.session_id, since = excluded.since
+    DO UPDATE SET node_id = excluded.node_id, session_id = excluded.session_id,
+      since = excluded.since
   RETURNING s.installation, s.session_id AS "sessionId", s.xmax <> 0 AS "isTakeover"`;
 
 const newestPositions = `

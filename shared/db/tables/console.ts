@@ -88,7 +88,8 @@ export const findSession = (db: Handle, digest: Buffer, valid: ValidSessions) =>
 /** Returns whether a session is valid, by its id. */
 export const hasSession = (db: Handle, id: number, valid: ValidSessions) =>
   query(db).hasRows(
-    `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5 AND ${isValid}`,
+    `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5
+      AND ${isValid}`,
     [...validity(valid), id],
   );
 
@@ -186,7 +187,8 @@ export const insertToken = (
 /** Finds a token that has not expired by the digest of its secret. */
 export const findToken = (db: Handle, digest: Buffer, now: Date) =>
   query(db).row<ConsoleToken>(
-    `SELECT ${tokenColumns} FROM console_token WHERE digest = $1 AND (expires_at IS NULL OR expires_at > $2)`,
+    `SELECT ${tokenColumns} FROM console_token WHERE digest = $1
+      AND (expires_at IS NULL OR expires_at > $2)`,
     [digest, now],
   );
 
@@ -210,7 +212,8 @@ export async function touchToken(
 /** Lists tokens, including expired ones, newest first. */
 export const listTokens = (db: Handle, page: PageBefore) =>
   query(db).rows<ConsoleToken>(
-    `SELECT ${tokenColumns} FROM console_token WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`,
+    `SELECT ${tokenColumns} FROM console_token WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC
+      LIMIT $2`,
     [page.before, page.limit],
   );
 
@@ -233,7 +236,8 @@ export const countTokenStates = (db: Handle) =>
     ending: number;
     expired: number;
   }>(`SELECT count(*) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS valid,
-            count(*) FILTER (WHERE expires_at > now() AND expires_at <= now() + interval '30 days') AS ending,
+            count(*) FILTER (WHERE expires_at > now()
+            AND expires_at <= now() + interval '30 days') AS ending,
             count(*) FILTER (WHERE expires_at <= now()) AS expired
        FROM console_token`);
 
@@ -290,9 +294,11 @@ export const putSavedItem = (
   { content, updatedBy }: Pick<SavedItem, 'content' | 'updatedBy'>,
 ) =>
   query(tx).one<SavedItem>(
-    `INSERT INTO saved_item (app_id, kind, name, content, updated_by) VALUES ($1, $2, $3, $4::jsonb, $5)
+    `INSERT INTO saved_item (app_id, kind, name, content, updated_by)
+      VALUES ($1, $2, $3, $4::jsonb, $5)
      ON CONFLICT (app_id, kind, name)
-     DO UPDATE SET content = excluded.content, updated_by = excluded.updated_by, updated_at = excluded.updated_at
+     DO UPDATE SET content = excluded.content, updated_by = excluded.updated_by,
+       updated_at = excluded.updated_at
      RETURNING ${savedItemColumns}`,
     [appId, kind, name, JSON.stringify(content), updatedBy],
   );
@@ -300,7 +306,8 @@ export const putSavedItem = (
 /** Deletes an item, and returns it. Returns undefined if it does not exist. */
 export const deleteSavedItem = (tx: Handle, { appId, kind, name }: ItemKey) =>
   query(tx).row<SavedItem>(
-    `DELETE FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3 RETURNING ${savedItemColumns}`,
+    `DELETE FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3
+      RETURNING ${savedItemColumns}`,
     [appId, kind, name],
   );
 
@@ -319,7 +326,8 @@ const maxOfKind = 10;
 export const searchApps = (db: Handle, apps: readonly string[] | null, q: string) =>
   query(db).rows<Hit>(
     `SELECT 'app' AS kind, app_id AS "appId", app_id AS id, name AS title FROM app
-      WHERE ($1::text[] IS NULL OR app_id = ANY($1)) AND (app_id = $2 OR position(lower($2) IN lower(name)) > 0)
+      WHERE ($1::text[] IS NULL OR app_id = ANY($1))
+        AND (app_id = $2 OR position(lower($2) IN lower(name)) > 0)
       ORDER BY app_id = $2 DESC, name, app_id LIMIT ${maxOfKind}`,
     [apps, q],
   );
@@ -339,7 +347,8 @@ export const searchInstallations = (db: Handle, apps: readonly string[], q: stri
     `SELECT 'installation' AS kind, app_id AS "appId", object_id AS id,
             concat_ws(' ', device_type, vendor_name) AS title FROM installation
       WHERE app_id = ANY($1)
-        AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3) OR registration_id = $2)
+        AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3)
+          OR registration_id = $2)
       LIMIT ${maxOfKind}`,
     [apps, q, storedFormsOfToken(q)],
   );
@@ -387,7 +396,8 @@ export interface AuditFilter {
 
 export const insertAudit = (tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>) =>
   query(tx).run(
-    `INSERT INTO audit (app_id, actor_name, actor_role, token_id, address, request_id, action, target, before, after)
+    `INSERT INTO audit (app_id, actor_name, actor_role, token_id, address, request_id, action,
+      target, before, after)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
       ...[
@@ -460,8 +470,8 @@ export const listAudit = (
   page: PageBefore,
 ) =>
   query(db).rows<AuditEntry>(
-    `SELECT id, at, app_id AS "appId", actor_name AS "actorName", actor_role AS "actorRole", token_id AS "tokenId",
-            address, request_id AS "requestId", action, target, before, after
+    `SELECT id, at, app_id AS "appId", actor_name AS "actorName", actor_role AS "actorRole",
+            token_id AS "tokenId", address, request_id AS "requestId", action, target, before, after
        FROM audit
       WHERE ($1::bigint IS NULL OR id < $1) AND ($2::text IS NULL OR app_id = $2)
         AND ($3::text IS NULL OR actor_name = $3)

@@ -78,7 +78,8 @@ export async function reserveSlot(
        UPDATE notification n
           SET pace_next_at = to_timestamp(batch.open / ${rate} + greatest(
                 ${epochOf('n.pace_next_at')},
-                ${epochOf('statement_timestamp()')} + CASE WHEN n.pace_next_at IS NULL THEN $4::float8 ELSE $3 END / 1000))
+                ${epochOf('statement_timestamp()')} + CASE WHEN n.pace_next_at IS NULL
+                THEN $4::float8 ELSE $3 END / 1000))
          FROM batch
         WHERE n.app_id = $1 AND n.id = batch.push_id AND n.request ->> 'flowControl' IS NOT NULL
        RETURNING n.pace_next_at, n.pace_epoch, batch.open / ${rate} AS seconds),
@@ -88,7 +89,8 @@ export async function reserveSlot(
               slot_ms = ceil(pace.seconds * 1000), slot_epoch = pace.pace_epoch
          FROM batch, pace WHERE b.app_id = $1 AND b.id = batch.id
        RETURNING b.slot_at, b.slot_ms)
-     SELECT slot_at AS "slotAt", slot_ms AS "slotMs", ${epochMs('slot_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
+     SELECT slot_at AS "slotAt", slot_ms AS "slotMs",
+       ${epochMs('slot_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
     [batch.appId, batch.batchId, leadMs, firstLeadMs],
   );
   return (row && toSlot(row)) ?? undefined;
@@ -111,7 +113,8 @@ export const changePace = (tx: Handle, appId: string, pushId: number, flowContro
         SET request = jsonb_set(request, '{flowControl}', $3::jsonb),
             pace_epoch = pace_epoch + 1, updated_at = now(),
             pace_epoch_at = statement_timestamp() + make_interval(secs => ${heldSeconds}),
-            pace_next_at = least(pace_next_at, statement_timestamp() + make_interval(secs => ${heldSeconds}))
+            pace_next_at = least(pace_next_at,
+            statement_timestamp() + make_interval(secs => ${heldSeconds}))
       WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, pushId, JSON.stringify(flowControl && Math.max(flowControl, minRate))],
   );
@@ -179,9 +182,11 @@ export interface GatewayUse {
 export const addGatewayUse = (db: Handle, key: ProfileKey, { requests, recipients }: GatewayUse) =>
   query(db).run(
     `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, requests, recipients)
-     SELECT $1, $2, $3, '', ${today}, $4, $5 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS setting
+     SELECT $1, $2, $3, '', ${today}, $4, $5
+       FROM (SELECT set_config('synchronous_commit', 'off', true)) AS setting
      ON CONFLICT (app_id, connector, profile, class, day)
-     DO UPDATE SET requests = d.requests + excluded.requests, recipients = d.recipients + excluded.recipients`,
+     DO UPDATE SET requests = d.requests + excluded.requests,
+       recipients = d.recipients + excluded.recipients`,
     [...valuesOfKey(key), requests, recipients],
   );
 
@@ -200,12 +205,14 @@ export async function grantTest(
   ]);
   const granted = await query(tx).value<number>(
     `WITH used AS (
-       SELECT count(DISTINCT push_id) FILTER (WHERE push_id <> $3 AND devices > 0 AND day = ${today}) AS pushes,
+       SELECT count(DISTINCT push_id) FILTER (WHERE push_id <> $3 AND devices > 0
+         AND day = ${today}) AS pushes,
               coalesce(sum(devices) FILTER (WHERE push_id = $3), 0) AS of_push
          FROM gateway_test WHERE app_id = $1 AND connector = $2)
      INSERT INTO gateway_test AS t (app_id, connector, day, push_id, batch_id, devices)
      SELECT $1, $2, ${today}, $3, $4,
-            CASE WHEN used.pushes >= $6 THEN 0 ELSE greatest(0, least($5, $7 - used.of_push)) END FROM used
+            CASE WHEN used.pushes >= $6 THEN 0 ELSE greatest(0, least($5, $7 - used.of_push)) END
+            FROM used
       WHERE NOT EXISTS (SELECT FROM gateway_test
                          WHERE app_id = $1 AND connector = $2 AND push_id = $3 AND batch_id = $4)
      RETURNING devices`,
@@ -213,7 +220,8 @@ export async function grantTest(
   );
   if (granted !== undefined) return granted;
   return query(tx).number(
-    `SELECT devices FROM gateway_test WHERE app_id = $1 AND connector = $2 AND push_id = $3 AND batch_id = $4`,
+    `SELECT devices FROM gateway_test WHERE app_id = $1 AND connector = $2 AND push_id = $3
+      AND batch_id = $4`,
     [appId, connector, pushId, batchId],
   );
 }
@@ -279,9 +287,11 @@ export async function reserveRate(
               busy_until = to_timestamp($6::float8 / 1000)
         WHERE app_id = $1 AND connector = $2 AND profile = $3),
      slot AS (
-       UPDATE push_batch SET rate_at = to_timestamp($8::float8 / 1000), rate_ms = $9 WHERE app_id = $1 AND id = $7
+       UPDATE push_batch SET rate_at = to_timestamp($8::float8 / 1000), rate_ms = $9
+         WHERE app_id = $1 AND id = $7
        RETURNING rate_at, rate_ms)
-     SELECT rate_at AS "slotAt", rate_ms AS "slotMs", ${epochMs('rate_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
+     SELECT rate_at AS "slotAt", rate_ms AS "slotMs",
+       ${epochMs('rate_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
     [
       ...[...valuesOfKey(key), beganMs, used + wanted.units, lastMs],
       ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
@@ -312,7 +322,8 @@ async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
 const readRate = (tx: Handle, { appId, connector, profile }: ProfileKey) =>
   query(tx).row<RateRow>(
     `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
-          held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE)
+          held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3
+            FOR UPDATE)
      SELECT ${epochMs('clock_timestamp()')} AS "nowMs", ${epochMs('began_at')} AS "beganMs", units,
             ${epochMs('busy_until')} AS "busyMs" FROM held, setting`,
     [appId, connector, profile],
@@ -363,7 +374,8 @@ export const listProfileUse = (
   { day, limit }: { day: string; limit: number },
 ) =>
   query(db).rows<ProfileUse>(
-    `SELECT connector, profile, class, requests, recipients, closed_reason AS "closedReason" FROM gateway_day
+    `SELECT connector, profile, class, requests, recipients, closed_reason AS "closedReason"
+      FROM gateway_day
       WHERE app_id = $1 AND day = $2::date ORDER BY connector, profile, class LIMIT $3`,
     [appId, day, limit],
   );

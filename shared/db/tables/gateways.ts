@@ -47,7 +47,8 @@ export async function overrideBreaker(
   const hasProfile =
     forced === null
       ? await query(tx).hasRows(
-          `WITH gone AS (DELETE FROM breaker WHERE ${ofKey}) SELECT FROM push_profile WHERE ${ofProfile}`,
+          `WITH gone AS (DELETE FROM breaker WHERE ${ofKey}) SELECT FROM push_profile
+            WHERE ${ofProfile}`,
           values,
         )
       : await query(tx).hasRows(
@@ -55,7 +56,8 @@ export async function overrideBreaker(
            SELECT app_id, connector, name, $4 FROM push_profile WHERE ${ofProfile} FOR KEY SHARE
            ON CONFLICT (app_id, connector, profile) DO UPDATE
               SET forced = excluded.forced,
-                  since = CASE WHEN breaker.forced = excluded.forced THEN breaker.since ELSE excluded.since END`,
+                  since = CASE WHEN breaker.forced = excluded.forced THEN breaker.since
+                    ELSE excluded.since END`,
           [...values, forced],
         );
   await tx.query('SELECT pg_notify($1, $2)', [breakerTopic, breakerIdOf(key)]);
@@ -75,17 +77,22 @@ export async function listBreakers(
 ): Promise<BreakerView[]> {
   const rows = await query(db).rows<ViewRow>(
     `SELECT p.app_id AS "appId", p.connector, p.name AS profile, b.forced,
-            coalesce(b.forced, s.state, 'closed') AS state, coalesce(b.since, s.since, p.created_at) AS since,
-            f.reason, f.at, CASE WHEN b.forced IS NULL THEN s.next_probe_at END AS "nextProbeAt"
+            coalesce(b.forced, s.state, 'closed') AS state,
+            coalesce(b.since, s.since, p.created_at) AS since, f.reason, f.at,
+            CASE WHEN b.forced IS NULL THEN s.next_probe_at END AS "nextProbeAt"
        FROM push_profile p
-       LEFT JOIN gateway_failure f ON f.app_id = p.app_id AND f.connector = p.connector AND f.profile = p.name
-       LEFT JOIN breaker b ON b.app_id = p.app_id AND b.connector = p.connector AND b.profile = p.name
+       LEFT JOIN gateway_failure f ON f.app_id = p.app_id AND f.connector = p.connector
+         AND f.profile = p.name
+       LEFT JOIN breaker b ON b.app_id = p.app_id AND b.connector = p.connector
+         AND b.profile = p.name
        LEFT JOIN LATERAL (
          SELECT x.state, x.since, x.next_probe_at FROM breaker_state x
           WHERE x.app_id = p.app_id AND x.connector = p.connector AND x.profile = p.name
             AND (x.state = 'closed' OR x.seen_at > now() - make_interval(secs => $4))
-          ORDER BY array_position(ARRAY['open', 'half-open', 'closed'], x.state), x.since DESC LIMIT 1) s ON true
-      WHERE $1::text IS NULL OR (p.app_id = $1 AND ($2::text IS NULL OR p.connector = $2 AND p.name = $3))
+          ORDER BY array_position(ARRAY['open', 'half-open', 'closed'], x.state), x.since DESC
+            LIMIT 1) s ON true
+      WHERE $1::text IS NULL
+        OR (p.app_id = $1 AND ($2::text IS NULL OR p.connector = $2 AND p.name = $3))
       ORDER BY p.app_id, p.connector, p.name`,
     [only?.appId, only?.connector, only?.profile, deadAfterSeconds],
   );
@@ -131,7 +138,8 @@ export const hasAnsweredElsewhere = (
   { dispatcher, since }: { dispatcher: string; since: Date },
 ) =>
   query(db).hasRows(
-    `SELECT FROM breaker_state WHERE ${ofKey} AND dispatcher <> $4 AND state = 'closed' AND since > $5`,
+    `SELECT FROM breaker_state WHERE ${ofKey} AND dispatcher <> $4 AND state = 'closed'
+      AND since > $5`,
     [...valuesOfKey(key), dispatcher, since],
   );
 
@@ -150,7 +158,8 @@ export const recordGatewayFailure = (db: Handle, key: BreakerKey, { reason, at }
   query(db).run(
     `INSERT INTO gateway_failure (app_id, connector, profile, reason, at)
      SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE ${ofProfile} FOR KEY SHARE
-     ON CONFLICT (app_id, connector, profile) DO UPDATE SET reason = $4, at = $5 WHERE gateway_failure.at < $5`,
+     ON CONFLICT (app_id, connector, profile) DO UPDATE SET reason = $4, at = $5
+       WHERE gateway_failure.at < $5`,
     [...valuesOfKey(key), reason, at],
   );
 
@@ -245,7 +254,8 @@ export async function readGatewayToken(
 ): Promise<GatewayToken | null> {
   const row = await query(db).row<Omit<GatewayToken, 'value'> & { value: Buffer }>(
     `SELECT value, (extract(epoch FROM made_at) * 1000)::float8 AS "madeAtMs",
-            (extract(epoch FROM expires_at) * 1000)::float8 AS "expiresAtMs", is_replacement AS "isReplacement"
+            (extract(epoch FROM expires_at) * 1000)::float8 AS "expiresAtMs",
+            is_replacement AS "isReplacement"
        FROM gateway_token WHERE ${ofToken} AND value IS NOT NULL`,
     valuesOf(vault, key),
   );
@@ -265,7 +275,8 @@ export async function claimGatewayToken(
   return query(db).hasRows(
     `INSERT INTO gateway_token AS t (app_id, connector, credential, claimed_until)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
-     ON CONFLICT (app_id, connector, credential) DO UPDATE SET claimed_until = excluded.claimed_until
+     ON CONFLICT (app_id, connector, credential) DO UPDATE
+       SET claimed_until = excluded.claimed_until
       WHERE t.claimed_until IS NULL OR t.claimed_until < $5`,
     [...valuesOf(vault, key), new Date(nowMs + leaseMs), new Date(nowMs)],
   );
@@ -274,7 +285,8 @@ export async function claimGatewayToken(
 /** Saves a renewed token and ends the claim. */
 export const saveGatewayToken = (db: Handle, vault: Vault, key: TokenKey, token: GatewayToken) =>
   query(db).run(
-    `UPDATE gateway_token SET value = $4, made_at = $5, expires_at = $6, is_replacement = $7, claimed_until = NULL
+    `UPDATE gateway_token SET value = $4, made_at = $5, expires_at = $6, is_replacement = $7,
+      claimed_until = NULL
       WHERE ${ofToken}`,
     [
       ...valuesOf(vault, key),

@@ -58,7 +58,8 @@ async function openStage(
   const { name, table, shadow, columns, unique } = stage;
   const selected = ['0::bigint AS line', ...extra, ...columns];
   await connection.query(
-    `CREATE TEMP TABLE ${name} ON COMMIT DELETE ROWS AS SELECT ${selected.join(', ')} FROM ${table} WITH NO DATA`,
+    `CREATE TEMP TABLE ${name} ON COMMIT DELETE ROWS AS SELECT ${selected.join(', ')}
+      FROM ${table} WITH NO DATA`,
   );
   await connection.query(
     `CREATE TEMP TABLE ${shadow} (LIKE ${table} INCLUDING DEFAULTS INCLUDING IDENTITY)`,
@@ -85,17 +86,20 @@ const insertStaged = (tx: Handle, appId: string, { name, columns }: Stage, table
 function unwrittenRows(tx: Handle, appId: string, { name, unique }: Stage, table: string) {
   const holders = Object.entries(unique).map(
     ([column, member]) =>
-      `'${member}', (SELECT object_id FROM ${table} t WHERE t.app_id = $1 AND t.${column} = s.${column})`,
+      `'${member}', (SELECT object_id FROM ${table} t WHERE t.app_id = $1
+        AND t.${column} = s.${column})`,
   );
   // Existing rows need no search for conflicts. LIMIT 1 prevents a plan that reads all rows of the
   // app.
   return query(tx).rows<Unwritten>(
     `SELECT s.line, s.object_id AS "objectId", i.object_id IS NOT NULL AS "isThere",
             coalesce(i.updated_at < s.updated_at, false) AS "isNewer",
-            CASE WHEN i.object_id IS NULL THEN jsonb_strip_nulls(jsonb_build_object(${holders.join(', ')}))
+            CASE WHEN i.object_id IS NULL
+            THEN jsonb_strip_nulls(jsonb_build_object(${holders.join(', ')}))
                  ELSE '{}' END AS holders
        FROM ${name} s LEFT JOIN LATERAL (
-         SELECT object_id, updated_at FROM ${table} t WHERE t.app_id = $1 AND t.object_id = s.object_id LIMIT 1) i ON true
+         SELECT object_id, updated_at FROM ${table} t WHERE t.app_id = $1
+           AND t.object_id = s.object_id LIMIT 1) i ON true
       ORDER BY s.line`,
     [appId],
   );
@@ -373,7 +377,8 @@ function writeSql(relation: RelationName): string {
        ORDER BY role_id, member_id
       ON CONFLICT DO NOTHING RETURNING role_id, ${column} AS member_id)
     SELECT line, role_id IS NOT NULL AS "hasRole", member_id IS NOT NULL AS "hasMember",
-           (role_id, member_id) IN (SELECT role_id, member_id FROM written) AS "isWritten" FROM found`;
+           (role_id, member_id) IN (SELECT role_id, member_id FROM written) AS "isWritten"
+             FROM found`;
 }
 
 /**
@@ -407,7 +412,8 @@ function storedSql(relation: RelationName): string {
            EXISTS (SELECT FROM ${table} link
              JOIN role owner ON owner.app_id = link.app_id AND owner.id = link.role_id
              JOIN ${members} one ON one.app_id = link.app_id AND one.id = link.${column}
-            WHERE link.app_id = $1 AND owner.object_id = given.role AND one.object_id = given.member) AS "isLinked"
+            WHERE link.app_id = $1 AND owner.object_id = given.role
+              AND one.object_id = given.member) AS "isLinked"
       FROM given`;
 }
 
@@ -418,7 +424,8 @@ function drySql(relation: RelationName): string {
   return `WITH found AS MATERIALIZED (
       SELECT line, role, member, has_role OR ${isSeen(roles.shadow, 'role')} AS has_role,
              has_member OR ${isSeen(seenMembers[relation], 'member')} AS has_member, is_linked
-        FROM unnest($2::bigint[], $3::text[], $4::text[], $5::boolean[], $6::boolean[], $7::boolean[])
+        FROM unnest($2::bigint[], $3::text[], $4::text[], $5::boolean[], $6::boolean[],
+          $7::boolean[])
           AS given (line, role, member, has_role, has_member, is_linked)),
     written AS (
       INSERT INTO ${shadowMemberships} (relation, role, member)
@@ -525,8 +532,10 @@ const copyValues = ({
 const insertUsers = (tx: Handle, appId: string, targets: Targets) =>
   query(tx).run(
     `WITH written AS (
-       INSERT INTO ${targets.users} (app_id, auth_sealed, auth_sealed_whole, ${users.columns.join(', ')})
-       SELECT $1, true, true, ${users.columns.join(', ')} FROM ${users.name} WHERE user_id IS NULL ORDER BY line
+       INSERT INTO ${targets.users} (app_id, auth_sealed, auth_sealed_whole,
+         ${users.columns.join(', ')})
+       SELECT $1, true, true, ${users.columns.join(', ')} FROM ${users.name} WHERE user_id IS NULL
+         ORDER BY line
        ON CONFLICT DO NOTHING RETURNING id, object_id)
      UPDATE ${users.name} s SET user_id = w.id FROM written w WHERE s.object_id = w.object_id`,
     [appId],
@@ -538,7 +547,8 @@ const identitiesIn = (column: 'own' | 'claims') =>
 /** Joins the user that has account `x`. LIMIT 1 prevents a plan that reads all users. */
 const holderIn = ({ users: holders, identities }: Targets) =>
   `CROSS JOIN LATERAL (
-     SELECT t.id, t.object_id FROM ${identities} i JOIN ${holders} t ON t.app_id = i.app_id AND t.id = i.user_id
+     SELECT t.id, t.object_id FROM ${identities} i JOIN ${holders} t ON t.app_id = i.app_id
+       AND t.id = i.user_id
       WHERE i.app_id = $1 AND i.platform = x.platform AND i.uid = x.uid LIMIT 1) h`;
 
 /** A written user, and the user that already has one of its third-party accounts. */
@@ -558,8 +568,8 @@ interface Conflict {
 async function insertIdentities(tx: Handle, appId: string, targets: Targets): Promise<Conflict[]> {
   await insertAccounts(tx, appId, { identities: targets.identities, column: 'own' });
   return query(tx).rows(
-    `SELECT s.line, s.user_id AS "userId", s.object_id AS "objectId", x.platform, h.id AS "holderId",
-            h.object_id AS holder
+    `SELECT s.line, s.user_id AS "userId", s.object_id AS "objectId", x.platform,
+            h.id AS "holderId", h.object_id AS holder
        FROM ${identitiesIn('own')} ${holderIn(targets)}
       WHERE s.user_id IS NOT NULL AND h.id <> s.user_id ORDER BY s.line`,
     [appId],

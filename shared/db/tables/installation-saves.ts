@@ -50,7 +50,8 @@ const uniqueIds = ['object_id', 'installation_id', 'device_token'];
 const searchedIds = [...uniqueIds, 'registration_id'];
 
 const isSmall = (column: string) =>
-  `coalesce(pg_column_size(${column}) <= ${maxBytes} AND pg_column_compression(${column}) IS NULL, true)`;
+  `coalesce(pg_column_size(${column}) <= ${maxBytes}
+    AND pg_column_compression(${column}) IS NULL, true)`;
 const small = `${isSmall('fields')} AND ${isSmall('channels')}`;
 
 /**
@@ -64,7 +65,8 @@ const rowsWith = (
   { columns = ['id'], condition = 'true', andApp = '' } = {},
 ) =>
   `(SELECT ${columns.join(', ')} FROM installation
-     WHERE app_id = g.app_id${andApp} AND ${column} >= ${value} AND ${column} <= ${value} AND ${condition}
+     WHERE app_id = g.app_id${andApp} AND ${column} >= ${value} AND ${column} <= ${value}
+       AND ${condition}
      ORDER BY app_id, ${column} OFFSET 0)`;
 
 /** Selects the newest installations with a registration id. */
@@ -226,9 +228,11 @@ const updateText = (first: number) =>
       SET updated_at = $1, ${draftColumns.map((name) => `${name} = ${written(name)}`).join(', ')}
      FROM (SELECT g.* FROM ${rowsOf(updateColumns, first)}, LATERAL (
              SELECT FROM installation i
-              WHERE i.ctid = g.place::tid AND i.xmin = g.version::xid AND i.app_id = g.app_id AND i.id = g.id
+              WHERE i.ctid = g.place::tid AND i.xmin = g.version::xid AND i.app_id = g.app_id
+                AND i.id = g.id
                 FOR NO KEY UPDATE SKIP LOCKED) AS locked) AS g
-    WHERE i.ctid = g.place::tid AND i.app_id = g.app_id AND i.id = g.id RETURNING NULL::text AS object_id, i.id`;
+    WHERE i.ctid = g.place::tid AND i.app_id = g.app_id AND i.id = g.id
+      RETURNING NULL::text AS object_id, i.id`;
 
 const insertStatement = prepare(insertText(2));
 const updateStatement = prepare(updateText(2));
@@ -322,7 +326,8 @@ const jsonTypes: Readonly<Record<string, string>> = {
  * here. It has no `ctid`, which is a location on one server.
  */
 const shardedUpdateText = `
-  UPDATE installation i SET updated_at = $1, ${draftColumns.map((name) => `${name} = g.${name}`).join(', ')}
+  UPDATE installation i
+    SET updated_at = $1, ${draftColumns.map((name) => `${name} = g.${name}`).join(', ')}
     FROM (SELECT g.* FROM jsonb_to_recordset($2::jsonb) AS g (app_id text, id bigint, version text,
                  ${draftColumns.map((name) => `${name} ${jsonTypes[name] ?? 'text'}`).join(', ')}),
           LATERAL (

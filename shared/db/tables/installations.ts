@@ -70,7 +70,8 @@ export const findInstallation = (
   { appId, objectId, isLocked = false }: { appId: string; objectId: string; isLocked?: boolean },
 ) =>
   query(db).row<Installation>(
-    `SELECT ${columns} FROM installation WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
+    `SELECT ${columns} FROM installation WHERE app_id = $1
+      AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
     [appId, objectId],
   );
 
@@ -114,10 +115,12 @@ async function selectOfDevice(
   });
   if (given.length === 0) return [];
   const lookUps = given.map(({ name }, i) => {
-    const lookUp = `SELECT id FROM installation WHERE app_id = $1 AND ${keyColumns[name]} = $${i + 2}`;
+    const lookUp = `SELECT id FROM installation WHERE app_id = $1
+      AND ${keyColumns[name]} = $${i + 2}`;
     if (name !== 'registrationId') return lookUp;
     // OFFSET 0: otherwise a plan may read all installations of the app in the order of their ids.
-    return `(SELECT id FROM (${lookUp} OFFSET 0) AS same ORDER BY id DESC LIMIT ${maxOfRegistration})`;
+    return `(SELECT id FROM (${lookUp} OFFSET 0) AS same ORDER BY id DESC
+      LIMIT ${maxOfRegistration})`;
   });
   const statement = ofDevice.of(
     `SELECT ${columns}, xmin::text AS version FROM installation
@@ -197,7 +200,9 @@ export const updateInstallationVersion = (
 ) => query(db).row<Installation>(updateVersion, [appId, id, now, ...draftValues(draft), version]);
 
 /** Vendor of a row (`vendorOfDevice`). */
-const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
+const vendorOfRow = `coalesce(vendor,
+  CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')})
+    THEN 'vendor_a' END)`;
 
 /**
  * Removes the registration id of an installation from other installations of the same vendor. Skips
@@ -213,9 +218,11 @@ export async function takeRegistration(
   if (registrationId === null || owner === null) return;
   await tx.query(
     `WITH former AS MATERIALIZED (
-       SELECT id FROM installation WHERE app_id = $1 AND registration_id = $2 AND ${vendorOfRow} = $3 AND id <> $4
+       SELECT id FROM installation WHERE app_id = $1 AND registration_id = $2
+         AND ${vendorOfRow} = $3 AND id <> $4
           FOR UPDATE SKIP LOCKED)
-     UPDATE installation i SET registration_id = NULL FROM former f WHERE i.app_id = $1 AND i.id = f.id`,
+     UPDATE installation i SET registration_id = NULL FROM former f WHERE i.app_id = $1
+       AND i.id = f.id`,
     [appId, registrationId, owner, id],
   );
 }
@@ -260,7 +267,8 @@ export function rewriteTokens(db: Database, limit: number): Promise<number> {
     const rows = await forEachApp(tx, { text: asSent, values: [limit] }, async (appId, ids) => {
       const locked = await tx.query<TokenRow>(
         `SELECT id, device_token AS token, updated_at FROM installation
-          WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND ${isAsSent} ORDER BY id FOR UPDATE SKIP LOCKED`,
+          WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND ${isAsSent} ORDER BY id
+            FOR UPDATE SKIP LOCKED`,
         [appId, ids],
       );
       await rewriteRows(tx, appId, locked.rows);
@@ -308,7 +316,8 @@ async function findHolders(
 
 const rewrite = (tx: Handle, appId: string, ids: readonly number[]) =>
   tx.query(
-    `UPDATE installation SET device_token = lower(device_token COLLATE "C"), device_token_sent = device_token
+    `UPDATE installation SET device_token = lower(device_token COLLATE "C"),
+      device_token_sent = device_token
       WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND ${isAsSent}`,
     [appId, ids],
   );
@@ -338,8 +347,9 @@ async function merge(tx: Handle, appId: string, rows: readonly TokenRow[]): Prom
     const [row] = deleted.rows;
     if (!row) continue;
     await tx.query(
-      `UPDATE installation SET installation_id = coalesce(installation_id, $3), channels = coalesce(channels, $4),
-              time_zone = coalesce(time_zone, $5), fields = $6::jsonb || fields
+      `UPDATE installation SET installation_id = coalesce(installation_id, $3),
+              channels = coalesce(channels, $4), time_zone = coalesce(time_zone, $5),
+              fields = $6::jsonb || fields
         WHERE app_id = $1 AND id = $2`,
       [
         appId,
@@ -386,7 +396,8 @@ async function continueWalk<P extends string | number>(
     [appId],
   );
   const after = await query(tx).value<P>(
-    `SELECT ${column} FROM ${table} WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED`,
+    `SELECT ${column} FROM ${table} WHERE app_id = $1
+      AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED`,
     [appId, now],
   );
   if (after === undefined) return null;
@@ -429,7 +440,8 @@ async function releasePage(tx: Handle, appId: string, after: string): Promise<st
        SELECT registration_id FROM installation WHERE app_id = $1 AND registration_id > $2
         ORDER BY registration_id LIMIT ${idsOfPage})
      SELECT count(*) AS read, max(registration_id) AS last,
-            ARRAY(SELECT registration_id FROM page GROUP BY 1 HAVING count(*) > 1) AS repeated FROM page`,
+            ARRAY(SELECT registration_id FROM page GROUP BY 1 HAVING count(*) > 1) AS repeated
+              FROM page`,
     [appId, after],
   );
   const isLast = read < idsOfPage;
@@ -446,7 +458,8 @@ const release = (tx: Handle, appId: string, ids: readonly string[]) =>
         WHERE app_id = $1 AND registration_id = ANY ($2::text[]) AND ${vendorOfRow} IS NOT NULL
         LIMIT ${idsOfPage} FOR UPDATE SKIP LOCKED),
      ranked AS (
-       SELECT id, row_number() OVER (PARTITION BY registration_id, owner ORDER BY updated_at DESC, id DESC) AS place
+       SELECT id, row_number() OVER (PARTITION BY registration_id, owner
+         ORDER BY updated_at DESC, id DESC) AS place
          FROM locked)
      UPDATE installation i SET registration_id = NULL FROM ranked r
       WHERE i.app_id = $1 AND i.id = r.id AND r.place > 1`,
@@ -472,13 +485,15 @@ const largestBadge = 2 ** 31 - 1;
 /** Increments all badges or none. The updated row must fit into its page (migration 0031). */
 const incrementStatement = prepare(
   `WITH held AS MATERIALIZED (
-     SELECT recipients FROM push_batch WHERE app_id = $1 AND id = $2 AND badges IS NULL FOR NO KEY UPDATE),
+     SELECT recipients FROM push_batch WHERE app_id = $1 AND id = $2
+       AND badges IS NULL FOR NO KEY UPDATE),
    counted AS (
      UPDATE installation i SET badge = least(coalesce(i.badge, 0), ${largestBadge - 1}) + 1
       WHERE ${ofBatch('held')} RETURNING i.id, i.badge),
    listed AS (
      SELECT array_agg(c.badge ORDER BY r.place) AS badges
-       FROM held, unnest(held.recipients) WITH ORDINALITY AS r (id, place) LEFT JOIN counted c ON c.id = r.id),
+       FROM held, unnest(held.recipients) WITH ORDINALITY AS r (id, place) LEFT JOIN counted c
+         ON c.id = r.id),
    saved AS (
      UPDATE push_batch b SET badges = listed.badges FROM listed
       WHERE b.app_id = $1 AND b.id = $2 AND EXISTS (SELECT FROM held) RETURNING b.badges)
@@ -555,7 +570,8 @@ export const deleteMatching = (
 ) =>
   query(tx).rowCount(
     `WITH matching AS MATERIALIZED (
-       SELECT id FROM installation WHERE app_id = $1 AND id = ANY($${values.length + 1}::bigint[]) AND (${condition})
+       SELECT id FROM installation WHERE app_id = $1 AND id = ANY($${values.length + 1}::bigint[])
+         AND (${condition})
         ORDER BY id FOR UPDATE)
      DELETE FROM installation i USING matching WHERE i.app_id = $1 AND i.id = matching.id`,
     [...values, ids],

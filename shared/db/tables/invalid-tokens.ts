@@ -36,19 +36,25 @@ export async function readInvalidAnswers(
   const rows = await query(db).rows<AnswerRow>(
     `SELECT f.connector, f.profile, f.invalid, f.proofs, f.refused, f.reason, b.sent,
             (SELECT jsonb_object_agg(key, n)
-               FROM (SELECT s.key, sum(s.value::bigint) AS n FROM push_batch o, jsonb_each_text(o.sent_by) s
-                      WHERE o.app_id = $1 AND o.push_id = $2 AND o.connector = f.connector AND o.profile = f.profile
+               FROM (SELECT s.key, sum(s.value::bigint) AS n
+                 FROM push_batch o, jsonb_each_text(o.sent_by) s
+                      WHERE o.app_id = $1 AND o.push_id = $2 AND o.connector = f.connector
+                        AND o.profile = f.profile
                         AND o.sent_by IS NOT NULL
                       GROUP BY s.key) AS by_form) AS forms
-       FROM (SELECT connector, profile, count(*) FILTER (WHERE outcome = 'invalid_token') AS invalid,
-                    count(*) FILTER (WHERE is_proof) AS proofs, count(*) FILTER (WHERE status > 0) AS refused,
-                    mode() WITHIN GROUP (ORDER BY reason) FILTER (WHERE outcome = 'invalid_token') AS reason
+       FROM (SELECT connector, profile, count(*)
+         FILTER (WHERE outcome = 'invalid_token') AS invalid,
+                    count(*) FILTER (WHERE is_proof) AS proofs, count(*)
+                    FILTER (WHERE status > 0) AS refused,
+                    mode() WITHIN GROUP (ORDER BY reason)
+                    FILTER (WHERE outcome = 'invalid_token') AS reason
                FROM push_failure
               WHERE app_id = $1 AND push_id = $2 AND outcome <> 'sent' AND profile IS NOT NULL
               GROUP BY connector, profile) AS f
       CROSS JOIN LATERAL (
             SELECT coalesce(sum((totals ->> 'sent')::bigint), 0)::bigint AS sent FROM push_batch
-             WHERE app_id = $1 AND push_id = $2 AND connector = f.connector AND profile = f.profile) AS b
+             WHERE app_id = $1 AND push_id = $2 AND connector = f.connector
+               AND profile = f.profile) AS b
       WHERE f.invalid > 0`,
     [appId, pushId],
   );
@@ -107,12 +113,15 @@ export async function deleteInvalidPage(
         WHERE app_id = $1 AND push_id = $2 AND installation > $3 AND dead_as_of IS NOT NULL
           AND ($4::text IS NULL OR connector = $4) AND ($5::text IS NULL OR profile = $5)
           AND CASE WHEN is_proof THEN $6::boolean
-                   ELSE $7::boolean AND ($8::text[] IS NULL OR CASE WHEN form IS NULL THEN '' = ANY ($8)
-                                                                    ELSE string_to_array(form, '+') <@ $8 END) END
+                   ELSE $7::boolean AND ($8::text[] IS NULL
+                     OR CASE WHEN form IS NULL THEN '' = ANY ($8)
+                                                                    ELSE string_to_array(form,
+                                        '+') <@ $8 END) END
         ORDER BY installation LIMIT ${pageSize}),
      gone AS (
        DELETE FROM installation i USING page p
-        WHERE i.app_id = $1 AND i.id = p.installation AND i.updated_at = p.dead_as_of RETURNING i.id)
+        WHERE i.app_id = $1 AND i.id = p.installation AND i.updated_at = p.dead_as_of
+          RETURNING i.id)
      SELECT (SELECT max(installation) FROM page) AS last, (SELECT count(*) FROM page) AS size,
             (SELECT count(*) FROM gone) AS deleted`,
     [
@@ -149,7 +158,8 @@ export async function listKeptTokens(
 ): Promise<(KeptTokens & { appId: string; objectId: string })[]> {
   const pushes = await query(db).rows<{ appId: string; objectId: string; kept: KeptTokens[] }>(
     `SELECT app_id AS "appId", object_id AS "objectId", kept_tokens AS kept FROM notification
-      WHERE kept_tokens IS NOT NULL AND finished_at > now() - interval '1 day' ORDER BY id DESC LIMIT $1`,
+      WHERE kept_tokens IS NOT NULL AND finished_at > now() - interval '1 day' ORDER BY id DESC
+        LIMIT $1`,
     [limit],
   );
   return pushes.flatMap(({ kept, ...push }) => kept.map((one) => ({ ...push, ...one })));
@@ -199,16 +209,18 @@ export async function recordInvalidTokens(
   await tx.query(
     `INSERT INTO dead_notice AS n (app_id, installation, push_id, connector, saved_at, is_sure)
      SELECT DISTINCT ON (i.id) $1, i.id, t.push_id, $2, i.updated_at, t.is_sure
-       FROM unnest($3::bigint[], $4::text[], $5::timestamptz[], $6::boolean[]) AS t (push_id, registration_id, as_of, is_sure)
-       JOIN installation i ON i.app_id = $1 AND i.registration_id = t.registration_id AND i.vendor = $2
+       FROM unnest($3::bigint[], $4::text[], $5::timestamptz[], $6::boolean[]) AS t (push_id,
+         registration_id, as_of, is_sure)
+       JOIN installation i ON i.app_id = $1 AND i.registration_id = t.registration_id
+         AND i.vendor = $2
                           AND i.updated_at <= t.as_of
       ORDER BY i.id, t.is_sure DESC, t.push_id
      ON CONFLICT (app_id, installation) DO UPDATE
         SET is_sure = excluded.is_sure
                    OR (n.saved_at = excluded.saved_at AND n.connector = excluded.connector
                        AND (n.is_sure OR n.push_id <> excluded.push_id)),
-            push_id = excluded.push_id, connector = excluded.connector, saved_at = excluded.saved_at,
-            noted_at = excluded.noted_at`,
+            push_id = excluded.push_id, connector = excluded.connector,
+            saved_at = excluded.saved_at, noted_at = excluded.noted_at`,
     [appId, connector, ...listsOf(notices, 'pushId', 'registrationId', 'asOf', 'isSure')],
   );
 }
@@ -240,11 +252,14 @@ export async function deleteReportedInvalid(
 ): Promise<void> {
   if (pushIds.length === 0) return;
   const reached = await query(tx).column<number>(
-    `SELECT t.push_id FROM push_receipt_total t JOIN notification p ON p.app_id = $1 AND p.id = t.push_id
-      WHERE t.app_id = $1 AND t.connector = $2 AND t.push_id = ANY ($3::bigint[]) AND t.delivered > 0
+    `SELECT t.push_id FROM push_receipt_total t JOIN notification p ON p.app_id = $1
+      AND p.id = t.push_id
+      WHERE t.app_id = $1 AND t.connector = $2 AND t.push_id = ANY ($3::bigint[])
+        AND t.delivered > 0
         AND (p.devices < ${minInvalidTokens} OR t.delivered >= t.deleted +
                (SELECT count(*) FROM dead_notice n
-                 WHERE n.app_id = $1 AND n.push_id = t.push_id AND n.connector = $2 AND n.is_sure))`,
+                 WHERE n.app_id = $1 AND n.push_id = t.push_id AND n.connector = $2
+                   AND n.is_sure))`,
     [appId, connector, pushIds],
   );
   for (const pushId of reached) {
@@ -277,8 +292,10 @@ export const deleteReported = (
        DELETE FROM installation i USING due
         WHERE i.app_id = $1 AND i.id = due.installation AND i.updated_at = due.saved_at
        RETURNING i.id, i.object_id, due.connector)
-     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
-     SELECT $1, $2, id, object_id, connector, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT DO NOTHING`,
+     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status,
+       reason)
+     SELECT $1, $2, id, object_id, connector, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT
+       DO NOTHING`,
     [appId, pushId, connector ?? null],
   );
 

@@ -128,7 +128,8 @@ export async function findWaitingMessage(
   id: number,
 ): Promise<WaitingMessage | undefined> {
   const row = await query(db).row<StoredMessage & Pick<WaitingMessage, 'attempts' | 'expiresAt'>>(
-    `SELECT kind, recipient AS "to", type, body, attempts, expires_at AS "expiresAt", created_at AS "createdAt"
+    `SELECT kind, recipient AS "to", type, body, attempts, expires_at AS "expiresAt",
+      created_at AS "createdAt"
        FROM outbox WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id],
   );
@@ -151,7 +152,8 @@ export const settleMessage = (
   { state, reason }: MessageResult,
 ) =>
   query(tx).hasRows(
-    `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int, settled_at = now()
+    `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int,
+      settled_at = now()
       WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id, state, reason],
   );
@@ -239,7 +241,8 @@ export const reopenMessage = (
   { id, expiresAt }: { id: number; expiresAt: Date },
 ) =>
   query(tx).run(
-    `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL, expires_at = $3
+    `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL,
+      expires_at = $3
       WHERE app_id = $1 AND id = $2`,
     [appId, id, expiresAt],
   );
@@ -266,7 +269,8 @@ export async function readSmsState(
   { now, hourAgo }: { now: Date; hourAgo: Date },
 ): Promise<SmsState> {
   const budgets = await db.query<{ scope: string; n: number; since: Date }>(
-    `SELECT scope, n, since FROM send_budget WHERE app_id = $1 AND scope IN ('app', 'free') AND key = ''`,
+    `SELECT scope, n, since FROM send_budget WHERE app_id = $1 AND scope IN ('app', 'free')
+      AND key = ''`,
     [appId],
   );
   const suspended = await db.query<SmsState['suspended'][number]>(
@@ -308,7 +312,8 @@ export async function lockUnsent(
     `SELECT ${columns}, body FROM outbox
       WHERE app_id = $1 AND state = $2 AND ($3::text IS NULL OR kind = $3)
         AND ($4::text IS NULL OR ${reasonTextSql()} = $4)
-        AND ($5::timestamptz IS NULL OR created_at >= $5) AND ($6::timestamptz IS NULL OR created_at < $6) AND id > $7
+        AND ($5::timestamptz IS NULL OR created_at >= $5)
+          AND ($6::timestamptz IS NULL OR created_at < $6) AND id > $7
       ORDER BY id LIMIT $8 FOR UPDATE SKIP LOCKED`,
     [appId, state, kind ?? null, reason ?? null, from ?? null, to ?? null, page.after, page.limit],
   );

@@ -54,7 +54,8 @@ async function renewProcess(
   await db.query(
     `WITH gone AS (
        DELETE FROM process_seen WHERE seen_at < now() - $8 * interval '1 millisecond' AND id <> $1)
-     INSERT INTO process_seen (id, kind, host, pid, version, threads, connections, facts, started_at, seen_at)
+     INSERT INTO process_seen (id, kind, host, pid, version, threads, connections, facts,
+       started_at, seen_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $9, now(), now())
      ON CONFLICT (id) DO UPDATE
         SET threads = excluded.threads, connections = excluded.connections, facts = excluded.facts,
@@ -83,7 +84,8 @@ const maxListed = 1000;
 /** Lists the processes that renewed their rows recently, by kind and host. */
 export const listProcesses = (db: Handle, goneAfterMs: number) =>
   query(db).rows<SeenProcess>(
-    `SELECT id, kind, host, pid, version, threads, connections, started_at AS "startedAt", seen_at AS "seenAt"
+    `SELECT id, kind, host, pid, version, threads, connections, started_at AS "startedAt",
+      seen_at AS "seenAt"
        FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond'
       ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,
     [goneAfterMs],
@@ -101,9 +103,12 @@ export interface ReportedProcess
 /** Lists the reports of running processes. Processes of older versions write none. */
 export async function listReports(db: Handle, goneAfterMs: number): Promise<ReportedProcess[]> {
   const rows = await query(db).rows<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
-    `SELECT id, kind, host, pid, connections, facts, extract(epoch FROM now() - seen_at)::float8 AS "ageSeconds",
-            (facts ->> 'nowMs')::float8 - extract(epoch FROM seen_at)::float8 * 1000 AS "clockAheadMs"
-       FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond' AND facts IS NOT NULL
+    `SELECT id, kind, host, pid, connections, facts,
+            extract(epoch FROM now() - seen_at)::float8 AS "ageSeconds",
+            (facts ->> 'nowMs')::float8 - extract(epoch
+            FROM seen_at)::float8 * 1000 AS "clockAheadMs"
+       FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond'
+         AND facts IS NOT NULL
       ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,
     [goneAfterMs],
   );

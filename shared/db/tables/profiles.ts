@@ -93,8 +93,10 @@ export async function openProfiles(
   appId: string,
 ): Promise<StoredProfile[]> {
   const rows = await query(db).rows<SendingRow>(
-    `SELECT ${entryColumns}, p.credentials, r.candidate, r.staged_at AS "stagedAt" FROM push_profile p
-       LEFT JOIN profile_rotation r ON r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name AND r.state = 'canary'
+    `SELECT ${entryColumns}, p.credentials, r.candidate, r.staged_at AS "stagedAt"
+      FROM push_profile p
+       LEFT JOIN profile_rotation r ON r.app_id = p.app_id AND r.connector = p.connector
+         AND r.name = p.name AND r.state = 'canary'
       WHERE p.app_id = $1 ORDER BY p.connector, p.name`,
     [appId],
   );
@@ -141,7 +143,8 @@ export async function openProfile(
 ): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'> & RotationOf) | undefined> {
   const row = await query(db).row<ProfileEntry & RotationOf & { credentials: Buffer }>(
     `SELECT ${entryColumns}, p.credentials, (SELECT r.state FROM profile_rotation r
-                   WHERE r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name) AS rotation
+                   WHERE r.app_id = p.app_id AND r.connector = p.connector
+                     AND r.name = p.name) AS rotation
        FROM push_profile p WHERE ${ofProfile}`,
     keyOf(profile),
   );
@@ -177,12 +180,15 @@ export async function stageCandidate(
   const sealed = vault.seal(profile.credentials, sealContext(profile));
   await touchProfile(tx, profile);
   return query(tx).row(
-    `INSERT INTO profile_rotation AS r (app_id, connector, name, state, candidate, staged_at, changed_at)
-     SELECT app_id, connector, name, 'staged', $4, statement_timestamp(), statement_timestamp() FROM push_profile WHERE ${ofProfile}
+    `INSERT INTO profile_rotation AS r (app_id, connector, name, state, candidate, staged_at,
+      changed_at)
+     SELECT app_id, connector, name, 'staged', $4, statement_timestamp(), statement_timestamp()
+       FROM push_profile WHERE ${ofProfile}
      ON CONFLICT (app_id, connector, name) DO UPDATE
-        SET state = 'staged', candidate = excluded.candidate, previous = NULL, staged_at = excluded.staged_at,
-            changed_at = excluded.changed_at, reason = NULL, detail = NULL, batches_seen = 0, batches = 0, asked = 0,
-            accepted = 0, refused = 0, worse = 0
+        SET state = 'staged', candidate = excluded.candidate, previous = NULL,
+            staged_at = excluded.staged_at, changed_at = excluded.changed_at, reason = NULL,
+            detail = NULL, batches_seen = 0, batches = 0, asked = 0, accepted = 0, refused = 0,
+            worse = 0
      RETURNING ${columns}`,
     [...keyOf(profile), sealed],
   );
@@ -219,7 +225,8 @@ export async function saveCheck(
 ): Promise<ProfileRotation | undefined> {
   await touchProfile(tx, profile);
   return query(tx).row(
-    `UPDATE profile_rotation SET state = $5, reason = $6, detail = $7, changed_at = statement_timestamp()
+    `UPDATE profile_rotation SET state = $5, reason = $6, detail = $7,
+      changed_at = statement_timestamp()
       WHERE ${ofProfile} AND staged_at = $4 AND state = 'staged' RETURNING ${columns}`,
     [...keyOf(profile), check.stagedAt, check.to, check.reason, check.detail],
   );
@@ -230,9 +237,10 @@ export const promoteCandidate = (tx: Handle, profile: RotatedProfile) =>
   query(tx).run(
     `WITH old AS (SELECT credentials FROM push_profile WHERE ${ofProfile}),
           new AS (SELECT candidate FROM profile_rotation WHERE ${ofProfile}),
-          changed AS (UPDATE push_profile SET credentials = new.candidate, updated_at = statement_timestamp() FROM new WHERE ${ofProfile})
-     UPDATE profile_rotation SET state = 'promoted', candidate = NULL, previous = old.credentials, reason = NULL, detail = NULL,
-            changed_at = statement_timestamp()
+          changed AS (UPDATE push_profile SET credentials = new.candidate,
+            updated_at = statement_timestamp() FROM new WHERE ${ofProfile})
+     UPDATE profile_rotation SET state = 'promoted', candidate = NULL, previous = old.credentials,
+            reason = NULL, detail = NULL, changed_at = statement_timestamp()
        FROM old WHERE ${ofProfile}`,
     keyOf(profile),
   );
@@ -246,10 +254,12 @@ export const rollBackCandidate = (
   { reason, detail = null }: { reason: RollbackReason; detail?: string | null },
 ) =>
   query(tx).run(
-    `WITH kept AS (SELECT previous FROM profile_rotation WHERE ${ofProfile} AND state = 'promoted' AND previous IS NOT NULL),
-          changed AS (UPDATE push_profile SET credentials = kept.previous, updated_at = statement_timestamp() FROM kept WHERE ${ofProfile})
-     UPDATE profile_rotation SET state = 'rolled_back', candidate = NULL, previous = NULL, reason = $4, detail = $5,
-            changed_at = statement_timestamp()
+    `WITH kept AS (SELECT previous FROM profile_rotation WHERE ${ofProfile} AND state = 'promoted'
+      AND previous IS NOT NULL),
+          changed AS (UPDATE push_profile SET credentials = kept.previous,
+            updated_at = statement_timestamp() FROM kept WHERE ${ofProfile})
+     UPDATE profile_rotation SET state = 'rolled_back', candidate = NULL, previous = NULL,
+            reason = $4, detail = $5, changed_at = statement_timestamp()
       WHERE ${ofProfile}`,
     [...keyOf(profile), reason, detail],
   );
@@ -271,7 +281,8 @@ export const endRotation = (tx: Handle, profile: RotatedProfile) =>
  */
 export const claimBatches = (db: Handle, profile: RotatedProfile, count: number) =>
   query(db).value<number>(
-    `UPDATE profile_rotation SET batches_seen = batches_seen + $4 WHERE ${ofProfile} AND state = 'canary'
+    `UPDATE profile_rotation SET batches_seen = batches_seen + $4 WHERE ${ofProfile}
+      AND state = 'canary'
      RETURNING batches_seen - $4 AS before`,
     [...keyOf(profile), count],
   );
@@ -286,7 +297,8 @@ const addCanaryCounts = (
 ) =>
   query(tx).row<ProfileRotation>(
     `UPDATE profile_rotation
-        SET batches = batches + $5, asked = asked + $6, accepted = accepted + $7, refused = refused + $8, worse = worse + $9
+        SET batches = batches + $5, asked = asked + $6, accepted = accepted + $7,
+          refused = refused + $8, worse = worse + $9
       WHERE ${ofProfile} AND state = 'canary' AND staged_at = $4 RETURNING ${columns}`,
     [...keyOf(profile), stagedAt, batches, asked, accepted, refused, worse],
   );
@@ -302,7 +314,8 @@ export const listCanaries = (db: Handle, limit: number) =>
 export const listRotations = (db: Handle, after: Date, limit: number) =>
   query(db).rows<ProfileRotation>(
     `SELECT ${columns} FROM profile_rotation
-      WHERE state IN ('staged', 'checked', 'canary') OR changed_at > $1 ORDER BY changed_at DESC LIMIT $2`,
+      WHERE state IN ('staged', 'checked', 'canary') OR changed_at > $1 ORDER BY changed_at DESC
+        LIMIT $2`,
     [after, limit],
   );
 
@@ -340,8 +353,10 @@ export const saveNotice = (
 ) =>
   query(tx).hasRows(
     `INSERT INTO credential_notice AS n (app_id, connector, name, ends_at, days)
-     SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3
-     ON CONFLICT (app_id, connector, name) DO UPDATE SET ends_at = excluded.ends_at, days = excluded.days
+     SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE app_id = $1 AND connector = $2
+       AND name = $3
+     ON CONFLICT (app_id, connector, name) DO UPDATE
+       SET ends_at = excluded.ends_at, days = excluded.days
       WHERE n.ends_at <> excluded.ends_at OR n.days > excluded.days`,
     [appId, connector, profile, endsAt, days],
   );

@@ -23,7 +23,8 @@ export const markPushPaused = (tx: Handle, appId: string, id: number) =>
 /** Moves a paused push back to `sending`. Returns false if it is finished or scheduled. */
 export const markPushResumed = (tx: Handle, appId: string, id: number) =>
   query(tx).hasRows(
-    `UPDATE notification SET state = CASE WHEN state = 'paused' THEN 'sending' ELSE state END, updated_at = now()
+    `UPDATE notification SET state = CASE WHEN state = 'paused' THEN 'sending' ELSE state END,
+      updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
     [appId, id],
   );
@@ -37,7 +38,8 @@ const resumeExpired = `
     SELECT id FROM notification
      WHERE app_id = $1 AND id = ANY($2::bigint[]) AND state = 'paused' AND expires_at <= $3
      ORDER BY expires_at FOR UPDATE SKIP LOCKED)
-  UPDATE notification n SET state = 'sending', updated_at = now() FROM e WHERE n.app_id = $1 AND n.id = e.id
+  UPDATE notification n SET state = 'sending', updated_at = now() FROM e WHERE n.app_id = $1
+    AND n.id = e.id
   RETURNING n.id`;
 
 /** Resumes paused pushes that have expired, so that their recipients are counted. */
@@ -68,7 +70,8 @@ export async function lockWaiting(
 /** Marks a batch as held. It has no job until its push continues. Its time slot becomes void. */
 export const markBatchHeld = (tx: Handle, { appId, batchId }: { appId: string; batchId: number }) =>
   query(tx).run(
-    `UPDATE push_batch SET is_held = true, has_job = true, slot_at = NULL, slot_ms = NULL, slot_epoch = NULL
+    `UPDATE push_batch SET is_held = true, has_job = true, slot_at = NULL, slot_ms = NULL,
+      slot_epoch = NULL
       WHERE app_id = $1 AND id = $2`,
     [appId, batchId],
   );
@@ -93,7 +96,8 @@ export async function takeHeldBatches(
   const rows = await query(tx).rows<{ id: number; pushId: number; connector: ConnectorId }>(
     // A CTE, because a plan may run a subquery of IN several times, each with its own limit.
     `WITH held AS MATERIALIZED (
-       SELECT id FROM push_batch WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) AND NOT is_settled AND is_held
+       SELECT id FROM push_batch WHERE app_id = $1 AND push_id = ANY ($2::bigint[])
+         AND NOT is_settled AND is_held
         ORDER BY id LIMIT $3 FOR UPDATE)
      UPDATE push_batch b SET is_held = false FROM held
       WHERE b.app_id = $1 AND b.id = held.id RETURNING b.id, b.push_id AS "pushId", b.connector`,
@@ -122,7 +126,8 @@ export const findHeldPushes = (db: Handle, frozen: readonly string[], limit: num
     `SELECT n.app_id AS "appId", n.id FROM notification n
       WHERE n.state IN ('queued', 'sending') AND n.app_id <> ALL ($1)
         AND (n.is_plan_held OR EXISTS (SELECT FROM push_batch b
-                                        WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled AND b.is_held))
+                                        WHERE b.app_id = n.app_id AND b.push_id = n.id
+                                        AND NOT b.is_settled AND b.is_held))
       ORDER BY n.id LIMIT $2`,
     [frozen, limit],
   );
@@ -177,21 +182,27 @@ export async function readOpenWork(tx: Handle, pushes: readonly PushKey[]): Prom
     `WITH open AS MATERIALIZED (
        SELECT n.app_id, n.id, n.state, n.is_planned, n.is_plan_held, n.planned_through,
               bool_or(n.devices <= 1000 AND NOT b.has_job) AS is_inline,
-              string_agg(md5(coalesce(b.settled, '')), '' ORDER BY b.id) FILTER (WHERE n.devices <= 1000) AS digest
-         FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
+              string_agg(md5(coalesce(b.settled, '')), '' ORDER BY b.id)
+              FILTER (WHERE n.devices <= 1000) AS digest
+         FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id)
+           JOIN notification n USING (app_id, id)
          LEFT JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled
         WHERE n.state IN (${working})
         GROUP BY n.app_id, n.id)
-     SELECT app_id AS "appId", id AS "pushId", NULL AS "batchId", NULL AS connector, NULL AS "notBefore",
-            is_plan_held AS "isHeld", NOT is_planned AND planned_through > 0 AS "isContinued",
+     SELECT app_id AS "appId", id AS "pushId", NULL AS "batchId", NULL AS connector,
+            NULL AS "notBefore", is_plan_held AS "isHeld", NOT is_planned
+              AND planned_through > 0 AS "isContinued",
             planned_through || ' ' || coalesce(digest, '') AS progress
-       FROM open WHERE is_plan_held OR (NOT is_planned AND state <> 'cancelled') OR is_inline ORDER BY id`,
+       FROM open WHERE is_plan_held OR (NOT is_planned AND state <> 'cancelled') OR is_inline
+         ORDER BY id`,
     keys,
   );
   const batches = await query(tx).rows<OpenWork>(
-    `SELECT b.app_id AS "appId", b.push_id AS "pushId", b.id AS "batchId", b.connector, b.not_before AS "notBefore",
-            b.is_held AS "isHeld", false AS "isContinued", md5(coalesce(b.settled, '')) AS progress
-       FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
+    `SELECT b.app_id AS "appId", b.push_id AS "pushId", b.id AS "batchId", b.connector,
+            b.not_before AS "notBefore", b.is_held AS "isHeld", false AS "isContinued",
+            md5(coalesce(b.settled, '')) AS progress
+       FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id)
+         JOIN notification n USING (app_id, id)
        JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id
       WHERE n.state IN (${working}) AND NOT b.is_settled AND b.has_job
       ORDER BY b.id LIMIT ${maxBatches}`,
@@ -212,7 +223,8 @@ export async function lockOpenWork(tx: Handle, work: readonly OpenWork[]): Promi
     // One statement for each app, because a sharded database cannot lock rows of several apps.
     for (const [appId, ofApp] of Map.groupBy(ofTable, (item) => item.appId)) {
       const found = await query(tx).column<number>(
-        `SELECT id FROM ${table} WHERE app_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`,
+        `SELECT id FROM ${table} WHERE app_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id
+          FOR UPDATE SKIP LOCKED`,
         [appId, ofApp.map(({ pushId, batchId }) => batchId ?? pushId)],
       );
       const ids = new Set(found);

@@ -34,7 +34,8 @@ export async function listFailurePage(
   page: PageAfter,
 ): Promise<FailureRow[]> {
   const { rows } = await db.query<FailureRow>(
-    `SELECT installation, object_id AS "objectId", connector, outcome, status, reason, created_at AS at
+    `SELECT installation, object_id AS "objectId", connector, outcome, status, reason,
+      created_at AS at
        FROM push_failure
       WHERE app_id = $1 AND push_id = $2 AND ($3::text IS NULL OR connector = $3)
         AND ($4::text IS NULL OR outcome = $4) AND ($5::text IS NULL OR ${reasonTextSql()} = $5)
@@ -88,9 +89,10 @@ export const readTimeline = (
   { from, stepMs }: { from: Date; stepMs: number },
 ) =>
   query(db).rows<{ connector: ConnectorId; slot: number; sent: number; other: number }>(
-    `SELECT b.connector, floor(extract(epoch FROM b.settled_at - $3::timestamptz) * 1000 / $4)::int AS slot,
-            sum(t.value::bigint) FILTER (WHERE t.key = 'sent')::bigint AS sent,
-            sum(t.value::bigint) FILTER (WHERE t.key <> 'sent')::bigint AS other
+    `SELECT b.connector,
+            floor(extract(epoch FROM b.settled_at - $3::timestamptz) * 1000 / $4)::int AS slot,
+            sum(t.value::bigint) FILTER (WHERE t.key = 'sent')::bigint AS sent, sum(t.value::bigint)
+            FILTER (WHERE t.key <> 'sent')::bigint AS other
        FROM push_batch b, jsonb_each_text(b.totals) AS t
       WHERE b.app_id = $1 AND b.push_id = $2 AND b.totals IS NOT NULL AND b.settled_at >= $3
       GROUP BY b.connector, slot`,
@@ -147,14 +149,18 @@ export async function insertFailures(tx: Handle, list: readonly BatchFailures[])
  */
 export const insertFailuresSql = (
   parameter: number,
-): string => `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,
-                               reason, dead_as_of, is_unsure, profile, is_proof, form)
+): string => `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id,
+                               outcome, status, reason, dead_as_of, is_unsure, profile, is_proof,
+                               form)
      SELECT f.app_id, f.push_id, f.connector, f.installation,
-            (SELECT i.object_id FROM installation i WHERE i.app_id = f.app_id AND i.id = f.installation),
-            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), f.is_unsure, f.profile, f.is_proof, f.form
+            (SELECT i.object_id FROM installation i WHERE i.app_id = f.app_id
+            AND i.id = f.installation),
+            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), f.is_unsure, f.profile,
+            f.is_proof, f.form
        FROM json_to_recordset($${parameter}) AS f (
-         app_id text, push_id bigint, connector text, installation bigint, outcome text, status int, reason text,
-         dead_ms float8, is_unsure boolean, profile text, is_proof boolean, form text)`;
+         app_id text, push_id bigint, connector text, installation bigint, outcome text, status int,
+         reason text, dead_ms float8, is_unsure boolean, profile text, is_proof boolean,
+           form text)`;
 
 /** Returns the parameter with the failures of a batch. */
 export const failuresText = (batch: FailedBatch, failures: readonly RecipientFailure[]): string =>
@@ -264,19 +270,24 @@ export async function listUndelivered(
   page: PageBefore,
 ): Promise<UndeliveredPush[]> {
   const { rows } = await db.query<UndeliveredPush>(
-    `SELECT id, "objectId", state, msg, "pushTime", "finishedAt", failed, expired, capped, redriven FROM (
-       SELECT app_id, id, object_id AS "objectId", state, request -> 'data' AS msg, push_time AS "pushTime",
-              finished_at AS "finishedAt", redriven,
-              ${countOf('failed')} AS failed, ${countOf('expired')} AS expired, ${countOf('capped')} AS capped
+    `SELECT id, "objectId", state, msg, "pushTime", "finishedAt", failed, expired, capped, redriven
+      FROM (
+       SELECT app_id, id, object_id AS "objectId", state, request -> 'data' AS msg,
+              push_time AS "pushTime", finished_at AS "finishedAt", redriven,
+              ${countOf('failed')} AS failed, ${countOf('expired')} AS expired,
+              ${countOf('capped')} AS capped
          FROM notification
         WHERE app_id = $1 AND totals IS NOT NULL AND state IN ('done', 'failed')
-          AND ($4::timestamptz IS NULL OR finished_at >= $4) AND ($5::timestamptz IS NULL OR created_at < $5)
+          AND ($4::timestamptz IS NULL OR finished_at >= $4)
+            AND ($5::timestamptz IS NULL OR created_at < $5)
           AND ($6::bigint IS NULL OR id < $6)) AS push
       WHERE failed + expired + capped > 0
         AND ($3::text IS NULL OR EXISTS (
               SELECT FROM push_failure f
-               WHERE f.app_id = push.app_id AND f.push_id = push.id AND ${reasonTextSql('f.reason')} = $3
-                 AND f.outcome IN ('failed', 'expired', 'capped') AND ($2::text IS NULL OR f.connector = $2)))
+               WHERE f.app_id = push.app_id AND f.push_id = push.id
+                 AND ${reasonTextSql('f.reason')} = $3
+                 AND f.outcome IN ('failed', 'expired', 'capped')
+                   AND ($2::text IS NULL OR f.connector = $2)))
       ORDER BY id DESC LIMIT $7`,
     [appId, connector ?? null, reason ?? null, from ?? null, to ?? null, page.before, page.limit],
   );
@@ -287,14 +298,16 @@ export async function listUndelivered(
 const claimStatement = prepare(
   `WITH own AS MATERIALIZED (
      SELECT installation FROM push_failure
-      WHERE app_id = $1 AND push_id = $2 AND installation = ANY($4::bigint[]) AND redriven_by IS NULL
+      WHERE app_id = $1 AND push_id = $2 AND installation = ANY($4::bigint[])
+        AND redriven_by IS NULL
       ORDER BY installation FOR UPDATE),
    claimed AS (
      UPDATE push_failure f SET redriven_by = $3 FROM own
       WHERE f.app_id = $1 AND f.push_id = $2 AND f.installation = own.installation
      RETURNING f.installation),
    counted AS (
-     UPDATE notification SET redriven = redriven + (SELECT count(*) FROM claimed) WHERE app_id = $1 AND id = $2)
+     UPDATE notification SET redriven = redriven + (SELECT count(*) FROM claimed) WHERE app_id = $1
+       AND id = $2)
    SELECT installation FROM claimed`,
 );
 
@@ -334,7 +347,8 @@ export async function lockForRedrive(
   return query(tx).row(
     `SELECT object_id AS "objectId", redrive_of IS NOT NULL AS "isRedrive" FROM notification
       WHERE app_id = $1 AND object_id <> $3
-        AND ((redrive_of = $2 AND NOT is_planned AND state IN ('scheduled', 'queued', 'sending', 'paused'))
+        AND ((redrive_of = $2 AND NOT is_planned
+          AND state IN ('scheduled', 'queued', 'sending', 'paused'))
           OR (redrive_of IS NULL
               AND object_id = (SELECT resent_as FROM notification WHERE app_id = $1 AND id = $2)))
       LIMIT 1`,

@@ -37,21 +37,27 @@ const totalsOf = (
             FROM (SELECT connector, jsonb_object_agg(outcome, n) AS counts
                     FROM (SELECT b.connector, t.key AS outcome, sum(t.value::bigint) AS n
                             FROM push_batch b, jsonb_each_text(b.totals) t
-                           WHERE b.app_id = ${app} AND b.push_id = ${push}${andApp('b')} AND b.totals IS NOT NULL
+                           WHERE b.app_id = ${app} AND b.push_id = ${push}${andApp('b')}
+                             AND b.totals IS NOT NULL
                            GROUP BY b.connector, t.key) by_outcome
                    GROUP BY connector) by_connector`;
 
 /** Subquery for the number of repeats of all batches of a push. */
 const repeatsOf = (app: string, push: string, andApp: AndApp): string =>
-  `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b WHERE b.app_id = ${app} AND b.push_id = ${push}${andApp('b')}`;
+  `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b WHERE b.app_id = ${app}
+    AND b.push_id = ${push}${andApp('b')}`;
 
 /** Subquery for one line of failure reasons, most frequent first. Null without failures. */
 const summaryOfFailures = (
   andApp: AndApp,
-): string => `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
-            FROM (SELECT f.connector, ${reasonTextSql('f.reason')} AS reason, count(*) AS n FROM push_failure f
-                   WHERE f.app_id = n.app_id AND f.push_id = n.id${andApp('f')} AND f.outcome <> 'sent'
-                   GROUP BY f.connector, ${reasonTextSql('f.reason')} ORDER BY n DESC LIMIT 5) reasons`;
+): string => `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; '
+  ORDER BY n DESC, reason)
+            FROM (SELECT f.connector, ${reasonTextSql('f.reason')} AS reason, count(*) AS n
+              FROM push_failure f
+                   WHERE f.app_id = n.app_id AND f.push_id = n.id${andApp('f')}
+                     AND f.outcome <> 'sent'
+                   GROUP BY f.connector, ${reasonTextSql('f.reason')} ORDER BY n DESC
+                     LIMIT 5) reasons`;
 
 const anyApp: AndApp = () => '';
 const totalsOfBatches = totalsOf('$1', '$2', anyApp);
@@ -59,8 +65,10 @@ const repeatsOfBatches = repeatsOf('$1', '$2', anyApp);
 
 const advanceStatement = prepare(
   `UPDATE notification
-      SET state = 'sending', planned_through = $4, devices = devices + $5, is_planned = $6, updated_at = now()
-    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state IN ('queued', 'sending')`,
+      SET state = 'sending', planned_through = $4, devices = devices + $5, is_planned = $6,
+        updated_at = now()
+    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned
+      AND state IN ('queued', 'sending')`,
 );
 
 /** A planning step: moves the cursor from `from` to `through`, and adds `devices` devices. */
@@ -93,8 +101,8 @@ export const failPush = (
 ) =>
   query(tx).run(
     `UPDATE notification
-        SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true, updated_at = now(),
-            finished_at = now()
+        SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true,
+            updated_at = now(), finished_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND NOT is_planned`,
     [push.appId, push.id, end.message, end.totals, end.devices],
   );
@@ -116,7 +124,8 @@ const firstSendStatement = new AppStatement(
   4,
   (andApp) => `UPDATE notification n SET first_sent_at = k.at
      FROM unnest($1::text[], $2::bigint[], $3::timestamptz[]) AS k (app_id, id, at)
-    WHERE n.app_id = k.app_id AND n.id = k.id AND n.first_sent_at IS NULL${andApp('n')} RETURNING n.id`,
+    WHERE n.app_id = k.app_id AND n.id = k.id AND n.first_sent_at IS NULL${andApp('n')}
+      RETURNING n.id`,
   { isPrepared: true },
 );
 
@@ -140,7 +149,8 @@ export async function markFirstSends(
  */
 export const recordProfileError = (tx: Handle, push: PushKey, profile: string, message: string) =>
   query(tx).run(
-    `UPDATE notification SET halts = halts || jsonb_build_object($3::text, $4::text), updated_at = now()
+    `UPDATE notification SET halts = halts || jsonb_build_object($3::text, $4::text),
+      updated_at = now()
       WHERE app_id = $1 AND id = $2`,
     [push.appId, push.id, profile, message],
   );
@@ -154,9 +164,11 @@ const closeStatement = new AppStatement(
           repeats = (${repeatsOf('n.app_id', 'n.id', andApp)}),
           error = (${summaryOfFailures(andApp)})
      FROM unnest($1::text[], $2::bigint[], $3::timestamptz[]) AS k (app_id, id, first_sent_at)
-    WHERE n.app_id = k.app_id AND n.id = k.id AND n.state IN ('sending', 'paused') AND n.is_planned${andApp('n')}
+    WHERE n.app_id = k.app_id AND n.id = k.id AND n.state IN ('sending', 'paused')
+      AND n.is_planned${andApp('n')}
       AND NOT EXISTS (SELECT 1 FROM push_batch b
-                       WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled${andApp('b')})
+                       WHERE b.app_id = n.app_id AND b.push_id = n.id
+                         AND NOT b.is_settled${andApp('b')})
     RETURNING n.id, n.created_at AS "createdAt", n.push_time AS "pushTime", n.totals`,
   { isPrepared: true },
 );
@@ -232,7 +244,8 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
             (${repeatsOfBatches})::int AS size, NULL::bytea AS settled, NULL::int[] AS moved
       UNION ALL
      (SELECT NULL, b.connector, sum(b.size)::int, NULL, NULL FROM push_batch b
-       WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.size IS NOT NULL GROUP BY b.connector)
+       WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.size IS NOT NULL
+         GROUP BY b.connector)
       UNION ALL
      (SELECT NULL, b.connector, NULL, b.settled, b.moved FROM push_batch b
        WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.settled IS NOT NULL
@@ -322,10 +335,11 @@ const columnsOfBatch = `id, connector, profile, is_settled, attempt, tries, last
 
 /** Columns of a snapshot: `b` is the batch, `n` its push. */
 const snapshotColumns = `${membersOf('b', columnsOfBatch)},
-          (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS "waitMs", b.expires_at AS "ownExpiry",
-          ${membersOf('n', 'state, created_at, push_time, first_sent_at')}, n.expires_at AS "pushExpiry",
-          n.halts AS "profileErrors", ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
-          n.request ->> 'flowControl' IS NOT NULL AS "isPaced",
+          (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS "waitMs",
+          b.expires_at AS "ownExpiry",
+          ${membersOf('n', 'state, created_at, push_time, first_sent_at')},
+          n.expires_at AS "pushExpiry", n.halts AS "profileErrors", ${sizeSql('b')} AS size,
+          ${openCountSql('b')} AS open, n.request ->> 'flowControl' IS NOT NULL AS "isPaced",
           n.request ? 'variables' AS "isPersonal", ${slotColumns}, ${rateColumns}`;
 
 const snapshotStatement = new AppStatement(
@@ -388,15 +402,18 @@ export interface PlannedBatch {
 
 /** Skips pushes that another transaction has locked, so that one push does not delay the others. */
 const wholeSql = (andApp: AndApp): string => `WITH free AS MATERIALIZED (
-     SELECT n.app_id, n.id FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id) JOIN notification n USING (app_id, id)
+     SELECT n.app_id, n.id FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+       JOIN notification n USING (app_id, id)
       WHERE true${andApp('n')} ORDER BY n.app_id, n.id FOR UPDATE OF n SKIP LOCKED),
    planned AS (
      UPDATE notification n
-        SET state = 'sending', planned_through = k.through, devices = n.devices + k.devices, is_planned = true,
-            updated_at = now()
-       FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS k (app_id, id, through, devices)
+        SET state = 'sending', planned_through = k.through, devices = n.devices + k.devices,
+            is_planned = true, updated_at = now()
+       FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS k (app_id, id, through,
+         devices)
        JOIN free USING (app_id, id)
-      WHERE n.app_id = k.app_id AND n.id = k.id${andApp('n')} AND n.planned_through = 0 AND NOT n.is_planned
+      WHERE n.app_id = k.app_id AND n.id = k.id${andApp('n')} AND n.planned_through = 0
+        AND NOT n.is_planned
         AND n.state IN ('queued', 'sending')
      RETURNING n.*)`;
 
@@ -408,9 +425,11 @@ const wholeKeys = (pushes: readonly WholePush[]): unknown[] => [
 const wholeStatement = prepare(
   `${wholeSql(anyApp)},
    inserted AS (
-     ${insertBatchesSql(5, '(b.app_id, b.push_id) IN (SELECT app_id, id FROM planned)')} RETURNING push_batch.*)
+     ${insertBatchesSql(5, '(b.app_id, b.push_id) IN (SELECT app_id, id FROM planned)')}
+     RETURNING push_batch.*)
    SELECT n.id AS "pushId", ${snapshotColumns}
-     FROM planned n LEFT JOIN inserted b ON b.app_id = n.app_id AND b.push_id = n.id ORDER BY n.id, b.id`,
+     FROM planned n LEFT JOIN inserted b ON b.app_id = n.app_id AND b.push_id = n.id
+       ORDER BY n.id, b.id`,
 );
 
 const shardedWholeStatement = new AppStatement(

@@ -35,13 +35,16 @@ const disorder = "interval '15 minutes'";
  * the time alone, a list that ends days ago would read all newer pushes first. The index of
  * `created_at` provides the limits.
  */
-const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2)) AND ($3::text IS NULL OR from_service = $3)
+const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2))
+  AND ($3::text IS NULL OR from_service = $3)
   AND ($4::text IS NULL OR object_id = $4 OR notification_id = $4
        OR position(lower($5) IN lower(request ->> 'data')) > 0)
   AND ($6::timestamptz IS NULL OR created_at >= $6 AND id > coalesce((
-        SELECT id FROM notification WHERE created_at < $6 - ${disorder} ORDER BY created_at DESC LIMIT 1), 0))
+        SELECT id FROM notification WHERE created_at < $6 - ${disorder} ORDER BY created_at DESC
+          LIMIT 1), 0))
   AND ($7::timestamptz IS NULL OR created_at < $7 AND id < coalesce((
-        SELECT id FROM notification WHERE created_at >= $7 + ${disorder} ORDER BY created_at LIMIT 1), 9223372036854775807))
+        SELECT id FROM notification WHERE created_at >= $7 + ${disorder} ORDER BY created_at
+          LIMIT 1), 9223372036854775807))
   AND ($8::bigint IS NULL OR recurring_id = $8)`;
 
 /** Values of `conditions`; the content is stored as JSON text. */
@@ -56,7 +59,8 @@ const valuesOf = (
 /** Lists pushes of an app, newest first. Includes cancelled pushes. */
 export const listPushPage = (db: Handle, appId: string, filter: PushFilter, page: PageBefore) =>
   query(db).rows<Push>(
-    `SELECT ${listedPushColumns} FROM notification n WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
+    `SELECT ${listedPushColumns} FROM notification n WHERE ${conditions}
+      AND ($9::bigint IS NULL OR id < $9)
       ORDER BY id DESC LIMIT $10`,
     [...valuesOf(appId, filter), page.before, page.limit],
   );
@@ -86,7 +90,8 @@ export const listRunning = listOpen(`state IN ('queued', 'sending', 'paused')`);
 /** Lists pushes that wait for an approval (`listOpen`). */
 export const listWaitingForApproval = listOpen(
   `state = 'paused' AND EXISTS (SELECT FROM push_approval a WHERE a.app_id = n.app_id
-                                   AND a.push_id = n.id AND a.above IS NOT NULL AND a.given_at IS NULL)`,
+                                   AND a.push_id = n.id AND a.above IS NOT NULL
+                                     AND a.given_at IS NULL)`,
 );
 
 /** Counts the scheduled pushes of several apps. Null: of all apps. */
@@ -112,7 +117,8 @@ export const readRecentTotals = (
 /** Returns the usage of several apps on a day (UTC). Null: of all apps. */
 export const readUsageOf = (db: Handle, apps: readonly string[] | null, day: string) =>
   query(db).one<Usage>(
-    `SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(max(peak_calls_per_minute), 0) AS "peakCallsPerMinute",
+    `SELECT coalesce(sum(calls), 0)::bigint AS calls,
+            coalesce(max(peak_calls_per_minute), 0) AS "peakCallsPerMinute",
             coalesce(sum(recipients), 0)::bigint AS recipients
        FROM usage_day WHERE day = $2::date AND ($1::text[] IS NULL OR app_id = ANY($1))`,
     [apps, day],
@@ -140,7 +146,8 @@ const addStatement = (column: 'languages' | 'variables') =>
         SET ${column} = (
           SELECT jsonb_object_agg(l.key, l.counts)
             FROM (SELECT a.key, jsonb_build_object('devices', sum((a.value ->> 'devices')::bigint),
-                                                   'fallback', sum((a.value ->> 'fallback')::bigint)) AS counts
+                                                   'fallback', sum((a.value ->>
+                                        'fallback')::bigint)) AS counts
                     FROM (SELECT * FROM jsonb_each(coalesce(n.${column}, '{}'))
                           UNION ALL SELECT * FROM jsonb_each($3::jsonb)) AS a
                    GROUP BY a.key) AS l)
@@ -226,8 +233,10 @@ export interface TracedDevice extends RoutingKey {
 /** Finds a device by its objectId, otherwise by its installationId or device token. */
 export const findDevice = (db: Handle, appId: string, name: string) =>
   query(db).row<TracedDevice>(
-    `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at, ${traitColumns}
-       FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3))
+    `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at,
+      ${traitColumns}
+       FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2
+         OR device_token = ANY($3))
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
     [appId, name, storedFormsOfToken(name)],
   );
@@ -283,7 +292,8 @@ export async function findBatchOfDevice(
   installation: number,
 ): Promise<TracedBatch | undefined> {
   const row = await query(db).row<Omit<TracedBatch, 'outcome'> & { code: number | null }>(
-    `SELECT ${membersOf('b', tracedColumns)}, get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
+    `SELECT ${membersOf('b', tracedColumns)},
+      get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
        FROM push_batch b WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
       ORDER BY attempt DESC, id DESC LIMIT 1`,
     [push.appId, push.id, installation],
@@ -333,6 +343,7 @@ export const hasPendingMessage = (db: Handle, push: PushKey, installation: numbe
   query(db).hasRows(
     `SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3
      UNION ALL
-     SELECT FROM channel_group g WHERE g.app_id = $1 AND g.push_id = $3 AND ${isPendingInGroup('$2::bigint')}`,
+     SELECT FROM channel_group g WHERE g.app_id = $1 AND g.push_id = $3
+       AND ${isPendingInGroup('$2::bigint')}`,
     [push.appId, installation, push.id],
   );

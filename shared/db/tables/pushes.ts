@@ -23,16 +23,18 @@ export interface NewPush {
 
 /** Inserts pushes from one parameter: a JSON list of `toRowText`. */
 const insertStatement =
-  prepare(`INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
-                             created_at, updated_at, from_service, created_by, created_token, trace_parent, redrive_of, recurring_id)
-   SELECT app_id, object_id, notification_id, state, request, request ->> 'prod', to_timestamp(push_ms / 1000.0),
-          to_timestamp(expires_ms / 1000.0), to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0),
+  prepare(`INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+                             push_time, expires_at, created_at, updated_at, from_service,
+                             created_by, created_token, trace_parent, redrive_of, recurring_id)
+   SELECT app_id, object_id, notification_id, state, request, request ->> 'prod',
+          to_timestamp(push_ms / 1000.0), to_timestamp(expires_ms / 1000.0),
+          to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0),
           coalesce(from_service, 'push'), created_by, created_token, trace_parent,
           (request #>> '{redrive,pushId}')::bigint, (request #>> '{recurring,id}')::bigint
      FROM json_to_recordset($1::json) AS p (
        app_id text, object_id text, notification_id text, state text, request jsonb,
-       push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint,
-       trace_parent text)
+       push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text,
+       created_token bigint, trace_parent text)
    RETURNING app_id AS "appId", id, object_id AS "objectId"`);
 
 /** Inserts pushes, which may be of several apps. Returns their internal ids in the same order. */
@@ -138,7 +140,8 @@ export const findTrace = (db: Handle, appId: string, id: number) =>
  */
 export const findPushByPublicId = (db: Handle, appId: string, publicId: string) =>
   query(db).row<Push>(
-    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
+    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1
+      AND (object_id = $2 OR notification_id = $2)
       ORDER BY object_id = $2 DESC, state = 'cancelled', id DESC LIMIT 1`,
     [appId, publicId],
   );
@@ -149,7 +152,8 @@ const maxGroup = 1000;
 /** Lists the pushes that share a custom `notification_id`, newest first. Omits cancelled pushes. */
 export const listPushGroup = (db: Handle, appId: string, notificationId: string) =>
   query(db).rows<Push>(
-    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
+    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND notification_id = $2
+      AND state <> 'cancelled'
       ORDER BY id DESC LIMIT ${maxGroup}`,
     [appId, notificationId],
   );
@@ -165,8 +169,10 @@ interface PushPage {
 export function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
   const { condition, values } = page.filter ?? everyRecord(appId);
   return query(db).rows(
-    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}
-      ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'} LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
+    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND state <> 'cancelled'
+      AND ${condition}
+      ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'}
+        LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
     [...values, page.limit, page.skip],
   );
 }
@@ -176,7 +182,8 @@ const everyRecord = (appId: string): RowCondition => ({ condition: 'true', value
 export function countPushes(db: Handle, appId: string, filter?: RowCondition): Promise<number> {
   const { condition, values } = filter ?? everyRecord(appId);
   return query(db).number(
-    `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}`,
+    `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'cancelled'
+      AND ${condition}`,
     values,
   );
 }
@@ -224,7 +231,8 @@ export async function claimRequestIds(
   const claimed = await query(tx).rows(
     `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at)
      SELECT app_id, req_id, object_id, accepted_at FROM ${input} ORDER BY app_id, req_id
-     ON CONFLICT (app_id, req_id) DO UPDATE SET object_id = excluded.object_id, accepted_at = excluded.accepted_at
+     ON CONFLICT (app_id, req_id) DO UPDATE SET object_id = excluded.object_id,
+       accepted_at = excluded.accepted_at
       WHERE excluded.accepted_at - l.accepted_at > interval '${Math.round(windowMs)} ms'
      RETURNING 1`,
     values,
@@ -343,7 +351,8 @@ export const saveFailureCount = (db: Handle, push: PushKey, n: number) =>
 /** The oldest push with failures beyond the limit of its app. */
 const surplusPush = `
   SELECT app_id AS "appId", push_id AS "pushId"
-    FROM (SELECT app_id, push_id, sum(n) OVER (PARTITION BY app_id ORDER BY push_id DESC) - $1 AS beyond FROM failure_count) AS kept
+    FROM (SELECT app_id, push_id, sum(n) OVER (PARTITION BY app_id
+      ORDER BY push_id DESC) - $1 AS beyond FROM failure_count) AS kept
    WHERE beyond > 0 ORDER BY push_id LIMIT 1`;
 
 /**
@@ -355,13 +364,16 @@ const surplusStatement = `
     SELECT n FROM failure_count WHERE app_id = $1 AND push_id = $2 FOR UPDATE SKIP LOCKED),
   surplus AS MATERIALIZED (
     SELECT least(held.n, held.n + newer.n - $3, $4)::bigint AS n
-      FROM held, (SELECT coalesce(sum(n), 0) AS n FROM failure_count WHERE app_id = $1 AND push_id > $2) AS newer),
+      FROM held, (SELECT coalesce(sum(n), 0) AS n FROM failure_count WHERE app_id = $1
+        AND push_id > $2) AS newer),
   part AS MATERIALIZED (
-    SELECT installation FROM push_failure WHERE app_id = $1 AND push_id = $2 LIMIT (SELECT greatest(n, 0) FROM surplus)),
+    SELECT installation FROM push_failure WHERE app_id = $1 AND push_id = $2
+      LIMIT (SELECT greatest(n, 0) FROM surplus)),
   deleted AS (
     DELETE FROM push_failure f USING part
      WHERE f.app_id = $1 AND f.push_id = $2 AND f.installation = part.installation)
-  UPDATE failure_count c SET n = c.n - s.n FROM surplus s WHERE c.app_id = $1 AND c.push_id = $2 AND s.n > 0
+  UPDATE failure_count c SET n = c.n - s.n FROM surplus s WHERE c.app_id = $1 AND c.push_id = $2
+    AND s.n > 0
   RETURNING s.n`;
 
 /**

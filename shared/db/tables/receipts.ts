@@ -28,7 +28,8 @@ export interface ReceiptPush {
 /** Finds pushes by public ids, and locks them against deletion until `tx` ends. */
 export const lockPushes = (tx: Handle, appId: string, objectIds: readonly string[]) =>
   query(tx).rows<ReceiptPush>(
-    `SELECT id, object_id AS "objectId", coalesce(first_sent_at, push_time) AS "sentAt" FROM notification
+    `SELECT id, object_id AS "objectId", coalesce(first_sent_at, push_time) AS "sentAt"
+      FROM notification
       WHERE app_id = $1 AND object_id = ANY ($2) ORDER BY id FOR KEY SHARE`,
     [appId, objectIds],
   );
@@ -91,19 +92,25 @@ export async function markReceipts(
     `WITH told AS (
        SELECT m.push_id, m.installation / 512 AS block,
               bit_or(set_bit(0::bit(512), (m.installation % 512)::int, 1)) AS delivered,
-              bit_or(set_bit(0::bit(512), (m.installation % 512)::int, m.is_clicked::int)) AS clicked
+              bit_or(set_bit(0::bit(512), (m.installation % 512)::int,
+              m.is_clicked::int)) AS clicked
          FROM ${marks} GROUP BY m.push_id, m.installation / 512),
      before AS MATERIALIZED (
-       SELECT r.push_id, r.block, r.delivered, r.clicked FROM push_receipt r JOIN told USING (push_id, block)
+       SELECT r.push_id, r.block, r.delivered, r.clicked FROM push_receipt r
+         JOIN told USING (push_id, block)
         WHERE r.app_id = $1 AND r.connector = $2),
      changed AS (
-       UPDATE push_receipt r SET delivered = r.delivered | told.delivered, clicked = r.clicked | told.clicked
+       UPDATE push_receipt r SET delivered = r.delivered | told.delivered,
+         clicked = r.clicked | told.clicked
          FROM told JOIN before USING (push_id, block)
-        WHERE r.app_id = $1 AND r.connector = $2 AND r.push_id = told.push_id AND r.block = told.block
-          AND (before.delivered | told.delivered <> before.delivered OR before.clicked | told.clicked <> before.clicked)
+        WHERE r.app_id = $1 AND r.connector = $2 AND r.push_id = told.push_id
+          AND r.block = told.block
+          AND (before.delivered | told.delivered <> before.delivered
+            OR before.clicked | told.clicked <> before.clicked)
        RETURNING r.push_id, bit_count(r.delivered) - bit_count(before.delivered) AS delivered,
                  bit_count(r.clicked) - bit_count(before.clicked) AS clicked)
-     SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered, sum(clicked)::bigint AS clicked
+     SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered,
+       sum(clicked)::bigint AS clicked
        FROM changed GROUP BY push_id ORDER BY push_id`,
     values,
   );
@@ -125,7 +132,8 @@ export async function addReceiptTotals(
      SELECT $1, m.push_id, $2, $3, m.delivered, m.clicked
        FROM unnest($4::bigint[], $5::bigint[], $6::bigint[]) AS m (push_id, delivered, clicked)
      ON CONFLICT (app_id, push_id, connector, slot)
-     DO UPDATE SET delivered = t.delivered + excluded.delivered, clicked = t.clicked + excluded.clicked`,
+     DO UPDATE SET delivered = t.delivered + excluded.delivered,
+       clicked = t.clicked + excluded.clicked`,
     [
       appId,
       connector,
@@ -141,7 +149,8 @@ export async function addReceiptTotals(
 export const readReceipts = (db: Handle, appId: string, pushIds: readonly number[]) =>
   queryTotals(
     db,
-    `SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered, sum(clicked)::bigint AS clicked
+    `SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered,
+      sum(clicked)::bigint AS clicked
        FROM push_receipt_total WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) GROUP BY push_id`,
     [appId, pushIds],
   );
@@ -176,8 +185,10 @@ export function keepFailedReceipt(
   return query(db).hasRows(
     `INSERT INTO failed_receipt (app_id, connector, digest, status, reason, bytes, call)
      SELECT $1, $2, $3, $4, $5, $6, $7
-      WHERE (SELECT count(*) FROM (SELECT FROM failed_receipt WHERE app_id = $1 LIMIT $8) AS kept) < $8
-     ON CONFLICT (app_id, connector, digest) DO UPDATE SET status = excluded.status, reason = excluded.reason`,
+      WHERE (SELECT count(*) FROM (SELECT FROM failed_receipt WHERE app_id = $1
+        LIMIT $8) AS kept) < $8
+     ON CONFLICT (app_id, connector, digest) DO UPDATE
+       SET status = excluded.status, reason = excluded.reason`,
     [appId, connector, digest, status, reason, bytes, call, most],
   );
 }
@@ -250,7 +261,8 @@ export async function insertGatewayMessages(
   if (rows.length === 0) return;
   await tx.query(
     `INSERT INTO gateway_message (app_id, push_id, batch_id, connector, message_id, devices)
-     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[])`,
+     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[],
+       $6::int[])`,
     listsOf(rows, 'appId', 'pushId', 'batchId', 'connector', 'messageId', 'devices'),
   );
 }

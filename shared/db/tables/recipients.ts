@@ -95,18 +95,19 @@ function toLoaded(
 const loadStatement = (tokens: string): AppStatement =>
   new AppStatement(
     3,
-    (
-      andApp,
-    ) => `SELECT ${membersOf('b', batchColumns.short)}, ${membersOf('r', batchColumns.ofRecipients)}, g.*
+    (andApp) => `SELECT ${membersOf('b', batchColumns.short)},
+      ${membersOf('r', batchColumns.ofRecipients)}, g.*
        FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
        JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id${andApp('b')}
        LEFT JOIN LATERAL (
-        SELECT row_number() OVER ()::int AS place, device_type AS "deviceType", vendor_name AS vendor, topic,
-               team_id AS "teamId", string_agg(id::text, ',') AS ids, ${tokens} AS tokens,
-               string_agg(timestamptz_send(updated_at), '') AS "savedAt", count(*)::int AS count
+        SELECT row_number() OVER ()::int AS place, device_type AS "deviceType",
+               vendor_name AS vendor, topic, team_id AS "teamId", string_agg(id::text, ',') AS ids,
+               ${tokens} AS tokens, string_agg(timestamptz_send(updated_at), '') AS "savedAt",
+               count(*)::int AS count
           FROM installation i WHERE i.app_id = b.app_id AND i.id = ANY(b.recipients)${andApp('i')}
          GROUP BY device_type, vendor_name, topic, team_id) AS g ON true
-       LEFT JOIN LATERAL (SELECT b.recipients, b.badges, b.settled, b.moved) AS r ON coalesce(g.place, 1) = 1
+       LEFT JOIN LATERAL (SELECT b.recipients, b.badges, b.settled, b.moved) AS r
+         ON coalesce(g.place, 1) = 1
       ORDER BY b.id, g.place`,
     { isPrepared: true },
   );
@@ -142,7 +143,8 @@ const deviceDayStatements = new PreparedStatements();
 const chargeText = (cap: number): string =>
   `INSERT INTO device_day AS d (day, app_id, installation, pushes)
    SELECT ${today}, $1, i.id, 1 FROM unnest($2::bigint[]) AS i (id) ORDER BY i.id
-   ON CONFLICT (day, app_id, installation) DO UPDATE SET pushes = d.pushes + 1 WHERE d.pushes < ${Math.trunc(cap)}
+   ON CONFLICT (day, app_id, installation) DO UPDATE SET pushes = d.pushes + 1
+     WHERE d.pushes < ${Math.trunc(cap)}
    RETURNING installation`;
 
 /**
@@ -205,7 +207,8 @@ export async function findRecentProfiles(
 ): Promise<RecentProfile[]> {
   const pushes = await query(db).rows<PushKey>(
     `SELECT app_id AS "appId", id FROM notification
-      WHERE created_at > to_timestamp($1::float8 / 1000) ORDER BY created_at DESC LIMIT ${pushesRead}`,
+      WHERE created_at > to_timestamp($1::float8 / 1000) ORDER BY created_at DESC
+        LIMIT ${pushesRead}`,
     [since.sinceMs],
   );
   const found: (RecentProfile & { last: Date })[] = [];

@@ -12,7 +12,7 @@ const droppedAfter = "interval '10 minutes'";
 const skippedIds = 1_000_000;
 
 /** Open work that a restore found, and held. */
-export interface HeldWork {
+export interface PausedWork {
   /** Pushes that were waiting or being sent. They are paused now. */
   pushes: number;
   /** Scheduled pushes whose time has passed. They are paused now. */
@@ -28,10 +28,10 @@ export interface HeldWork {
  * overdue pushes, drops old messages, and skips ids. Saves a report. Runs in one transaction before
  * any api or dispatcher starts.
  */
-export async function holdRestoredWork(tx: Handle, asOf: Date): Promise<HeldWork> {
+export async function pauseRestoredWork(tx: Handle, asOf: Date): Promise<PausedWork> {
   const insertion = "INSERT INTO restoration (as_of, report) VALUES ($1, '{}') RETURNING id";
   const id = await query(tx).value<number>(insertion, [asOf]);
-  const held: HeldWork = {
+  const held: PausedWork = {
     pushes: await query(tx).rowCount(pauseOpen, [id]),
     scheduled: await query(tx).rowCount(pauseOverdue, [id]),
     messages: await query(tx).rowCount(dropMessages),
@@ -53,7 +53,8 @@ export async function holdRestoredWork(tx: Handle, asOf: Date): Promise<HeldWork
 
 const pauseOpen = `
   WITH paused AS (
-    UPDATE notification SET state = 'paused', updated_at = now() WHERE state IN ('queued', 'sending')
+    UPDATE notification SET state = 'paused', updated_at = now()
+      WHERE state IN ('queued', 'sending')
     RETURNING app_id, id)
   INSERT INTO restored_push (app_id, push_id, restoration_id) SELECT app_id, id, $1 FROM paused`;
 
@@ -83,8 +84,10 @@ const skipPastStarts = 'UPDATE recurring_push SET skip_before = now() WHERE next
 
 const moveIds = `
   SELECT setval(name, nextval(name) + ${skippedIds})
-    FROM (SELECT unnest(ARRAY[pg_get_serial_sequence('notification', 'id'), pg_get_serial_sequence('channel_message', 'id'),
-                              pg_get_serial_sequence('channel_inbox', 'id')])::regclass AS name) AS sequences`;
+    FROM (SELECT unnest(ARRAY[pg_get_serial_sequence('notification', 'id'),
+                              pg_get_serial_sequence('channel_message', 'id'),
+                                pg_get_serial_sequence('channel_inbox',
+                                  'id')])::regclass AS name) AS sequences`;
 
 /** The last restore of a database. */
 interface Restoration {
@@ -101,7 +104,8 @@ export async function findRestoration(db: Handle): Promise<Restoration | undefin
   );
   if (!last) return undefined;
   const paused = await query(db).number(
-    `SELECT count(*) FROM restored_push p JOIN notification n ON n.app_id = p.app_id AND n.id = p.push_id
+    `SELECT count(*) FROM restored_push p JOIN notification n ON n.app_id = p.app_id
+      AND n.id = p.push_id
       WHERE p.restoration_id = $1 AND n.state = 'paused'`,
     [last.id],
   );

@@ -14,7 +14,8 @@ export const findRole = (
   { objectId, isLocked = false }: { objectId: string; isLocked?: boolean },
 ) =>
   query(db).row<Role>(
-    `SELECT ${columns} FROM role WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
+    `SELECT ${columns} FROM role WHERE app_id = $1
+      AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
     [appId, objectId],
   );
 
@@ -53,7 +54,8 @@ export const updateRole = (
   { id, draft, now }: { id: number; draft: RoleDraft; now: Date },
 ) =>
   query(tx).one<Role>(
-    `UPDATE role SET acl = $3, fields = $4, updated_at = $5 WHERE app_id = $1 AND id = $2 RETURNING ${columns}`,
+    `UPDATE role SET acl = $3, fields = $4, updated_at = $5 WHERE app_id = $1 AND id = $2
+      RETURNING ${columns}`,
     [appId, id, JSON.stringify(draft.acl), JSON.stringify(draft.fields), now],
   );
 
@@ -103,7 +105,8 @@ export async function removeMembers(
   const { table, column, members } = links[relation];
   await tx.query(
     `DELETE FROM ${table} WHERE app_id = $1 AND role_id = $2
-        AND ${column} IN (SELECT id FROM ${members} WHERE app_id = $1 AND object_id = ANY($3::text[]))`,
+        AND ${column} IN (SELECT id FROM ${members} WHERE app_id = $1
+          AND object_id = ANY($3::text[]))`,
     [appId, roleId, objectIds],
   );
 }
@@ -132,7 +135,8 @@ export const findRolesOfUser = (db: Handle, appId: string, userId: number) =>
        SELECT depth + 1, parents.ids, known || parents.ids
          FROM level CROSS JOIN LATERAL (SELECT ARRAY(
            SELECT role_id FROM (
-             SELECT role_id FROM role_role WHERE app_id = $1 AND child_id = ANY(level.found) LIMIT $4) AS pairs
+             SELECT role_id FROM role_role WHERE app_id = $1 AND child_id = ANY(level.found)
+               LIMIT $4) AS pairs
            EXCEPT SELECT unnest(level.known) LIMIT $5 - cardinality(level.known)) AS ids) AS parents
         WHERE depth < $3 AND cardinality(found) > 0)
      SELECT role.name FROM level, unnest(level.found) AS held (id)

@@ -57,7 +57,8 @@ const recurringColumns = `app_id AS "appId", id, name, expression, time_zone AS 
 /** Lists recurring pushes of an app, newest first. */
 export const listRecurring = (db: Handle, appId: string, { before, limit }: PageBefore) =>
   query(db).rows<RecurringPush>(
-    `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND ($2::bigint IS NULL OR id < $2)
+    `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1
+      AND ($2::bigint IS NULL OR id < $2)
       ORDER BY id DESC LIMIT $3`,
     [appId, before, limit],
   );
@@ -113,9 +114,11 @@ export const insertRecurring = (
   { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
 ) =>
   query(tx).one<RecurringPush>(
-    `INSERT INTO recurring_push (app_id, name, expression, time_zone, starts_at, ends_at, is_enabled, body, request,
-                                 notification_id, life_seconds, next_at, created_by, created_token, changed_by, changed_token)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10, $11, $12, $13, $14, $13, $14) RETURNING ${recurringColumns}`,
+    `INSERT INTO recurring_push (app_id, name, expression, time_zone, starts_at, ends_at,
+                                 is_enabled, body, request, notification_id, life_seconds, next_at,
+                                 created_by, created_token, changed_by, changed_token)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10, $11, $12, $13, $14, $13, $14)
+       RETURNING ${recurringColumns}`,
     [appId, ...valuesOf(terms, nextAt, by)],
   );
 
@@ -126,8 +129,9 @@ export const updateRecurring = (
   { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
 ) =>
   query(tx).one<RecurringPush>(
-    `UPDATE recurring_push SET name = $2, expression = $3, time_zone = $4, starts_at = $5, ends_at = $6, is_enabled = $7,
-            body = $8::jsonb, request = $9::jsonb, notification_id = $10, life_seconds = $11, next_at = $12, changed_by = $13,
+    `UPDATE recurring_push SET name = $2, expression = $3, time_zone = $4, starts_at = $5,
+            ends_at = $6, is_enabled = $7, body = $8::jsonb, request = $9::jsonb,
+            notification_id = $10, life_seconds = $11, next_at = $12, changed_by = $13,
             changed_token = $14, changed_at = now()
       WHERE app_id = $1 AND id = $15 RETURNING ${recurringColumns}`,
     [appId, ...valuesOf(terms, nextAt, by), id],
@@ -139,7 +143,8 @@ export const deleteRecurring = (tx: Handle, appId: string, id: number) =>
 /** Lists recurring pushes that are due by the database's clock. Takes no lock. */
 export const listDueRecurring = (db: Handle, limit: number) =>
   query(db).rows<PushKey>(
-    `SELECT app_id AS "appId", id FROM recurring_push WHERE next_at <= now() ORDER BY next_at LIMIT $1`,
+    `SELECT app_id AS "appId", id FROM recurring_push WHERE next_at <= now() ORDER BY next_at
+      LIMIT $1`,
     [limit],
   );
 
@@ -155,7 +160,8 @@ export const lockDueRecurring = (tx: Handle, appId: string, id: number) =>
 export const countOpenStarts = (db: Handle, appId: string, id: number) =>
   query(db).number(
     `SELECT count(*) AS n FROM notification
-      WHERE app_id = $1 AND recurring_id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
+      WHERE app_id = $1 AND recurring_id = $2
+        AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, id],
   );
 
@@ -177,8 +183,8 @@ export const saveStarts = (
 ) =>
   query(tx).run(
     `UPDATE recurring_push SET next_at = CASE WHEN $3 THEN $4::timestamptz ELSE next_at END,
-            last_at = coalesce($5, last_at), last_push = coalesce($6, last_push), starts = starts + $7,
-            missed = missed + $8, held_back = held_back + $9
+            last_at = coalesce($5, last_at), last_push = coalesce($6, last_push),
+            starts = starts + $7, missed = missed + $8, held_back = held_back + $9
       WHERE app_id = $1 AND id = $2`,
     [
       appId,
@@ -287,9 +293,11 @@ const dueEntries =
 
 const takeEntries = `
   WITH due AS MATERIALIZED (
-    SELECT id FROM scheduled_push WHERE app_id = $1 AND id = ANY($2::bigint[]) AND push_time <= now()
+    SELECT id FROM scheduled_push WHERE app_id = $1 AND id = ANY($2::bigint[])
+      AND push_time <= now()
      ORDER BY push_time FOR UPDATE SKIP LOCKED),
-  entry AS (DELETE FROM scheduled_push s USING due WHERE s.app_id = $1 AND s.id = due.id RETURNING s.push_id)
+  entry AS (DELETE FROM scheduled_push s USING due WHERE s.app_id = $1 AND s.id = due.id
+    RETURNING s.push_id)
   UPDATE notification n SET state = 'queued', updated_at = now()
     FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'
   RETURNING n.id`;
@@ -353,7 +361,8 @@ export const askForApproval = (tx: Handle, { appId, id }: PushKey, above: number
        ON CONFLICT (app_id, push_id) DO UPDATE SET above = excluded.above WHERE a.given_at IS NULL
        RETURNING 1)
      UPDATE notification SET state = 'paused', is_plan_held = true, updated_at = now() FROM asked
-      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND planned_through = 0 AND NOT is_planned`,
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND planned_through = 0
+        AND NOT is_planned`,
     [appId, id, above],
   );
 
@@ -374,7 +383,8 @@ export async function lockForApproval(
 export const saveFirstApproval = (tx: Handle, { appId, id }: PushKey, by: string) =>
   query(tx).run(
     `INSERT INTO push_approval AS a (app_id, push_id, first_by, first_at) VALUES ($1, $2, $3, now())
-     ON CONFLICT (app_id, push_id) DO UPDATE SET first_by = excluded.first_by, first_at = excluded.first_at`,
+     ON CONFLICT (app_id, push_id) DO UPDATE SET first_by = excluded.first_by,
+       first_at = excluded.first_at`,
     [appId, id, by],
   );
 
@@ -389,7 +399,8 @@ export async function giveApproval(
 ): Promise<'resumed' | 'noted'> {
   const above = await query(tx).value<number | null>(
     `INSERT INTO push_approval AS a (app_id, push_id, given_by, given_at) VALUES ($1, $2, $3, now())
-     ON CONFLICT (app_id, push_id) DO UPDATE SET given_by = excluded.given_by, given_at = excluded.given_at
+     ON CONFLICT (app_id, push_id) DO UPDATE SET given_by = excluded.given_by,
+       given_at = excluded.given_at
      RETURNING above`,
     [appId, id, by],
   );
@@ -408,7 +419,8 @@ export const listWaitingApprovals = (db: Handle, limit: number) =>
   query(db).rows<{ appId: string; pushes: number; since: Date }>(
     `SELECT a.app_id AS "appId", count(*) AS pushes, min(a.asked_at) AS since
        FROM push_approval a JOIN notification n ON n.app_id = a.app_id AND n.id = a.push_id
-      WHERE a.above IS NOT NULL AND a.given_at IS NULL AND n.state = 'paused' GROUP BY a.app_id ORDER BY since LIMIT $1`,
+      WHERE a.above IS NOT NULL AND a.given_at IS NULL AND n.state = 'paused' GROUP BY a.app_id
+        ORDER BY since LIMIT $1`,
     [limit],
   );
 
@@ -442,7 +454,8 @@ export async function readLocalProgress(
   { appId, id }: PushKey,
 ): Promise<LocalProgress & { nowMs: number }> {
   const progress = await query(db).row<LocalProgress & { nowMs: number }>(
-    `SELECT local_after AS after, local_at AS at, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs"
+    `SELECT local_after AS after, local_at AS at,
+      (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs"
        FROM notification WHERE app_id = $1 AND id = $2`,
     [appId, id],
   );
@@ -466,13 +479,14 @@ interface LocalStep {
 
 const advanceStatement = prepare(
   `UPDATE notification
-      SET state = 'sending', planned_through = CASE WHEN $7 THEN 0 ELSE $4 END, devices = devices + $5,
-          is_planned = $7 AND $9::timestamptz IS NULL,
+      SET state = 'sending', planned_through = CASE WHEN $7 THEN 0 ELSE $4 END,
+          devices = devices + $5, is_planned = $7 AND $9::timestamptz IS NULL,
           local_after = CASE WHEN $7 THEN $8::timestamptz ELSE local_after END,
           local_at = CASE WHEN $7 THEN $9::timestamptz ELSE local_at END,
-          push_time = CASE WHEN $7 AND devices + $5 = 0 THEN greatest(push_time, $9::timestamptz) ELSE push_time END,
-          updated_at = now()
-    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state IN ('queued', 'sending')
+          push_time = CASE WHEN $7 AND devices + $5 = 0 THEN greatest(push_time,
+          $9::timestamptz) ELSE push_time END, updated_at = now()
+    WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned
+      AND state IN ('queued', 'sending')
       AND local_at IS NOT DISTINCT FROM $6::timestamptz`,
 );
 
@@ -509,7 +523,8 @@ export async function listScheduledBefore(
   const rows = await query(db).rows<Push & { total: number }>(
     `SELECT ${pushColumns}, (count(*) OVER ())::bigint AS total
        FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
-      WHERE s.app_id = $1 AND n.state = 'scheduled' AND s.push_time < $2 ORDER BY s.push_time, s.id LIMIT $3`,
+      WHERE s.app_id = $1 AND n.state = 'scheduled' AND s.push_time < $2 ORDER BY s.push_time, s.id
+        LIMIT $3`,
     [appId, until, limit],
   );
   return { pushes: rows.map(({ total: _, ...push }) => push), count: rows[0]?.total ?? 0 };

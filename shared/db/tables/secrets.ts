@@ -68,7 +68,8 @@ const sessions: SealedColumn = {
   type: 'bytea',
   key: { id: 'bigint' },
   context: ['object_id', 'session_hash'],
-  keyIds: `ARRAY[encode(substring(t.session_nonce FROM CASE WHEN length(t.session_nonce) = 16 THEN 1 ELSE 2 END FOR 4), 'hex')]`,
+  keyIds: `ARRAY[encode(substring(t.session_nonce
+    FROM CASE WHEN length(t.session_nonce) = 16 THEN 1 ELSE 2 END FOR 4), 'hex')]`,
   stored: 'n.renewed',
   reseal: resealSession,
 };
@@ -92,11 +93,14 @@ const platforms: SealedColumn = {
   key: { id: 'bigint' },
   context: [],
   // Bytes 2 to 5 are within the first 8 characters of the base64 text.
-  keyIds: `ARRAY(SELECT encode(substring(decode(left(e.value ->> '_sealed', 8), 'base64') FROM 2 FOR 4), 'hex')
-                   FROM jsonb_each(t.auth_data) AS e WHERE e.value ->> '_sealed' ~ '^[A-Za-z0-9+/]{8}')`,
+  keyIds: `ARRAY(SELECT encode(substring(decode(left(e.value ->> '_sealed', 8), 'base64')
+    FROM 2 FOR 4), 'hex')
+                   FROM jsonb_each(t.auth_data) AS e
+                     WHERE e.value ->> '_sealed' ~ '^[A-Za-z0-9+/]{8}')`,
   // Changes only the encrypted members, so that numbers in other members keep all their digits.
   stored: `(SELECT jsonb_object_agg(e.key, CASE WHEN n.renewed ? e.key
-                     THEN e.value || jsonb_build_object('_sealed', n.renewed -> e.key) ELSE e.value END)
+                     THEN e.value || jsonb_build_object('_sealed',
+                       n.renewed -> e.key) ELSE e.value END)
               FROM jsonb_each(t.auth_data) AS e)`,
   reseal(vault, { appId, value }) {
     const authData: AuthData = JSON.parse(value);
@@ -317,8 +321,8 @@ function resealStatement({ table, column, type, key, stored }: SealedColumn): st
   return `
     WITH n AS MATERIALIZED (
       SELECT g.value::${type} AS value, g.renewed::${type} AS renewed${typed}
-        FROM unnest(${lists.join(', ')}) AS g (value, renewed${names.map((name) => `, ${name}`).join('')})),
-    locked AS MATERIALIZED (
+        FROM unnest(${lists.join(', ')}) AS g (value,
+    renewed${names.map((name) => `, ${name}`).join('')})), locked AS MATERIALIZED (
       SELECT n.* FROM n, ${table} t WHERE t.app_id = $1 AND t.${column} = n.value ${same('t', 'n')}
        ORDER BY ${listOf(['app_id', ...names], 't.')} FOR NO KEY UPDATE OF t SKIP LOCKED)
     UPDATE ${table} t SET ${column} = ${stored} FROM locked n
@@ -383,8 +387,9 @@ export async function requestSecretRotation(tx: Handle, keyId: string): Promise<
   return query(tx).hasRows(
     `INSERT INTO secret_rotation AS r (key_id, requested_at) VALUES ($1, clock_timestamp())
      ON CONFLICT (key_id) DO UPDATE
-        SET requested_at = excluded.requested_at, finished_at = NULL, pass = 0, app_id = NULL, place = 0, position = NULL,
-            expected = 0, changed = 0, unreadable = '{}', counts = NULL, counted_at = NULL
+        SET requested_at = excluded.requested_at, finished_at = NULL, pass = 0, app_id = NULL,
+            place = 0, position = NULL, expected = 0, changed = 0, unreadable = '{}', counts = NULL,
+            counted_at = NULL
       WHERE r.finished_at IS NOT NULL`,
     [keyId],
   );
@@ -397,7 +402,8 @@ export async function requestSecretRotation(tx: Handle, keyId: string): Promise<
 export const lockSecretRotation = (tx: Handle, keyId: string) =>
   queryRotation(
     tx,
-    `SELECT ${columns} FROM secret_rotation WHERE key_id = $1 AND finished_at IS NULL FOR UPDATE SKIP LOCKED`,
+    `SELECT ${columns} FROM secret_rotation WHERE key_id = $1 AND finished_at IS NULL
+      FOR UPDATE SKIP LOCKED`,
     keyId,
   );
 
@@ -410,7 +416,8 @@ export async function saveSecretRotation(
   const { keyId, pass, appId, place, position, expected, changed, unreadable, counts } = rotation;
   await tx.query(
     `UPDATE secret_rotation
-        SET pass = $2, app_id = $3, place = $4, position = $5, expected = $6, changed = $7, unreadable = $8, counts = $9,
+        SET pass = $2, app_id = $3, place = $4, position = $5, expected = $6, changed = $7,
+            unreadable = $8, counts = $9,
             counted_at = CASE WHEN $10 THEN clock_timestamp() ELSE counted_at END,
             finished_at = CASE WHEN $11 THEN clock_timestamp() END
       WHERE key_id = $1`,

@@ -48,9 +48,11 @@ export async function selectByIds<R extends QueryResultRow>(
 ): Promise<R[]> {
   const rows = await query(db).rows<R & { totalSize: number; isRow: boolean | null }>(
     `WITH found AS MATERIALIZED (
-       SELECT true AS "isRow", ${columns} FROM ${table} WHERE app_id = $1 AND object_id = ANY($2::text[]))
+       SELECT true AS "isRow", ${columns} FROM ${table} WHERE app_id = $1
+         AND object_id = ANY($2::text[]))
      SELECT total_size AS "totalSize", found.*
-       FROM (SELECT coalesce(sum(pg_column_size(fields)), 0)::bigint AS total_size FROM found) AS total
+       FROM (SELECT coalesce(sum(pg_column_size(fields)), 0)::bigint AS total_size
+         FROM found) AS total
        LEFT JOIN found ON total_size <= $3`,
     [appId, objectIds, maxBytes],
   );
@@ -71,6 +73,7 @@ export const rowMeets = (
   { condition, values }: RowCondition,
 ) =>
   query(tx).boolean(
-    `SELECT (${condition}) IS TRUE AS is_met FROM ${table} WHERE app_id = $1 AND id = $${values.length + 1}`,
+    `SELECT (${condition}) IS TRUE AS is_met FROM ${table} WHERE app_id = $1
+      AND id = $${values.length + 1}`,
     [...values, id],
   );

@@ -50,7 +50,8 @@ export const countCaptchaAttempt = (
 ) =>
   query(db).value<Buffer>(
     `UPDATE captcha SET attempts = attempts + 1
-      WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND attempts < $4 AND validate_digest IS NULL
+      WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND attempts < $4
+        AND validate_digest IS NULL
      RETURNING answer`,
     [appId, token, now, maxAttempts],
   );
@@ -185,7 +186,8 @@ export async function countLoginFailure(
        failed_at = CASE WHEN l.locked_until > $3 THEN l.failed_at
          ELSE l.failed_at[width_bucket($4, l.failed_at) + 1:] || $3::timestamptz(3) END,
        locked_until = CASE WHEN l.locked_until > $3 THEN l.locked_until
-         WHEN cardinality(l.failed_at) - width_bucket($4, l.failed_at) >= $5 THEN $6::timestamptz END,
+         WHEN cardinality(l.failed_at) - width_bucket($4,
+       l.failed_at) >= $5 THEN $6::timestamptz END,
        last_failed_at = CASE WHEN l.locked_until > $3 THEN l.last_failed_at ELSE $3 END
      RETURNING coalesce(locked_until > $3, false) AS is_locked`,
     [appId, identifier, now, after(-rule.windowMs), rule.maxFailures, after(rule.windowMs)],
@@ -249,7 +251,8 @@ export async function countSignUp(
      ON CONFLICT (app_id, scope, key) DO UPDATE
         SET n = CASE WHEN b.since <= CASE WHEN b.scope = 'signUps' THEN $5::timestamptz ELSE $6 END
                      THEN excluded.n ELSE b.n + excluded.n END,
-            since = CASE WHEN b.since <= CASE WHEN b.scope = 'signUps' THEN $5::timestamptz ELSE $6 END
+            since = CASE WHEN b.since <= CASE WHEN b.scope = 'signUps' THEN $5::timestamptz
+            ELSE $6 END
                          THEN excluded.since ELSE b.since END
      RETURNING scope, n, since`,
     [appId, key, now, bytes, before(signUpWindows.usersMs), before(signUpWindows.bytesMs)],
@@ -285,11 +288,12 @@ const codeKey = ({ appId, purpose, number, subject }: CodeKey) => [appId, purpos
 /** Writes a code. Replaces an older code with the same key. */
 export const putCode = (tx: Handle, code: NewCode) =>
   query(tx).run(
-    `INSERT INTO verification_code (app_id, purpose, number, subject, id, digest, expires_at, asked_from)
+    `INSERT INTO verification_code (app_id, purpose, number, subject, id, digest, expires_at,
+      asked_from)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
      ON CONFLICT (app_id, purpose, number, subject) DO UPDATE
-        SET id = excluded.id, digest = excluded.digest, expires_at = excluded.expires_at, attempts = 0,
-            asked_from = excluded.asked_from`,
+        SET id = excluded.id, digest = excluded.digest, expires_at = excluded.expires_at,
+            attempts = 0, asked_from = excluded.asked_from`,
     [...codeKey(code), code.id, code.digest, code.expiresAt, code.requestedFrom],
   );
 

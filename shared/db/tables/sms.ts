@@ -19,7 +19,8 @@ const signatureColumns = membersOf('s', 'name, is_approved, created_at, updated_
 export const putSignature = (db: Handle, appId: string, name: string) =>
   query(db).row<SmsSignature>(
     `INSERT INTO sms_signature AS s (app_id, name) SELECT app_id, $2 FROM app WHERE app_id = $1
-     ON CONFLICT (app_id, name) DO UPDATE SET updated_at = excluded.updated_at RETURNING ${signatureColumns}`,
+     ON CONFLICT (app_id, name) DO UPDATE SET updated_at = excluded.updated_at
+       RETURNING ${signatureColumns}`,
     [appId, name],
   );
 
@@ -88,7 +89,8 @@ export const putTemplate = (
     `INSERT INTO sms_template AS t (app_id, name, pending_type, pending_text)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, name)
-     DO UPDATE SET pending_type = excluded.pending_type, pending_text = excluded.pending_text, updated_at = excluded.updated_at
+     DO UPDATE SET pending_type = excluded.pending_type, pending_text = excluded.pending_text,
+       updated_at = excluded.updated_at
      RETURNING ${templateColumns}`,
     [appId, name, type, text],
   );
@@ -171,7 +173,8 @@ export const openBreaker = (
 ) =>
   query(db).hasRows(
     `INSERT INTO sms_breaker AS b (app_id, prefix, opened_at, open_until) VALUES ($1, $2, $3, $4)
-     ON CONFLICT (app_id, prefix) DO UPDATE SET opened_at = $3, open_until = $4 WHERE b.open_until <= $3`,
+     ON CONFLICT (app_id, prefix) DO UPDATE SET opened_at = $3, open_until = $4
+       WHERE b.open_until <= $3`,
     [appId, prefix, now, until],
   );
 
@@ -273,7 +276,8 @@ export const chargeBalance = (tx: Handle, appId: string, price: number, defaultB
   query(tx).hasRows(
     `UPDATE app SET options = jsonb_set(options, '{smsBalance}',
               to_jsonb(coalesce((options ->> 'smsBalance')::numeric, $3::numeric) - $2::numeric))
-      WHERE app_id = $1 AND coalesce((options ->> 'smsBalance')::numeric, $3::numeric) >= $2::numeric`,
+      WHERE app_id = $1 AND coalesce((options ->> 'smsBalance')::numeric,
+        $3::numeric) >= $2::numeric`,
     [appId, price, defaultBalance],
   );
 

@@ -30,8 +30,10 @@ const grantStatement = new AppStatement(
      SELECT b.app_id, b.id, coalesce(b.size, cardinality(b.recipients)) AS size, k.cap
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS k (app_id, id, cap)
        JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id
-      WHERE b.granted IS NULL AND NOT b.is_settled${andApp('b')} ORDER BY b.app_id, b.id FOR UPDATE OF b),
-   wanted AS MATERIALIZED (SELECT app_id, sum(size)::bigint AS size, min(cap) AS cap FROM batch GROUP BY app_id),
+      WHERE b.granted IS NULL AND NOT b.is_settled${andApp('b')} ORDER BY b.app_id, b.id
+        FOR UPDATE OF b),
+   wanted AS MATERIALIZED (SELECT app_id, sum(size)::bigint AS size, min(cap) AS cap FROM batch
+     GROUP BY app_id),
    used AS (
      INSERT INTO usage_day AS u (app_id, day, recipients, last_grant)
      SELECT app_id, ${today}, least(size, cap), least(size, cap) FROM wanted ORDER BY app_id
@@ -43,7 +45,8 @@ const grantStatement = new AppStatement(
      RETURNING app_id, last_grant),
    share AS (
      SELECT b.app_id, b.id, b.size,
-            greatest(0, least(b.size, u.last_grant - (sum(b.size) OVER (PARTITION BY b.app_id ORDER BY b.id) - b.size)))::int
+            greatest(0, least(b.size,
+            u.last_grant - (sum(b.size) OVER (PARTITION BY b.app_id ORDER BY b.id) - b.size)))::int
               AS granted
        FROM batch b JOIN used u USING (app_id))
    UPDATE push_batch b SET granted = s.granted
@@ -134,24 +137,31 @@ const count = prepare(
   `WITH asked AS MATERIALIZED (
      SELECT c.app_id, c.calls, c.per_window, 'push:' || c.app_id AS key, terms.now_ms
        FROM unnest($1::text[], $2::int[], $3::int[]) AS c (app_id, calls, per_window),
-            (SELECT (extract(epoch FROM now()) * 1000)::bigint AS now_ms, set_config('synchronous_commit', 'off', true),
+            (SELECT (extract(epoch FROM now()) * 1000)::bigint AS now_ms,
+                    set_config('synchronous_commit', 'off', true),
                     set_config('lock_timeout', $6, true)) AS terms
       ORDER BY c.app_id),
    taken AS (
      INSERT INTO rate_limit AS r (key, points, expire)
      SELECT key, calls, now_ms + $4::bigint FROM asked
      ON CONFLICT (key) DO UPDATE
-        SET points = CASE WHEN r.expire > excluded.expire - $4::bigint THEN r.points ELSE 0 END + excluded.points,
-            expire = CASE WHEN r.expire > excluded.expire - $4::bigint THEN r.expire ELSE excluded.expire END
+        SET points = CASE WHEN r.expire > excluded.expire - $4::bigint THEN r.points
+            ELSE 0 END + excluded.points,
+              expire = CASE WHEN r.expire > excluded.expire - $4::bigint THEN r.expire
+            ELSE excluded.expire END
      RETURNING key, points, expire),
    used AS (
      INSERT INTO usage_day AS u (app_id, day, calls, peak_calls_per_minute)
-     SELECT app_id, (now() AT TIME ZONE 'UTC')::date, least(calls, per_window - points + calls), least(points, per_window)
-       FROM asked JOIN taken USING (key) WHERE $5::boolean AND points - calls < per_window ORDER BY app_id
+     SELECT app_id, (now() AT TIME ZONE 'UTC')::date, least(calls, per_window - points + calls),
+       least(points, per_window)
+       FROM asked JOIN taken USING (key) WHERE $5::boolean AND points - calls < per_window
+         ORDER BY app_id
      ON CONFLICT (app_id, day) DO UPDATE
         SET calls = u.calls + excluded.calls,
-            peak_calls_per_minute = greatest(u.peak_calls_per_minute, excluded.peak_calls_per_minute))
-   SELECT app_id AS "appId", points AS calls, expire - now_ms AS "msLeft" FROM asked JOIN taken USING (key)`,
+            peak_calls_per_minute = greatest(u.peak_calls_per_minute,
+            excluded.peak_calls_per_minute))
+   SELECT app_id AS "appId", points AS calls, expire - now_ms AS "msLeft" FROM asked
+     JOIN taken USING (key)`,
 );
 
 /**
@@ -189,6 +199,7 @@ async function countBy(
 /** Extends the window of an app to `windowMs` from now, because it has exceeded its rate. */
 export const extendCallWindow = (db: Handle, appId: string, windowMs: number) =>
   query(db).run(
-    `UPDATE rate_limit SET expire = (extract(epoch FROM now()) * 1000)::bigint + $2::bigint WHERE key = 'push:' || $1`,
+    `UPDATE rate_limit SET expire = (extract(epoch FROM now()) * 1000)::bigint + $2::bigint
+      WHERE key = 'push:' || $1`,
     [appId, windowMs],
   );

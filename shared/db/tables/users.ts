@@ -77,7 +77,8 @@ export async function findUser(
   const [[name, value] = ['', '']] = Object.entries(key);
   const column = Object.entries(keyColumns).find(([known]) => known === name)?.[1];
   if (!column) throw new Error('not a key of users');
-  const text = `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND ${column} = $2${isLocked ? ' FOR UPDATE' : ''}`;
+  const text = `SELECT ${readColumns} FROM app_user WHERE app_id = $1
+    AND ${column} = $2${isLocked ? ' FOR UPDATE' : ''}`;
   const row = await query(db).row<UserRow>(byKey.of(text), [appId, value]);
   return row && toUser(row);
 }
@@ -111,9 +112,11 @@ export const insertUser = (
 ) =>
   queryUser(
     tx,
-    `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash, created_at, updated_at,
-                           auth_sealed, auth_sealed_whole, ${userDraftColumns.join(', ')})
-     VALUES ($1, $2, $3, $4, $5, $6, $6, true, true, ${userDraftColumns.map((_, i) => `$${i + 7}`).join(', ')})
+    `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash,
+                           created_at, updated_at, auth_sealed, auth_sealed_whole,
+                           ${userDraftColumns.join(', ')})
+     VALUES ($1, $2, $3, $4, $5, $6, $6, true, true,
+       ${userDraftColumns.map((_, i) => `$${i + 7}`).join(', ')})
      RETURNING ${readColumns}`,
     [
       ...[appId, user.objectId, user.passwordHash, user.session.nonce, user.session.hash, now],
@@ -143,7 +146,8 @@ export const setPassword = (
 ) =>
   queryUser(
     tx,
-    `UPDATE app_user SET password_hash = $3, updated_at = $4 WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
+    `UPDATE app_user SET password_hash = $3, updated_at = $4 WHERE app_id = $1 AND id = $2
+      RETURNING ${readColumns}`,
     [appId, id, hash, now],
   );
 
@@ -168,8 +172,10 @@ export async function replaceSession(
   { id, to, from, now }: { id: number; to: SessionSecret; from?: Buffer; now?: Date },
 ): Promise<User | undefined> {
   const row = await query(db).row<UserRow>(
-    `UPDATE app_user SET session_nonce = $3, session_hash = $4, updated_at = coalesce($6, updated_at)
-      WHERE app_id = $1 AND id = $2 AND ($5::bytea IS NULL OR session_hash = $5) RETURNING ${readColumns}`,
+    `UPDATE app_user SET session_nonce = $3, session_hash = $4,
+      updated_at = coalesce($6, updated_at)
+      WHERE app_id = $1 AND id = $2 AND ($5::bytea IS NULL OR session_hash = $5)
+        RETURNING ${readColumns}`,
     [appId, id, to.nonce, to.hash, from ?? null, now ?? null],
   );
   return row && toUser(row);
@@ -186,7 +192,8 @@ export async function selectUsers(tx: Handle, selection: Selection): Promise<Use
  * SQL of an app's identities whose platforms and uids are in two parameters, starting at `first`.
  */
 const identitiesAmong = (first: number) => `user_identity
-       JOIN unnest($${first}::text[], $${first + 1}::text[]) AS wanted (platform, uid) USING (platform, uid)
+       JOIN unnest($${first}::text[], $${first + 1}::text[]) AS wanted (platform,
+         uid) USING (platform, uid)
       WHERE app_id = $1`;
 
 const columnsOf = (identities: Identity[]) => listsOf(identities, 'platform', 'uid');
@@ -264,11 +271,13 @@ export async function releaseOtherAccounts(
 ): Promise<boolean> {
   if (unions.length === 0) return false;
   return query(tx).hasRows(
-    `DELETE FROM user_identity i USING app_user u, unnest($2::text[], $3::text[]) AS wanted (platform, uid)
+    `DELETE FROM user_identity i USING app_user u,
+      unnest($2::text[], $3::text[]) AS wanted (platform, uid)
       WHERE i.app_id = $1 AND i.platform = wanted.platform AND i.uid = wanted.uid
         AND u.app_id = $1 AND u.id = i.user_id AND NOT EXISTS (
           SELECT 1 FROM jsonb_each(u.auth_data) AS e
-           WHERE e.value ->> 'unionid' = i.uid AND i.platform = '_' || (e.value ->> 'platform') || '_unionid'
+           WHERE e.value ->> 'unionid' = i.uid
+             AND i.platform = '_' || (e.value ->> 'platform') || '_unionid'
              AND coalesce(e.value ->> 'main_account', 'true') = 'true')`,
     [appId, ...columnsOf(unions)],
   );
@@ -282,7 +291,8 @@ export async function listPlatforms(db: Handle, appId: string): Promise<string[]
     `WITH RECURSIVE known AS (
        SELECT min(platform) AS platform FROM user_identity WHERE app_id = $1
        UNION ALL
-       SELECT (SELECT min(platform) FROM user_identity WHERE app_id = $1 AND platform > known.platform)
+       SELECT (SELECT min(platform) FROM user_identity WHERE app_id = $1
+         AND platform > known.platform)
          FROM known WHERE known.platform IS NOT NULL)
      SELECT platform FROM known LIMIT $2`,
     [appId, maxPlatformsRead],
@@ -294,7 +304,8 @@ const isUnsealed = 'NOT auth_sealed_whole AND auth_data IS NOT NULL';
 const unsealed = `SELECT app_id, id FROM app_user WHERE ${isUnsealed} ORDER BY app_id, id LIMIT $1`;
 const lockUnsealed = `
   SELECT app_id, id, auth_data FROM app_user
-   WHERE ${isUnsealed} AND app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`;
+   WHERE ${isUnsealed} AND app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id
+     FOR UPDATE SKIP LOCKED`;
 
 /**
  * Encrypts the platform secrets of up to `limit` users whose rows are from a version that stored

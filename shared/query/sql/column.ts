@@ -22,7 +22,8 @@ function compileTextArrayTest(sql: string, test: PlainTest, params: Params): str
     case 'compare':
       return compileItemComparison(sql, test, params);
     case 'regex':
-      return `EXISTS (SELECT FROM unnest(${sql}) AS item WHERE item ~ ${params.add(sqlPattern(test.pattern))})`;
+      return `EXISTS (SELECT FROM unnest(${sql}) AS item
+        WHERE item ~ ${params.add(sqlPattern(test.pattern))})`;
     default:
       return 'false';
   }
@@ -55,7 +56,8 @@ function compileItemComparison(
   params: Params,
 ): string {
   if (value.type !== 'string') return 'false';
-  return `EXISTS (SELECT FROM unnest(${sql}) AS item WHERE item COLLATE "C" ${operator} ${params.add(value.value)}::text)`;
+  return `EXISTS (SELECT FROM unnest(${sql}) AS item
+    WHERE item COLLATE "C" ${operator} ${params.add(value.value)}::text)`;
 }
 
 type ScalarColumn = TextColumn | PlainColumn;

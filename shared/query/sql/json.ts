@@ -58,7 +58,8 @@ function compileNear(
     ...(min === undefined ? [] : [`length >= ${params.add(min)}::float8`]),
     ...(max === undefined ? [] : [`length <= ${params.add(max)}::float8`]),
   ];
-  return `EXISTS (SELECT FROM (SELECT ${length} AS length FROM ${itemsAt(member, params)} AS item) AS lengths
+  return `EXISTS (SELECT FROM (SELECT ${length} AS length
+    FROM ${itemsAt(member, params)} AS item) AS lengths
     WHERE ${['length IS NOT NULL', ...bounds].join(' AND ')})`;
 }
 
@@ -84,7 +85,8 @@ function compileWithin(
   const east = `${longitude} <= ${number(northeast.longitude)}`;
   const connective = southwest.longitude <= northeast.longitude ? 'AND' : 'OR';
   const box = `${latitude} BETWEEN ${number(southwest.latitude)} AND ${number(northeast.latitude)} AND (${west} ${connective} ${east})`;
-  return `EXISTS (SELECT FROM ${itemsAt(member, params)} AS item WHERE CASE WHEN ${isPoint} THEN ${box} ELSE false END)`;
+  return `EXISTS (SELECT FROM ${itemsAt(member, params)} AS item
+    WHERE CASE WHEN ${isPoint} THEN ${box} ELSE false END)`;
 }
 
 /**
@@ -114,12 +116,14 @@ export function compileJsonTest(member: JsonMember, test: PlainTest, params: Par
       return compileJsonComparison(member, test, params);
     case 'size':
       return `EXISTS (SELECT FROM ${valuesAt(member, params, '')} AS item
-        WHERE CASE WHEN jsonb_typeof(item) = 'array' THEN jsonb_array_length(item) = ${params.add(test.size)}::int ELSE false END)`;
+        WHERE CASE WHEN jsonb_typeof(item) = 'array'
+          THEN jsonb_array_length(item) = ${params.add(test.size)}::int ELSE false END)`;
     case 'exists':
       return test.isThere ? compileExists(member, params) : negate(compileExists(member, params));
     case 'regex':
       return `EXISTS (SELECT FROM ${valuesAt(member, params, '[*]')} AS item
-        WHERE jsonb_typeof(item) = 'string' AND (item #>> '{}') ~ ${params.add(sqlPattern(test.pattern))})`;
+        WHERE jsonb_typeof(item) = 'string'
+          AND (item #>> '{}') ~ ${params.add(sqlPattern(test.pattern))})`;
     case 'near':
       return compileNear(member, test, params);
     case 'within':
@@ -175,7 +179,8 @@ function compileArrayEquality(member: JsonMember, value: Json[], params: Params)
  */
 function compileObjectEquality(member: JsonMember, value: JsonObject, params: Params): string {
   const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
-  const whole = `EXISTS (SELECT FROM ${valuesAt(member, params, '[*]')} AS item WHERE item = ${wanted})`;
+  const whole = `EXISTS (SELECT FROM ${valuesAt(member, params, '[*]')} AS item
+    WHERE item = ${wanted})`;
   const leaves = leafTests(value, '@').slice(0, maxLeaves);
   if (leaves.length === 0) return whole;
   const candidates = `${jsonPath(member)}[*] ? (${leaves.join(' && ')})`;

@@ -86,7 +86,8 @@ function compileRows(
     compileWhere(where, cls, params),
     visibleTo(viewer, cls, params),
   ];
-  return `FROM ${cls.table} WHERE ${conditions.join(' AND ')} ORDER BY ${compileSortOrder({ where, sortOrder }, cls, params)}
+  return `FROM ${cls.table} WHERE ${conditions.join(' AND ')}
+    ORDER BY ${compileSortOrder({ where, sortOrder }, cls, params)}
     LIMIT ${params.add(limit)} OFFSET ${params.add(skip)}`;
 }
 
@@ -152,7 +153,8 @@ function compileEquality(
   });
   // Return before parameters are added: PostgreSQL rejects unused parameters.
   if (ids.length === 0) return 'false';
-  return `EXISTS (SELECT ${membersOf(relation, params.add(appId))} AND member.object_id = ANY(${params.add(ids)}::text[]))`;
+  return `EXISTS (SELECT ${membersOf(relation, params.add(appId))}
+    AND member.object_id = ANY(${params.add(ids)}::text[]))`;
 }
 
 /** Compiles a SELECT of pointers to the members of a row. */
@@ -160,7 +162,8 @@ export const selectPointers = (
   relation: RelationColumn,
   { appId, params }: CompileContext,
 ): string =>
-  `SELECT jsonb_build_object('__type', 'Pointer', 'className', '${relation.className}', 'objectId', member.object_id)
+  `SELECT jsonb_build_object('__type', 'Pointer', 'className', '${relation.className}', 'objectId',
+    member.object_id)
      ${membersOf(relation, params.add(appId))}`;
 
 /**
@@ -190,7 +193,8 @@ export function compileSubqueryTest(
 ): string {
   const items = `(${itemsSql}) AS items (item)`;
   const found = key
-    ? `(item IN (SELECT value FROM (${selectValues(key, query.cls.jsonColumn, { rows, params })}) AS selected (value)
+    ? `(item IN (SELECT value
+      FROM (${selectValues(key, query.cls.jsonColumn, { rows, params })}) AS selected (value)
         WHERE value IS NOT NULL AND jsonb_typeof(value) <> 'null')) IS TRUE`
     : `item @> ${params.add(JSON.stringify({ __type: 'Pointer', className: query.cls.name }))}::jsonb
         AND ((item ->> 'objectId') IN (SELECT object_id ${rows})) IS TRUE`;
@@ -205,11 +209,13 @@ export function compileSubqueryTest(
 export function selectItems(field: ValueField, json: string, params: Params): string {
   if ('column' in field)
     return field.column.type === 'textArray'
-      ? `SELECT to_jsonb(${field.column.sql}) UNION ALL SELECT to_jsonb(one) FROM unnest(${field.column.sql}) AS one`
+      ? `SELECT to_jsonb(${field.column.sql}) UNION ALL SELECT to_jsonb(one)
+        FROM unnest(${field.column.sql}) AS one`
       : `SELECT ${columnValue(field.column)}`;
   const member = { column: json, path: field.path };
   return `SELECT one FROM ${valuesAt(member, params, '[*]')} AS one
-    UNION ALL SELECT one FROM ${valuesAt(member, params, '')} AS one WHERE jsonb_typeof(one) = 'array'`;
+    UNION ALL SELECT one FROM ${valuesAt(member, params, '')} AS one
+      WHERE jsonb_typeof(one) = 'array'`;
 }
 
 /**
@@ -227,7 +233,8 @@ function selectValues(
       : `SELECT one FROM (SELECT ${json} AS document ${rows}) AS chosen,
           ${valuesAt({ column: 'document', path: key.path }, params, '')} AS one`;
   return `SELECT part FROM (${whole}) AS whole,
-    LATERAL (SELECT one UNION ALL SELECT jsonb_path_query(one, '$[*]') WHERE jsonb_typeof(one) = 'array') AS parts (part)`;
+    LATERAL (SELECT one UNION ALL SELECT jsonb_path_query(one, '$[*]')
+      WHERE jsonb_typeof(one) = 'array') AS parts (part)`;
 }
 
 /** Compiles the value that a column has in a JSON document. */

@@ -73,5 +73,6 @@ export function redriveCondition(
   { params, afterId = 0 }: { params: Params; afterId?: number },
 ): string {
   return `id IN (SELECT installation FROM push_failure
-                  WHERE ${redrivable(appId, redrive, params)} AND installation > ${params.add(afterId)}::bigint)`;
+                  WHERE ${redrivable(appId, redrive, params)}
+                    AND installation > ${params.add(afterId)}::bigint)`;
 }

@@ -219,7 +219,8 @@ export function targetPageQuery(
   const { nowMs, part } = from;
   const condition = targetCondition(app, pushOrder, { params, nowMs, part });
   return {
-    text: `SELECT ${routingKeySql(pushOrder, from)} AS "routingKey", string_agg(id::text, ',') AS ids
+    text: `SELECT ${routingKeySql(pushOrder, from)} AS "routingKey",
+      string_agg(id::text, ',') AS ids
              FROM (SELECT * FROM installation
                     WHERE ${condition} AND id > ${params.add(from.afterId)}
                     ORDER BY id LIMIT ${params.add(from.size)}) AS page

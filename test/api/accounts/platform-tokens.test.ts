@@ -153,7 +153,8 @@ describe('tokens of platforms', () => {
     ];
     await api.db.query(
       `UPDATE app_user SET auth_data = jsonb_set(auth_data, '{github,_sealed}',
-         (SELECT auth_data #> '{github,_sealed}' FROM app_user WHERE object_id = $1)) WHERE object_id = $2`,
+         (SELECT auth_data #> '{github,_sealed}' FROM app_user WHERE object_id = $1))
+           WHERE object_id = $2`,
       [one.id, two.id],
     );
     const read = await api.request('GET', `/1.1/users/${two.id}`, { app, master: true });

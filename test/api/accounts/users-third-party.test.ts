@@ -467,7 +467,8 @@ describe('linking and unlinking', () => {
     const { rows } = await api.db.query(
       `SELECT u.object_id FROM app_user u WHERE app_id = $1
         AND (SELECT count(*) FROM jsonb_object_keys(coalesce(auth_data, '{}')))
-         <> (SELECT count(*) FROM user_identity i WHERE i.user_id = u.id AND i.platform NOT LIKE '\\_%')`,
+         <> (SELECT count(*) FROM user_identity i WHERE i.user_id = u.id
+           AND i.platform NOT LIKE '\\_%')`,
       [app.appId],
     );
     expect(rows).toEqual([]);

@@ -180,7 +180,8 @@ describe('tokens', () => {
   test('are at most 1000', async () => {
     await api.db.query(
       `INSERT INTO console_token (digest, name, role, created_by, created_at)
-       SELECT sha256(i::text::bytea), 'filler', 'viewer', 'test', now() FROM generate_series(1, 1000) AS i`,
+       SELECT sha256(i::text::bytea), 'filler', 'viewer', 'test', now()
+         FROM generate_series(1, 1000) AS i`,
     );
     const body = { name: 'one more', role: 'viewer' };
     expect((await api.request('POST', `${base}/tokens`, { admin: true, body })).status).toBe(409);

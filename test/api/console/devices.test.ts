@@ -238,7 +238,8 @@ describe('the lists of apps', () => {
     expect(all.map(({ appId }) => appId).toSorted()).toEqual(created.toSorted());
     expect(all.map(({ name }) => name).toSorted()).toEqual(names.toSorted());
     const { rows } = await service.db.query<{ app_id: string }>(
-      `SELECT app_id FROM app WHERE app_id = ANY($1) ORDER BY ${isById ? '' : 'lower(name),'} app_id`,
+      `SELECT app_id FROM app WHERE app_id = ANY($1)
+        ORDER BY ${isById ? '' : 'lower(name),'} app_id`,
       [created],
     );
     expect(all.map(({ appId }) => appId)).toEqual(rows.map((row) => row.app_id));

@@ -62,9 +62,12 @@ describe('the list of pushes', () => {
     const busy = await service.api.createApp();
     // The push is newer than all other pushes, and so is its id.
     await service.db.query(
-      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, created_at)
-       SELECT $1, 'h' || i, 'h' || i, 'done', (SELECT request FROM notification WHERE object_id = $2), 'prod', now(),
-              now() + interval '1 day', '2990-01-01T00:00:00Z'::timestamptz + i * interval '1 minute'
+      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+        push_time, expires_at, created_at)
+       SELECT $1, 'h' || i, 'h' || i, 'done',
+              (SELECT request FROM notification WHERE object_id = $2), 'prod', now(),
+              now() + interval '1 day',
+              '2990-01-01T00:00:00Z'::timestamptz + i * interval '1 minute'
          FROM generate_series(0, 2999) AS i`,
       [busy.appId, ids[0]],
     );
@@ -180,9 +183,11 @@ describe('the overview', () => {
   test('has at most 20 running pushes', async () => {
     const busy = await service.api.createApp();
     await service.db.query(
-      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
-       SELECT $1, 'p' || i, 'p' || i, 'sending', (SELECT request FROM notification WHERE object_id = $2), 'prod', now(),
-              now() + interval '1 day' FROM generate_series(1, 21) AS i`,
+      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+        push_time, expires_at)
+       SELECT $1, 'p' || i, 'p' || i, 'sending',
+              (SELECT request FROM notification WHERE object_id = $2), 'prod', now(),
+                now() + interval '1 day' FROM generate_series(1, 21) AS i`,
       [busy.appId, ids[0]],
     );
     expect((await viewer('GET', `/overview?app=${busy.appId}`)).body.running).toHaveLength(20);

@@ -157,9 +157,10 @@ describe('a reply', () => {
     // Half of the rows compress to almost nothing in the database.
     await db.query(
       `INSERT INTO app_user (app_id, object_id, username, session_nonce, session_hash, fields)
-       SELECT $1, 'big' || i, 'big' || i, int8send(i), sha256(int8send(i)), jsonb_build_object('text',
-                CASE WHEN i % 2 = 0 THEN repeat('x', 1000000) ELSE (
-                  SELECT string_agg(md5((i * j)::text), '') FROM generate_series(1, 31250) AS j) END)
+       SELECT $1, 'big' || i, 'big' || i, int8send(i), sha256(int8send(i)),
+                jsonb_build_object('text', CASE WHEN i % 2 = 0 THEN repeat('x', 1000000) ELSE (
+                  SELECT string_agg(md5((i * j)::text), '')
+                    FROM generate_series(1, 31250) AS j) END)
          FROM generate_series(1, 20) AS i`,
       [big.appId],
     );

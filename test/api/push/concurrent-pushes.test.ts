@@ -37,10 +37,12 @@ describe('concurrent pushes', () => {
       alert: string;
       jobs: number;
     }>(
-      `SELECT n.object_id, n.notification_id AS name, n.request -> 'data' ->> 'alert' AS alert, count(j.id) AS jobs
+      `SELECT n.object_id, n.notification_id AS name, n.request -> 'data' ->> 'alert' AS alert,
+        count(j.id) AS jobs
          FROM notification n JOIN pgboss.job j
            ON j.name = 'plan' AND j.data = jsonb_build_object('appId', n.app_id, 'pushId', n.id)
-        WHERE n.object_id = ANY($1) AND n.app_id = CASE WHEN right(n.notification_id, 1) ~ '[13579]' THEN $2 ELSE $3 END
+        WHERE n.object_id = ANY($1) AND n.app_id = CASE WHEN right(n.notification_id,
+          1) ~ '[13579]' THEN $2 ELSE $3 END
         GROUP BY n.app_id, n.id ORDER BY array_position($1, n.object_id)`,
       [ids, app.appId, other.appId],
     );
@@ -79,7 +81,8 @@ describe('concurrent pushes', () => {
   test('are accepted even if one of them waits for a lock', async () => {
     const repeated = await api.db.transaction(async (tx) => {
       await tx.query(
-        `INSERT INTO request_ledger (app_id, req_id, object_id, accepted_at) VALUES ($1, 'held', 'before', now())`,
+        `INSERT INTO request_ledger (app_id, req_id, object_id, accepted_at)
+          VALUES ($1, 'held', 'before', now())`,
         [app.appId],
       );
       const held = push(app, { req_id: 'held' });

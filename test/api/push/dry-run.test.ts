@@ -223,7 +223,8 @@ describe('nothing is sent and nothing is changed', () => {
       // Background work changes these tables, and they do not belong to pushes.
       if (/channel_node|idle_walk|registration_walk|process_seen|rate_limit/.test(name)) continue;
       const found = await service.db.query<{ digest: string }>(
-        `SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, '' ORDER BY t::text)), '') AS digest FROM ${name} t`,
+        `SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, '' ORDER BY t::text)),
+          '') AS digest FROM ${name} t`,
       );
       digests[name] = found.rows[0]?.digest ?? '';
     }

@@ -8,9 +8,10 @@ const api = useTestApi();
 /** Inserts devices of a vendor. Numbers start at 1. */
 const addDevices = (app: App, vendor: string, count: number, deviceProfile: string | null = null) =>
   api.db.query(
-    `INSERT INTO installation (app_id, object_id, device_type, installation_id, vendor, registration_id, device_profile, fields)
-     SELECT $1, lpad(to_hex(i), 24, '0'), 'android', gen_random_uuid(), $2::text, gen_random_uuid(), $4::text,
-            jsonb_build_object('n', i)
+    `INSERT INTO installation (app_id, object_id, device_type, installation_id, vendor,
+      registration_id, device_profile, fields)
+     SELECT $1, lpad(to_hex(i), 24, '0'), 'android', gen_random_uuid(), $2::text, gen_random_uuid(),
+            $4::text, jsonb_build_object('n', i)
        FROM generate_series(1, $3::int) AS i`,
     [app.appId, vendor, count, deviceProfile],
   );

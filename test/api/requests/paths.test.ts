@@ -81,7 +81,8 @@ function pathsWith(path: string, value: string): string[] {
 /** Returns the content of all tables except those with call counters and heartbeats. */
 async function content(): Promise<Record<string, string>> {
   const tables = await api.db.query<{ name: string }>(
-    `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'channel_node' AND tablename !~ '^(process|call_)'`,
+    `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'
+      AND tablename <> 'channel_node' AND tablename !~ '^(process|call_)'`,
   );
   const digests = tables.rows.map(async ({ name }) => {
     const { rows } = await api.db.query<{ digest: string | null }>(

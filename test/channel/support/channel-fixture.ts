@@ -70,7 +70,8 @@ export class ChannelFixture {
   /** Creates a push. Returns its internal id. */
   async push(): Promise<number> {
     const { rows } = await this.db.query<{ id: number }>(
-      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
+      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+        push_time, expires_at)
        VALUES ($1, $2, $2, 'sending', '{}', 'prod', now(), now() + interval '7 days') RETURNING id`,
       [this.appId, randomBytes(8).toString('hex')],
     );

@@ -120,7 +120,8 @@ async function addRecurring({ api }: TestService, app: App): Promise<void> {
 async function addChannelDevices({ db }: TestService, app: App, count: number): Promise<void> {
   await db.query(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)
-     SELECT $1, encode(sha256((random()::text || i)::bytea), 'hex')::varchar(24), 'android', 'device-' || i, '{}'
+     SELECT $1, encode(sha256((random()::text || i)::bytea), 'hex')::varchar(24), 'android',
+       'device-' || i, '{}'
        FROM generate_series(1, $2::int) AS i`,
     [app.appId, count],
   );

@@ -16,8 +16,10 @@ const rows = 500;
 /** Inserts a push that ended eight days ago, with failures. Returns its id. */
 async function insertOldPush(appId: string, failures: number): Promise<number> {
   const { rows: pushes } = await api.db.query<{ id: number }>(
-    `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, created_at, finished_at)
-     SELECT $1, md5(random()::text), 'n', 'done', '{}', 'prod', at, at, at, at FROM (SELECT now() - interval '8 days' AS at) AS t
+    `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time,
+      expires_at, created_at, finished_at)
+     SELECT $1, md5(random()::text), 'n', 'done', '{}', 'prod', at, at, at, at
+       FROM (SELECT now() - interval '8 days' AS at) AS t
      RETURNING id`,
     [appId],
   );

@@ -29,9 +29,10 @@ let serial = 0;
 async function add(app: App, fields: Fields): Promise<string> {
   serial += 1;
   const { rows } = await api.db.query<{ object_id: string }>(
-    `INSERT INTO installation (app_id, object_id, device_type, device_token, installation_id, registration_id, vendor,
-                               channels, fields, updated_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() - make_interval(hours => $10)) RETURNING object_id`,
+    `INSERT INTO installation (app_id, object_id, device_type, device_token, installation_id,
+                               registration_id, vendor, channels, fields, updated_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() - make_interval(hours => $10))
+       RETURNING object_id`,
     [
       ...[app.appId, `object${serial}`, fields.deviceType ?? 'ios', fields.token ?? null],
       ...[fields.installationId ?? null, fields.registrationId ?? null, fields.vendor ?? null],
@@ -151,8 +152,10 @@ test('a walk reads all ids in pages, and the next walk starts a day later', asyn
   const app = await api.createApp();
   const many = (from: number, to: number, id: string) =>
     api.db.query(
-      `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, fields, updated_at)
-       SELECT $1, 'many' || i, 'android', 'many' || i, ${id}, 'vendor_b', '{}', now() - make_interval(mins => i)
+      `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id,
+        vendor, fields, updated_at)
+       SELECT $1, 'many' || i, 'android', 'many' || i, ${id}, 'vendor_b', '{}',
+         now() - make_interval(mins => i)
          FROM generate_series($2::int, $3::int) AS i`,
       [app.appId, from, to],
     );

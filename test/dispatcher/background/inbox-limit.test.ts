@@ -45,7 +45,8 @@ describe('inboxes over their limit', () => {
     query(
       `WITH message AS (
          INSERT INTO channel_message (app_id, push_id, digest, content, expires_at)
-         SELECT $1, 1e9::bigint + n, '', '{}', now() + interval '1 hour' FROM generate_series(1, $3::int) AS n
+         SELECT $1, 1e9::bigint + n, '', '{}', now() + interval '1 hour'
+           FROM generate_series(1, $3::int) AS n
          RETURNING id, push_id)
        INSERT INTO channel_inbox (app_id, installation, push_id, message_id)
        SELECT $1, unnest($2::bigint[]), push_id, id FROM message ORDER BY push_id`,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { dayMs, minuteMs, systemClock } from '../../../shared/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { holdRestoredWork } from '../../../shared/db/tables/restorations.ts';
+import { pauseRestoredWork } from '../../../shared/db/tables/restorations.ts';
 import {
   findRecurring,
   insertRecurring,
@@ -127,7 +127,7 @@ describe('a recurring push', () => {
     const app = await appWithDevice();
     const id = await service.db.transaction(async (tx) => {
       const added = await add(app, { name: 'restored', lateMs: minuteMs }, tx);
-      await holdRestoredWork(tx, new Date(0));
+      await pauseRestoredWork(tx, new Date(0));
       return added;
     });
     expect(await handled(app, id)).toMatchObject({ starts: 0, missed: 1 });
@@ -139,8 +139,10 @@ describe('a recurring push', () => {
     const { lastPush } = await handled(app, id);
     await service.untilDone(app, lastPush ?? '');
     await service.db.query(
-      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, recurring_id)
-       SELECT app_id, 'open' || i, 'open', 'paused', request, prod, push_time, expires_at, recurring_id
+      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+        push_time, expires_at, recurring_id)
+       SELECT app_id, 'open' || i, 'open', 'paused', request, prod, push_time, expires_at,
+         recurring_id
          FROM notification, generate_series(1, 10) AS i WHERE app_id = $1`,
       [app.appId],
     );

@@ -112,7 +112,8 @@ describe('cancelling a scheduled push while it starts', () => {
     // The start times are spread over the moments in which the cancelling calls arrive.
     await service.db.query(
       `WITH spread AS (
-         SELECT app_id, id, now() + (row_number() OVER (ORDER BY id) * 8) * interval '1 ms' AS push_time
+         SELECT app_id, id,
+           now() + (row_number() OVER (ORDER BY id) * 8) * interval '1 ms' AS push_time
            FROM scheduled_push WHERE app_id = $1)
        UPDATE scheduled_push s SET push_time = spread.push_time FROM spread
         WHERE s.app_id = spread.app_id AND s.id = spread.id AND s.app_id = $1`,

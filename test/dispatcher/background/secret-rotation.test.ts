@@ -67,7 +67,8 @@ async function addUsers(): Promise<void> {
     `INSERT INTO app_user (app_id, object_id, username, session_nonce, session_hash, auth_data)
      SELECT app_id, u."objectId", u."objectId", decode(u.nonce, 'hex'), decode(u.hash, 'hex'),
             jsonb_build_object('github', auth_data -> 'github')
-       FROM app_user, jsonb_to_recordset($1) AS u ("objectId" text, nonce text, hash text) WHERE username = 'anna'`,
+       FROM app_user, jsonb_to_recordset($1) AS u ("objectId" text, nonce text, hash text)
+         WHERE username = 'anna'`,
     [JSON.stringify(rows)],
   );
 }
@@ -155,12 +156,14 @@ describe('a rotation of CARILLON_SECRET', () => {
   test('leaves no value encrypted with the old key in any table', async () => {
     const mark = Buffer.from(`01${before.keyIds[0]}`, 'hex');
     const { rows } = await api.db.query<{ table: string }>(
-      `SELECT table_name AS table FROM information_schema.tables WHERE table_schema = current_schema()`,
+      `SELECT table_name AS table FROM information_schema.tables
+        WHERE table_schema = current_schema()`,
     );
     const found: string[] = [];
     for (const { table } of rows) {
       const { rowCount } = await api.db.query(
-        `SELECT FROM "${table}" AS t WHERE t::text LIKE '%' || $1 || '%' OR t::text LIKE '%' || $2 || '%'`,
+        `SELECT FROM "${table}" AS t WHERE t::text LIKE '%' || $1 || '%'
+          OR t::text LIKE '%' || $2 || '%'`,
         [mark.toString('hex'), mark.toString('base64').slice(0, 6)],
       );
       if (rowCount) found.push(table);

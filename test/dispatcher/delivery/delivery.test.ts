@@ -244,8 +244,9 @@ describe('a push', () => {
     });
     const counted = async () => {
       const { rows } = await service.db.query<{ counted: number; open: number; devices: number }>(
-        `SELECT coalesce(sum((SELECT sum(value::int) FROM jsonb_each_text(b.totals))), 0)::int AS counted,
-                count(*) FILTER (WHERE NOT b.is_settled) AS open, max(n.devices) AS devices
+        `SELECT coalesce(sum((SELECT sum(value::int) FROM jsonb_each_text(b.totals))),
+                0)::int AS counted, count(*) FILTER (WHERE NOT b.is_settled) AS open,
+                max(n.devices) AS devices
            FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
           WHERE n.object_id = $1`,
         [objectId],

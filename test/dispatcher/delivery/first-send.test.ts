@@ -30,7 +30,8 @@ async function measured(): Promise<{ count: number; seconds: number }> {
 /** Moves the start of an app's pushes ten hours back, as if they had waited that long. */
 const age = ({ appId }: App) =>
   service.db.query(
-    `UPDATE notification SET created_at = created_at - interval '10 hours', push_time = push_time - interval '10 hours'
+    `UPDATE notification SET created_at = created_at - interval '10 hours',
+      push_time = push_time - interval '10 hours'
       WHERE app_id = $1`,
     [appId],
   );
@@ -86,7 +87,8 @@ const makeDue = async ({ app: { appId } }: AppOnGateway): Promise<void> => {
     `UPDATE notification
         SET local_at = local_at ${earlier},
             request = jsonb_set(request, '{local,time}', to_jsonb(
-              to_char((request #>> '{local,time}')::timestamp ${earlier}, 'YYYY-MM-DD"T"HH24:MI:SS.MS')))
+              to_char((request #>> '{local,time}')::timestamp ${earlier},
+              'YYYY-MM-DD"T"HH24:MI:SS.MS')))
       WHERE app_id = $1 AND local_at IS NOT NULL`,
     [appId],
   );

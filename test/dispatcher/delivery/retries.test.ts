@@ -92,7 +92,8 @@ describe('a retry', { timeout: 60_000 }, () => {
       expect(batch).toMatchObject({ size: 1, tries: 0 });
       expect(batch.wait_ms).toBeLessThan(400);
       // The second retry waits, because the gateway may close every connection.
-      const second = `SELECT tries, extract(epoch FROM not_before - created_at)::float8 * 1000 AS wait_ms
+      const second = `SELECT tries,
+        extract(epoch FROM not_before - created_at)::float8 * 1000 AS wait_ms
                       FROM push_batch WHERE app_id = $1 AND attempt = 2`;
       const find = async () => (await service.db.query(second, [app.appId])).rows[0];
       await expect.poll(find, { timeout: 15_000 }).toMatchObject({ tries: 0 });

@@ -177,7 +177,8 @@ describe('a push with variables', () => {
     const app = await vendors.app();
     const all = await vendors.add(app, 'mi', some(regId, 30));
     await vendors.service.db.query(
-      `UPDATE installation SET fields = jsonb_build_object('level', CASE WHEN id % 2 = 0 THEN id END)
+      `UPDATE installation SET fields = jsonb_build_object('level',
+        CASE WHEN id % 2 = 0 THEN id END)
         WHERE app_id = $1`,
       [app.appId],
     );
@@ -218,7 +219,8 @@ describe('a push with variables', () => {
       const app = await all.app();
       for (const { connector } of all.instances) await all.add(app, connector, 3);
       await vendors.service.db.query(
-        `UPDATE installation SET fields = jsonb_build_object('name', 'Name-' || coalesce(device_token, registration_id))
+        `UPDATE installation SET fields = jsonb_build_object('name',
+          'Name-' || coalesce(device_token, registration_id))
           WHERE app_id = $1 AND id % 3 > 0`,
         [app.appId],
       );

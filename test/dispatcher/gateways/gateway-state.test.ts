@@ -39,7 +39,8 @@ beforeAll(async () => {
   one = new Database({ url: database.url, applicationName: 'one' });
   other = new Database({ url: database.url, applicationName: 'other' });
   await one.query(
-    `INSERT INTO app (app_id, name, edition, plan, secrets) VALUES ($1, 'A', 'home', 'commercial', '')`,
+    `INSERT INTO app (app_id, name, edition, plan, secrets)
+      VALUES ($1, 'A', 'home', 'commercial', '')`,
     [appId],
   );
 });

@@ -66,9 +66,11 @@ async function putProfileOf(app: App, connector: ConnectorId, credentials: objec
 /** Creates devices with registration ids. Returns the registration ids. */
 async function addDevices(app: App, count: number, vendorName = 'fcm'): Promise<string[]> {
   const { rows } = await service.db.query<{ registration_id: string }>(
-    `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, vendor_name, fields)
-     SELECT $1, encode(sha256((random()::text || i)::bytea), 'hex')::varchar(24), 'android', gen_random_uuid()::text,
-            'fcmInstance:' || encode(sha256((random()::text || i)::bytea), 'hex'), 'vendor_g', $3, '{}'
+    `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id,
+      vendor, vendor_name, fields)
+     SELECT $1, encode(sha256((random()::text || i)::bytea), 'hex')::varchar(24), 'android',
+            gen_random_uuid()::text, 'fcmInstance:' || encode(sha256((random()::text || i)::bytea),
+            'hex'), 'vendor_g', $3, '{}'
        FROM generate_series(1, $2::int) AS i RETURNING registration_id`,
     [app.appId, count, vendorName],
   );

@@ -33,7 +33,8 @@ test('a walk over several pages continues, and starts again a day later', async 
   const { appId } = await service.api.createApp();
   await service.db.query(
     `INSERT INTO installation (app_id, object_id, device_type, updated_at)
-     SELECT $1, $1 || n, 'ios', now() - CASE WHEN n % 2000 = 0 THEN interval '120 days' ELSE interval '1 day' END
+     SELECT $1, $1 || n, 'ios',
+       now() - CASE WHEN n % 2000 = 0 THEN interval '120 days' ELSE interval '1 day' END
        FROM generate_series(1, $2::int) AS n`,
     [appId, rowsOfPage * 2],
   );
@@ -53,7 +54,8 @@ test('a walk over several pages continues, and starts again a day later', async 
   expect([await walk(10), await walk(10)]).toEqual([0, 0]);
   expect(await countRows(service.db, 'installation', { appId })).toBe(rowsOfPage * 2 - 5);
   await service.db.query(
-    `UPDATE installation SET updated_at = now() - interval '120 days' WHERE app_id = $1 AND object_id = $1 || '1'`,
+    `UPDATE installation SET updated_at = now() - interval '120 days' WHERE app_id = $1
+      AND object_id = $1 || '1'`,
     [appId],
   );
   expect(await walk(10)).toBe(0);

@@ -75,8 +75,8 @@ async function batchesOf(app: App): Promise<{ waiting: number; due: number; held
     readPushes(service.db, app),
     countDueJobs(service.db, app),
   ]);
-  const parked = batches.filter(({ isSettled, isHeld }) => !isSettled && isHeld).length;
-  return { waiting: parked, due, held: pushes.filter(({ isPlanHeld }) => isPlanHeld).length };
+  const waiting = batches.filter(({ isSettled, isHeld }) => !isSettled && isHeld).length;
+  return { waiting: waiting, due, held: pushes.filter(({ isPlanHeld }) => isPlanHeld).length };
 }
 
 describe('a push that waits for the end of quiet hours', () => {
@@ -85,9 +85,9 @@ describe('a push that waits for the end of quiet hours', () => {
     const objectId = await untilAllWait(app, 3);
     await control(app, objectId, 'pause');
     await makeDue(service, app);
-    await expect.poll(() => batchesOf(app), poll).toEqual({ parked: 1, due: 0, held: 0 });
+    await expect.poll(() => batchesOf(app), poll).toEqual({ waiting: 1, due: 0, held: 0 });
     await control(app, objectId, 'resume');
-    await expect.poll(() => batchesOf(app), poll).toEqual({ parked: 0, due: 0, held: 0 });
+    await expect.poll(() => batchesOf(app), poll).toEqual({ waiting: 0, due: 0, held: 0 });
     await untilRecord(app, objectId, { state: 'sending', quietWaits: 3, outcomes: {} });
     await untilSentOnce(app, objectId, tokens);
   });
@@ -97,7 +97,7 @@ describe('a push that waits for the end of quiet hours', () => {
     const objectId = await untilAllWait(app, 2);
     await control(app, objectId, 'pause');
     await makeDue(service, app, awakeZone);
-    await expect.poll(() => batchesOf(app), poll).toEqual({ parked: 1, due: 0, held: 0 });
+    await expect.poll(() => batchesOf(app), poll).toEqual({ waiting: 1, due: 0, held: 0 });
     await control(app, objectId, 'resume');
     await untilSentOnce(app, objectId, tokens);
   });
@@ -107,7 +107,7 @@ describe('a push that waits for the end of quiet hours', () => {
     const objectId = await untilAllWait(app, 2);
     await admin('PUT', `/apps/${app.appId}/freeze`, { reason: 'a wrong text' });
     await makeDue(service, app, awakeZone);
-    await expect.poll(() => batchesOf(app), poll).toMatchObject({ due: 0, parked: 1 });
+    await expect.poll(() => batchesOf(app), poll).toMatchObject({ due: 0, waiting: 1 });
     await admin('DELETE', `/apps/${app.appId}/freeze`);
     expect(await service.untilDone(app, objectId)).toMatchObject({
       outcomes: { sent: 2 },
@@ -123,7 +123,7 @@ describe('a push that waits for the end of quiet hours', () => {
     await expect.poll(() => batchesOf(app), poll).toMatchObject({ due: 0, held: 1 });
     await admin('DELETE', `/apps/${app.appId}/freeze`);
     await untilRecord(app, objectId, { state: 'sending', quietWaits: 2 });
-    await expect.poll(() => batchesOf(app), poll).toEqual({ parked: 0, due: 0, held: 0 });
+    await expect.poll(() => batchesOf(app), poll).toEqual({ waiting: 0, due: 0, held: 0 });
     await untilSentOnce(app, objectId, tokens);
   });
 

@@ -129,13 +129,15 @@ describe('a push with translations', () => {
     const app = await vendors.app();
     const all = await vendors.add(app, 'mi', some(regId, 30));
     await vendors.service.db.query(
-      `UPDATE installation SET fields = jsonb_build_object('locale', CASE WHEN id % 2 = 0 THEN 'zh_CN' ELSE 'en' END)
+      `UPDATE installation SET fields = jsonb_build_object('locale',
+        CASE WHEN id % 2 = 0 THEN 'zh_CN' ELSE 'en' END)
         WHERE app_id = $1`,
       [app.appId],
     );
     const { rows } = await vendors.service.db.query<{ locale: string; count: number }>(
       `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)
-       SELECT $1, 'channel0' || i, 'android', gen_random_uuid()::text, jsonb_build_object('locale', 'zh-CN')
+       SELECT $1, 'channel0' || i, 'android', gen_random_uuid()::text,
+         jsonb_build_object('locale', 'zh-CN')
          FROM generate_series(1, 2) AS i RETURNING fields ->> 'locale' AS locale`,
       [app.appId],
     );

@@ -62,19 +62,22 @@ async function letPass(app: App, hours: number): Promise<void> {
   await service.db.transaction(async (tx) => {
     await tx.query(
       `WITH past AS (
-         SELECT app_id, id, created_at ${past} AS created_at, push_time ${past} AS push_time, expires_at ${past} AS expires_at,
-                local_after ${past} AS local_after, local_at ${past} AS local_at,
-                jsonb_set(request, '{local,time}', to_jsonb(
-                  to_char((request #>> '{local,time}')::timestamp ${past}, 'YYYY-MM-DD"T"HH24:MI:SS.MS'))) AS request
+         SELECT app_id, id, created_at ${past} AS created_at, push_time ${past} AS push_time,
+                expires_at ${past} AS expires_at, local_after ${past} AS local_after,
+                local_at ${past} AS local_at, jsonb_set(request, '{local,time}', to_jsonb(
+                  to_char((request #>> '{local,time}')::timestamp ${past},
+                  'YYYY-MM-DD"T"HH24:MI:SS.MS'))) AS request
            FROM notification WHERE app_id = $1)
        UPDATE notification n
-          SET created_at = past.created_at, push_time = past.push_time, expires_at = past.expires_at,
-              local_after = past.local_after, local_at = past.local_at, request = past.request
+          SET created_at = past.created_at, push_time = past.push_time,
+              expires_at = past.expires_at, local_after = past.local_after,
+              local_at = past.local_at, request = past.request
          FROM past WHERE n.app_id = past.app_id AND n.id = past.id AND n.app_id = $1`,
       [app.appId],
     );
     await tx.query(
-      `UPDATE pgboss.job SET start_after = start_after ${past} WHERE data ->> 'appId' = $1 AND state = 'created'`,
+      `UPDATE pgboss.job SET start_after = start_after ${past} WHERE data ->> 'appId' = $1
+        AND state = 'created'`,
       [app.appId],
     );
   });

@@ -16,7 +16,8 @@ const { db, url } = await openTestDatabase();
 
 beforeAll(async () => {
   await db.query(
-    `INSERT INTO app (app_id, name, edition, plan, secrets) VALUES ($1, 'A', 'home', 'commercial', '')`,
+    `INSERT INTO app (app_id, name, edition, plan, secrets)
+      VALUES ($1, 'A', 'home', 'commercial', '')`,
     [app.appId],
   );
   await insertDevices(

@@ -84,10 +84,13 @@ test('two concurrent redrives take each recipient once', async () => {
   // directly.
   await service.db.query(
     `WITH one AS (SELECT * FROM notification WHERE app_id = $1 AND object_id = $2),
-     other AS (INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, redrive_of)
-       SELECT app_id, 'otherRedrive0000', 'other', 'queued', request, prod, push_time, expires_at, redrive_of FROM one
+     other AS (INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+       push_time, expires_at, redrive_of)
+       SELECT app_id, 'otherRedrive0000', 'other', 'queued', request, prod, push_time, expires_at,
+         redrive_of FROM one
        RETURNING app_id, id)
-     INSERT INTO pgboss.job (name, data) SELECT 'plan', jsonb_build_object('appId', app_id, 'pushId', id) FROM other`,
+     INSERT INTO pgboss.job (name, data) SELECT 'plan', jsonb_build_object('appId', app_id,
+       'pushId', id) FROM other`,
     [app.appId, body.objectId],
   );
   const [one, other] = await Promise.all(

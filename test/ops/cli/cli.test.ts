@@ -283,7 +283,8 @@ describe('carillon push', () => {
     const { json } = await run([...args, '--json']);
     expect(json()).toMatchObject({ devices: 30, estimatedSeconds: 1, limits: [] });
     const { rows } = await service.db.query<{ n: number }>(
-      `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND request -> 'data' ->> 'alert' = 'Dry'`,
+      `SELECT count(*) AS n FROM notification WHERE app_id = $1
+        AND request -> 'data' ->> 'alert' = 'Dry'`,
       [app.appId],
     );
     expect(rows[0]?.n).toBe(0);

@@ -71,7 +71,8 @@ describe('carillon token, session and login-link', () => {
 test('the audit log is exported completely, a JSON object per line', async () => {
   await api.db.query(
     `INSERT INTO audit (actor_name, actor_role, address, request_id, action, target)
-     SELECT 'many', 'owner', '127.0.0.1', '', 'test.many', i::text FROM generate_series(1, 401) AS i`,
+     SELECT 'many', 'owner', '127.0.0.1', '', 'test.many', i::text
+       FROM generate_series(1, 401) AS i`,
   );
   const { stdout } = await run(['audit', '--lines', '--actor', 'many']);
   const targets = stdout

@@ -32,13 +32,15 @@ describe('the tables of an app', () => {
     const { rows: keys } = await db.query(
       `SELECT indexrelid::regclass::text AS name FROM pg_index i
         WHERE indisunique AND indrelid = ANY ($1::text[]::regclass[])
-          AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attname = 'app_id' AND a.attnum = ANY (i.indkey))`,
+          AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid
+            AND a.attname = 'app_id' AND a.attnum = ANY (i.indkey))`,
       [placed('byApp')],
     );
     expect(keys).toEqual([]);
     const { rows: ids } = await db.query(
       `SELECT attrelid::regclass::text AS name FROM pg_attribute
-        WHERE attidentity <> '' AND atttypid <> 'bigint'::regtype AND attrelid = ANY ($1::text[]::regclass[])`,
+        WHERE attidentity <> '' AND atttypid <> 'bigint'::regtype
+          AND attrelid = ANY ($1::text[]::regclass[])`,
       [placed('byApp')],
     );
     expect(ids).toEqual([]);

@@ -211,8 +211,10 @@ describe('a migration', () => {
     await client.connect();
     onTestFinished(() => client.end());
     await client.query(
-      `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, moved, attempt, has_job)
-       SELECT 'app', i, 'apns', '_default', ARRAY[i], ARRAY[i], ARRAY[i], 0, true FROM generate_series(1, 100) AS i`,
+      `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, moved,
+        attempt, has_job)
+       SELECT 'app', i, 'apns', '_default', ARRAY[i], ARRAY[i], ARRAY[i], 0, true
+         FROM generate_series(1, 100) AS i`,
     );
     await client.query('ANALYZE push_batch');
     const { rows } = await client.query(
@@ -242,14 +244,16 @@ describe('a migration', () => {
       `${'x'.repeat(99)}/`,
     ];
     await client.query(`INSERT INTO app (app_id, name, edition, plan, secrets, options)
-      VALUES ('a', 'A', 'home', 'commercial', '', '{}'), ('b', 'B', 'home', 'commercial', '', '{}')`);
+      VALUES ('a', 'A', 'home', 'commercial', '', '{}'),
+        ('b', 'B', 'home', 'commercial', '', '{}')`);
     for (const [table, columns, values] of [
       ['saved_item', 'kind, content, updated_by', "'audience', '{}', 'x'"],
       ['sms_template', 'text', "'x'"],
       ['sms_signature', 'is_approved', 'true'],
     ]) {
       await client.query(
-        `INSERT INTO ${table} (app_id, name, ${columns}) SELECT app, name, ${values} FROM unnest(ARRAY['a', 'b']) AS app, unnest($1::text[]) AS name`,
+        `INSERT INTO ${table} (app_id, name, ${columns}) SELECT app, name, ${values}
+          FROM unnest(ARRAY['a', 'b']) AS app, unnest($1::text[]) AS name`,
         [names],
       );
     }

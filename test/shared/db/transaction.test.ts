@@ -62,7 +62,8 @@ describe('the limits of a transaction', () => {
 
   test('apply to a statement with a longer timeout, which runs alone', async () => {
     const long = new Database({ url, applicationName: 'long', statementTimeoutMs: 4000 });
-    const shown = `SELECT current_setting('statement_timeout') AS time, current_setting('transaction_read_only') AS "isReadOnly"`;
+    const shown = `SELECT current_setting('statement_timeout') AS time,
+      current_setting('transaction_read_only') AS "isReadOnly"`;
     const read = async (from: Database, ms: number) => (await from.queryWithin(ms, shown)).rows[0];
     expect(await read(long, 4000)).toEqual({ time: '4s', isReadOnly: 'off' });
     expect(await read(long, 5000)).toEqual({ time: '5s', isReadOnly: 'on' });

@@ -10,12 +10,14 @@ const { db } = await openTestDatabase();
 const rowCount = 30_000;
 beforeAll(async () => {
   await db.query(
-    `INSERT INTO installation (app_id, object_id, device_type, device_token, installation_id, registration_id, vendor, vendor_name,
-       channels, fields, updated_at)
-     SELECT 'app', 'o' || i, CASE WHEN i % 1000 = 0 THEN 'web' ELSE 'android' END, 't' || i, 'i' || i, 'r' || i,
-       CASE WHEN i % 500 = 0 THEN 'vendor_a' END, CASE WHEN i % 500 = 0 THEN 'HMS' END, ARRAY['c' || i % 700],
-       jsonb_build_object('uid', i, 'city', 'city' || i % 600, 'user', jsonb_build_object('id', 'u' || i),
-         'owner', jsonb_build_object('__type', 'Pointer', 'className', '_User', 'objectId', 'u' || i)),
+    `INSERT INTO installation (app_id, object_id, device_type, device_token, installation_id,
+       registration_id, vendor, vendor_name, channels, fields, updated_at)
+     SELECT 'app', 'o' || i, CASE WHEN i % 1000 = 0 THEN 'web' ELSE 'android' END, 't' || i,
+       'i' || i, 'r' || i, CASE WHEN i % 500 = 0 THEN 'vendor_a' END,
+       CASE WHEN i % 500 = 0 THEN 'HMS' END, ARRAY['c' || i % 700],
+         jsonb_build_object('uid', i, 'city', 'city' || i % 600, 'user',
+       jsonb_build_object('id', 'u' || i), 'owner',
+       jsonb_build_object('__type', 'Pointer', 'className', '_User', 'objectId', 'u' || i)),
        now() - i * interval '1 minute'
      FROM generate_series(1, $1::int) AS i`,
     [rowCount],

@@ -283,7 +283,8 @@ beforeAll(async () => {
   });
   for (const { objectId, ...fields } of installations)
     await db.query(
-      `INSERT INTO installation (app_id, object_id, device_type, fields, created_at) VALUES ('app', $1, 'web', $2, $3)`,
+      `INSERT INTO installation (app_id, object_id, device_type, fields, created_at)
+        VALUES ('app', $1, 'web', $2, $3)`,
       [objectId, JSON.stringify(fields), dates[1]],
     );
 });
@@ -300,7 +301,8 @@ function addUser(
   { objectId, username, emailVerified, fields }: UserRow,
 ): Promise<unknown> {
   return db.query(
-    `INSERT INTO app_user (app_id, object_id, username, email_verified, fields, created_at, session_nonce, session_hash)
+    `INSERT INTO app_user (app_id, object_id, username, email_verified, fields, created_at,
+      session_nonce, session_hash)
      VALUES ($1, $2, $3, $4, $5, $6, '', $7)`,
     [
       appId,
@@ -345,9 +347,9 @@ async function sqlMatches(doc: Document, where: unknown): Promise<boolean> {
   ]);
   const sql = compileWhere(parseWhere(where, installationClass, reader), installationClass, params);
   const { rows } = await db.query<{ is_match: boolean }>(
-    `SELECT (${sql}) IS TRUE AS is_match FROM (SELECT $1::text AS device_type, $2::text AS time_zone,
-      $3::text[] AS channels, $4::boolean AS valid, $5::integer AS badge, $6::timestamptz AS updated_at,
-      $7::jsonb AS fields) AS installation`,
+    `SELECT (${sql}) IS TRUE AS is_match FROM (SELECT $1::text AS device_type,
+      $2::text AS time_zone, $3::text[] AS channels, $4::boolean AS valid, $5::integer AS badge,
+      $6::timestamptz AS updated_at, $7::jsonb AS fields) AS installation`,
     params.values,
   );
   return rows[0]?.is_match ?? false;

@@ -13,7 +13,8 @@ beforeAll(async () => {
   );
   await db.query(
     `INSERT INTO role (app_id, object_id, name, acl)
-     SELECT app_id, 'r' || i, 'r' || i, jsonb_build_object('role:x' || i % 50, jsonb_build_object('read', true))
+     SELECT app_id, 'r' || i, 'r' || i, jsonb_build_object('role:x' || i % 50,
+       jsonb_build_object('read', true))
        FROM app, generate_series(1, 2000) AS i`,
   );
   await db.query(

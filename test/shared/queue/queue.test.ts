@@ -106,8 +106,10 @@ test('work without a job is found; a waiting or running job counts', async () =>
 
 test("further batches of a push are spaced by the app's open pushes", async () => {
   await db.query(
-    `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
-     SELECT $1, i::text, i::text, 'sending', '{}', 'prod', now(), now() FROM generate_series(1, 2) AS i`,
+    `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time,
+      expires_at)
+     SELECT $1, i::text, i::text, 'sending', '{}', 'prod', now(), now()
+       FROM generate_series(1, 2) AS i`,
     [appId],
   );
   const priorities = new FairPriorities(appId);

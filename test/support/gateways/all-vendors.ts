@@ -100,9 +100,11 @@ function typedGateways(instanceOf: (connector: string) => GatewayInstance) {
 const insertSql = ({ vendor }: GatewayInstance): string =>
   vendor === null
     ? `INSERT INTO installation (app_id, object_id, device_type, device_token, topic)
-       SELECT $1, left(encode(sha256(($1 || $4 || a)::bytea), 'hex'), 24), coalesce($3, 'ios'), a, 'com.example.app'
+       SELECT $1, left(encode(sha256(($1 || $4 || a)::bytea), 'hex'), 24), coalesce($3, 'ios'), a,
+         'com.example.app'
          FROM unnest($2::text[]) AS a`
-    : `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, vendor_name)
-       SELECT $1, left(encode(sha256(($1 || $4 || a)::bytea), 'hex'), 24), 'android', gen_random_uuid()::text, a,
-              CASE $4 WHEN 'fcm' THEN 'vendor_g' ELSE $4 END, $3
+    : `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id,
+      vendor, vendor_name)
+       SELECT $1, left(encode(sha256(($1 || $4 || a)::bytea), 'hex'), 24), 'android',
+              gen_random_uuid()::text, a, CASE $4 WHEN 'fcm' THEN 'vendor_g' ELSE $4 END, $3
          FROM unnest($2::text[]) AS a`;

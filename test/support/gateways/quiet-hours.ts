@@ -37,7 +37,9 @@ export async function makeDue(
   zone?: string,
 ): Promise<void> {
   await db.query(
-    `UPDATE push_batch SET not_before = NULL, quiet = CASE WHEN $2 = '' THEN quiet ELSE split_part(quiet, ' ', 1) || ' ' || $2 END
+    `UPDATE push_batch
+      SET not_before = NULL, quiet = CASE WHEN $2 = '' THEN quiet ELSE split_part(quiet, ' ',
+        1) || ' ' || $2 END
       WHERE app_id = $1 AND NOT is_settled`,
     [app.appId, zone ?? ''],
   );

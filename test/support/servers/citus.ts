@@ -105,7 +105,8 @@ async function query<T extends object>(
 async function readBinaries(installed: string): Promise<Binaries> {
   const [found] = await query<{ folder: string; version: string }>(
     installed,
-    `SELECT setting AS folder, current_setting('server_version') AS version FROM pg_config WHERE name = 'BINDIR'`,
+    `SELECT setting AS folder, current_setting('server_version') AS version FROM pg_config
+      WHERE name = 'BINDIR'`,
   );
   if (!found) throw new Error('the server does not tell where its programs are');
   return { nativeDir: dirname(found.folder), version: found.version };

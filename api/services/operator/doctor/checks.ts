@@ -215,7 +215,8 @@ async function checkAutovacuum(db: Handle, { deadRows }: UpkeepLimits): Promise<
     `SELECT current_setting('autovacuum')::boolean AS "isOn",
             ARRAY(SELECT c.oid::regclass::text FROM pg_class c
                    WHERE c.relnamespace::regnamespace::text IN ${ownSchemas}
-                     AND c.reloptions && '{autovacuum_enabled=false,autovacuum_enabled=off}' ORDER BY 1) AS off`,
+                     AND c.reloptions && '{autovacuum_enabled=false,autovacuum_enabled=off}'
+                       ORDER BY 1) AS off`,
   );
   const { isOn = true, off = [] } = rows[0] ?? {};
   const { rows: full } = await db.query<{ table: string; dead: number; live: number }>(
@@ -240,9 +241,11 @@ async function checkTransactions(
 ): Promise<Finding[]> {
   const name = 'transactions';
   const { rows } = await db.query<{ pid: number; application: string; minutes: number }>(
-    `SELECT pid, application_name AS application, round(extract(epoch FROM now() - xact_start) / 60)::int AS minutes
+    `SELECT pid, application_name AS application,
+      round(extract(epoch FROM now() - xact_start) / 60)::int AS minutes
        FROM pg_stat_activity
-      WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+      WHERE datname = current_database() AND pid <> pg_backend_pid()
+        AND backend_type = 'client backend'
         AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
         AND xact_start < now() - $1 * interval '1 second'
       ORDER BY xact_start LIMIT ${maxNamed}`,

@@ -71,7 +71,8 @@ export async function routeDevices(
 ): Promise<RoutedDevices> {
   const profiles = await appCache.profiles(app.appId);
   const condition = {
-    text: `app_id = $1 AND id IN (SELECT id FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxRouted + 1})`,
+    text: `app_id = $1 AND id IN (SELECT id FROM installation WHERE app_id = $1 ORDER BY id DESC
+      LIMIT ${maxRouted + 1})`,
     values: [app.appId],
   };
   const found = await queries.read({ app, isMaster: true }, (tx) => countAudience(tx, condition));

@@ -8,7 +8,8 @@ import { flagQuery, time } from '../../../../shared/domain/client-values.ts';
  */
 export const cappedRows = (table: ClassTable, selection: Selection, max: number): Selection => ({
   ...selection,
-  condition: `id IN (SELECT id FROM ${table} WHERE app_id = $1 AND ${selection.condition} LIMIT ${max + 1})`,
+  condition: `id IN (SELECT id FROM ${table} WHERE app_id = $1 AND ${selection.condition}
+    LIMIT ${max + 1})`,
 });
 
 /** Returns the number of matches for a reply. */

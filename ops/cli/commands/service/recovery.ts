@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { readLocalConfig } from '../../../../shared/config/config.ts';
-import type { HeldWork } from '../../../../shared/db/tables/restorations.ts';
+import type { PausedWork } from '../../../../shared/db/tables/restorations.ts';
 import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import { readRunInfo } from '../../../local/data-files.ts';
 import type { backUp as BackUp } from '../../../local/recovery/backup.ts';
@@ -118,7 +118,7 @@ async function runRestore(folder: string | undefined, asOf: Date | undefined): P
 
 function describe(
   asOf: Date,
-  { pushes, scheduled, messages, channelMessages }: HeldWork,
+  { pushes, scheduled, messages, channelMessages }: PausedWork,
 ): string[] {
   return [
     say('The database has the state of {time}. What may have been sent since then is held:', {

@@ -218,8 +218,10 @@ describe('roles within roles', () => {
       [full.appId, maxRolesOfUser + 50],
     );
     await api.db.query(
-      `INSERT INTO role_role (app_id, role_id, child_id) SELECT $1, parent.id, child.id FROM role parent, role child
-        WHERE parent.app_id = $1 AND child.app_id = $1 AND (child.name = 'zzz' OR child.id % 20 = 0)`,
+      `INSERT INTO role_role (app_id, role_id, child_id) SELECT $1, parent.id, child.id
+        FROM role parent, role child
+        WHERE parent.app_id = $1 AND child.app_id = $1
+          AND (child.name = 'zzz' OR child.id % 20 = 0)`,
       [full.appId],
     );
     const { id: userId } = await readUser(api.db, full, member.id);

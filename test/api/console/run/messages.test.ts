@@ -31,7 +31,8 @@ const list = async (call: ConsoleCall, query = '') =>
   (await call('GET', `${base()}/outbox${query}`)).body;
 const set = (id: string, state: string, more = '') =>
   api.db.query(
-    `UPDATE outbox SET state = $3, reason = 'refused', attempts = 4 ${more} WHERE app_id = $1 AND id = $2`,
+    `UPDATE outbox SET state = $3, reason = 'refused', attempts = 4 ${more} WHERE app_id = $1
+      AND id = $2`,
     [app.appId, id, state],
   );
 const retry = (id: string) => operator('POST', `${base()}/outbox/${id}/retry`);
@@ -72,7 +73,8 @@ describe('the outbox', () => {
     expect(again).toMatchObject({ id: mail.id, state: 'waiting', attempts: 0, reason: null });
     expect(Date.parse(again.expiresAt)).toBeGreaterThan(Date.now());
     const { rows } = await api.db.query<{ n: number }>(
-      `SELECT count(*) AS n FROM pgboss.job WHERE name = 'message' AND (data ->> 'messageId')::bigint = $1`,
+      `SELECT count(*) AS n FROM pgboss.job WHERE name = 'message'
+        AND (data ->> 'messageId')::bigint = $1`,
       [mail.id],
     );
     expect(rows[0]?.n).toBe(2);
@@ -99,8 +101,9 @@ test('sends failed messages again together, except expired codes', async () => {
     body: { mobilePhoneNumber },
   });
   await api.db.query(
-    `UPDATE outbox SET state = 'failed', reason = CASE WHEN kind = 'sms' THEN 'expired' ELSE 'refused' END,
-            expires_at = now() - interval '1 hour' WHERE app_id = $1`,
+    `UPDATE outbox SET state = 'failed',
+            reason = CASE WHEN kind = 'sms' THEN 'expired' ELSE 'refused' END,
+              expires_at = now() - interval '1 hour' WHERE app_id = $1`,
     [other.appId],
   );
   const dryRun = await operator('POST', `${to}/redrive/explain`, { body: {} });
@@ -131,7 +134,8 @@ test('sends failed messages again together, except expired codes', async () => {
 test('the state of SMS has balance, budgets and suspended countries', async () => {
   await api.db.query(
     `INSERT INTO sms_breaker (app_id, prefix, opened_at, open_until)
-     VALUES ($1, '+99', now(), now() + interval '1 hour'), ($1, '+98', now(), now() - interval '1 hour')`,
+     VALUES ($1, '+99', now(), now() + interval '1 hour'),
+       ($1, '+98', now(), now() - interval '1 hour')`,
     [app.appId],
   );
   const { body } = await operator('GET', `${base()}/sms-state`);

@@ -32,7 +32,8 @@ async function schedule(city: string, inHours: number): Promise<void> {
 describe('the quotas of an app', () => {
   test("show the usage in China's day, and closed classes", async () => {
     await service.db.query(
-      `INSERT INTO gateway_day (app_id, connector, profile, class, day, requests, recipients, closed_reason) VALUES
+      `INSERT INTO gateway_day (app_id, connector, profile, class, day, requests, recipients,
+        closed_reason) VALUES
          ($1, 'vendor_b', '_default', '', '2027-01-31', 4, 3500, NULL),
          ($1, 'vendor_b', '_default', 'operation', '2027-01-31', 0, 0, 'quota_used_up')`,
       [app.appId],

@@ -98,7 +98,8 @@ test('a metric counts tokens that are valid, end within 30 days, or have ended',
   await api.db.query('DELETE FROM console_token');
   await api.db.query(
     `INSERT INTO console_token (digest, name, role, created_by, created_at, expires_at)
-     SELECT sha256(coalesce(days::text, '')::bytea), 'counted', 'viewer', 'test', now(), now() + days * interval '1 day'
+     SELECT sha256(coalesce(days::text, '')::bytea), 'counted', 'viewer', 'test', now(),
+       now() + days * interval '1 day'
        FROM unnest(ARRAY[NULL, 100, 29, 1, -1]) AS days`,
   );
   await requestAccountRead(api.db);

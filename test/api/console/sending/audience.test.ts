@@ -117,7 +117,8 @@ describe('a count that takes too long', () => {
     const backends = async () =>
       (
         await service.db.query<{ n: number }>(
-          `SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'abandoned' AND state = 'active'`,
+          `SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'abandoned'
+            AND state = 'active'`,
         )
       ).rows[0]?.n;
     const running = db.transaction((tx) => tx.query('SELECT pg_sleep(3600)'), {

@@ -92,8 +92,10 @@ describe('a recurring push', () => {
     expect((await sender('POST', path('', other), { body })).status).toBe(201);
     expect((await sender('POST', path('', other), { body })).body.code).toBe(137);
     await api.db.query(
-      `INSERT INTO recurring_push (app_id, name, expression, time_zone, is_enabled, body, request, created_by, changed_by)
-       SELECT app_id, 'copy ' || i, expression, time_zone, false, body, request, created_by, changed_by
+      `INSERT INTO recurring_push (app_id, name, expression, time_zone, is_enabled, body, request,
+        created_by, changed_by)
+       SELECT app_id, 'copy ' || i, expression, time_zone, false, body, request, created_by,
+         changed_by
          FROM recurring_push, generate_series(1, 99) AS i WHERE app_id = $1`,
       [other.appId],
     );

@@ -123,8 +123,10 @@ test('a push that is open or has no such recipients is not sent again', async ()
   const id = await closedPush([]);
   expect((await resend(id, ['failed'])).body).toMatchObject({ code: 409 });
   await service.db.query(
-    `INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
-     SELECT app_id, id, i, 'o' || i, 'apns', 'failed', 500, 'x' FROM notification, generate_series(1, 1001) AS i
+    `INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status,
+      reason)
+     SELECT app_id, id, i, 'o' || i, 'apns', 'failed', 500, 'x'
+       FROM notification, generate_series(1, 1001) AS i
       WHERE object_id = $1`,
     [id],
   );

@@ -21,7 +21,8 @@ beforeAll(async () => {
     at: { __type: 'Date', iso: '2026-01-01T00:00:00Z' },
   });
   await service.db.query(
-    `UPDATE installation SET channels = CASE WHEN fields ? 'at' THEN '{news,night}' ELSE '{news}' END::text[]`,
+    `UPDATE installation
+      SET channels = CASE WHEN fields ? 'at' THEN '{news,night}' ELSE '{news}' END::text[]`,
   );
   viewer = await callerOf(service.api, 'viewer');
 });

@@ -15,8 +15,10 @@ const appId = 'app';
 /** Inserts installations with these badges. Returns their keys. */
 async function insertDevices(handle: Handle, badges: (number | null)[]): Promise<number[]> {
   const { rows } = await handle.query<{ id: number }>(
-    `INSERT INTO installation (app_id, object_id, device_type, device_token, channels, fields, badge)
-     SELECT $1, gen_random_uuid(), 'ios', repeat(gen_random_uuid()::text, 2), '{news}', '{"city": "Chengdu"}', badge
+    `INSERT INTO installation (app_id, object_id, device_type, device_token, channels, fields,
+      badge)
+     SELECT $1, gen_random_uuid(), 'ios', repeat(gen_random_uuid()::text, 2), '{news}',
+       '{"city": "Chengdu"}', badge
        FROM unnest($2::int[]) AS badge RETURNING id`,
     [appId, badges],
   );

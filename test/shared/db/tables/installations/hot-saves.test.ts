@@ -43,7 +43,8 @@ const updatesSince = (() => {
   return async () => {
     await db.query('SELECT pg_stat_force_next_flush()');
     const { rows } = await db.query<{ all: number; hot: number }>(
-      `SELECT n_tup_upd::int AS all, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables WHERE relname = 'installation'`,
+      `SELECT n_tup_upd::int AS all, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables
+        WHERE relname = 'installation'`,
     );
     const { all = 0, hot = 0 } = rows[0] ?? {};
     const since = { all: all - before.all, hot: hot - before.hot };

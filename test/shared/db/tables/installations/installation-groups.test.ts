@@ -56,7 +56,8 @@ test('an update writes nothing to a row that was changed, locked or deleted', as
   });
   await holder.close();
   const { rows } = await db.query<{ id: number; installation_id: string }>(
-    `SELECT id, installation_id FROM installation WHERE fields = '{"seen": true}' AND updated_at = $1`,
+    `SELECT id, installation_id FROM installation WHERE fields = '{"seen": true}'
+      AND updated_at = $1`,
     [new Date(2000)],
   );
   expect(rows.map((row) => row.installation_id)).toEqual(['free']);

@@ -32,8 +32,10 @@ test.each([
 ])('the text of a routing key parses to the values of the columns: %j', async (members) => {
   const names = Object.keys(members);
   await db.query(
-    `INSERT INTO installation (app_id, object_id, device_type${names.map((name) => `, ${name}`).join('')})
-     VALUES ('app', gen_random_uuid()::text, 'android'${names.map((_, i) => `, $${i + 1}`).join('')})`,
+    `INSERT INTO installation (app_id, object_id,
+      device_type${names.map((name) => `, ${name}`).join('')})
+     VALUES ('app', gen_random_uuid()::text,
+       'android'${names.map((_, i) => `, $${i + 1}`).join('')})`,
     Object.values(members),
   );
   const { rows } = await db.query<RoutingKey & { text: string }>(
