@@ -277,7 +277,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     const page = await openApp(`/pushes/${b}`);
     await page.getByRole('link', { name: 'Compare' }).click();
     await page.getByLabel('First push').selectOption(a);
-    const row = page.getByRole('row', { name: /^Handed over/ });
+    const row = page.getByRole('row', { name: /^Sent/ });
     await row.waitFor();
     expect(await row.innerText()).toMatch(/3 · 100%\s+3 · 100%/);
     expect(new URL(page.url()).search).toBe(`?a=${a}&b=${b}`);

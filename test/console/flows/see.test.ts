@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const path = `/console/api/apps/${app.appId}/notifications/${pushId}/progress`;
     const { body } = await service.api.request('GET', path, { admin: true });
     const figures = await page.locator('dl div').allInnerTexts();
-    expect(figures.join('\n')).toContain(`${body.outcomes.sent}\nHanded over`.split('\n')[0]);
+    expect(figures.join('\n')).toContain(`${body.outcomes.sent}\nSent`.split('\n')[0]);
   });
 
   test('keeps filters in the URL, and reports if nothing matches', async () => {

@@ -128,7 +128,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await expect.poll(record).toMatchObject({ waitsForApproval: true });
     const page = await login({ token: second.token });
     await open(page, '');
-    const attention = page.locator('section', { hasText: 'Needs you' }).last();
+    const attention = page.locator('section', { hasText: 'Needs attention' }).last();
     await attention.getByText('Waits for approval').waitFor();
     await attention.getByText('marketing-bot').waitFor();
     await attention.getByRole('link', { name: 'To everybody' }).click();
