@@ -64,7 +64,7 @@ function traceGateway(connector: string, work: () => Promise<SentBatch>): Promis
   );
 }
 
-/** What the job of a batch passes on to its delivery. */
+/** Context that the job of a batch passes to its delivery. */
 interface DeliverContext {
   /** Aborted when the dispatcher stops. */
   signal: AbortSignal;
@@ -76,7 +76,10 @@ interface DeliverContext {
   fresh?: FreshBatch | undefined;
 }
 
-/** How a delivery round ended: as its job ends, or `changed`, which starts another round. */
+/**
+ * Result of one round of a delivery: the end of the job, or `changed` if the state of the push has
+ * changed and another round must start.
+ */
 type RoundEnd = JobEnd | 'changed';
 
 /** Maximum recipients of a batch that the express thread sends. */
@@ -98,7 +101,8 @@ export async function deliverBatch(
   ids: DeliverJob,
   context: DeliverContext,
 ): Promise<JobEnd> {
-  // If the push is paused, resumed or cancelled meanwhile, the gates decide again.
+  // If the push is paused, resumed or cancelled during a round, the gates decide again in the next
+  // round.
   for (let round = context; ; round = { ...context, fresh: undefined }) {
     const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, round));
     if (end !== 'changed') return end;

@@ -46,7 +46,7 @@ export interface Plan {
   /** The start that this job plans, if the push has several starts (local time). */
   start?: PlannedStart | undefined;
   /**
-   * Number of targets of each of two pages. Set if the push probably has twice as many
+   * Half the expected number of targets. Set if the push is planned as two pages of this size
    * (`AudienceSizes`).
    */
   half?: number | undefined;

@@ -155,7 +155,7 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
   return 'done';
 }
 
-/** Plans until the push is planned or `turnMs` is over. Observes the duration. */
+/** Plans until the push is planned or `yieldAfterMs` is over. Observes the duration. */
 async function planAndMeasure(
   deps: DispatcherDeps,
   plan: Plan,

@@ -60,7 +60,10 @@ const keyOf = (appId: string, connector: ConnectorId, profile: string) =>
 export interface Lease {
   sender: Sender;
   connector: Connector;
-  /** Releases the sender. If the batch was sent with a candidate, also records its answers. */
+  /**
+   * Records the answers of a batch that was sent with a candidate version. Absent for other
+   * batches.
+   */
   settle?(): Promise<void>;
   release(): void;
 }
@@ -83,7 +86,8 @@ export class SenderCache {
   }
 
   /**
-   * Returns a sender for a batch. If there is none, returns the reason as a hint for the operator.
+   * Returns a sender for a batch. If the profile has no usable sender, returns the reason as a hint
+   * for the operator.
    */
   async lease(
     appId: string,

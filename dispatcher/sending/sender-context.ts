@@ -26,7 +26,7 @@ import {
 } from '../../shared/process/operation-metrics.ts';
 import type { CallCount } from './task.ts';
 
-/** The access tokens of one app and connector, stored in the database. */
+/** Returns the access tokens of one app and connector, which are stored in the database. */
 export function tokenStore(
   db: Database,
   vault: Vault,
@@ -49,7 +49,7 @@ export function tokenStore(
   };
 }
 
-/** The messages of one app for the device channel, stored in the database. */
+/** Returns the message store of one app for the device channel, which writes to the database. */
 export const messageStore = (db: Database, appId: string): MessageStore => ({
   enqueue: async ({ pushId, content, expiresAtMs, recipients }) => {
     await enqueueMessage(db, {
@@ -62,7 +62,7 @@ export const messageStore = (db: Database, appId: string): MessageStore => ({
   },
 });
 
-/** The daily quotas of one profile, stored in the database. */
+/** Returns the daily quotas of one profile, which are stored in the database. */
 export function dayQuota(db: Database, key: ProfileKey): DayQuota {
   return {
     closed: (messageClass) => closedReason(db, key, messageClass),

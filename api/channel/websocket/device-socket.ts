@@ -93,8 +93,8 @@ export class DeviceSocket implements FrameEvents {
   }
 
   /**
-   * Time at which the network last accepted a frame, or at which the oldest unsent frame was
-   * written.
+   * Time at which the network last accepted a frame. If no frame was unsent at that time, the time
+   * at which the oldest unsent frame was written.
    */
   get lastSentMs(): number {
     return this.#lastSentMs;
@@ -114,8 +114,8 @@ export class DeviceSocket implements FrameEvents {
     }
     if (this.#unsentFrames === 0) this.#lastSentMs = this.#monotonicMs();
     this.#unsentFrames += 1;
-    // The frame is already written if it is the first. An empty write then carries the callback,
-    // which runs after the frame's bytes are sent.
+    // If the frame is the first, it is already written. The empty write then carries the callback,
+    // which runs after the bytes of the frame are sent.
     socket.write(isFirst ? noBytes : frame, this.#onSent);
   }
 

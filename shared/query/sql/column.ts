@@ -31,7 +31,10 @@ function compileTextArrayTest(sql: string, test: PlainTest, params: Params): str
 const isText = (value: Json): value is string => typeof value === 'string';
 const isTextList = (value: Json): value is string[] => Array.isArray(value) && value.every(isText);
 
-/** Uses `@>` and `&&`, because the GIN index on the column serves these operators. */
+/**
+ * Compiles a test that an array contains one of the texts, or equals one of the lists. Uses `@>`
+ * and `&&`, because the GIN index on the column serves these operators.
+ */
 function compileOverlap(sql: string, values: Json[], params: Params): string {
   const texts = values.filter(isText);
   const parts: string[] = [];
@@ -111,8 +114,8 @@ const sqlTypes = {
 } as const;
 
 /**
- * Compares the original text of the client. Texts are compared by code points (COLLATE "C"),
- * whatever the database's collation is.
+ * Compiles `<`, `<=`, `>` and `>=`. Texts are compared in the form that the client sent, by code
+ * points (COLLATE "C"), whatever the database's collation is.
  */
 function compileComparison(
   column: ScalarColumn,

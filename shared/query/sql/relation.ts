@@ -5,7 +5,7 @@ import { negate } from './column.ts';
 import { valuesAt } from './json.ts';
 import type { Params } from './params.ts';
 
-/** Tables of the members, by the column of the pairs. */
+/** Table with the members of a relation, by the column that refers to this table. */
 const memberTables = { user_id: 'app_user', child_id: 'role' } as const;
 
 /**
