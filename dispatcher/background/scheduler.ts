@@ -16,7 +16,9 @@ import { planJob } from '../../shared/queue/jobs.ts';
 import { insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
-/** Pause after a pass that fired pushes. Pushes that become due meanwhile are fired together. */
+/**
+ * Pause after a pass that fired pushes. Pushes that become due during the pause are fired together.
+ */
 const busyPauseMs = 100;
 /**
  * Maximum pause. If an entry is moved to an earlier time, the scheduler must notice it in time

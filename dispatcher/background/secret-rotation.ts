@@ -138,8 +138,8 @@ async function takePage(
 }
 
 /**
- * Counts the remaining values. Begins another pass if rows were locked, or written with an old key
- * meanwhile.
+ * Counts the remaining values. Begins another pass if rows were locked, or were written with an old
+ * key during this pass.
  */
 async function endPass(tx: Handle, vault: Vault, rotation: SecretRotation): Promise<Step> {
   const counts = await countSealedValues(tx, vault.keyIds);

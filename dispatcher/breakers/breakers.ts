@@ -450,8 +450,8 @@ class Overrides {
 }
 
 /**
- * Stores the breaker states of this dispatcher in the table `breaker_state`, and reads those of
- * other dispatchers.
+ * Stores the breaker states of this dispatcher in the table `breaker_state`, and reads the states
+ * of other dispatchers.
  */
 class BreakerStates {
   readonly #db: Database;

@@ -46,7 +46,7 @@ export class FirstSend {
     this.#at = batch.stored.firstSentAt ? null : new Date(deps.clock.now());
   }
 
-  /** Waits for the sending, and for the time to be saved if saving has begun. */
+  /** Waits until the batch is sent. If saving the time has begun, also waits until it is saved. */
   async during<T>(sending: Promise<T>): Promise<T> {
     const { only } = this.#batch;
     if (only) only.firstSentAt = this.#at;

@@ -28,7 +28,8 @@ export class GatewayUsage {
   }
 
   /**
-   * Writes what was added. If the database is unavailable, rejects and keeps what is not written.
+   * Writes the usage that was added. If the database is unavailable, rejects and keeps the
+   * unwritten usage.
    */
   async flush(): Promise<void> {
     const entries = this.#entries;

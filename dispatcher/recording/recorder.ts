@@ -228,8 +228,8 @@ const detailsOf = (
 });
 
 /**
- * Settles a batch. If recipients have moved to retry batches meanwhile, it leaves them out. Returns
- * undefined if the batch was settled before.
+ * Settles a batch. Leaves out recipients that have moved to retry batches since the batch was
+ * loaded. Returns undefined if the batch was settled before.
  */
 async function settle(
   tx: Handle,

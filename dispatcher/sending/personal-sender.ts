@@ -28,7 +28,7 @@ const concurrency = 16;
 /**
  * Sends each recipient of a push with variables its own text. Recipients with equal values share
  * requests. If the connector supports it, it gets all texts in one pass (`sendTexts`). Otherwise
- * each text is a message of its own.
+ * each text is sent as a separate message.
  */
 export class PersonalSender implements Sender {
   readonly #sender: Sender;

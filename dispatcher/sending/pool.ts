@@ -132,8 +132,9 @@ class Threads {
       maxThreads: count,
       concurrentTasksPerWorker: tasks,
       loadBalancer: balancerOf(tasks),
-      // Otherwise an idle thread blocks its event loop in Atomics.wait: until the next batch it
-      // would answer no PING of a gateway, receive no GOAWAY and detect no dead connection.
+      // By default, piscina blocks the event loop of an idle thread in Atomics.wait. Until the next
+      // batch the thread would answer no PING of a gateway, receive no GOAWAY and detect no dead
+      // connection.
       atomics: 'disabled',
       niceIncrement,
       resourceLimits: threadMemory,

@@ -93,8 +93,9 @@ export class DeviceSocket implements FrameEvents {
   }
 
   /**
-   * Time at which the network last accepted a frame. If no frame was unsent at that time, the time
-   * at which the oldest unsent frame was written.
+   * Time since which the network has not accepted a frame. This is the time of the last accepted
+   * frame, or the time at which the oldest unsent frame was written if no other frame was unsent
+   * then.
    */
   get lastSentMs(): number {
     return this.#lastSentMs;

@@ -320,7 +320,7 @@ function parseTargets(
 }
 
 /**
- * Returns a member whatever the case of its name, because Xiaomi's own clients spell the names
+ * Finds a member by its name, ignoring case, because Xiaomi's own clients spell the names
  * differently.
  */
 function memberOf(data: JsonObject, name: string): Json | undefined {

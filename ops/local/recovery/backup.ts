@@ -56,8 +56,8 @@ function zeroIfMissing(error: unknown): number {
 }
 
 /**
- * Sets the mode and, if permitted, the owner of a copy to those of its source. Flushes the copy to
- * disk.
+ * Sets the mode and, if permitted, the owner of a copy to the mode and owner of its source. Flushes
+ * the copy to disk.
  */
 async function copyAttributes(
   path: string,

@@ -17,8 +17,8 @@ export class TimedPool extends pg.Pool {
   #askedAtMs: number | undefined;
 
   /**
-   * Runs `work`. The wait for its first connection counts from `askedAtMs` (monotonic) if `work`
-   * requests it before it returns.
+   * Runs `work`. The wait for its first connection counts from `requestedAtMs` (monotonic) if
+   * `work` requests it before it returns.
    */
   since<T>(requestedAtMs: number, work: () => T): T {
     this.#askedAtMs = requestedAtMs;
@@ -57,8 +57,8 @@ export class TimedPool extends pg.Pool {
 const appOfWork = new AsyncLocalStorage<string>();
 
 /**
- * Runs `work` on behalf of an app. Connections that it takes from a pool with `turns`, at any
- * depth, count for this app. All work outside of `runInLane` counts as one app.
+ * Runs `work` on behalf of an app. Connections that `work` takes from a pool with `fairShare`, at
+ * any depth, count for this app. All work outside of `runForApp` counts as one app.
  */
 export const runForApp = <T>(appId: string, work: () => T): T => appOfWork.run(appId, work);
 

@@ -34,7 +34,7 @@ const epochMs = (value: string) => `(extract(epoch FROM ${value}) * 1000)::float
 
 /**
  * Columns of a `SlotRow` from `push_batch b` and `notification n`. Null if the rate of the push was
- * changed meanwhile.
+ * changed after the slot was reserved.
  */
 export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
        THEN b.slot_at END AS "slotAt",

@@ -209,7 +209,7 @@ export const readTotals = async (db: Handle, appId: string, id: number): Promise
 /** Maximum in-flight batches that one call reads, 1 kB each. Dispatchers have some dozens. */
 const bytesReadOf = 256;
 
-/** Recipients of an open push by connector: those that have ended, and those that are open. */
+/** Recipients of an open push by connector: ended recipients and open recipients. */
 export interface Progress {
   totals: ConnectorTotals;
   /** Recipients that are sent to again after an unanswered request. */
@@ -219,8 +219,9 @@ export interface Progress {
 
 /**
  * Returns the progress of an open push from its settled batches and the checkpoints of its
- * in-flight batches. It is one statement, so a batch that settles meanwhile is not counted twice.
- * If more than `bytesReadOf` batches are in flight, the other batches count once they are settled.
+ * in-flight batches. It is one statement, so a batch that settles at the same time is not counted
+ * twice. If more than `bytesReadOf` batches are in flight, the other batches count once they are
+ * settled.
  */
 export async function readProgress(db: Handle, appId: string, id: number): Promise<Progress> {
   const { rows } = await db.query<

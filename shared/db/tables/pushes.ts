@@ -366,7 +366,7 @@ const surplusStatement = `
 
 /**
  * Deletes failures beyond the newest `most` of an app, starting with its oldest push, at most
- * `rows` in one pass. Counts only pushes that `noteFailureCount` has saved. Returns the number of
+ * `rows` in one pass. Counts only pushes that `saveFailureCount` has saved. Returns the number of
  * failures.
  */
 export async function deleteSurplusFailures(

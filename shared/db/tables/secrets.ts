@@ -217,7 +217,7 @@ export const sum = (numbers: readonly number[]): number =>
 export interface KeyMismatch extends Pick<SeenProcess, 'kind' | 'host' | 'pid'> {
   /**
    * `cannotRead`: it lacks the key. `encryptsOtherwise`: its first key is another one. `unknown`:
-   * its version is too old to tell.
+   * its version is too old to report this.
    */
   problem: 'cannotRead' | 'encryptsOtherwise' | 'unknown';
 }
@@ -340,7 +340,7 @@ export interface SecretRotation {
   pass: number;
   /** App whose values are being read. Null at the start of a pass. */
   appId: string | null;
-  /** Index in `sealedPlaces`. */
+  /** Index in `sealedColumns`. */
   place: number;
   /** Key of the row after which to continue. */
   position: string[] | null;

@@ -432,9 +432,9 @@ describe('identity tokens', () => {
     const [head, body, signature] = (await sign(good)).split('.');
     const tokens: [string, unknown][] = [
       ['none', undefined],
-      ['no text', { $ne: null }],
-      ['no token', 'x'],
-      ['no algorithm', new UnsecuredJWT(good).encode()],
+      ['a dictionary instead of a text', { $ne: null }],
+      ['a text that is not a token', 'x'],
+      ['the algorithm none', new UnsecuredJWT(good).encode()],
       [
         'the public key as a secret',
         await new SignJWT(good).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(publicText),
@@ -463,13 +463,13 @@ describe('identity tokens', () => {
       ],
       ['a broken signature', `${head}.${body}.${signature?.slice(0, -2)}AA`],
       ['another audience', await sign({ ...good, aud: 'com.example.other' })],
-      ['no audience', await sign({ sub: uid, iss: issuer, exp: good.exp ?? 0 })],
+      ['a missing audience', await sign({ sub: uid, iss: issuer, exp: good.exp ?? 0 })],
       ['another issuer', await sign({ ...good, iss: 'https://evil.example' })],
-      ['no expiry', await sign(endless)],
+      ['a missing expiry', await sign(endless)],
       ['an expiry in the past', await sign({ ...good, exp: inSeconds(-60) })],
       ['a start in the future', await sign({ ...good, nbf: inSeconds(600) })],
       ['another person', await sign(claims(newUid()))],
-      ['no person', await sign({ iss: issuer, aud: audience, exp: inSeconds(600) })],
+      ['a missing subject', await sign({ iss: issuer, aud: audience, exp: inSeconds(600) })],
     ];
     for (const [name, token] of tokens) {
       const reply = await enter(app, apple(uid, token));

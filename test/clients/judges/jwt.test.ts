@@ -10,7 +10,9 @@ import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newUid } from '../../support/users.ts';
 
-/** Tests that another library can read our JWTs and that we can read those of another library. */
+/**
+ * Tests that another library can read our JWTs and that we can read the JWTs of another library.
+ */
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const pem = (key: { export(options: object): string | Buffer }, type: string) =>

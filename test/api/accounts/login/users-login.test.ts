@@ -29,7 +29,7 @@ const login = (body: unknown) => api.request('POST', '/1.1/login', { app, body }
 
 describe('POST /1.1/login refuses', () => {
   const bodies: [string, unknown, number][] = [
-    ['nothing', {}, 200],
+    ['an empty body', {}, 200],
     ['a password alone', { password: 'p' }, 200],
     ['an empty username', { username: '', password: 'p' }, 200],
     ['an operator as username', { username: { $ne: null }, password: 'p' }, 217],
@@ -38,7 +38,7 @@ describe('POST /1.1/login refuses', () => {
     ['an operator as address', { email: { $regex: '.' }, password: 'p' }, 125],
     ['an operator as number', { mobilePhoneNumber: { $gt: '' }, password: 'p' }, 127],
     ['an invalid number', { mobilePhoneNumber: '123', password: 'p' }, 127],
-    ['no password', { username: 'a' }, 201],
+    ['a missing password', { username: 'a' }, 201],
     ['an empty password', { username: 'a', password: '' }, 201],
     ['an operator as password', { username: 'a', password: { $ne: '' } }, 218],
     ['a number as password', { username: 'a', password: 0 }, 218],
