@@ -188,16 +188,16 @@ async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Prom
     tx,
     results.map(({ batch }) => batch),
   );
-  const ours = results.filter((_, i) => settled[i]);
+  const settledResults = results.filter((_, i) => settled[i]);
   await insertFailures(
     tx,
-    ours.map(({ failures }) => failures),
+    settledResults.map(({ failures }) => failures),
   );
   await insertGatewayMessages(
     tx,
-    ours.map(({ messages }) => messages),
+    settledResults.map(({ messages }) => messages),
   );
-  const jobs = ours.flatMap(({ job }) => job ?? []);
+  const jobs = settledResults.flatMap(({ job }) => job ?? []);
   for (const ofQueue of Map.groupBy(jobs, ({ kind }) => kind.queue).values())
     if (ofQueue[0])
       await queue.endAll(
@@ -205,7 +205,7 @@ async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Prom
         ofQueue.map(({ job }) => job),
         tx,
       );
-  const ends = ours.filter((result) => result.end !== undefined);
+  const ends = settledResults.filter((result) => result.end !== undefined);
   const closed = await end(
     tx,
     queue,

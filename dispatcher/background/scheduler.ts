@@ -105,8 +105,8 @@ async function startOne(
   const push = start && !isHeldBack ? toPush(recurring, start, now) : undefined;
   if (push) await insertQueuedPushes(tx, queue, [push]);
   const heldBack = isHeldBack ? 1 : 0;
-  const made = push && { at: push.pushTime, objectId: push.objectId };
-  await saveStarts(tx, recurring, { nextAt: next, made, missed, heldBack });
+  const createdPush = push && { at: push.pushTime, objectId: push.objectId };
+  await saveStarts(tx, recurring, { nextAt: next, made: createdPush, missed, heldBack });
   const isLate = push !== undefined && now.getTime() - push.pushTime.getTime() > lateAfterMs;
   return {
     missed,

@@ -146,8 +146,8 @@ async function endPass(tx: Handle, vault: Vault, rotation: SecretRotation): Prom
   const left = sum(Object.values(oldValues(counts, rotation.keyId, rotation.unreadable)));
   const isFinished = left === 0 || rotation.pass >= maxPasses;
   const start = { appId: null, place: 0, position: null };
-  const again = isFinished ? {} : { pass: rotation.pass + 1, unreadable: {} };
-  const ended = { ...rotation, ...start, ...again, counts };
+  const nextPass = isFinished ? {} : { pass: rotation.pass + 1, unreadable: {} };
+  const ended = { ...rotation, ...start, ...nextPass, counts };
   await saveSecretRotation(tx, ended, { isFinished, isCounted: true });
   return { rotation: ended, isFinished };
 }

@@ -39,7 +39,7 @@ export class GatewayUsage {
         await addGatewayUse(this.#db, key, use);
         entries.delete(id);
       } catch (error) {
-        for (const left of entries.values()) this.add(left.key, left.use);
+        for (const unwritten of entries.values()) this.add(unwritten.key, unwritten.use);
         throw error;
       }
     }

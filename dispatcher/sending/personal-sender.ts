@@ -60,9 +60,9 @@ export class PersonalSender implements Sender {
       const names = Object.keys(this.#variables);
       return this.#sender.sendTexts({ ...request, report }, { dataOf, names, groups });
     }
-    const left = groups.values();
+    const remaining = groups.values();
     const work = async () => {
-      for (const { recipients, values } of left)
+      for (const { recipients, values } of remaining)
         if (ending) for (const { index } of recipients) request.report(index, ending);
         else {
           const message = { ...request.message, data: dataOf(values) };

@@ -189,9 +189,9 @@ export class Consumer<T extends object> {
     }
   }
 
-  #cooldownMsAfter(taken: number): number {
+  #cooldownMsAfter(takenJobs: number): number {
     const { cooldownMs = 0, busyCooldown } = this.#options;
-    return busyCooldown && taken >= busyCooldown.jobs ? busyCooldown.ms : cooldownMs;
+    return busyCooldown && takenJobs >= busyCooldown.jobs ? busyCooldown.ms : cooldownMs;
   }
 
   /** Takes jobs for all free slots. Returns their number. */

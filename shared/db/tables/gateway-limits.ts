@@ -262,18 +262,18 @@ export async function reserveRate(
   tx: Handle,
   key: ProfileKey & { batchId: number },
   limit: RateLimit,
-  wanted: { units: number; isEven: boolean },
+  request: { units: number; isEven: boolean },
 ): Promise<Slot> {
   const { nowMs, units, busyMs, ...rate } = await lockRate(tx, key);
   const isIdle = nowMs - busyMs > Math.max(limit.rampMs, 1000);
   const beganMs = isIdle ? nowMs : rate.beganMs;
   // Unused units beyond the burst expire.
   const used = isIdle ? 0 : Math.max(units, allowedUnits(limit, nowMs - beganMs) - limit.burst);
-  const endMs = beganMs + msUntilAllowed(limit, used + wanted.units);
+  const endMs = beganMs + msUntilAllowed(limit, used + request.units);
   const isAtOnce = endMs <= nowMs;
   const firstMs = Math.max(nowMs + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
   const lastMs = Math.max(firstMs, endMs);
-  const startMs = wanted.isEven ? firstMs : lastMs;
+  const startMs = request.isEven ? firstMs : lastMs;
   const row = await query(tx).one<SlotRow>(
     `WITH rate AS (
        UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
@@ -284,7 +284,7 @@ export async function reserveRate(
        RETURNING rate_at, rate_ms)
      SELECT rate_at AS "slotAt", rate_ms AS "slotMs", ${epochMs('rate_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
     [
-      ...[...valuesOfKey(key), beganMs, used + wanted.units, lastMs],
+      ...[...valuesOfKey(key), beganMs, used + request.units, lastMs],
       ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
     ],
   );
@@ -305,9 +305,9 @@ async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
      VALUES ($1, $2, $3, to_timestamp(0), 0, to_timestamp(0)) ON CONFLICT DO NOTHING`,
     valuesOfKey(key),
   );
-  const made = await readRate(tx, key);
-  if (!made) throw new Error('the rate was deleted concurrently');
-  return made;
+  const inserted = await readRate(tx, key);
+  if (!inserted) throw new Error('the rate was deleted concurrently');
+  return inserted;
 }
 
 const readRate = (tx: Handle, { appId, connector, profile }: ProfileKey) =>

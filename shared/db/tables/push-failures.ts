@@ -203,7 +203,7 @@ interface RedrivableCounts {
 export async function countRedrivable(
   tx: Handle,
   selected: SqlCondition,
-  { taken: redriven, unsure, limit }: { taken: string; unsure: string; limit: number },
+  { redriven, unsure, limit }: { redriven: string; unsure: string; limit: number },
 ): Promise<RedrivableCounts> {
   const { rows } = await tx.query<
     RedrivableCause & { all: number; allRedriven: number; allUnsure: number }

@@ -252,8 +252,8 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
       const ended = RecipientStates.ofRow(row, row.settled.length).totals();
       totals[row.connector] = addTotals(totals[row.connector] ?? {}, ended);
       // Recipients that moved to a retry batch are counted there.
-      const gone = sumTotals(ended) + (row.moved?.length ?? 0);
-      open[row.connector] = Math.max(0, (open[row.connector] ?? 0) - gone);
+      const endedOrMoved = sumTotals(ended) + (row.moved?.length ?? 0);
+      open[row.connector] = Math.max(0, (open[row.connector] ?? 0) - endedOrMoved);
     }
   }
   return { totals, open, repeats };
@@ -457,14 +457,14 @@ async function planShardedPushes(
   pushes: readonly WholePush[],
 ): Promise<(PlannedBatch[] | undefined)[]> {
   const planned = await shardedWholeStatement.rowsById(tx, pushes, wholeKeys);
-  const ours = pushes.filter(({ id }) => planned.has(id));
-  const ids = await insertBatchesOf(tx, ours.map(toPushBatches));
-  const keys = ours.flatMap(({ appId }, i) =>
+  const plannedPushes = pushes.filter(({ id }) => planned.has(id));
+  const ids = await insertBatchesOf(tx, plannedPushes.map(toPushBatches));
+  const keys = plannedPushes.flatMap(({ appId }, i) =>
     (ids[i] ?? []).map((batchId) => ({ appId, batchId })),
   );
   const snapshots = await readBatchSnapshots(tx, keys);
   const stored = new Map(keys.map(({ batchId }, i) => [batchId, snapshots[i]]));
-  const byPush = new Map(ours.map(({ id }, i) => [id, ids[i] ?? []]));
+  const byPush = new Map(plannedPushes.map(({ id }, i) => [id, ids[i] ?? []]));
   return pushes.map(({ id }) =>
     byPush.get(id)?.flatMap((batchId) => {
       const snapshot = stored.get(batchId);

@@ -311,7 +311,7 @@ function resealStatement({ table, column, type, key, stored }: SealedColumn): st
   const names = Object.keys(key);
   const types = Object.values(key);
   const lists = ['$2::text[]', '$3::text[]', ...names.map((_, i) => `$${i + 4}::text[]`)];
-  const same = (left: string, right: string) =>
+  const equals = (left: string, right: string) =>
     names.map((name) => `AND ${left}.${name} = ${right}.${name}`).join(' ');
   const typed = names.map((name, i) => `, g.${name}::${types[i]} AS ${name}`).join('');
   return `
@@ -319,10 +319,10 @@ function resealStatement({ table, column, type, key, stored }: SealedColumn): st
       SELECT g.value::${type} AS value, g.renewed::${type} AS renewed${typed}
         FROM unnest(${lists.join(', ')}) AS g (value, renewed${names.map((name) => `, ${name}`).join('')})),
     locked AS MATERIALIZED (
-      SELECT n.* FROM n, ${table} t WHERE t.app_id = $1 AND t.${column} = n.value ${same('t', 'n')}
+      SELECT n.* FROM n, ${table} t WHERE t.app_id = $1 AND t.${column} = n.value ${equals('t', 'n')}
        ORDER BY ${listOf(['app_id', ...names], 't.')} FOR NO KEY UPDATE OF t SKIP LOCKED)
     UPDATE ${table} t SET ${column} = ${stored} FROM locked n
-     WHERE t.app_id = $1 AND t.${column} = n.value ${same('t', 'n')}`;
+     WHERE t.app_id = $1 AND t.${column} = n.value ${equals('t', 'n')}`;
 }
 
 const listOf = (names: readonly string[], prefix: string): string =>

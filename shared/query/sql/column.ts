@@ -119,18 +119,18 @@ const sqlTypes = {
  */
 function compileComparison(
   column: ScalarColumn,
-  { operator: relation, value }: Comparison,
+  { operator, value }: Comparison,
   params: Params,
 ): string {
-  const wanted: Json = value.type === 'time' ? { __type: 'Date', iso: value.value } : value.value;
+  const operand: Json = value.type === 'time' ? { __type: 'Date', iso: value.value } : value.value;
   if (column.type === 'text')
     return value.type === 'string'
-      ? `(${column.spelling ?? column.sql} COLLATE "C") ${relation} ${params.add(value.value)}::text`
+      ? `(${column.spelling ?? column.sql} COLLATE "C") ${operator} ${params.add(value.value)}::text`
       : 'false';
-  const storable = toStored(column, wanted);
+  const storable = toStored(column, operand);
   return storable === undefined
     ? 'false'
-    : `${column.sql} ${relation} ${params.add(storable)}::${sqlTypes[column.type]}`;
+    : `${column.sql} ${operator} ${params.add(storable)}::${sqlTypes[column.type]}`;
 }
 
 function compileEquality(column: ScalarColumn, values: Json[], params: Params): string {
