@@ -240,7 +240,7 @@ async function runStatements(connection: Handle): Promise<void> {
   await findPushes(connection, [missingKeys]);
   for (const column of ['object_id', 'installation_id', 'device_token'] as const)
     await findPointDevices(connection, [
-      { appId: '', column, names: [''], activeSince: new Date(0) },
+      { appId: '', column, storedForms: [''], activeSince: new Date(0) },
     ]);
   await planWholePushes(connection, [{ ...missingKeys, through: 0, devices: 0, batches: [] }]);
   await readBatchSnapshots(connection, [missingKeys]);

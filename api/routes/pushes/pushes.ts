@@ -23,7 +23,6 @@ const accepted = ({ objectId, createdAt, warnings }: AcceptedPush) =>
   json({ objectId, createdAt: createdAt.toISOString(), ...warningsIn('en', warnings) });
 
 /** Query parameters of `GET /1.1/notifications`. */
-
 const listQuery = z
   .object({
     limit: z

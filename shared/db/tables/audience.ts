@@ -364,7 +364,7 @@ type UniqueColumn = (typeof uniqueColumns)[number];
 export interface PointTarget {
   column: UniqueColumn;
   /** Stored spellings that equal the member. The first one that is found counts. */
-  names: readonly string[];
+  storedForms: readonly string[];
 }
 
 /**
@@ -417,7 +417,9 @@ export async function findPointDevices(
   db: Handle,
   lookups: readonly PointLookup[],
 ): Promise<(PointDevice | undefined)[]> {
-  const named = lookups.flatMap((lookup) => lookup.names.map((name) => ({ ...lookup, name })));
+  const named = lookups.flatMap((lookup) =>
+    lookup.storedForms.map((name) => ({ ...lookup, name })),
+  );
   const found = new Map<string, PointDevice>();
   for (const [column, ofColumn] of Map.groupBy(named, (lookup) => lookup.column))
     for (const part of await pointStatements[column].run<PointRow, NamedLookup>(
@@ -427,8 +429,8 @@ export async function findPointDevices(
     ))
       for (const { appId, value, ...device } of part.found)
         found.set(keyOf(appId, column, value), device);
-  return lookups.map(({ appId, column, names }) => {
-    const name = names.find((one) => found.has(keyOf(appId, column, one)));
+  return lookups.map(({ appId, column, storedForms }) => {
+    const name = storedForms.find((one) => found.has(keyOf(appId, column, one)));
     return name === undefined ? undefined : found.get(keyOf(appId, column, name));
   });
 }

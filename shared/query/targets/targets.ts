@@ -417,7 +417,7 @@ export function pointTarget(appId: string, { target }: PushOrder): PointTarget |
   if (target.kind === 'devices') {
     const [value, ...others] = target.deviceIds;
     const isPoint = target.deviceType === 'ios' && value !== undefined && others.length === 0;
-    return isPoint ? { column: 'device_token', names: storedFormsOfToken(value) } : undefined;
+    return isPoint ? { column: 'device_token', storedForms: storedFormsOfToken(value) } : undefined;
   }
   if (target.channels && target.channels.length > 0) return undefined;
   return pointOf(parseWhere(target.where, installationClass, masterViewer(appId)));
@@ -434,5 +434,5 @@ function pointOf(condition: Condition): PointTarget | undefined {
   const column = uniqueColumns.find((name) => name === sql);
   const { value } = condition.test;
   if (!column || typeof value !== 'string') return undefined;
-  return { column, names: column === 'device_token' ? storedFormsOfToken(value) : [value] };
+  return { column, storedForms: column === 'device_token' ? storedFormsOfToken(value) : [value] };
 }
