@@ -67,7 +67,7 @@ interface CleanerDeps {
  */
 const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unknown>)[] = [
   ({ db }, now, rows) => deleteOldPushes(db, new Date(now - recordRetentionMs), rows),
-  ({ db }) => deleteSurplusFailures(db, { most: keptFailures }),
+  ({ db }) => deleteSurplusFailures(db, { keptPerApp: keptFailures }),
   ({ db, metrics }, now, rows) =>
     deleteExpiredMessages(db, new Date(now), rows, (expired) =>
       metrics.channelMessages.inc({ event: 'expired' }, expired),

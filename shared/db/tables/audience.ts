@@ -112,13 +112,13 @@ export interface DeviceGroup extends RoutingKey {
 /** Maximum groups in memory. Clients choose profiles and topics, so their number is unlimited. */
 export const maxGroups = 20_000;
 
-/** Returns the largest groups and the number of all devices. Counts at most `most` devices. */
+/** Returns the largest groups and the number of all devices. Counts at most `maxCounted` devices. */
 export async function countAudience(
   tx: Handle,
   condition: SqlCondition,
-  most?: number,
+  maxCounted?: number,
 ): Promise<{ groups: DeviceGroup[]; devices: number }> {
-  const limit = most === undefined ? '' : ` LIMIT ${most}`;
+  const limit = maxCounted === undefined ? '' : ` LIMIT ${maxCounted}`;
   const { rows } = await tx.query<DeviceGroup & { total: number }>(
     `SELECT ${traitColumns}, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
        FROM (SELECT * FROM installation WHERE ${condition.text}${limit}) AS installation

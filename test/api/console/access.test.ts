@@ -192,9 +192,9 @@ describe('calls of one token', () => {
   /** Repeats a call until it is refused. Returns the number of accepted calls. */
   async function callsUntil429(
     call: () => Promise<{ status: number; headers: Headers }>,
-    most: number,
+    limit: number,
   ) {
-    for (let n = 0; n <= most; n += 1) {
+    for (let n = 0; n <= limit; n += 1) {
       const { status, headers } = await call();
       if (status !== 429) continue;
       expect(Number(headers.get('retry-after'))).toSatisfy(
@@ -202,7 +202,7 @@ describe('calls of one token', () => {
       );
       return n;
     }
-    return most + 1;
+    return limit + 1;
   }
   const callOf = (token: string, method: string, path: string, body?: object) => () =>
     api.request(method, base + path, { headers: { Authorization: `Bearer ${token}` }, body });

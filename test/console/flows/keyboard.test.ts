@@ -34,7 +34,7 @@ const reach = `(() => {
     const style = getComputedStyle(element);
     return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;
   };
-  // A field in a box shows no focus ring. Its box shows the ring.
+  // The focus ring of a field in a box is drawn around the box.
   const isRinged = ring(one) || [one.parentElement, one.parentElement?.parentElement].some((box) => box && ring(box));
   return { isRinged, html: one.outerHTML.slice(0, 160) };
 })()`;

@@ -59,7 +59,7 @@ export class PushListService {
     const { rows, count } = await queries.readFresh({ app, isMaster: true }, async (tx) => ({
       rows: await listPushPage(tx, appId, request, { ...request, limit: request.limit + 1 }),
       count: request.isCounted
-        ? await countOf((most) => countPushPage(tx, appId, request, most))
+        ? await countOf((limit) => countPushPage(tx, appId, request, limit))
         : {},
     }));
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);

@@ -207,12 +207,12 @@ test('a preview of rare times is fast, and other calls run meanwhile', async () 
 test('a preview counts as twenty calls, so searches cannot block a process', async () => {
   const call = await callerOf(api, 'viewer');
   const body = { expression: '0 9 * * *', timeZone: 'UTC', count: 1 };
-  const most = callLimits.calls / 20;
+  const limit = callLimits.calls / 20;
   const replies = await Promise.all(
-    Array.from({ length: most + 5 }, () => call('POST', path('/preview'), { body })),
+    Array.from({ length: limit + 5 }, () => call('POST', path('/preview'), { body })),
   );
   const refused = replies.filter(({ status }) => status === 429);
-  expect(replies.filter(({ status }) => status === 200)).toHaveLength(most);
+  expect(replies.filter(({ status }) => status === 200)).toHaveLength(limit);
   expect(refused).toHaveLength(5);
   for (const { headers } of refused) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
 });
