@@ -392,13 +392,13 @@ describe('a login link in a browser with a session', () => {
   test('of another person asks first, and replaces the session when confirmed', async () => {
     const Cookie = cookieOf(await login({ token: adminToken() }));
     const { code } = await codeFor('Mallory');
-    const asked = await login({ code }, { Cookie });
-    expect(asked.body).toMatchObject({
+    const secondLogin = await login({ code }, { Cookie });
+    expect(secondLogin.body).toMatchObject({
       code: 409,
       current: { name: 'admin', role: 'owner' },
       asked: { name: 'Mallory', role: 'operator' },
     });
-    expect([asked.status, asked.headers.get('set-cookie')]).toEqual([409, null]);
+    expect([secondLogin.status, secondLogin.headers.get('set-cookie')]).toEqual([409, null]);
     const still = await api.request('GET', `${base}/session`, { headers: { Cookie } });
     expect(still.body.name).toBe('admin');
     expect((await login({ code, replace: false }, { Cookie })).status).toBe(409);

@@ -144,8 +144,10 @@ describe('a push whose gateway reports most tokens as invalid', () => {
     const { body: report } = await service.api.request('GET', '/console/api/doctor', {
       admin: true,
     });
-    const told = report.results.filter(({ code }: { code: string }) => code === 'tokensKept');
-    expect(told).toMatchObject([{ level: 'warn', params: { push: begun.objectId, devices: 78 } }]);
+    const keptTokens = report.results.filter(({ code }: { code: string }) => code === 'tokensKept');
+    expect(keptTokens).toMatchObject([
+      { level: 'warn', params: { push: begun.objectId, devices: 78 } },
+    ]);
 
     const labels = `{connector="apns",app="${app.appId}",profile="_default"}`;
     await expect.poll(() => keptMetric(app)).toEqual([`carillon_tokens_kept${labels} 78`]);

@@ -158,17 +158,17 @@ describe('a recurring push', () => {
   test('shows its next runs before it is stored', async () => {
     const ask = (more: object) => viewer('POST', path('/preview'), { body: { ...more } });
     const limits = { startsAt: '2097-03-30T00:00:00Z', endsAt: '2097-04-02T00:00:00Z' };
-    const asked = { expression: '30 2 * * *', timeZone: 'Europe/Paris' };
-    expect((await ask({ ...asked, ...limits })).body).toEqual({
+    const rule = { expression: '30 2 * * *', timeZone: 'Europe/Paris' };
+    expect((await ask({ ...rule, ...limits })).body).toEqual({
       times: [
         { at: '2097-03-30T01:30:00.000Z', local: '2097-03-30T02:30:00+01:00' },
         { at: '2097-03-31T01:30:00.000Z', local: '2097-03-31T03:30:00+02:00' },
         { at: '2097-04-01T00:30:00.000Z', local: '2097-04-01T02:30:00+02:00' },
       ],
     });
-    expect((await ask({ ...asked, count: 50 })).body.times).toHaveLength(50);
-    expect((await ask({ ...asked, count: 51 })).body.code).toBe(111);
-    const refused = await ask({ ...asked, expression: '61 * * * *' });
+    expect((await ask({ ...rule, count: 50 })).body.times).toHaveLength(50);
+    expect((await ask({ ...rule, count: 51 })).body.code).toBe(111);
+    const refused = await ask({ ...rule, expression: '61 * * * *' });
     expect(refused.body).toMatchObject({ code: 1, error: expect.stringContaining('61') });
     expect(refused.headers.get('x-carillon-refusal-detail')).toContain('cronExpression');
   });
