@@ -55,7 +55,7 @@ export interface Recorded {
   closed: ClosedPush | undefined;
 }
 
-/** Maximum items of one statement, and maximum failures of all its items. */
+/** Limits of one statement: maximum number of items, and maximum failures of all its items. */
 const limits = { items: 100, failures: 5000 };
 /**
  * Concurrent statements of one kind. While one statement runs, the items of the next one gather,
@@ -67,8 +67,8 @@ const concurrency = 1;
 export const idleBatchedConnections = 2;
 
 /**
- * Creates a batcher whose statement runs item by item if it fails for the whole batch. It does not
- * do this if the database is unavailable.
+ * Creates a batcher. If a statement fails for the whole batch, it runs again for each item alone.
+ * It does not run again if the database is unavailable.
  */
 function batched<T, R>(
   run: (items: T[]) => Promise<R[]>,
@@ -136,8 +136,8 @@ export class BatchedQueries {
   }
 
   /**
-   * Plans a push by one step (`planWholePushes`). Returns its batches, or undefined if it was not
-   * planned.
+   * Plans all batches of a push in one statement (`planWholePushes`). Returns its batches, or
+   * undefined if it was not planned.
    */
   planWhole(push: WholePush): Promise<PlannedBatch[] | undefined> {
     return this.#plans.run(push);
@@ -188,16 +188,16 @@ async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Prom
     tx,
     results.map(({ batch }) => batch),
   );
-  const ours = results.filter((_, i) => settled[i]);
+  const settledResults = results.filter((_, i) => settled[i]);
   await insertFailures(
     tx,
-    ours.map(({ failures }) => failures),
+    settledResults.map(({ failures }) => failures),
   );
   await insertGatewayMessages(
     tx,
-    ours.map(({ messages }) => messages),
+    settledResults.map(({ messages }) => messages),
   );
-  const jobs = ours.flatMap(({ job }) => job ?? []);
+  const jobs = settledResults.flatMap(({ job }) => job ?? []);
   for (const ofQueue of Map.groupBy(jobs, ({ kind }) => kind.queue).values())
     if (ofQueue[0])
       await queue.endAll(
@@ -205,7 +205,7 @@ async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Prom
         ofQueue.map(({ job }) => job),
         tx,
       );
-  const ends = ours.filter((result) => result.end !== undefined);
+  const ends = settledResults.filter((result) => result.end !== undefined);
   const closed = await end(
     tx,
     queue,
@@ -240,7 +240,7 @@ async function runStatements(connection: Handle): Promise<void> {
   await findPushes(connection, [missingKeys]);
   for (const column of ['object_id', 'installation_id', 'device_token'] as const)
     await findPointDevices(connection, [
-      { appId: '', column, names: [''], activeSince: new Date(0) },
+      { appId: '', column, storedForms: [''], activeSince: new Date(0) },
     ]);
   await planWholePushes(connection, [{ ...missingKeys, through: 0, devices: 0, batches: [] }]);
   await readBatchSnapshots(connection, [missingKeys]);
@@ -255,8 +255,9 @@ async function runStatements(connection: Handle): Promise<void> {
 const recordPatienceMs = 120_000;
 
 /**
- * Retries recording while the database is unavailable. Until the outcomes are recorded only this
- * process knows them. Without the retry, a restart of PostgreSQL would send the whole batch again.
+ * Retries recording while the database is unavailable. Only this process knows the outcomes until
+ * they are recorded. Without the retry, a restart of PostgreSQL would cause the whole batch to be
+ * sent again.
  */
 export function recordThroughOutage<T>(
   { log }: { log: Logger },

@@ -31,7 +31,9 @@ export interface DispatcherDeps {
   audienceSizes: AudienceSizes;
   scans: ScanShare;
   queries: BatchedQueries;
-  /** Limit of the single-device pushes in work that hold no concurrency slot of planning. */
+  /**
+   * Limits the single-device pushes in work that have released their concurrency slot of planning.
+   */
   singles: WaitingJobs;
   clock: Clock;
   log: Logger;

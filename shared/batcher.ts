@@ -15,7 +15,7 @@ export interface BatcherOptions<T, R> {
   run(items: T[]): Promise<R[]>;
   /** Returns the key of an item, such as its app. A batch takes one item of each key in turn. */
   fairBy?(item: T): string;
-  /** True if items of this key share no batch with other keys. */
+  /** Returns whether the items of a key must not share a batch with other keys. */
   isApart?(key: string): boolean;
   /** Returns a value of an item. Two items with the same value are never in the same batch. */
   uniqueBy?(item: T): string;
@@ -32,7 +32,7 @@ export interface BatcherOptions<T, R> {
    * the others.
    */
   runOne?(item: T): Promise<R>;
-  /** True if an error of a batch concerns all its items. Their items are then not run alone. */
+  /** Returns whether an error concerns all items of a batch. The items are then not run alone. */
   isShared?(error: unknown): boolean;
   /** Repeats a failed batch after this time until it succeeds. For writes that must not be lost. */
   retry?: { afterMs: number; onError(error: unknown): void };

@@ -5,9 +5,9 @@ import type { ClientCommand, CloseReason, OtherServiceRequest } from './protocol
 
 /**
  * State machine of one connection, without input or output. The inputs are commands and the time.
- * The outputs are the next state and the actions to execute. A state has only the methods that it
- * allows: only `Authenticated` takes messages. README.md contains a diagram. Times are monotonic
- * milliseconds.
+ * The outputs are the next state and the actions to execute. Each state has only the methods that
+ * it allows. For example, only `Authenticated` takes messages. README.md contains a diagram. Times
+ * are monotonic milliseconds.
  */
 export type ConnectionState = Unauthenticated | Authenticating | Waiting | Authenticated | Closed;
 
@@ -98,8 +98,8 @@ export class Authenticating {
   }
 
   /**
-   * Delays the reply to a heartbeat. Clients send a heartbeat right after the login and take its
-   * reply as success.
+   * Handles a command while the session opens. Delays the reply to a heartbeat, because clients
+   * send a heartbeat right after the login and take its reply as success.
    */
   receive(command: ClientCommand): Step {
     switch (command.kind) {

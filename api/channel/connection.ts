@@ -99,7 +99,7 @@ export class Connection implements SocketEvents {
     return this.#socket.unsentBytes > this.#deps.limits.bufferedBytes;
   }
 
-  /** True if few frames to the device are unsent. */
+  /** True if the device reads: only few frames are unsent. */
   get #isReading(): boolean {
     return this.#socket.unsentFrames < this.#deps.limits.unsentFrames;
   }

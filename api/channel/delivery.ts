@@ -114,7 +114,8 @@ export class Delivery {
   }
 
   /**
-   * Drops the oldest messages of an inbox that no background job of a dispatcher has limited yet.
+   * Evicts the oldest messages of a full inbox. Needed if the background job of the dispatchers has
+   * not done so yet.
    */
   async #limitInbox({ appId, installation }: DeviceSession): Promise<void> {
     const { db, metrics } = this.#deps;

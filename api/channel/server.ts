@@ -106,7 +106,9 @@ export class Admission {
 
 interface ChannelDeps extends Omit<PresenceDeps, 'limits'> {
   listener: Listener;
-  /** Remote IP address of a request, determined as in the HTTP API (`TRUSTED_PROXIES`). */
+  /**
+   * Returns the remote IP address of a request, determined as in the HTTP API (`TRUSTED_PROXIES`).
+   */
   ipAddressOf(request: IncomingMessage): string;
 }
 
@@ -357,7 +359,7 @@ function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Re
     `Content-Length: ${Buffer.byteLength(body)}`,
     ...(retryAfterSeconds === undefined ? [] : [`Retry-After: ${retryAfterSeconds}`]),
   ];
-  // Destroys the socket even if the client keeps its half open.
+  // Destroy the socket, because the client may keep its half of the connection open.
   socket.once('finish', () => socket.destroy());
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
 }

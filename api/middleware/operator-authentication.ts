@@ -106,7 +106,8 @@ export class OperatorAuthenticator {
   }
 
   /**
-   * Returns whether an origin is that of PUBLIC_URL or of the host to which the request was sent.
+   * Returns whether an origin is the origin of PUBLIC_URL, or of the host to which the request was
+   * sent.
    */
   #isOwn(origin: string, ctx: Context): boolean {
     if (!URL.canParse(origin)) return false;

@@ -113,7 +113,7 @@ function withoutTime(option: Json): Json {
 function withPlainForm(schema: JsonObject): JsonObject {
   const { anyOf, const: constant, ...rest } = schema;
   const { properties } = rest;
-  // In most languages, a member that is always null has no type.
+  // In most languages, a member that is always null has no type, so it becomes a nullable string.
   if (isJsonObject(properties))
     rest.properties = Object.fromEntries(
       Object.entries(properties).map(([name, one]) => [
@@ -129,7 +129,8 @@ function withPlainForm(schema: JsonObject): JsonObject {
   if (others.length > 0 || options.length !== 2 || !one || typeof one.type !== 'string')
     return { ...rest, anyOf: options };
   const { enum: values, const: only, additionalProperties, ...inner } = one;
-  // For an object of any form or null, Java has no name for members of any type.
+  // Java has no type name for the members of an object that may have any members or be null. An
+  // empty `additionalProperties` is therefore removed.
   const isKept = inner.properties !== undefined || !isEmpty(additionalProperties);
   const named = values ?? (only === undefined ? undefined : [only]);
   return {

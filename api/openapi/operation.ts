@@ -50,7 +50,6 @@ export function areaOf({ paths }: { paths: readonly string[] }): Area {
 }
 
 /** Refusals that a call may get because of its route's access. */
-
 const byAccess: Record<Access, readonly ErrorName[]> = {
   none: [],
   login: ['unauthorized', 'forbidden', 'tooManyRequests', 'unsupportedMediaType'],
@@ -368,7 +367,6 @@ function bodyOf(route: Route, example: Example | undefined): JsonObject {
 }
 
 /** Sentences that follow from a route's access. */
-
 const callers: Record<Access, string> = {
   none: 'Needs no credentials.',
   login: 'Needs a token of the admin API or a login code in the body.',

@@ -4,7 +4,6 @@ import type { ErrorName } from '../../shared/domain/errors/errors.ts';
  * Returns a list of refusals that several routes share. There is one list for each kind of work
  * behind a route.
  */
-
 const names = <const N extends readonly ErrorName[]>(...list: N): N => list;
 
 /** Refusals of conditions, `keys` and `include` of a query. */

@@ -7,7 +7,6 @@ import { partParsedByService, refusedAs } from './checked.ts';
  * Path of a call in a batch (protocol/objects.md#batches). If a call is invalid, only the reply to
  * this call is an error.
  */
-
 const path = z.string().max(16_384).describe('Path with `/1.1/`, and its query if it has one.');
 const params = jsonObject
   .nullish()

@@ -115,7 +115,10 @@ const described = z.registry<{ by: object }>();
 export const parsedByService = (schema: z.ZodType): z.ZodType<JsonObject> =>
   describedBy(z.custom<JsonObject>(isJsonObject), schema);
 
-/** Same as `parsedByService` for a part of a body. The route accepts any JSON. */
+/**
+ * Marks a part of a body that the service parses, as `parsedByService` does for a whole body. The
+ * route accepts any JSON.
+ */
 export const partParsedByService = (schema: z.ZodType): z.ZodType<Json> =>
   describedBy(jsonValue, schema);
 

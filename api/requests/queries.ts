@@ -7,7 +7,6 @@ import { refusedAs } from './checked.ts';
  * (protocol/queries.md#query-parameters). Other parameters are ignored. The services parse the
  * texts: conditions, lists of names, numbers.
  */
-
 const parameters = <const S extends z.ZodRawShape>(shape: S) =>
   refusedAs(z.object(shape), { invalid: 'invalidQuery', isNamed: true });
 

@@ -102,11 +102,11 @@ class Delivery {
   #topicEnding: AttemptResult | null = null;
   #remaining: Recipient[] = [];
   #cause: RenewReaction | null = null;
-  /** The provider token of the current pass. */
+  /** The provider token that the current pass uses. */
   #token: ProviderToken | null = null;
   #refusal: ApnsError | null = null;
   #hasSuccess = false;
-  /** Starts the main part of the first pass. */
+  /** Resolves the wait of the first pass, which then sends to the recipients after the probe. */
   #onSuccess: () => void = () => undefined;
 
   constructor(options: DeliveryOptions) {
@@ -153,7 +153,8 @@ class Delivery {
     const rest = recipients.slice(probeSize);
     const end = ending.attempt ?? this.#topicEnding;
     if (end) reportAll({ recipients: rest, report }, end);
-    // A pass uses one token only. If it changed, a later pass sends to the others.
+    // A pass uses one token only. If the token has changed, a later pass sends to the remaining
+    // recipients.
     else if (this.#cause !== null || session.token() !== this.#token) this.#remaining.push(...rest);
     else await this.#pass(rest, false);
     await probe;
@@ -310,8 +311,8 @@ class Delivery {
 /** Hexadecimal. The length is not fixed, because Apple may change it (protocol/apns.md#request). */
 const tokenForm = /^[0-9a-fA-F]+$/;
 /**
- * Checked apart from the pattern, because a quantifier with an upper limit doubles the time of the
- * match.
+ * Maximum length of a token. It is checked apart from the pattern, because a quantifier with an
+ * upper limit doubles the time of the match.
  */
 const maxTokenChars = 200;
 

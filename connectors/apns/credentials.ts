@@ -114,8 +114,8 @@ interface PairCriteria {
 
 /**
  * Chooses a pair among all certificates and keys of a file. The key must belong to the certificate.
- * Certificates for the topic and environment come first, then those that are valid longest. Returns
- * undefined if there is no pair.
+ * Certificates for the topic and environment come first, then the certificates that are valid
+ * longest. Returns undefined if there is no pair.
  */
 export function bestPair(
   certificates: readonly X509Certificate[],

@@ -188,7 +188,7 @@ function parse(body: string): { reason: string; timestamp?: number } | undefined
 // Results of attempts.
 
 /**
- * Pause of a key after TooManyProviderTokenUpdates. No token may be created meanwhile
+ * Pause of a key after TooManyProviderTokenUpdates. No token may be created during the pause
  * (protocol/apns.md#provider-tokens).
  */
 export const pauseMs = 60_000;

@@ -35,10 +35,10 @@ export function chooseApnsProfile(
   const tokens = profiles.filter(({ credentials }) => credentials.auth === 'token');
   if (tokens.length > 0) return chooseToken(tokens, criteria, message);
   const choice = chooseCertificate(profiles, criteria, message.prod);
-  const chosen = choice.ok ? profiles.find(({ name }) => name === choice.profile) : undefined;
-  const pushType = chosen && pushTypeIn(message);
-  const topic = criteria.topic ?? message.topic ?? (chosen && topicsOf(chosen.credentials)[0]);
-  const error = pushType && topic ? certificateProblem(chosen.credentials, pushType, topic) : null;
+  const profile = choice.ok ? profiles.find(({ name }) => name === choice.profile) : undefined;
+  const pushType = profile && pushTypeIn(message);
+  const topic = criteria.topic ?? message.topic ?? (profile && topicsOf(profile.credentials)[0]);
+  const error = pushType && topic ? certificateProblem(profile.credentials, pushType, topic) : null;
   return error === null ? choice : { ok: false, error };
 }
 

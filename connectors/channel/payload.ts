@@ -54,7 +54,7 @@ function androidContent(content: JsonObject, { data }: PushMessage): Rendering<J
   const wrong = textMembers.find((name) => typeof (read[name] ?? '') !== 'string');
   if (wrong === undefined) return { ok: true, payload: read };
   const error = contentRefused(`${pathOf(wrong)} of Android content must be a string.`);
-  // An alert that is an object is for iOS, unless it stands in the `android` object.
+  // An alert that is an object is for iOS, unless it is in the `android` object.
   return pathOf(wrong) === 'alert' && isJsonObject(read.alert)
     ? misfit(error)
     : { ok: false, error };

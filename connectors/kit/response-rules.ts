@@ -227,7 +227,10 @@ const invalidToken = (
   ...(keepForMs === undefined ? {} : { keepForMs }),
 });
 
-/** Adds the code to the stored reason if the code is unknown, so that the push record shows it. */
+/**
+ * Adds the gateway's code to the stored reason `unknown_code`, so that the push record shows the
+ * code.
+ */
 function withCode({ reason, code }: ResponseRule): string {
   if (reason !== 'unknown_code') return reason;
   return reasonOf('unknown_code', { vendorCode: code.replace(/[^\w.-]/g, '').slice(0, 24) });
@@ -260,7 +263,7 @@ export const failed = (status: number, reason: string): AttemptResult => ({
   reason,
 });
 
-/** Result of a message that cannot be rendered for the gateway. */
+/** Returns the result of a message that cannot be rendered for the gateway. */
 export const unrenderable = (rendering: {
   error: string;
   outcome?: 'failed' | 'dropped';
@@ -271,7 +274,7 @@ export const unrenderable = (rendering: {
   reason: rendering.error,
 });
 
-/** Result if a quota of the gateway is used up. */
+/** Returns the result if a quota of the gateway is used up. */
 export const capped = (status: number, reason: string): AttemptResult => ({
   kind: 'rejected',
   outcome: 'capped',
@@ -280,8 +283,8 @@ export const capped = (status: number, reason: string): AttemptResult => ({
 });
 
 /**
- * Result of an attempt that is repeated later. `minWaitMs` is the shortest wait before the next
- * attempt; null if there is none.
+ * Returns the result of an attempt that is repeated later. `minWaitMs` is the minimum wait before
+ * the next attempt; null if there is none.
  */
 export const retry = (status: number, reason: string, minWaitMs: number | null = null): Retry => ({
   kind: 'retry',
@@ -291,8 +294,8 @@ export const retry = (status: number, reason: string, minWaitMs: number | null =
 });
 
 /**
- * Result of an attempt that is repeated without a wait: this process or one of several connections
- * caused the failure.
+ * Returns the result of an attempt that is repeated without a wait. Used if this process or one of
+ * several connections caused the failure.
  */
 export const retryAtOnce = (status: number, reason: string): Retry => ({
   kind: 'retry',

@@ -67,7 +67,7 @@ interface CleanerDeps {
  */
 const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unknown>)[] = [
   ({ db }, now, rows) => deleteOldPushes(db, new Date(now - recordRetentionMs), rows),
-  ({ db }) => deleteSurplusFailures(db, { most: keptFailures }),
+  ({ db }) => deleteSurplusFailures(db, { keptPerApp: keptFailures }),
   ({ db, metrics }, now, rows) =>
     deleteExpiredMessages(db, new Date(now), rows, (expired) =>
       metrics.channelMessages.inc({ event: 'expired' }, expired),
@@ -99,18 +99,18 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
  */
 export async function cleanOnce(deps: CleanerDeps, rows: number): Promise<number> {
   const now = deps.clock.now();
-  let most = 0;
+  let largestCount = 0;
   const errors: unknown[] = [];
   for (const remove of deletions) {
     try {
       const deleted = await remove(deps, now, rows);
-      if (typeof deleted === 'number') most = Math.max(most, deleted);
+      if (typeof deleted === 'number') largestCount = Math.max(largestCount, deleted);
     } catch (error) {
       errors.push(error);
     }
   }
   if (errors.length > 0) throw errors[0];
-  return most;
+  return largestCount;
 }
 
 /** Interval of scans for idle installations of a large app. Each scan reads all installations. */
@@ -125,16 +125,16 @@ export async function deleteIdle(
   { db, appCache, clock }: DispatcherDeps,
   limit: number,
 ): Promise<number> {
-  let most = 0;
+  let largestCount = 0;
   for (const appId of await listAppIds(db)) {
     const app = await appCache.app(appId);
     if (!app) continue;
     const now = clock.now();
     const before = new Date(now - app.options.installationValidityDays * dayMs);
     const walk = { appId, before, limit, now: new Date(now), nextAt: new Date(now + walkEveryMs) };
-    most = Math.max(most, await continueIdleWalk(db, walk));
+    largestCount = Math.max(largestCount, await continueIdleWalk(db, walk));
   }
-  return most;
+  return largestCount;
 }
 
 /** More than a day, which is the longest window of a limit. */

@@ -38,7 +38,10 @@ export async function reviewCanaries({
   return changed;
 }
 
-/** Days before credentials expire at which the operator gets a mail. 0: they have expired. */
+/**
+ * Days before credentials expire at which the operator gets a mail. 0: the credentials have
+ * expired.
+ */
 const steps = [0, 1, 7, 30] as const;
 
 type NoticeDeps = Pick<DispatcherDeps, 'db' | 'vault' | 'clock' | 'queue' | 'operatorMail'>;

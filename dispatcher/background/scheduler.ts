@@ -16,7 +16,9 @@ import { planJob } from '../../shared/queue/jobs.ts';
 import { insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
-/** Pause after a pass that fired pushes. Pushes that become due meanwhile are fired together. */
+/**
+ * Pause after a pass that fired pushes. Pushes that become due during the pause are fired together.
+ */
 const busyPauseMs = 100;
 /**
  * Maximum pause. If an entry is moved to an earlier time, the scheduler must notice it in time
@@ -103,8 +105,8 @@ async function startOne(
   const push = start && !isHeldBack ? toPush(recurring, start, now) : undefined;
   if (push) await insertQueuedPushes(tx, queue, [push]);
   const heldBack = isHeldBack ? 1 : 0;
-  const made = push && { at: push.pushTime, objectId: push.objectId };
-  await saveStarts(tx, recurring, { nextAt: next, made, missed, heldBack });
+  const createdPush = push && { at: push.pushTime, objectId: push.objectId };
+  await saveStarts(tx, recurring, { nextAt: next, made: createdPush, missed, heldBack });
   const isLate = push !== undefined && now.getTime() - push.pushTime.getTime() > lateAfterMs;
   return {
     missed,

@@ -138,16 +138,16 @@ async function takePage(
 }
 
 /**
- * Counts the remaining values. Begins another pass if rows were locked, or written with an old key
- * meanwhile.
+ * Counts the remaining values. Begins another pass if rows were locked, or were written with an old
+ * key during this pass.
  */
 async function endPass(tx: Handle, vault: Vault, rotation: SecretRotation): Promise<Step> {
   const counts = await countSealedValues(tx, vault.keyIds);
   const left = sum(Object.values(oldValues(counts, rotation.keyId, rotation.unreadable)));
   const isFinished = left === 0 || rotation.pass >= maxPasses;
   const start = { appId: null, place: 0, position: null };
-  const again = isFinished ? {} : { pass: rotation.pass + 1, unreadable: {} };
-  const ended = { ...rotation, ...start, ...again, counts };
+  const nextPass = isFinished ? {} : { pass: rotation.pass + 1, unreadable: {} };
+  const ended = { ...rotation, ...start, ...nextPass, counts };
   await saveSecretRotation(tx, ended, { isFinished, isCounted: true });
   return { rotation: ended, isFinished };
 }

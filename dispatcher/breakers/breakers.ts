@@ -176,7 +176,7 @@ interface BreakersOptions {
   clock: Clock;
   log: Logger;
   timing: BreakerTiming;
-  /** Slow batches of one gateway (`in-flight-batches.ts`) from which further batches wait. */
+  /** If a gateway has this many slow batches (`in-flight-batches.ts`), further batches wait. */
   maxSlow: number;
   /** Makes the jobs of the batches that wait for a gateway due now. */
   wakeWaiting(key: BreakerKey): Promise<void>;
@@ -232,7 +232,7 @@ export class Breakers {
     const queue = this.#queueOf(key);
     if (override?.forced === 'open' || this.#isFull(queue)) return wait(queue.enqueue(0));
     if (override?.forced === 'closed') return this.#forcedPermit(queue, concurrencySlot);
-    // The answer to a probe counts once the breaker has judged it.
+    // The answer to a probe counts only after the breaker has judged it.
     const hasAnswer = () => queue.breaker.state === 'closed' && this.#inFlight.hasAnswer(queue.id);
     const isFree = await queue.canProbe(hasAnswer);
     return (
@@ -268,15 +268,17 @@ export class Breakers {
   }
 
   /**
-   * Renews the stored states, reads those of other dispatchers, and drops breakers without traffic.
+   * Renews the stored states, reads the states of other dispatchers, and drops breakers without
+   * traffic.
    */
   async maintain(): Promise<void> {
     for (const [id, queue] of this.#queues) {
       const { breaker } = queue;
       if (breaker.state !== 'closed') {
-        // Without traffic of its own the breaker would stay half-open while another dispatcher
-        // sends. With traffic its own probe decides: a gateway may be out of reach for this
-        // dispatcher only.
+        // A half-open breaker without waiting batches sends no probe, so it would stay half-open
+        // while another dispatcher sends. Close it if the other dispatcher got an answer. If
+        // batches wait, only the breaker's own probe decides, because the gateway may be
+        // unreachable for this dispatcher only.
         const isWithoutProbe = breaker.state === 'half-open' && !queue.hasWaiting;
         if (isWithoutProbe && (await this.#states.hasAnsweredElsewhere(queue)))
           breaker.closeByPeer();
@@ -331,14 +333,15 @@ export class Breakers {
       ...(isProbe ? { probeSize } : {}),
       progressMemory: batch.progress.memory,
       release: async (health) => {
-        // Before the breaker judges: its change of state is logged with this reason.
+        // Record the failure before the breaker judges it. The breaker logs its change of state
+        // with this reason.
         if (health) this.#failures.record(queue, health);
         await permit.release(health?.health);
         this.#inFlight.untrack(batch);
         if (health && health.health.requests > health.health.failed) queue.markHealthy();
         queue.untrack();
-        // A try while the gateway is down costs nothing: an outage of an hour would use up all
-        // tries.
+        // Tries count only if the breaker is closed. Otherwise an outage of an hour would use up
+        // all tries.
         return queue.breaker.state === 'closed';
       },
     };
@@ -357,7 +360,7 @@ export class Breakers {
   #createQueue(key: BreakerKey): GatewayQueue {
     const { clock, timing } = this.#options;
     const onChange = (state: BreakerState) => this.#onChange(queue, state);
-    // Batches that found it silent are on their way back by the clock.
+    // Batches that found the gateway silent would otherwise return only after their delay.
     const onFirstAnswer = () => {
       if (queue.hasWaiting) this.#wakeWaiting(queue);
     };
@@ -394,7 +397,10 @@ export class Breakers {
 
 const wait = (afterMs: number): PermitAnswer => ({ kind: 'wait', afterMs });
 
-/** The device channel has no gateway that could fail: it writes to our database. */
+/**
+ * Returns whether a connector has breakers. The device channel has none, because it writes to our
+ * own database and has no gateway.
+ */
 function isWatched({ connector }: BreakerKey): boolean {
   return profileConnectorIds.some((id) => id === connector);
 }
@@ -444,8 +450,8 @@ class Overrides {
 }
 
 /**
- * Stores the breaker states of this dispatcher in the table `breaker_state`, and reads those of
- * other dispatchers.
+ * Stores the breaker states of this dispatcher in the table `breaker_state`, and reads the states
+ * of other dispatchers.
  */
 class BreakerStates {
   readonly #db: Database;

@@ -19,8 +19,8 @@ export interface GatewayPermit {
   progressMemory?: SharedArrayBuffer;
   /**
    * Releases the permit with the health that the batch has shown. `undefined` means that sending
-   * failed for a reason of ours. Resolves after the breaker has updated its state. The result says
-   * whether the tries of this batch count.
+   * failed for a reason inside Carillon. Resolves after the breaker has updated its state. The
+   * result says whether the tries of this batch count.
    */
   release(health: GatewayHealth | undefined): Promise<boolean>;
 }

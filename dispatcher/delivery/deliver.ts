@@ -65,7 +65,7 @@ function traceGateway(connector: string, work: () => Promise<SentBatch>): Promis
   );
 }
 
-/** What the job of a batch passes on to its delivery. */
+/** Context that the job of a batch passes to its delivery. */
 interface DeliverContext {
   /** Aborted when the dispatcher stops. */
   signal: AbortSignal;
@@ -77,7 +77,10 @@ interface DeliverContext {
   fresh?: FreshBatch | undefined;
 }
 
-/** How a delivery round ended: as its job ends, or `changed`, which starts another round. */
+/**
+ * Result of one round of a delivery: the end of the job, or `changed` if the state of the push has
+ * changed and another round must start.
+ */
 type RoundEnd = JobEnd | 'changed';
 
 /** Maximum recipients of a batch that the express thread sends. */
@@ -99,7 +102,8 @@ export async function deliverBatch(
   ids: DeliverJob,
   context: DeliverContext,
 ): Promise<JobEnd> {
-  // If the push is paused, resumed or cancelled meanwhile, the gates decide again.
+  // If the push is paused, resumed or cancelled during a round, the gates decide again in the next
+  // round.
   for (let round = context; ; round = { ...context, fresh: undefined }) {
     const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, round));
     if (end !== 'changed') return end;
@@ -263,7 +267,7 @@ export class FirstSend {
     this.#at = batch.stored.firstSentAt ? null : new Date(deps.clock.now());
   }
 
-  /** Waits for the sending, and for the time to be saved if saving has begun. */
+  /** Waits until the batch is sent. If saving the time has begun, also waits until it is saved. */
   async during<T>(sending: Promise<T>): Promise<T> {
     const { only } = this.#batch;
     if (only) only.firstSentAt = this.#at;

@@ -54,7 +54,10 @@ const expired: Gate = {
       : send,
 };
 
-/** An earlier batch of the push failed because of the profile's credentials or configuration. */
+/**
+ * Fails a batch if an earlier batch of the push failed because of the profile's credentials or
+ * configuration.
+ */
 const profileError: Gate = {
   name: 'profile error',
   check: (_deps, { stored }) => {
@@ -69,8 +72,8 @@ const paused: Gate = {
 };
 
 /**
- * Checked after the gates that need no time: a cancelled, expired or paused batch does not wait for
- * the end of a freeze.
+ * Holds the batches of a frozen app or service. This gate comes after `cancelled`, `expired` and
+ * `paused`, so that such a batch does not wait for the end of the freeze.
  */
 const frozen: Gate = {
   name: 'frozen',
@@ -79,7 +82,8 @@ const frozen: Gate = {
 };
 
 /**
- * A retry batch keeps the wait that the gateway requested, even if its push is paused and resumed.
+ * Postpones a retry batch until its earliest time. The batch keeps this time even if its push is
+ * paused and resumed.
  */
 const early: Gate = {
   name: 'early',
@@ -90,8 +94,8 @@ const early: Gate = {
 };
 
 /**
- * Devices get no push in their quiet hours, even if the push was delayed until then. All devices of
- * a batch have the same quiet hours and local time.
+ * Postpones a batch to the end of the quiet hours of its devices. All devices of a batch have the
+ * same quiet hours and local time.
  */
 const quietHours: Gate = {
   name: 'quiet hours',
@@ -104,7 +108,9 @@ const quietHours: Gate = {
   },
 };
 
-/** The breaker is open: the batch waits for the gateway, but not longer than until it expires. */
+/**
+ * Postpones a batch while the breaker of its gateway is open, but at most until the batch expires.
+ */
 const breakerOpen: Gate = {
   name: 'breaker open',
   check: async (
@@ -118,15 +124,18 @@ const breakerOpen: Gate = {
 };
 
 /**
- * Flow control: every batch has its own time slot. It precedes the daily cap, which counts on the
- * day of sending.
+ * Reserves a time slot in the flow control of the push. This gate comes before the daily cap,
+ * because the cap counts on the day of sending.
  */
 const flowControl: Gate = {
   name: 'flow control',
   check: async (deps, batch) => decisionOf(await reserveFlowControl(deps, batch), batch.stored),
 };
 
-/** Gateway rate: all pushes of a profile share it, over all dispatchers. */
+/**
+ * Reserves time in the rate of the gateway, which all pushes of a profile share over all
+ * dispatchers.
+ */
 const gatewayRate: Gate = {
   name: 'gateway rate',
   check: async (deps, batch) => decisionOf(await reserveGatewayRate(deps, batch), batch.stored),
@@ -147,15 +156,15 @@ function decisionOf(time: SendTime | undefined, { expiresAt }: BatchSnapshot): G
 const settleCapped = (why: string | undefined): GateDecision =>
   why === undefined ? send : { kind: 'settle', outcome: 'capped', reason: why };
 
-/** A test push reaches only a few devices (`testLimit` of its connector). */
+/** Limits a test push to a few devices (`testLimit` of its connector). */
 const testLimit: Gate = {
   name: 'test limit',
   check: async (deps, batch) => settleCapped(await checkTestLimit(deps, batch)),
 };
 
 /**
- * Daily cap of the app's recipients. Last, because a grant is not returned if a later gate
- * postpones the batch.
+ * Counts recipients against the daily cap of the app. This gate is the last one, because a grant is
+ * not returned if a later gate postpones the batch.
  */
 const dailyCap: Gate = {
   name: 'daily cap',

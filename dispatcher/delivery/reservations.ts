@@ -29,7 +29,10 @@ const leadMs = 100;
  */
 const handOverMs = 250;
 
-/** When a paced batch may be sent: in a time slot, or not before a time by the database's clock. */
+/**
+ * When a batch with a rate may be sent: now in a time slot, or not before a time by the database's
+ * clock.
+ */
 export type SendTime =
   | { kind: 'now'; slot: SendSlot }
   | { kind: 'later'; afterMs: number; at: Date };

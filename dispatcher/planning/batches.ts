@@ -47,7 +47,7 @@ function batchSizeOf(
  */
 type BatchRoute = Route & BatchGroup;
 
-/** Returns the route of the devices that share a routing key. `read` parses the key. */
+/** Finds the route of the devices with a routing key. `read` parses the key. */
 interface Routes {
   routeOf(routingKey: string, read: (routingKey: string) => RoutingKey): BatchRoute;
 }
@@ -59,8 +59,9 @@ interface Routes {
 const maxCachedKeys = 10_000;
 
 /**
- * Routes of a push with rules that divide its devices further: one for each connector, profile and
- * group, whatever the number of routing keys, so that few batches are small.
+ * Routes of a push whose rules divide devices further, for example by language. Devices with the
+ * same connector, profile and group share one route object, even if their routing keys differ.
+ * Otherwise the push would have many small batches.
  */
 class GroupedRoutes implements Routes {
   readonly #router: Pick<Router, 'route'>;
@@ -94,7 +95,7 @@ export function batchRoutes(router: Router, rules: readonly Rule[]): Routes {
   return dividing.length === 0 ? router : new GroupedRoutes(router, dividing);
 }
 
-/** What `toBatches` needs to know about the push of a page. */
+/** What `toBatches` needs to know about the push. */
 interface PageContext {
   routes: Routes;
   /** Rate of the push in recipients per second; null without flow control. */

@@ -46,7 +46,7 @@ export interface Plan {
   /** The start that this job plans, if the push has several starts (local time). */
   start?: PlannedStart | undefined;
   /**
-   * Number of targets of each of two pages. Set if the push probably has twice as many
+   * Half the expected number of targets. Set if the push is planned as two pages of this size
    * (`AudienceSizes`).
    */
   half?: number | undefined;
@@ -101,8 +101,8 @@ export async function writePage(
 
 /**
  * Writes the only page of a small push. Many small pushes share this statement. Returns the
- * batches. Returns undefined without a change if a rule changes pages, if a device has no route, or
- * if the push is locked or no longer to be planned.
+ * batches. Returns undefined without a change if a rule changes pages, if a device has no route, if
+ * the push is locked, or if the push must not be planned any more.
  */
 async function writeWhole(
   { queries, pool }: DispatcherDeps,

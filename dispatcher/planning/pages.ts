@@ -23,8 +23,8 @@ export const firstBatchSize = 1000;
 export const pageSize = 10_000;
 
 /**
- * Minimum and maximum installations that one statement returns for a condition without an index.
- * They are in memory at once.
+ * Minimum and maximum rows of one statement of `pagesBySearch`. All rows of a statement are in
+ * memory at once.
  */
 const searchSizes = { min: 50_000, max: 200_000 };
 
@@ -46,7 +46,7 @@ interface Scan {
   /** True if the scan also reads the time zone of each device. */
   hasZones?: boolean;
   /**
-   * Targets of the first page of a new push whose condition has no index; `firstBatchSize` by
+   * Number of targets in the first page of a new push that `pagesByKey` reads; `firstBatchSize` by
    * default.
    */
   firstSize?: number | undefined;
@@ -76,8 +76,8 @@ export async function* singlePage(rows: TargetRow[]): AsyncGenerator<PlannedPage
 }
 
 /**
- * Reads each page with one statement that continues at the cursor. Used if the condition matches
- * most devices, so that the primary key finds the next page quickly.
+ * Reads each page with one statement that continues at the cursor. Used if the condition is empty
+ * or needs a table scan, so that the primary key finds the next page quickly.
  */
 async function* pagesByKey(scan: Scan, selection: ScanSelection): AsyncGenerator<PlannedPage> {
   const { database, app, push, clock, firstSize = firstBatchSize } = scan;
@@ -119,10 +119,10 @@ function inOrder(ids: number[]): number[] {
 }
 
 /**
- * Reads pages with few statements, because a condition without an index scans all remaining devices
- * in each statement (develop/decisions.md#why-pages-of-one-statement). The limit of a statement is
- * the number of devices found so far, so a push to n devices needs log2(n) statements. The first
- * page is small, so that sending starts at once.
+ * Reads pages with few statements. Used if an index serves the condition: each statement then finds
+ * and sorts all remaining matches again (develop/decisions.md#why-pages-of-one-statement). The
+ * limit of a statement is the number of devices found so far, so a push to n devices needs log2(n)
+ * statements. The first page is small, so that sending starts at once.
  */
 async function* pagesBySearch(
   { database, app, push, clock }: Scan,

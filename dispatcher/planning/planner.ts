@@ -46,8 +46,8 @@ export async function planPush(
 ): Promise<JobEnd> {
   if (job.data.isRelease) return continuePush(deps, job);
   if (await deps.freezes.isFrozen(job.data.appId)) {
-    const held = await holdPlanning(deps, job);
-    if (held !== 'changed') return held;
+    const end = await holdPlanning(deps, job);
+    if (end !== 'changed') return end;
   }
   const plan = await begin(deps, job);
   if (!plan) return endPlanning(deps, job, context);
@@ -85,8 +85,8 @@ async function endPlanning(
   job: Job<PlanJob>,
   context: JobContext,
 ): Promise<JobEnd> {
-  const held = await holdPlanning(deps, job);
-  if (held !== 'changed') return held;
+  const end = await holdPlanning(deps, job);
+  if (end !== 'changed') return end;
   const push = await findPush(deps.db, job.data.appId, job.data.pushId);
   if (push?.state === 'queued' || push?.state === 'sending') return 'again';
   return deliverInline(deps, job, context);
@@ -155,7 +155,7 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
   return 'done';
 }
 
-/** Plans until the push is planned or `turnMs` is over. Observes the duration. */
+/** Plans until the push is planned or `yieldAfterMs` is over. Observes the duration. */
 async function planAndMeasure(
   deps: DispatcherDeps,
   plan: Plan,

@@ -28,7 +28,8 @@ export class GatewayUsage {
   }
 
   /**
-   * Writes what was added. If the database is unavailable, rejects and keeps what is not written.
+   * Writes the usage that was added. If the database is unavailable, rejects and keeps the
+   * unwritten usage.
    */
   async flush(): Promise<void> {
     const entries = this.#entries;
@@ -38,7 +39,7 @@ export class GatewayUsage {
         await addGatewayUse(this.#db, key, use);
         entries.delete(id);
       } catch (error) {
-        for (const left of entries.values()) this.add(left.key, left.use);
+        for (const unwritten of entries.values()) this.add(unwritten.key, unwritten.use);
         throw error;
       }
     }

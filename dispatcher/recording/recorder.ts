@@ -228,8 +228,8 @@ const detailsOf = (
 });
 
 /**
- * Settles a batch. If recipients have moved to retry batches meanwhile, it leaves them out. Returns
- * undefined if the batch was settled before.
+ * Settles a batch. Leaves out recipients that have moved to retry batches since the batch was
+ * loaded. Returns undefined if the batch was settled before.
  */
 async function settle(
   tx: Handle,
@@ -265,9 +265,9 @@ async function writeDetails(
 }
 
 /**
- * Records the outcomes so far of a batch that returns to the queue. Recipients that the gateway
- * postponed move to a retry batch, so that neither a probe nor a pause shortens their wait. One
- * transaction.
+ * Records the outcomes so far of a batch that returns to the queue, in one transaction. Recipients
+ * that the gateway postponed move to a retry batch, so that neither a probe nor a pause shortens
+ * their wait.
  */
 async function recordPartial(
   deps: DispatcherDeps,

@@ -94,7 +94,7 @@ class Checkpoints {
   readonly #batch: Batch;
   readonly #tally: Tally;
   #writing: Promise<void> | undefined;
-  /** Number of changes and failures of the tally at the last checkpoint. */
+  /** Number of changes and of failures of the tally that the last checkpoint contained. */
   #changes = 0;
   #failures = 0;
 
@@ -280,8 +280,8 @@ export class BatchSender {
 const maxPushes = 256;
 
 /**
- * Groups of recipients that had a success, by push, connector and profile. A batch without a
- * success may be part of a push that has had successes.
+ * Groups of recipients that had a success, by push, connector and profile. One batch may have only
+ * refusals although other batches of its push have successes.
  */
 const successes = new Map<string, Set<string>>();
 

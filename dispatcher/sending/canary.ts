@@ -39,7 +39,7 @@ export class CanarySender implements Sender {
 
   async send(request: SendRequest): Promise<void> {
     if (this.#answers.refused > 0) return this.#current.send(request);
-    const left: Recipient[] = [];
+    const remaining: Recipient[] = [];
     /**
      * Waits that the gateway requested from the candidate. They apply to the current version too,
      * because it uses the same gateway.
@@ -55,13 +55,13 @@ export class CanarySender implements Sender {
         const recipient = byIndex.get(index);
         if (attempt.kind === 'retry' && attempt.afterMs) waits.set(index, attempt.afterMs);
         if (isFinal(attempt) || !recipient) request.report(index, attempt);
-        else left.push(recipient);
+        else remaining.push(recipient);
       },
     });
-    if (left.length === 0) return;
+    if (remaining.length === 0) return;
     await this.#current.send({
       ...request,
-      recipients: left,
+      recipients: remaining,
       report: (index, attempt) => {
         if (attempt.kind === 'sent') this.#answers.worse += 1;
         const afterMs = waits.get(index);

@@ -28,7 +28,7 @@ const concurrency = 16;
 /**
  * Sends each recipient of a push with variables its own text. Recipients with equal values share
  * requests. If the connector supports it, it gets all texts in one pass (`sendTexts`). Otherwise
- * each text is a message of its own.
+ * each text is sent as a separate message.
  */
 export class PersonalSender implements Sender {
   readonly #sender: Sender;
@@ -60,9 +60,9 @@ export class PersonalSender implements Sender {
       const names = Object.keys(this.#variables);
       return this.#sender.sendTexts({ ...request, report }, { dataOf, names, groups });
     }
-    const left = groups.values();
+    const remaining = groups.values();
     const work = async () => {
-      for (const { recipients, values } of left)
+      for (const { recipients, values } of remaining)
         if (ending) for (const { index } of recipients) request.report(index, ending);
         else {
           const message = { ...request.message, data: dataOf(values) };

@@ -15,9 +15,13 @@ import { TtlCache } from '../../shared/ttl-cache.ts';
 import { interrupt, interruptBytes, interruptCount } from './shared-memory.ts';
 import type { DeliverResult, DeliverTask, ThreadData, ThreadReport, ThreadResult } from './task.ts';
 
-// Reports of worker threads for a scrape: their metrics and heaps. The main thread adds them up.
+// Collects the metrics and heap sizes of the worker threads for a scrape. The main thread adds them
+// up.
 
-/** Gauges end with their thread. All other metrics are counters, which must survive it. */
+/**
+ * Returns whether a metric is a gauge. The gauges of a thread end with the thread. All other
+ * metrics are counters and must continue.
+ */
 const isGauge = ({ type }: MetricValues[number]): boolean => String(type) === 'gauge';
 
 /** The latest report of each thread, and the counters of threads that have ended. */
@@ -72,12 +76,16 @@ export class ThreadReports {
  * never queues a batch.
  */
 const tasksPerBulkThread = 128;
-/** Likewise for the express thread, which also sends all single-device pushes (`singlesAtOnce`). */
+/**
+ * Maximum concurrent tasks in the express thread, which also sends all single-device pushes
+ * (`singlesAtOnce`).
+ */
 const tasksPerExpressThread = 512;
 
 /**
  * Thread pool of a batch. The express thread sends pushes to up to 1,000 devices and the first
- * batch of a larger push. In the bulk threads they would wait behind the batches of large pushes.
+ * batch of a larger push. In the bulk threads these batches would wait behind the batches of large
+ * pushes.
  */
 export type ThreadPool = 'bulk' | 'express';
 
@@ -94,8 +102,8 @@ interface PoolOptions {
 const bulkNiceness = 5;
 
 /**
- * Prepared senders count as open for this time. It is shorter than the idle time after which a
- * sender closes.
+ * For this time after a sender was prepared, it is not prepared again. The time is shorter than the
+ * idle time after which a sender closes.
  */
 const preparedProfiles = { maxAgeMs: 60_000, maxEntries: 1000 };
 
@@ -124,8 +132,9 @@ class Threads {
       maxThreads: count,
       concurrentTasksPerWorker: tasks,
       loadBalancer: balancerOf(tasks),
-      // Otherwise an idle thread blocks its event loop in Atomics.wait: until the next batch it
-      // would answer no PING of a gateway, receive no GOAWAY and detect no dead connection.
+      // By default, piscina blocks the event loop of an idle thread in Atomics.wait. Until the next
+      // batch the thread would answer no PING of a gateway, receive no GOAWAY and detect no dead
+      // connection.
       atomics: 'disabled',
       niceIncrement,
       resourceLimits: threadMemory,
@@ -239,8 +248,9 @@ export class SenderPool {
   }
 
   /**
-   * Opens the sender of a profile in all threads of a pool while the next batches are written,
-   * unless this was done recently. Never rejects: a batch works without it.
+   * Opens the sender of a profile in all threads of a pool while the next batches are written. Does
+   * nothing if this was done recently. Never rejects, because a batch can also open its sender
+   * itself.
    */
   prepare(profile: RecentProfile, threadPool: ThreadPool): void {
     const key = JSON.stringify({ ...profile, lane: threadPool });

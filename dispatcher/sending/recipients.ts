@@ -24,7 +24,9 @@ export interface RecipientSource {
 
 const noGroup = 0xffff;
 
-/** Number of times that `Places` restarts at the first recipient before it builds a map. */
+/**
+ * Number of times that `RecipientIndexes` restarts at the first recipient before it builds a map.
+ */
 const maxRestarts = 4;
 
 /**
@@ -99,8 +101,7 @@ export class OpenRecipients implements RecipientSource {
   }
 
   /**
-   * Adds a recipient to those that are sent to. Returns false if its installation was deleted or
-   * has no token.
+   * Selects a recipient for sending. Returns false if its installation was deleted or has no token.
    */
   add(index: number): boolean {
     if (this.#groupOf[index] === noGroup) return false;
@@ -167,8 +168,8 @@ export async function openRecipients(
 }
 
 /**
- * Returns the badge number of each recipient: the number that the message shows on the app's icon,
- * or the number to add to the stored one. Null if the badge does not change.
+ * How a push changes the badge number of a device: `Increment` adds one to the stored number, a
+ * number replaces it, and null leaves it unchanged.
  */
 type BadgeChange = 'Increment' | number | null;
 

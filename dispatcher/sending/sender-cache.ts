@@ -84,7 +84,10 @@ const keyOf = (appId: string, connector: ConnectorId, profile: string) =>
 export interface Lease {
   sender: Sender;
   connector: Connector;
-  /** Releases the sender. If the batch was sent with a candidate, also records its answers. */
+  /**
+   * Records the answers of a batch that was sent with a candidate version. Absent for other
+   * batches.
+   */
   settle?(): Promise<void>;
   release(): void;
 }
@@ -107,7 +110,8 @@ export class SenderCache {
   }
 
   /**
-   * Returns a sender for a batch. If there is none, returns the reason as a hint for the operator.
+   * Returns a sender for a batch. If the profile has no usable sender, returns the reason as a hint
+   * for the operator.
    */
   async lease(
     appId: string,
@@ -312,7 +316,7 @@ function countTransport(
   else http2Events.inc({ connector, event });
 }
 
-/** The access tokens of one app and connector, stored in the database. */
+/** Returns the access tokens of one app and connector, which are stored in the database. */
 export function tokenStore(
   db: Database,
   vault: Vault,
@@ -335,7 +339,7 @@ export function tokenStore(
   };
 }
 
-/** The messages of one app for the device channel, stored in the database. */
+/** Returns the message store of one app for the device channel, which writes to the database. */
 export const messageStore = (db: Database, appId: string): MessageStore => ({
   enqueue: async ({ pushId, content, expiresAtMs, recipients }) => {
     await enqueueMessage(db, {
@@ -348,7 +352,7 @@ export const messageStore = (db: Database, appId: string): MessageStore => ({
   },
 });
 
-/** The daily quotas of one profile, stored in the database. */
+/** Returns the daily quotas of one profile, which are stored in the database. */
 export function dayQuota(db: Database, key: ProfileKey): DayQuota {
   return {
     closed: (messageClass) => closedReason(db, key, messageClass),

@@ -45,11 +45,14 @@ export class Tally {
   sentBy: Record<string, number> | null = null;
   readonly health: HealthSample = { requests: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
-  /** Reason of the last request without an answer; null if the gateway answered every request. */
+  /** Reason of the last failed or unanswered request; null if there was none. */
   failureReason: string | null = null;
   /** Why no push can be sent with this profile, or null. */
   profileError: string | null = null;
-  /** Grows with every outcome. Shows whether there is a new checkpoint to write. */
+  /**
+   * Increases with every outcome. If it has changed since the last checkpoint, a new checkpoint is
+   * needed.
+   */
   changes = 0;
 
   /**
@@ -189,9 +192,9 @@ export class Tally {
   }
 
   /**
-   * Returns when the installation was saved. Returns null if the installation must be kept: it was
-   * saved after the token became invalid (protocol/apns.md#answers), or too recently for such an
-   * answer.
+   * Returns when the installation was saved. Returns null if the installation must be kept. It is
+   * kept if it was saved after the token became invalid (protocol/apns.md#answers), or within
+   * `keepForMs`.
    */
   #invalidAsOf(
     index: number,
@@ -215,7 +218,10 @@ export class Tally {
     this.changes += 1;
   }
 
-  /** If the device hides repeats, the limit of tries applies (recording/recorder.ts). */
+  /**
+   * Returns whether a recipient may get a repeat. If the device hides repeats, only the limit of
+   * tries applies (recording/recorder.ts).
+   */
   #isRepeatable({ isRepeatHidden }: Extract<AttemptResult, { kind: 'unknown' }>): boolean {
     return (
       isRepeatHidden ||

@@ -53,8 +53,8 @@ const importReply = z.object({
 
 /**
  * Imports `args[0]` installations (1,000,000) from an export file with the command line, then
- * imports them again. Then sends a push with a `where` over these installations. The service runs
- * on a durable database meanwhile.
+ * imports them again. Then sends a push with a `where` over these installations. During the
+ * measurement the service runs on a durable database.
  */
 export async function benchImport(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);

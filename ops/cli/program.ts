@@ -57,7 +57,7 @@ export const program = new Command('carillon')
     },
   })
   .exitOverride()
-  // Commander reads these options before those of the command. JSON output is always English.
+  // Commander reads these options before the options of the command. JSON output is always English.
   .on('option:json', () => chooseLanguage('en'))
   .on('option:lang', (requested: Language) => {
     if (!isJson()) chooseLanguage(requested);

@@ -41,7 +41,7 @@ export const functionEnvironment = (env: Environment): Environment =>
 
 /**
  * Returns the start options of a function process. Node's permission model allows it to read only
- * the functions folder and the source files it runs: those of functions and of the domain. It
+ * the functions folder and the source files it runs, in the folders `functions` and `domain`. It
  * forbids child processes, threads (the model does not apply in threads), native addons, WASI, the
  * inspector and SQLite (ATTACH opens any file). Node 24 cannot restrict the network.
  */

@@ -204,8 +204,8 @@ export class FunctionHost {
     const processes = (this.#processes.get(path) ?? []).filter(({ isRetired }) => !isRetired);
     const load = processes.reduce((sum, process) => sum + process.load, 0);
     if (load >= maxLoad) return undefined;
-    const least = processes.toSorted((a, b) => a.load - b.load)[0];
-    if (least && least.load < loadPerProcess) return least;
+    const leastLoaded = processes.toSorted((a, b) => a.load - b.load)[0];
+    if (leastLoaded && leastLoaded.load < loadPerProcess) return leastLoaded;
     if (!this.#makeRoom()) return undefined;
     const onEnd = () => this.#remove(path, process);
     const process: FunctionProcess = new FunctionProcess(path, { ...this.#confinement(), onEnd });
@@ -231,8 +231,8 @@ export class FunctionHost {
   }
 
   #remove(path: string, ended: FunctionProcess): void {
-    const left = (this.#processes.get(path) ?? []).filter((process) => process !== ended);
-    if (left.length > 0) this.#processes.set(path, left);
+    const remaining = (this.#processes.get(path) ?? []).filter((process) => process !== ended);
+    if (remaining.length > 0) this.#processes.set(path, remaining);
     else this.#processes.delete(path);
   }
 

@@ -21,9 +21,9 @@ if (!process.connected) process.exit(0);
 confine();
 
 /**
- * Changes the user from root to the functions' user. Removes functions that the permission model
- * does not restrict: those that send signals to other processes of the same user. Such a signal can
- * also open a debugger in the other process.
+ * Changes the user from root to the functions' user. Removes the functions that send signals to
+ * other processes of the same user, because the permission model does not restrict them. Such a
+ * signal can also open a debugger in the other process.
  */
 function confine(): void {
   if (user !== '') becomeUser(Number(user));

@@ -143,7 +143,7 @@ export class LocalService {
     };
   }
 
-  /** Starts all processes. If one of them fails, stops those that have started. */
+  /** Starts all processes. If a process fails to start, stops the processes that have started. */
   async start(): Promise<void> {
     try {
       await this.#startDatabase();

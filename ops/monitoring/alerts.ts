@@ -5,8 +5,8 @@ export interface Alert {
   severity: 'page' | 'ticket';
   expr: string;
   /**
-   * If `expr` compares the age of a fault with a threshold: this threshold. The fault must last
-   * that long, unless a scene makes it look old.
+   * Threshold, if `expr` compares the age of a fault with a threshold. The fault must last for this
+   * time, unless a scene makes it look old.
    */
   lastsSeconds?: number;
   /** Time for which the expression must be true. */

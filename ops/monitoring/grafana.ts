@@ -51,18 +51,18 @@ export function dashboard(uid: string, title: string, panels: readonly Panel[]):
     templating: {
       list: [{ name: 'datasource', label: 'Prometheus', type: 'datasource', query: 'prometheus' }],
     },
-    panels: panels.map((panel, place) => asGrafana(panel, place)),
+    panels: panels.map((panel, index) => asGrafana(panel, index)),
   };
 }
 
-const asGrafana = ({ title, unit, queries }: Panel, place: number): GrafanaPanel => ({
-  id: place + 1,
+const asGrafana = ({ title, unit, queries }: Panel, index: number): GrafanaPanel => ({
+  id: index + 1,
   type: 'timeseries',
   title,
   datasource,
   gridPos: {
-    x: (place % columns) * width,
-    y: Math.floor(place / columns) * height,
+    x: (index % columns) * width,
+    y: Math.floor(index / columns) * height,
     w: width,
     h: height,
   },

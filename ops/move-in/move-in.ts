@@ -73,7 +73,10 @@ async function findApp(service: ServiceClient, appId: string): Promise<ShownApp 
 
 const keyNames = ['appKey', 'masterKey', 'hookKey'] as const;
 
-/** Throws if the given keys differ from those of the app: either the app or the file is wrong. */
+/**
+ * Throws if the keys in the file differ from the keys of the app, because either the app or the
+ * file is wrong.
+ */
 function compareKeys(app: ShownApp, keys: ProvidedKeys): void {
   const other = keyNames.filter((name) => keys[name] !== undefined && keys[name] !== app[name]);
   if (other.length > 0)

@@ -55,7 +55,7 @@ export interface DatabaseOptions {
   /** Timeout of a statement in ms; 0 for none. */
   statementTimeoutMs?: number;
   /**
-   * Shares the connections fairly between apps (`runInLane`). Default: first come, first served.
+   * Shares the connections fairly between apps (`runForApp`). Default: first come, first served.
    */
   fairShare?: Semaphore;
   /** PostgreSQL settings of these connections, by name. */
@@ -114,7 +114,7 @@ export class Database implements Handle {
     // A broken idle connection emits an error here. Without a listener the error would end the
     // process.
     this.#pool.on('error', (error) => options.onError?.(error));
-    // Likewise for a connection in use. The caller gets the error of its statement.
+    // A connection in use needs the same handler. The caller gets the error of its statement.
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 

@@ -132,7 +132,8 @@ type Sweep = (db: Handle, before: Date, limit: number) => Promise<number>;
 
 /**
  * Returns a function that deletes old rows. A CTE reads their keys. A subquery with IN may run
- * several times in a plan, each time with its own limit. Rows that were renewed meanwhile remain.
+ * several times in a plan, each time with its own limit. Rows that were renewed after their keys
+ * were read remain.
  */
 export function sweepOf({ table, key, column, bound = '$1', condition = 'true' }: OldRows): Sweep {
   const text = `

@@ -146,7 +146,7 @@ export type ReplyText = { text?: string; code: string; params: ReplyValues };
 /** Values of a text in a reply. */
 export type ReplyValues = { [name: string]: string | number | null | ReplyText };
 
-/** Names of values that are themselves stored reasons. */
+/** Names of the values that are themselves stored reasons. */
 const reasonValueNames: readonly string[] = ['why', 'hint'];
 
 /**

@@ -15,8 +15,8 @@ export interface TextColumn {
   /** Converts a client's value to its stored form. */
   canonical?: (value: string) => string;
   /**
-   * Returns the stored values that equal a client's value. If absent, only the value itself is
-   * equal.
+   * Returns the stored values that are equal to a client's value. If absent, only the value itself
+   * is equal.
    */
   storedFormsOf?: (value: string) => readonly string[];
   /** Allows `{"name": value}` only (protocol/queries.md#equality-only). */

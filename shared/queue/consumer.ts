@@ -20,7 +20,7 @@ export interface ConsumerOptions<T extends object> extends Waking {
    * not count.
    */
   capacity: number;
-  /** Limit of the jobs that have released their slot. Absent: jobs keep their slot. */
+  /** Limits the jobs that have released their slot. If absent, jobs keep their slot. */
   waitingJobs?: WaitingJobs;
   /** Priorities that this consumer takes. Another consumer takes the other priorities. */
   range?: PriorityRange;
@@ -51,8 +51,8 @@ export interface JobContext {
 export interface ConcurrencySlot {
   /**
    * Releases the slot while the job only waits, so that the consumer can take another job. The job
-   * then counts in `held`; by default in the waiting jobs of all consumers. Does nothing if `held`
-   * is full. A job may move from one `held` to another.
+   * then counts in `waitingJobs`, by default in the object that all consumers share. Does nothing
+   * if `waitingJobs` is full. A job may release again to count in another object.
    */
   release(waitingJobs?: WaitingJobs): void;
 }
@@ -81,7 +81,9 @@ export class WaitingJobs {
 
 interface Entry<T> {
   job: Job<T>;
-  /** Where the job counts. Undefined: it holds a concurrency slot. */
+  /**
+   * The object in which the job counts after it released its slot. Undefined if the job has a slot.
+   */
   waitingIn: WaitingJobs | undefined;
   takenAtMs: number;
   done: Promise<void>;
@@ -106,7 +108,7 @@ const roundedDown = (count: number): number => 2 ** Math.floor(Math.log2(count))
  * Takes jobs of one kind and works on them. Its states:
  *
  * - **fetching**: takes jobs until all concurrency slots are in use, or until a fetch returns fewer
- *   jobs than requested. If a group is busy, it first skips the jobs of this group (`GroupTurns`).
+ *   jobs than requested. If a group is busy, it first skips the jobs of this group (`BusyGroups`).
  *   Leads to *full* or *drained*. A fetch that fails leads to *full*, so that the next event
  *   repeats it.
  * - **full**: all slots are in use. A job that ends or releases its slot leads to *cooling*.
@@ -187,9 +189,9 @@ export class Consumer<T extends object> {
     }
   }
 
-  #cooldownMsAfter(taken: number): number {
+  #cooldownMsAfter(takenJobs: number): number {
     const { cooldownMs = 0, busyCooldown } = this.#options;
-    return busyCooldown && taken >= busyCooldown.jobs ? busyCooldown.ms : cooldownMs;
+    return busyCooldown && takenJobs >= busyCooldown.jobs ? busyCooldown.ms : cooldownMs;
   }
 
   /** Takes jobs for all free slots. Returns their number. */
@@ -222,7 +224,7 @@ export class Consumer<T extends object> {
     return false;
   }
 
-  /** Uses a slot that was freed. */
+  /** Fetches jobs for a freed slot, unless the last fetch emptied the queue. */
   #wakeForMore(): void {
     if (!this.#isDrained) this.#wake.abort('woken');
   }
@@ -243,7 +245,7 @@ export class Consumer<T extends object> {
   }
 
   #release(entry: Entry<T>, waitingJobs = this.#options.waitingJobs): void {
-    // A job that has ended holds no slot any more.
+    // A job that has ended has no slot.
     const isActive = this.#active.get(entry.job.id) === entry;
     if (!isActive || entry.waitingIn === waitingJobs || !waitingJobs?.tryAdd()) return;
     this.#leave(entry);
@@ -281,12 +283,12 @@ export class Consumer<T extends object> {
   }
 }
 
-/** Jobs in work from which a group counts as busy. */
+/** Number of jobs in work from which a group counts as busy. */
 const busyFrom = 16;
 
 /**
- * Minimum interval of fetches that skip busy groups, and its minimum as a multiple of their
- * duration. Skipping thousands of jobs takes time.
+ * Minimum pause between two fetches that skip groups, because skipping thousands of jobs takes
+ * time. If a fetch empties the queue, the pause is at least this multiple of its duration.
  */
 const groupFetchMs = 25;
 const durationFactor = 10;
@@ -320,9 +322,9 @@ class BusyGroups<T extends object> {
   }
 
   /**
-   * Runs a fetch that skips groups. The fetch resolves to whether no further job was due. If it
-   * found no job, the next one waits for a multiple of its duration, otherwise only for the
-   * interval.
+   * Runs a fetch that skips groups, and sets the time of the next one. `fetch` resolves to whether
+   * no further job was due. If no further job was due, the next fetch waits for a multiple of the
+   * duration. Otherwise it waits only for the minimum pause.
    */
   async runAndMeasure(fetch: () => Promise<boolean>): Promise<void> {
     const beganAtMs = systemClock.monotonicMs();

@@ -1,4 +1,4 @@
-/** Jobs of pushes: how new pushes, batches and continued pushes get them. */
+/** Writes the jobs of pushes: of new pushes, of batches and of resumed pushes. */
 import type { Handle } from '../db/pool.ts';
 import { findVoidSlots, findWaitingForGateway, listOpenBatches } from '../db/tables/batches.ts';
 import { takeHeldBatches, takeHeldPlanning } from '../db/tables/push-control.ts';
@@ -50,7 +50,8 @@ export class FairPriorities {
     const front = await highestPriority(tx, kind);
     const step = Math.max(1, await countOpenPushes(tx, this.#appId));
     const last = this.#last.get(kind.queue);
-    // Behind the push's own earlier batches, unless the queue has moved past them.
+    // Start behind the push's own earlier batches. If the queue has moved past them, start at its
+    // front.
     const first = last === undefined ? front : Math.min(front, last - step);
     this.#last.set(kind.queue, first - (count - 1) * step);
     return (index) => first - index * step;
@@ -84,19 +85,20 @@ export async function sendBatches(
   }
 }
 
-/** Key of a push. */
+/** Id of a push and of its app. */
 interface PushKey {
   appId: string;
   id: number;
 }
 
-/** Maximum held batches that get their jobs by one statement. */
+/** Maximum held batches for which one statement writes jobs. */
 const maxBatchesAtOnce = 1000;
 
 /**
- * Gives held work of pushes its jobs again in `tx`, planning first. Called after the pushes were
- * resumed or cancelled, or after a freeze has ended (`markPlanningHeld`, `markBatchHeld`). If a
- * push must wait again, the consumer holds it again. Returns the number of jobs.
+ * Writes new jobs for the held work of pushes, in `tx`. Planning jobs come before batches. Called
+ * when pushes were resumed or cancelled, or when a freeze has ended (`markPlanningHeld`,
+ * `markBatchHeld`). If a push is still paused or frozen, the consumer holds its work again. Returns
+ * the number of jobs.
  */
 export async function continuePushes(
   tx: Handle,

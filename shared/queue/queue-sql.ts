@@ -128,19 +128,19 @@ export async function readQueueStates(db: Handle): Promise<QueueState[]> {
 }
 
 /**
- * Counts the due jobs of a queue, at most `most`. The counts of `getQueues` are too old to decide
- * whether to refuse pushes (`readQueueStates`).
+ * Counts the due jobs of a queue, at most `maxCounted`. The counts of `getQueues` are too old to
+ * decide whether to refuse pushes (`readQueueStates`).
  */
 export async function countReady(
   db: Handle,
   { queue }: { queue: string },
-  most: number,
+  maxCounted: number,
 ): Promise<number> {
   const { rows } = await db.query<{ ready: number }>(
     `SELECT count(*) AS ready FROM (
        SELECT FROM pgboss.job WHERE name = $1 AND ${waiting} AND start_after <= now()
          LIMIT $2) AS jobs`,
-    [queue, most],
+    [queue, maxCounted],
   );
   return rows[0]?.ready ?? 0;
 }

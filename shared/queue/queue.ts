@@ -9,7 +9,10 @@ import { type JobKind, queueSettings } from './jobs.ts';
 import { type QueueState, readQueueStates, touchJobs } from './queue-sql.ts';
 import { wakeConsumers } from './waking.ts';
 
-/** A job in work. Ending it names the attempt, so that a late worker cannot end a newer attempt. */
+/**
+ * A job in work. `retryCount` identifies the attempt, so that a late worker cannot end a newer
+ * attempt.
+ */
 export interface Job<T> {
   id: string;
   retryCount: number;
@@ -26,8 +29,8 @@ export interface SendOptions {
   priority?: number | ((index: number) => number);
   startAfter?: Date;
   /**
-   * Name for which the consumers to wake listen. Default: the name of the queue. Null: the caller
-   * wakes them after the commit (`wake`).
+   * NOTIFY wakes the consumers that listen for this name. Default: the name of the queue. Null: the
+   * caller wakes the consumers after the commit (`wake`).
    */
   wakeName?: string | null;
 }
@@ -62,7 +65,7 @@ const maxSharedWakes = 1000;
  */
 const wakePauseMs = 8;
 
-/** What `deleteJob` of pg-boss returns. Its type does not declare it. */
+/** Result of pg-boss's `deleteJob`. The types of pg-boss do not declare it. */
 const ended = z.object({ affected: z.number() });
 
 /** The jobs of all processes, stored by pg-boss. No other folder uses pg-boss. */

@@ -176,7 +176,7 @@ async function readAll(db: Handle, queue: JobQueue, metrics: Metrics): Promise<v
   if (accounts) recordAccounts(metrics, accounts);
 }
 
-/** Sets the gauges of apps and profiles. Removes those that are not in the sample. */
+/** Sets the gauges of apps and profiles. Removes the gauges that are not in the sample. */
 function recordAccounts(metrics: Metrics, accounts: AccountSample): void {
   const {
     capUsed,

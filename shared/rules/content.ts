@@ -53,8 +53,8 @@ export const languages: PushRule = {
 };
 
 /**
- * Counts the recipients whose text contains a field of the device, and those that get the default
- * instead (protocol/push.md#variables). The values are read when a batch is sent.
+ * Counts the recipients whose text contains a field of the device, and the recipients that get the
+ * default instead (protocol/push.md#variables). The values are read when a batch is sent.
  */
 export const variables: PushRule = {
   of({ push: { pushOrder } }) {

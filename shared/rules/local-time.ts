@@ -177,10 +177,7 @@ class LocalTimeRule implements Rule {
     return { texts: [{ code, params }] };
   }
 
-  /**
-   * Returns the time of the push in each zone. The key null stands for devices without a known
-   * zone.
-   */
+  /** Returns the time of the push in each zone. The key null means devices without a known zone. */
   #startsOf(groups: readonly Pick<ZoneGroup, 'zone'>[]): Map<string | null, number> {
     const names = groups.map(({ zone }) => zone);
     return startsOf(this.#local, names, this.#ruled.app.options.defaultTimeZone);

@@ -132,9 +132,9 @@ class ZoneGroups {
     if (name === null || !offsetAt)
       return name === this.#defaultZone ? name : this.zoneOf(this.#defaultZone);
     const offsets = this.#days.map(offsetAt).join(' ');
-    const same = this.#byOffsets.get(offsets) ?? name;
-    this.#byOffsets.set(offsets, same);
-    return same;
+    const representative = this.#byOffsets.get(offsets) ?? name;
+    this.#byOffsets.set(offsets, representative);
+    return representative;
   }
 }
 

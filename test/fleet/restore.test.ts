@@ -215,12 +215,14 @@ test('overdue work of a database that other tools restored is paused, by its URL
     body: { data: { alert: 'x' }, push_time: new Date(Date.now() + 3_600_000).toISOString() },
   });
   await api.db.query("UPDATE scheduled_push SET push_time = now() - interval '1 minute'");
-  const held = await pauseRestored(api.databaseUrl, new Date());
-  expect(held).toEqual({ pushes: 0, scheduled: 1, messages: 0, channelMessages: 0 });
+  const paused = await pauseRestored(api.databaseUrl, new Date());
+  expect(paused).toEqual({ pushes: 0, scheduled: 1, messages: 0, channelMessages: 0 });
   const audit = await api.request('GET', '/console/api/audit?action=service.restore', {
     admin: true,
   });
-  expect(audit.body.results).toMatchObject([{ actor: { name: 'carillon restore' }, after: held }]);
+  expect(audit.body.results).toMatchObject([
+    { actor: { name: 'carillon restore' }, after: paused },
+  ]);
   const { rows } = await api.db.query(
     'SELECT state, is_plan_held FROM notification WHERE object_id = $1',
     [body.objectId],

@@ -167,9 +167,9 @@ async function renewTargets(): Promise<void> {
 
 /** Formats a request and its outcome for a failure. */
 function shown({ route, method, path, headers, body }: FuzzRequest, outcome: string): string {
-  const notified =
+  const bodyText =
     body === undefined ? '' : body.length > 2000 ? `${body.length} bytes` : body.toString();
-  return `${outcome}\n${route}\n${method} ${path}\n${JSON.stringify(headers)}\n${notified}\n${failures.join('').slice(0, 3000)}`;
+  return `${outcome}\n${route}\n${method} ${path}\n${JSON.stringify(headers)}\n${bodyText}\n${failures.join('').slice(0, 3000)}`;
 }
 
 async function defectOf(sent: FuzzRequest): Promise<string | undefined> {

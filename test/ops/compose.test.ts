@@ -154,11 +154,11 @@ describe('the compose file', () => {
       const { api, dispatcher } = connectionsOf(readConfig(environment));
       return command?.[0] === 'api' ? api : command?.[0] === 'dispatcher' ? dispatcher : 0;
     });
-    const most = Number(
+    const maxConnections = Number(
       /max_connections=(\d+)/.exec(services.postgres?.command?.join(' ') ?? '')?.[1],
     );
     // Three connections are reserved for superusers. An operator needs some too.
-    expect(needs.reduce((sum, need) => sum + need)).toBeLessThan(most - 10);
+    expect(needs.reduce((sum, need) => sum + need)).toBeLessThan(maxConnections - 10);
   });
 
   test('starts everything again after a restart of the machine, but migrates once', async () => {

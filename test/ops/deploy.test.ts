@@ -116,8 +116,10 @@ describe('the Kubernetes overlays', () => {
         spec: z.object({ postgresql: z.object({ parameters: z.record(z.string(), z.string()) }) }),
       })
       .parse(await read('cloudnative-pg/cluster.yaml'));
-    const most = Number(cluster.spec.postgresql.parameters.max_connections);
+    const maxConnections = Number(cluster.spec.postgresql.parameters.max_connections);
     // Some connections are for operators of the cluster and the database.
-    expect(countOf('carillon-api') * api + dispatchers * dispatcher).toBeLessThan(most - 20);
+    expect(countOf('carillon-api') * api + dispatchers * dispatcher).toBeLessThan(
+      maxConnections - 20,
+    );
   });
 });

@@ -110,8 +110,8 @@ export function pushIdsOf(ids: (string | number)[]): number[] {
 const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
 
 /**
- * Form in which clients send acknowledgements, the most frequent command. It is parsed without JSON
- * for speed. Any other text is parsed as JSON, with the same result.
+ * Text of most acknowledgements, which are the most frequent command. This form is parsed without
+ * JSON for speed. Any other text is parsed as JSON, with the same result.
  */
 const usualAck =
   /^\{"cmd":"ack"(?:,"appId":"[\w-]{1,64}")?(?:,"installationId":"[^"\\\p{Cc}]{1,256}")?,"ids":\["(\d{1,16}(?:","\d{1,16})*)"\]\}$/u;
@@ -150,8 +150,8 @@ const text = (data: string | Buffer): Frame => ({ data, isBinary: false });
 const heartbeat = text('{}');
 
 /**
- * Frames by messages. Messages that go to many devices are one object, so their frame is built
- * once.
+ * Frames by their list of messages. All devices that get the same messages share one list object,
+ * so its frame is built once.
  */
 const frames = new WeakMap<readonly DeviceMessage[], Frame>();
 

@@ -93,8 +93,9 @@ export class DeviceSocket implements FrameEvents {
   }
 
   /**
-   * Time at which the network last accepted a frame, or at which the oldest unsent frame was
-   * written.
+   * Time since which the network has not accepted a frame. This is the time of the last accepted
+   * frame, or the time at which the oldest unsent frame was written if no other frame was unsent
+   * then.
    */
   get lastSentMs(): number {
     return this.#lastSentMs;
@@ -114,8 +115,8 @@ export class DeviceSocket implements FrameEvents {
     }
     if (this.#unsentFrames === 0) this.#lastSentMs = this.#monotonicMs();
     this.#unsentFrames += 1;
-    // The frame is already written if it is the first. An empty write then carries the callback,
-    // which runs after the frame's bytes are sent.
+    // If the frame is the first, it is already written. The empty write then carries the callback,
+    // which runs after the bytes of the frame are sent.
     socket.write(isFirst ? noBytes : frame, this.#onSent);
   }
 

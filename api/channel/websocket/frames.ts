@@ -167,7 +167,7 @@ export class FrameReader {
         : lengthBytes === 2
           ? bytes.readUInt16BE(at + 2)
           : Number(bytes.readBigUInt64BE(at + 2));
-    // Checked before the payload arrives, so that memory never exceeds the limit.
+    // The limit is checked before the payload arrives, so that memory never exceeds the limit.
     if (!isControl(opcode) && length + this.#fragmentBytes > this.#maxBytes)
       throw new FrameError(codes.tooBig, 'message too big');
     return { isFinal, opcode, start: at + 2 + lengthBytes + 4, length };
@@ -216,7 +216,7 @@ export class FrameReader {
   #addFragment(fragments: Buffer[], payload: Buffer): void {
     if (fragments.length >= maxFragments)
       throw new FrameError(codes.tooManyFragments, 'too many fragments');
-    // A copy, because the payload is part of a larger network buffer.
+    // Copy the payload, because it is part of a larger network buffer.
     fragments.push(Buffer.from(payload));
     this.#fragmentBytes += payload.length;
   }

@@ -15,7 +15,6 @@ import { json, route, smallBody, userBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
 /** Call that requests a code for an account by phone (protocol/codes.md#phone-accounts). */
-
 type CodeCall = AppCall<unknown, z.infer<typeof codeRequest>>;
 
 const callerOf = ({ app, isMaster, remoteAddress }: CodeCall) => ({

@@ -8,7 +8,6 @@ import { json, noBody, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
 /** Returns the paths of an action of a user with a session (protocol/users.md#session-tokens). */
-
 const ofUser = (action: string): string[] =>
   ['/1.1/users', '/1.1/classes/_User'].map((path) => `${path}/:objectId/${action}`);
 

@@ -7,7 +7,6 @@ import { cqlQuery, scanQuery } from '../../requests/queries.ts';
 import { json, largestBody, noBody, route } from '../../route.ts';
 
 /** Paths of classes other than users, installations and roles. */
-
 const paths = ['/1.1/classes/:className', '/1.1/classes/:className/:objectId'];
 
 /**

@@ -12,7 +12,9 @@ import { parsedByService } from '../../requests/checked.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 import type { AcceptedPush } from '../../services/push/pushes.ts';
 
-/** Body limit of a call with ids: 500 ids of up to about 500 bytes each, and the message. */
+/**
+ * Body limit of `POST /1.1/push/devices`: 500 ids of up to about 500 bytes each, and the message.
+ */
 const devicesBodyBytesBelow = 512 * 1024;
 
 /** Returns the reply to an accepted push (protocol/push.md#push-call), with its warnings. */
@@ -20,7 +22,6 @@ const accepted = ({ objectId, createdAt, warnings }: AcceptedPush) =>
   json({ objectId, createdAt: createdAt.toISOString(), ...warningsIn('en', warnings) });
 
 /** Query parameters of `GET /1.1/notifications`. */
-
 const listQuery = z
   .object({
     limit: z

@@ -13,7 +13,6 @@ import { loadRoutes } from '../../route-loader.ts';
 const query = z.object({ appId: z.string().regex(/^[\w-]{1,64}$/, 'expected an application id') });
 
 /** Media type of `/openapi.json`. */
-
 const contentType = 'application/json; charset=utf-8';
 
 interface Document {

@@ -139,8 +139,8 @@ export class UserStore {
     if (draft.authData === current.authData) return user;
     // If another user has the UnionID, that user keeps it: a UnionID helps to find users but does
     // not identify one.
-    const taken = await this.#claimIdentities(tx, appId, user);
-    if (taken.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
+    const conflicting = await this.#claimIdentities(tx, appId, user);
+    if (conflicting.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
       throw new IdentityTaken();
     return user;
   }
@@ -177,9 +177,11 @@ export class UserStore {
     const kept = await heldIdentities(tx, appId, { userId: user.id, identities: undecided });
     const write = () =>
       setIdentities(tx, appId, { userId: user.id, identities: [...own, ...claims, ...kept] });
-    const taken = await write();
-    const unions = taken.filter(({ platform }) => !Object.hasOwn(user.authData ?? {}, platform));
-    return (await releaseOtherAccounts(tx, appId, unions)) ? write() : taken;
+    const conflicting = await write();
+    const unions = conflicting.filter(
+      ({ platform }) => !Object.hasOwn(user.authData ?? {}, platform),
+    );
+    return (await releaseOtherAccounts(tx, appId, unions)) ? write() : conflicting;
   }
 
   now(): Date {

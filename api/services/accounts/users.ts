@@ -128,7 +128,7 @@ export class UserService {
     hooks.afterUpdate(caller, changed.document, { body, touched });
     if (before.mobilePhoneNumber !== changed.document.mobilePhoneNumber)
       await this.#parts.phoneCodes.sendToNewNumber(caller, changed.document);
-    // Last, so that neither the audit nor a hook gets the tokens.
+    // Add the tokens last, so that neither the audit nor a hook gets them.
     const reply = withSentEntries(changed.changed, changes.sentAuthData, changes.authData);
     return { ...changed, changed: reply };
   }

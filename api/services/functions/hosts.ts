@@ -236,10 +236,10 @@ export class HostAnswers {
   }
 
   /**
-   * Reads a response of an app's host and returns its JSON text unchanged. Its memory counts until
-   * it is sent. Throws error 502 if the response is empty, not UTF-8, not JSON, or incomplete.
-   * Throws error 429 if the responses of the app use too much memory, error 503 if those of the
-   * process do.
+   * Reads a response of an app's host and returns its JSON text unchanged. The response counts as
+   * used memory until it is sent. Throws error 502 if the response is empty, not UTF-8, not JSON,
+   * or incomplete. Throws error 429 if the responses of the app use too much memory, error 503 if
+   * those of the process do.
    */
   async read(appId: string, body: Readable): Promise<BatchReply> {
     const account = this.#budget.open([`app ${appId}`]);

@@ -77,8 +77,8 @@ export class InstallationWriter {
     const draft = current ? changedDraft(current, changes) : draftOfNew(device);
     if (takesRegistration([...found.keys()], current, draft)) return undefined;
     if (!current) {
-      const made = await this.#insert(db, app, device, draft);
-      return made && { installation: made, isNew: true };
+      const inserted = await this.#insert(db, app, device, draft);
+      return inserted && { installation: inserted, isNew: true };
     }
     device.requireWrite(current);
     checkChange(current, draft, { changes, isRegistration: true });
@@ -110,11 +110,11 @@ export class InstallationWriter {
           requireWrite,
           isRegistration: true,
         });
-      const made = await this.#insert(tx, app, device, draftOfNew(device));
+      const inserted = await this.#insert(tx, app, device, draftOfNew(device));
       // Undefined means that a concurrent call created the installation.
-      if (!made) continue;
-      await takeRegistration(tx, app.appId, made);
-      return { installation: made, isNew: true };
+      if (!inserted) continue;
+      await takeRegistration(tx, app.appId, inserted);
+      return { installation: inserted, isNew: true };
     }
     throw refuse('duplicate');
   }
@@ -157,9 +157,9 @@ export class InstallationWriter {
   ): Promise<Installation | undefined> {
     const objectId = (isReturning ? ids.objectId : undefined) ?? newObjectId();
     storage?.create(memberBytes(draft));
-    const made = await insertInstallation(db, app.appId, { objectId, draft, now: this.#now() });
-    if (!made) storage?.refund();
-    return made;
+    const inserted = await insertInstallation(db, app.appId, { objectId, draft, now: this.#now() });
+    if (!inserted) storage?.refund();
+    return inserted;
   }
 
   #now(): Date {

@@ -238,21 +238,25 @@ export class InstallationService {
   async delete(caller: UserCaller, objectIds: string, where: unknown): Promise<void> {
     const { app, isMaster } = caller;
     if (!isMaster && !app.options.allowInstallationDelete) throw refuse('forbiddenDelete');
-    const wanted = [...new Set(objectIds.split(',').filter(isPublicId))];
-    if (wanted.length > maxIdsPerDelete)
+    const requestedIds = [...new Set(objectIds.split(',').filter(isPublicId))];
+    if (requestedIds.length > maxIdsPerDelete)
       throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
     const condition = compileRowCondition(where, installationClass, viewerOf(app, caller));
     await this.#change(caller, condition, async (tx) => {
-      const locked = await lockInstallations(tx, app.appId, wanted);
+      const locked = await lockInstallations(tx, app.appId, requestedIds);
       for (const { acl } of locked) requireWrite(caller, { acl: aclOf({ fields: { ACL: acl } }) });
       const ids = locked.map(({ id }) => id);
       // Unknown ids match no condition.
-      if (condition && ids.length < wanted.length) throw refuse('noEffect');
+      if (condition && ids.length < requestedIds.length) throw refuse('noEffect');
       for (const id of ids) await requireCondition(tx, id, condition);
       await deleteInstallations(tx, app.appId, ids);
       const { appId } = app;
       if (ids.length > 0)
-        await recordChange(tx, { action: 'installation.delete', appId, target: wanted.join(',') });
+        await recordChange(tx, {
+          action: 'installation.delete',
+          appId,
+          target: requestedIds.join(','),
+        });
     });
   }
 

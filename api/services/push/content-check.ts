@@ -105,8 +105,8 @@ async function reachable(
 function renderTargetsOf({ options }: App, { data, target }: PushOrder): RenderTarget[] {
   if (target.kind === 'query') {
     const vendors = options.hybridPush ? vendorsNamedIn(data) : [];
-    const wanted = wantedTypes(target.where) ?? [ios.deviceType, android.deviceType];
-    return wanted.flatMap((deviceType) =>
+    const deviceTypes = wantedTypes(target.where) ?? [ios.deviceType, android.deviceType];
+    return deviceTypes.flatMap((deviceType) =>
       isAppleDeviceType(deviceType)
         ? [ios]
         : [android.connector, ...vendors].map((connector) => ({ connector, deviceType })),
@@ -137,9 +137,11 @@ const maxWanted = 10;
  * checked only for this type.
  */
 function wantedTypes(where: unknown): string[] | undefined {
-  const wanted = isJsonObject(where) ? where.deviceType : undefined;
+  const deviceType = isJsonObject(where) ? where.deviceType : undefined;
   const listed =
-    isJsonObject(wanted) && Object.keys(wanted).length === 1 ? (wanted.$in ?? wanted.$eq) : wanted;
+    isJsonObject(deviceType) && Object.keys(deviceType).length === 1
+      ? (deviceType.$in ?? deviceType.$eq)
+      : deviceType;
   const types = Array.isArray(listed) ? listed : [listed];
   const names = types.filter((type) => typeof type === 'string');
   return names.length === types.length && names.length <= maxWanted

@@ -30,14 +30,14 @@ export const repeatWindowMs = 5 * 60_000;
  */
 const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
 /**
- * Number of concurrent transactions. Transactions without request ids wait for no lock. One
- * transaction at a time then contains more pushes, and each push costs less.
+ * Number of concurrent transactions. Pushes without request ids wait for no lock, so one
+ * transaction at a time is enough. More pushes then share a transaction, and each push costs less.
  */
 const plainConcurrency = 1;
 const claimingConcurrency = 2;
 /**
- * Key under which batches take database connections, where each app has a key. A batch belongs to
- * no app, so its key contains a blank, which app ids do not.
+ * Key of a batch in the fair sharing of database connections, where other keys are app ids. A batch
+ * contains pushes of several apps. The blank makes the key different from every app id.
  */
 const batchKey = 'accepted pushes';
 /**
@@ -98,7 +98,7 @@ export class PushStore {
    */
   store(push: UnstoredPush): Promise<StoredPush> {
     const { push: record } = push;
-    // These pushes lock a row of their app, or write an audit record.
+    // A scheduled push locks a row of its app. A push of the admin API writes an audit record.
     const isStoredAlone = record.state === 'scheduled' || push.onStored !== undefined;
     if (isStoredAlone) return this.#storeAlone(push);
     return (push.reqId ? this.#claiming : this.#plain).run(push);

@@ -93,8 +93,8 @@ export class PushService {
   }
 
   /**
-   * Returns the time that `push_time` is compared with: the earlier of the process's clock and the
-   * database's clock. The earlier time ensures that no push is sent early.
+   * Returns the time with which `push_time` is compared. It is the earlier of two clocks, this
+   * process's and the database's, so that no push is sent early.
    */
   async #earliestMs(now: Date, { push_time: pushTime }: JsonObject): Promise<number> {
     const isScheduled = pushTime !== undefined && pushTime !== null;
@@ -203,8 +203,9 @@ const viewerOfPush = ({ app, isMaster, viewer }: PushSender): Viewer =>
   (isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] });
 
 /**
- * Returns the absolute expiry, or the lifetime counted from `push_time`, its last start or the
- * call. The default lifetime is seven days (protocol/push.md#expiry).
+ * Returns when a push expires. The request may contain a time. Otherwise a lifetime, seven days by
+ * default, counts from the last local start, or from the push time if there are no local starts
+ * (protocol/push.md#expiry).
  */
 export function expiryOf(
   timing: Pick<PushTiming, 'expirationTime' | 'expirationSeconds' | 'lastStart'>,

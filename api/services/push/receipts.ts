@@ -89,8 +89,8 @@ export class ReceiptService {
   }
 
   /**
-   * Throws error 404 if the connector, the app or the secret is wrong. The error does not tell
-   * which.
+   * Throws error 404 if the connector, the app or the secret is wrong. The error does not say which
+   * of them is wrong.
    */
   async authenticate(path: CallbackPath): Promise<void> {
     await this.#source(path);

@@ -126,9 +126,9 @@ class UnservedDevices {
     const params = new Params();
     const target = targetCondition(app, pushOrder, { params, nowMs: clock.now() });
     const branches = groups.flatMap((group, i) => {
-      const wanted = `${target} AND ${kindsCondition(group, params)} AND ${group.condition}`;
+      const condition = `${target} AND ${kindsCondition(group, params)} AND ${group.condition}`;
       return sourcesOf(app, pushOrder, { group, params }).map(
-        (source) => `WHEN EXISTS (SELECT FROM ${source} WHERE ${wanted}) THEN ${i}`,
+        (source) => `WHEN EXISTS (SELECT FROM ${source} WHERE ${condition}) THEN ${i}`,
       );
     });
     const search = (tx: Handle) =>

@@ -64,8 +64,8 @@ export function escapeHtml(text: string): string {
 const retryAfterSeconds = 5;
 
 /**
- * Handler of an api that is starting. The api listens at once, so that `/readyz` reports what it
- * waits for (protocol/operation.md#health). Calls are refused with 503 until `become` sets the
+ * Handler of an api that is starting. The api listens at once, so that `/readyz` reports what the
+ * api waits for (protocol/operation.md#health). Calls are refused with 503 until `become` sets the
  * handler of the started api.
  */
 export class StartingHandler {

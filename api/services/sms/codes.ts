@@ -104,10 +104,10 @@ export class VerificationCodes {
   }
 
   /**
-   * Finds the number of a code that is submitted without it, by resetPasswordBySmsCode and
-   * verifyMobilePhone (protocol/codes.md#codes-without-a-number). Searches only the codes that the
-   * same network address requested, so that nobody can guess among all codes of an app. Throws
-   * error 603 if no code or two codes match, or after too many tries.
+   * Finds the phone number of a code that a caller submits without the number. Used by
+   * resetPasswordBySmsCode and verifyMobilePhone (protocol/codes.md#codes-without-a-number).
+   * Searches only the codes that the same network address requested, so that nobody can guess among
+   * all codes of an app. Throws error 603 if no code or two codes match, or after too many tries.
    */
   async findNumber({ appId, purpose, ipAddress }: NumberlessCode, code: unknown): Promise<Phone> {
     const { db, vault, clock } = this.#deps;

@@ -36,8 +36,8 @@ export interface SmsRequest {
   sign?: string | undefined;
   template?: { name: string; values: JsonObject } | undefined;
   /**
-   * Does the same work and rolls it back. Used if no account may get the message and the caller
-   * must not find that out.
+   * If true, does the same work but sends nothing: the transaction rolls the message back. Used if
+   * no account may get the message and the caller must not find that out.
    */
   isDryRun?: boolean;
 }

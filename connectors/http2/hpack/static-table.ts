@@ -70,7 +70,6 @@ export const entryOverhead = 32;
 export const defaultTableSize = 4096;
 
 /** Kinds of response fields. They are numbers, because each entry of a table stores its kind. */
-
 const otherField = 0;
 export const statusField = 1;
 export const retryAfterField = 2;

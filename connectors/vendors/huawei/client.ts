@@ -42,8 +42,9 @@ import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
 import { renderV3 } from './payload-v3.ts';
 import { type ApiVersion, isHarmonyToken, parseResponse } from './responses.ts';
 
-// Access tokens of the two APIs (protocol/huawei.md#access-tokens). Tokens of v1 are fetched;
-// tokens of v3 are JWTs signed here.
+// Client of Huawei: credentials, access tokens and sender. Huawei has two APIs
+// (protocol/huawei.md#two-apis). Access tokens of v1 are fetched. Access tokens of v3 are JWTs that
+// this file signs (protocol/huawei.md#access-tokens).
 
 /**
  * Huawei's service account file as downloaded (protocol/huawei.md#service-account). Unused members

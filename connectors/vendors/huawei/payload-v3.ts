@@ -26,8 +26,8 @@ import {
 /** Rules of one kind of v3 message (protocol/huawei.md#v3-requests). */
 interface MessageKind {
   /**
-   * What the content of a push becomes: a notification, or data for the app. Null if the kind has
-   * no content of its own; the vendor's object must then contain a `payload`.
+   * What the content of a push becomes: a notification, or data for the app. Null if the kind of
+   * message gets no content from the push. The vendor's object must then contain a `payload`.
    */
   content: 'notification' | 'data' | null;
   /** Members that the payload requires. */

@@ -471,7 +471,8 @@ function contentMessage(
     ...tagOf(content, own, objectId),
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
   };
-  // The click action of the vendor's object replaces ours. Merging the two would be invalid.
+  // The click action of the vendor's object replaces the click action of the push. A merged action
+  // would be invalid.
   if (isJsonObject(own.click_action)) delete notification.click_action;
   return deepMerge({ android: { notification } }, placed);
 }

@@ -138,7 +138,7 @@ type OppoRegion = keyof typeof hosts;
 
 export const oppoCredentials = z.strictObject({
   appKey: secretText('appKey'),
-  /** Not the app secret, which OPPO also issues. */
+  /** The master secret. OPPO also issues an app secret, which does not work here. */
   masterSecret: secretText('masterSecret'),
   ...common,
   ...authEndpoint,

@@ -21,7 +21,7 @@ import {
 import { parseObject } from '../../kit/values.ts';
 
 // Response table of OPPO (protocol/oppo.md#codes; protocol/oppo.md#broadcast for 10001 and 10004).
-// A code may stand for a whole response or for one device in it.
+// A code may apply to a whole response or to one device in it.
 
 export const responseRules: readonly ResponseRule[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },

@@ -313,14 +313,14 @@ function parseTargets(
   // Xiaomi does not name these devices. Pick as many devices as it counts, so that the totals are
   // right.
   const good = deviceTokens.filter((deviceToken) => !targets.has(deviceToken));
-  const left = countOf(memberOf(data, 'channel_exceed_quota'));
-  for (const deviceToken of left > 0 ? good.slice(-left) : [])
+  const excludedCount = countOf(memberOf(data, 'channel_exceed_quota'));
+  for (const deviceToken of excludedCount > 0 ? good.slice(-excludedCount) : [])
     targets.set(deviceToken, channelQuotaExceeded);
   return targets;
 }
 
 /**
- * Returns a member whatever the case of its name, because Xiaomi's own clients spell the names
+ * Finds a member by its name, ignoring case, because Xiaomi's own clients spell the names
  * differently.
  */
 function memberOf(data: JsonObject, name: string): Json | undefined {

@@ -59,7 +59,7 @@ async function secretsOf(local: LocalConfig, findings: Finding[]): Promise<Parti
   }
 }
 
-/** Returns the environment variables plus those that `npm start` would add. */
+/** Returns the environment variables plus the variables that `npm start` would add. */
 function completeEnvironment(
   env: Environment,
   {

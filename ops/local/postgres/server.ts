@@ -87,8 +87,8 @@ function serverSettings(memoryMb: number, durable: boolean): Record<string, stri
   return settings;
 }
 
-function megabytes(wanted: number, least: number, most: number): string {
-  return `${Math.round(Math.min(Math.max(wanted, least), most))}MB`;
+function megabytes(value: number, minimum: number, maximum: number): string {
+  return `${Math.round(Math.min(Math.max(value, minimum), maximum))}MB`;
 }
 
 const READY_POLL_MS = 15;

@@ -56,8 +56,8 @@ function zeroIfMissing(error: unknown): number {
 }
 
 /**
- * Sets the mode and, if permitted, the owner of a copy to those of its source. Flushes the copy to
- * disk.
+ * Sets the mode and, if permitted, the owner of a copy to the mode and owner of its source. Flushes
+ * the copy to disk.
  */
 async function copyAttributes(
   path: string,
@@ -184,8 +184,8 @@ async function copyDatabase(client: Client, source: string, target: string): Pro
   const names = (await readdir(join(source, 'pg_wal'))).filter(
     (name) => segmentName.test(name) && name >= first && name <= last.segment,
   );
-  const wanted = new Set([...names.map((name) => join('pg_wal', name)), 'pg_wal']);
-  return bytes + (await copyTree(source, target, (path) => wanted.has(path)));
+  const neededFiles = new Set([...names.map((name) => join('pg_wal', name)), 'pg_wal']);
+  return bytes + (await copyTree(source, target, (path) => neededFiles.has(path)));
 }
 
 /** Writes a file that belongs to the owner of the data, who runs the server. */

@@ -44,20 +44,20 @@ async function untilSilent(scene: Scene, prometheus: FastPrometheus): Promise<vo
  * in time.
  */
 async function untilFired(prometheus: FastPrometheus, scene: Scene): Promise<string[]> {
-  const left = new Set(scene.alerts);
+  const unseen = new Set(scene.alerts);
   const startedAtMs = performance.now();
-  while (left.size > 0 && performance.now() - startedAtMs < timeoutMs) {
+  while (unseen.size > 0 && performance.now() - startedAtMs < timeoutMs) {
     const firing = await firingOf(scene, prometheus);
     const seconds = Math.round((performance.now() - startedAtMs) / 1000);
-    for (const name of left) {
+    for (const name of unseen) {
       if (!firing.has(name)) continue;
       console.log(`ok  ${name} fires after ${seconds} s`);
-      left.delete(name);
+      unseen.delete(name);
     }
     await sleep(200);
   }
-  for (const name of left) console.log(`not ok  ${name} is silent`);
-  return [...left];
+  for (const name of unseen) console.log(`not ok  ${name} is silent`);
+  return [...unseen];
 }
 
 /** Runs a scene. Returns the alerts that did not fire. */
@@ -86,8 +86,8 @@ async function play(scene: Scene, stage: Stage, prometheus: FastPrometheus): Pro
  */
 function chooseScenes(names: readonly string[]): readonly Scene[] {
   const known = Object.values(alertGroups).flatMap((alerts) => alerts.map(({ name }) => name));
-  const made = new Set(scenes.flatMap(({ alerts }) => alerts));
-  const forgotten = known.filter((name) => !made.has(name));
+  const provoked = new Set(scenes.flatMap(({ alerts }) => alerts));
+  const forgotten = known.filter((name) => !provoked.has(name));
   if (forgotten.length > 0) throw new Error(`no fault is written for ${forgotten.join(', ')}`);
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new Error(`no alert is named ${unknown.join(', ')}`);

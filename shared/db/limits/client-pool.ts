@@ -14,18 +14,18 @@ type ConnectCallback = (
  */
 export class TimedPool extends pg.Pool {
   #waits = noDurations();
-  #askedAtMs: number | undefined;
+  #requestedAtMs: number | undefined;
 
   /**
-   * Runs `work`. The wait for its first connection counts from `askedAtMs` (monotonic) if `work`
-   * requests it before it returns.
+   * Runs `work`. The wait for its first connection counts from `requestedAtMs` (monotonic) if
+   * `work` requests it before it returns.
    */
   since<T>(requestedAtMs: number, work: () => T): T {
-    this.#askedAtMs = requestedAtMs;
+    this.#requestedAtMs = requestedAtMs;
     try {
       return work();
     } finally {
-      this.#askedAtMs = undefined;
+      this.#requestedAtMs = undefined;
     }
   }
 
@@ -42,9 +42,9 @@ export class TimedPool extends pg.Pool {
   override connect(): Promise<pg.PoolClient>;
   override connect(callback: ConnectCallback): void;
   override connect(callback?: ConnectCallback): Promise<pg.PoolClient> | undefined {
-    const askedAtMs = this.#askedAtMs ?? performance.now();
-    this.#askedAtMs = undefined;
-    const end = () => addDuration(this.#waits, (performance.now() - askedAtMs) / 1000);
+    const requestedAtMs = this.#requestedAtMs ?? performance.now();
+    this.#requestedAtMs = undefined;
+    const end = () => addDuration(this.#waits, (performance.now() - requestedAtMs) / 1000);
     if (callback === undefined) return super.connect().finally(end);
     super.connect((error, client, release) => {
       end();
@@ -57,8 +57,8 @@ export class TimedPool extends pg.Pool {
 const appOfWork = new AsyncLocalStorage<string>();
 
 /**
- * Runs `work` on behalf of an app. Connections that it takes from a pool with `turns`, at any
- * depth, count for this app. All work outside of `runInLane` counts as one app.
+ * Runs `work` on behalf of an app. Connections that `work` takes from a pool with `fairShare`, at
+ * any depth, count for this app. All work outside of `runForApp` counts as one app.
  */
 export const runForApp = <T>(appId: string, work: () => T): T => appOfWork.run(appId, work);
 

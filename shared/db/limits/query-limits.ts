@@ -104,11 +104,14 @@ export class QueryLimiter {
    * the queue: compiled SQL takes much more memory than its condition, and the parsing counts as
    * the app's time.
    */
-  async readPrepared<T>(asker: QueryCaller, prepare: () => (tx: Handle) => Promise<T>): Promise<T> {
-    return this.#run(asker, async () => {
+  async readPrepared<T>(
+    caller: QueryCaller,
+    prepare: () => (tx: Handle) => Promise<T>,
+  ): Promise<T> {
+    return this.#run(caller, async () => {
       try {
         return await this.#snapshot(prepare(), {
-          ...transactionOptionsFor(asker),
+          ...transactionOptionsFor(caller),
           isSnapshot: true,
         });
       } catch (error) {
@@ -122,26 +125,26 @@ export class QueryLimiter {
 
   /** Reads in one snapshot, from the standby if possible. */
   read<T>(
-    asker: QueryCaller,
+    caller: QueryCaller,
     work: (tx: Handle) => Promise<T>,
     limit: { timeoutMs?: number; maxWaitMs?: number; signal?: AbortSignal } = {},
   ): Promise<T> {
-    const options: TransactionOptions = { ...transactionOptionsFor(asker), isSnapshot: true };
+    const options: TransactionOptions = { ...transactionOptionsFor(caller), isSnapshot: true };
     if (limit.signal) options.signal = limit.signal;
     if (limit.timeoutMs !== undefined) options.statementTimeoutMs = limit.timeoutMs;
-    return this.#run(asker, () => this.#snapshot(work, options), limit.maxWaitMs);
+    return this.#run(caller, () => this.#snapshot(work, options), limit.maxWaitMs);
   }
 
   /** Like `read`, but from the primary, to see the latest writes. */
-  readFresh<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
-    const options = { ...transactionOptionsFor(asker), isSnapshot: true };
-    return this.#run(asker, () => this.#pools.primary.transaction(work, options));
+  readFresh<T>(caller: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
+    const options = { ...transactionOptionsFor(caller), isSnapshot: true };
+    return this.#run(caller, () => this.#pools.primary.transaction(work, options));
   }
 
   /** Runs an update with a condition. */
-  change<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
-    return this.#run(asker, () =>
-      this.#pools.primary.transaction(work, transactionOptionsFor(asker)),
+  change<T>(caller: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
+    return this.#run(caller, () =>
+      this.#pools.primary.transaction(work, transactionOptionsFor(caller)),
     );
   }
 

@@ -179,8 +179,12 @@ export const listAppNames = (db: Handle, filter: AppFilter, page: AppPage) =>
     pageValues(filter, page),
   );
 
-/** Lists apps without decrypting anything. Counts at most `most` devices and pushes of each. */
-export const listAppSummaries = (db: Handle, filter: AppFilter, page: AppPage & { most: number }) =>
+/** Lists apps without decrypting anything. Counts at most `maxCounted` devices and pushes of each. */
+export const listAppSummaries = (
+  db: Handle,
+  filter: AppFilter,
+  page: AppPage & { maxCounted: number },
+) =>
   query(db).rows<AppSummary>(
     `SELECT a.app_id AS "appId", a.name, a.edition, a.plan, a.created_at AS "createdAt",
             (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id
@@ -189,7 +193,7 @@ export const listAppSummaries = (db: Handle, filter: AppFilter, page: AppPage & 
             LIMIT $6) AS p) AS "pushes7d"
        FROM (${pageOfApps('*', page.sort)}) AS a
       ORDER BY ${page.sort === 'name' ? 'lower(a.name), a.app_id' : 'a.app_id'}`,
-    [...pageValues(filter, page), page.most],
+    [...pageValues(filter, page), page.maxCounted],
   );
 
 /** Lists the ids of all apps, oldest first. Decrypts nothing. */

@@ -112,13 +112,13 @@ export interface DeviceGroup extends RoutingKey {
 /** Maximum groups in memory. Clients choose profiles and topics, so their number is unlimited. */
 export const maxGroups = 20_000;
 
-/** Returns the largest groups and the number of all devices. Counts at most `most` devices. */
+/** Returns the largest groups and the number of all devices. Counts at most `maxCounted` devices. */
 export async function countAudience(
   tx: Handle,
   condition: SqlCondition,
-  most?: number,
+  maxCounted?: number,
 ): Promise<{ groups: DeviceGroup[]; devices: number }> {
-  const limit = most === undefined ? '' : ` LIMIT ${most}`;
+  const limit = maxCounted === undefined ? '' : ` LIMIT ${maxCounted}`;
   const { rows } = await tx.query<DeviceGroup & { total: number }>(
     `SELECT ${traitColumns}, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
        FROM (SELECT * FROM installation WHERE ${condition.text}${limit}) AS installation
@@ -368,7 +368,7 @@ type UniqueColumn = (typeof uniqueColumns)[number];
 export interface PointTarget {
   column: UniqueColumn;
   /** Stored spellings that equal the member. The first one that is found counts. */
-  names: readonly string[];
+  storedForms: readonly string[];
 }
 
 /**
@@ -421,7 +421,9 @@ export async function findPointDevices(
   db: Handle,
   lookups: readonly PointLookup[],
 ): Promise<(PointDevice | undefined)[]> {
-  const named = lookups.flatMap((lookup) => lookup.names.map((name) => ({ ...lookup, name })));
+  const named = lookups.flatMap((lookup) =>
+    lookup.storedForms.map((name) => ({ ...lookup, name })),
+  );
   const found = new Map<string, PointDevice>();
   for (const [column, ofColumn] of Map.groupBy(named, (lookup) => lookup.column))
     for (const part of await pointStatements[column].run<PointRow, NamedLookup>(
@@ -431,8 +433,8 @@ export async function findPointDevices(
     ))
       for (const { appId, value, ...device } of part.found)
         found.set(keyOf(appId, column, value), device);
-  return lookups.map(({ appId, column, names }) => {
-    const name = names.find((one) => found.has(keyOf(appId, column, one)));
+  return lookups.map(({ appId, column, storedForms }) => {
+    const name = storedForms.find((one) => found.has(keyOf(appId, column, one)));
     return name === undefined ? undefined : found.get(keyOf(appId, column, name));
   });
 }

@@ -33,9 +33,12 @@ export interface NewBatch {
   isRepeat?: boolean;
   /** Earliest time to send. Default: at once. */
   notBefore?: Date;
-  /** Expiry of the batch, if it differs from the push's. */
+  /** Expiry of the batch. Absent or null: the expiry of the push. */
   expiresAt?: Date | null;
-  /** Translation for its recipients. Absent or null: `data` unchanged. */
+  /**
+   * Language of the translation that the recipients get. Absent or null: the push's `data` without
+   * a translation.
+   */
   language?: string | null;
   /**
    * Quiet hours of its recipients with their time zone (`quietRule`), and the end of the quiet
@@ -67,13 +70,16 @@ export interface Batch {
   tries: number;
   /** Number of unanswered requests to these recipients. */
   unanswered: number;
-  /** Expiry of the batch, if it differs from the push's. */
+  /** Expiry of the batch. Null: the expiry of the push. */
   expiresAt: Date | null;
-  /** Translation for its recipients. Null: `data` unchanged. */
+  /**
+   * Language of the translation that the recipients get. Null: the push's `data` without a
+   * translation.
+   */
   language: string | null;
 }
 
-/** Columns of a batch: small ones, and columns with one entry per recipient. */
+/** Columns of a batch: `short` columns, and columns with one entry per recipient. */
 export const batchColumns = {
   short:
     'app_id, id, push_id, connector, profile, is_settled, attempt, tries, unanswered, expires_at, language',
@@ -97,8 +103,8 @@ const newBatchColumns = `app_id text, push_id bigint, connector text, profile te
   expires_at timestamptz, language text, quiet text, quiet_until timestamptz`;
 
 /**
- * Returns SQL that inserts the batches of a JSON list in the order of the list. `place` is the
- * number of the parameter. `condition` selects entries of the list `b`.
+ * Returns SQL that inserts the batches of a JSON list in the order of the list. `parameter` is the
+ * number of the parameter with the list. `condition` selects entries of the list `b`.
  */
 export const insertBatchesSql = (parameter: number, condition = 'true'): string =>
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt,
@@ -240,8 +246,9 @@ export const markJobCreated = (tx: Handle, appId: string, id: number) =>
   query(tx).run('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /**
- * Saves the settled recipients of a batch in flight, and the reasons. If the batch is delivered
- * again, it skips them (protocol/delivery.md#promise-3). Does nothing to a settled batch.
+ * Saves the settled recipients of a batch in flight, and the reasons of failures. If the batch is
+ * delivered again, it skips these recipients (protocol/delivery.md#promise-3). Does nothing to a
+ * settled batch.
  */
 export async function checkpointBatch(
   db: Handle,
@@ -259,7 +266,7 @@ export interface SettledBatch {
   id: number;
   states: RecipientStates;
   totals: OutcomeTotals;
-  /** Number of recipients that had moved to retry batches when the result was made. */
+  /** Number of recipients that had already moved to retry batches when this result was computed. */
   retriedCount: number;
   /**
    * Number of recipients by the form of their token; absent or null if the connector has only one

@@ -4,9 +4,9 @@ import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 
 /**
- * A message of a push for devices that were connected when it was stored. One row contains all of
- * them, instead of one inbox row per device. It lists the devices that have not acknowledged. A
- * group exists for seconds, until `moveToInboxes` ends it.
+ * A message of a push for all devices that were connected when it was stored. One row serves all
+ * these devices, instead of one inbox row per device. The row lists the devices that have not
+ * acknowledged the message. A group exists for seconds, until `moveToInboxes` ends it.
  */
 export interface MessageGroup {
   id: number;
@@ -47,9 +47,10 @@ export interface GroupAcknowledgement extends Acknowledgement {
 }
 
 /**
- * Locks rows in one order, so that concurrent calls do not deadlock. The commit does not wait for
- * the disk. If the database crashes, lost acknowledgements are delivered again with the same id,
- * and count when they are acknowledged again.
+ * Removes acknowledged devices from groups. Locks rows in one order, so that concurrent calls do
+ * not deadlock. The commit does not wait for the disk. If the database crashes, lost
+ * acknowledgements are delivered again with the same id, and count when they are acknowledged
+ * again.
  */
 const acknowledgeStatement = new AppStatement(
   4,
@@ -143,8 +144,8 @@ export async function acknowledgeGroups(
 }
 
 /**
- * Finds the groups of acknowledgements that name none. Acknowledgements without a group are
- * missing.
+ * Finds the groups of acknowledgements that do not name their group. The result omits
+ * acknowledgements that are in no group.
  */
 export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
   query(db).rows<GroupAcknowledgement>(
@@ -164,8 +165,8 @@ const groupsPerMove = 50;
  * messages of its device. Expired messages are deleted. Returns their number, one per device.
  */
 export async function moveToInboxes(db: Database, afterMs: number): Promise<number> {
-  // Read once: while pushes continue, there is always a newer group. The margin covers rounding to
-  // milliseconds.
+  // Compute the time once, because pushes create new groups all the time. The margin covers
+  // rounding to milliseconds.
   const before = await query(db).value<Date>(
     `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
     [afterMs],

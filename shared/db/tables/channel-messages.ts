@@ -53,9 +53,9 @@ export const inboxTopic = 'carillon_inbox';
 const enqueueTries = 3;
 
 /**
- * Requires sorted ids without duplicates. In the usual case all devices are new and connected. The
- * lists of past recipients and of the group are then the list that was passed, without a sort or a
- * set operation.
+ * Stores a message in one statement. Requires sorted ids without duplicates. In the usual case all
+ * devices are new and connected. The lists of past recipients and of the group are then the list
+ * that was passed, without a sort or a set operation.
  */
 const enqueueStatement = prepare(`
   WITH known AS (
@@ -147,7 +147,7 @@ async function enqueue(db: Handle, values: unknown[]): Promise<number | undefine
   return hasMessage ? enqueued : undefined;
 }
 
-/** Returns undefined if a concurrent call stored the same group. */
+/** Returns undefined instead of an error if a concurrent call stored the same group. */
 async function undefinedIfStored(
   work: () => Promise<number | undefined>,
 ): Promise<number | undefined> {
@@ -161,9 +161,9 @@ async function undefinedIfStored(
 
 /**
  * Deletes acknowledged messages from groups and inboxes, and adds their number to the push records
- * (`lcSuccesses`, protocol/push-records.md#successes) in any state. Counts only pending messages,
- * so a repeated acknowledgement counts once. If the group of an acknowledgement is unknown or does
- * not contain the device, searches the inbox first and then all groups.
+ * (`lcSuccesses`, protocol/push-records.md#successes), whatever the state of the push. Counts only
+ * pending messages, so a repeated acknowledgement counts once. If the group of an acknowledgement
+ * is unknown or does not contain the device, searches the inbox first and then all groups.
  */
 export async function acknowledgeMessages(
   db: Handle,
@@ -181,7 +181,10 @@ export async function acknowledgeMessages(
   return first.acked + fromInboxes + last;
 }
 
-/** Locks rows in one order, so that concurrent calls do not deadlock. */
+/**
+ * Deletes acknowledged inbox rows. Locks rows in one order, so that concurrent calls do not
+ * deadlock.
+ */
 const acknowledgeInboxesStatement = new AppStatement(
   4,
   (andApp) => `
@@ -227,8 +230,8 @@ async function acknowledgeInboxes(
 const graceMs = 10 * 60_000;
 
 /**
- * Joined with a CTE, because a plan may run a subquery of IN several times, each with its own
- * limit.
+ * Delete expired rows, one statement per table. Each limit is in a joined CTE, because PostgreSQL
+ * may run a subquery of IN several times, each time with its own limit.
  */
 const expiredStatements = [
   `WITH old AS MATERIALIZED (
@@ -276,8 +279,9 @@ export async function deleteExpiredMessages(
 }
 
 /**
- * Sends notifications when `tx` commits. For a sharded database: the coordinator sends them. In a
- * statement on tables, the server of the app would send them, where no process listens.
+ * Sends notifications when `tx` commits. Needed for a sharded database: pg_notify in a statement on
+ * tables would run on the server of the app, where no process listens. Here it runs on the
+ * coordinator.
  */
 export async function notify(tx: Handle, topic: string, payloads: object[]): Promise<void> {
   if (payloads.length === 0) return;
@@ -424,7 +428,10 @@ interface FullInboxes {
   next: InboxPosition | undefined;
 }
 
-/** The last inbox of a page may continue on the next page, so the next page begins with it. */
+/**
+ * Finds full inboxes in a page of inbox rows. The last inbox of the page may continue on the next
+ * page, so the next page begins with this inbox.
+ */
 const fullInboxesStatement = `
   WITH page AS MATERIALIZED (
     SELECT app_id, installation FROM channel_inbox WHERE (app_id, installation) >= ($1, $2::bigint)
@@ -463,8 +470,8 @@ export async function findFullInboxes(
 }
 
 /**
- * Locks in the same order as acknowledgements, to avoid deadlocks. A locked row is being
- * acknowledged.
+ * Evicts the oldest messages of full inboxes. Locks in the same order as acknowledgements, to avoid
+ * deadlocks. Skips locked rows, because they are being acknowledged.
  */
 const evictStatement = prepare(`
   WITH crowded AS MATERIALIZED (
@@ -513,8 +520,8 @@ export interface InboxMessage extends DeviceMessage {
 }
 
 /**
- * SQL condition: group `g` contains an installation. Compares the range first, so that few lists
- * are read.
+ * Returns the SQL condition that group `g` contains an installation. Compares the range first, so
+ * that few lists are read.
  */
 export const isPendingInGroup = (installation: string) =>
   `${installation} BETWEEN g.lowest AND g.highest AND ${installation} = ANY (g.pending)`;

@@ -32,7 +32,7 @@ export interface DeviceName {
 export interface SessionRequest {
   nodeId: string;
   now: Date;
-  /** If an installation's `updatedAt` is older than this, the login renews it. */
+  /** A login renews the `updatedAt` of an installation if it is older than this. */
   touchedBefore: Date;
 }
 
@@ -49,12 +49,15 @@ export async function openSessions(
 ): Promise<(NewDeviceSession | undefined)[]> {
   if (await isSharded(db)) return await openSharded(db, devices, request);
   const { nodeId, now, touchedBefore } = request;
-  // The session id is drawn after its row is locked, so concurrent logins get ids in the order of
-  // their commits. Rows are locked in one order. Installations locked by others are skipped: that
-  // writer refreshes them. The commit does not wait for the disk, which would take most of the time
-  // when all devices return at once: after a crash of the database the processes restore their
-  // sessions. The `+ 0` makes the planner read the groups of the app once; for a plain max() it
-  // would scan them from the end.
+  // PostgreSQL draws the session id after it has locked the row, so concurrent logins get ids in
+  // the order of their commits. Rows are locked in one order. `SKIP LOCKED` skips installations
+  // that another writer has locked, because that writer refreshes them.
+  //
+  // The commit does not wait for the disk, because this wait would take most of the time when all
+  // devices reconnect at once. After a crash of the database, the processes restore their sessions.
+  //
+  // The `+ 0` makes PostgreSQL read the groups of the app once. For a plain `max()` it would scan
+  // the groups from the end.
   const rows = await query(db).rows<Omit<NewDeviceSession, 'appId'> & { n: number }>(
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
@@ -169,8 +172,8 @@ export const removeNode = (db: Handle, nodeId: string) =>
   query(db).run('DELETE FROM channel_node WHERE id = $1', [nodeId]);
 
 /**
- * Returns which of these installations of an app exist and have no session. A device that waited
- * for its installation must not take over a session, because it may have connected elsewhere since.
+ * Returns the installations that exist and have no session. A device that waited for its
+ * installation must not take over a session, because the device may have connected elsewhere since.
  */
 export const findUnopened = (db: Handle, appId: string, installationIds: string[]) =>
   query(db).column<string>(unopened, [appId, installationIds]);
@@ -203,7 +206,8 @@ const findDevices = `
       WHERE i.app_id = $1 AND i.installation_id = a.installation_id AND i.valid LIMIT 1) i`;
 
 /**
- * Makes concurrent logins of a device wait, so that their ids are in the order of their commits.
+ * Makes concurrent logins of a device wait for each other, so that their session ids are in the
+ * order of their commits.
  */
 const lockDevices = `SELECT pg_advisory_xact_lock(hashtextextended($1 || '/' || id, 0))
   FROM unnest($2::bigint[]) AS id`;

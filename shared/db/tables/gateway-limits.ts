@@ -33,7 +33,7 @@ const epochMs = (value: string) => `(extract(epoch FROM ${value}) * 1000)::float
 
 /**
  * Columns of a `SlotRow` from `push_batch b` and `notification n`. Null if the rate of the push was
- * changed meanwhile.
+ * changed after the slot was reserved.
  */
 export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
        THEN b.slot_at END AS "slotAt",
@@ -269,18 +269,18 @@ export async function reserveRate(
   tx: Handle,
   key: ProfileKey & { batchId: number },
   limit: RateLimit,
-  wanted: { units: number; isEven: boolean },
+  request: { units: number; isEven: boolean },
 ): Promise<Slot> {
   const { nowMs, units, busyMs, ...rate } = await lockRate(tx, key);
   const isIdle = nowMs - busyMs > Math.max(limit.rampMs, 1000);
   const beganMs = isIdle ? nowMs : rate.beganMs;
   // Unused units beyond the burst expire.
   const used = isIdle ? 0 : Math.max(units, allowedUnits(limit, nowMs - beganMs) - limit.burst);
-  const endMs = beganMs + msUntilAllowed(limit, used + wanted.units);
+  const endMs = beganMs + msUntilAllowed(limit, used + request.units);
   const isAtOnce = endMs <= nowMs;
   const firstMs = Math.max(nowMs + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
   const lastMs = Math.max(firstMs, endMs);
-  const startMs = wanted.isEven ? firstMs : lastMs;
+  const startMs = request.isEven ? firstMs : lastMs;
   const row = await query(tx).one<SlotRow>(
     `WITH rate AS (
        UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
@@ -293,7 +293,7 @@ export async function reserveRate(
      SELECT rate_at AS "slotAt", rate_ms AS "slotMs",
        ${epochMs('rate_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
     [
-      ...[...valuesOfKey(key), beganMs, used + wanted.units, lastMs],
+      ...[...valuesOfKey(key), beganMs, used + request.units, lastMs],
       ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
     ],
   );
@@ -314,9 +314,9 @@ async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
      VALUES ($1, $2, $3, to_timestamp(0), 0, to_timestamp(0)) ON CONFLICT DO NOTHING`,
     valuesOfKey(key),
   );
-  const made = await readRate(tx, key);
-  if (!made) throw new Error('the rate was deleted concurrently');
-  return made;
+  const inserted = await readRate(tx, key);
+  if (!inserted) throw new Error('the rate was deleted concurrently');
+  return inserted;
 }
 
 const readRate = (tx: Handle, { appId, connector, profile }: ProfileKey) =>

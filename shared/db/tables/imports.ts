@@ -323,8 +323,8 @@ interface MembershipRow {
 }
 
 /**
- * Writes the new memberships of a batch, and returns the others. Those of an unknown role or member
- * get a message. With `isDry`, only reads the tables.
+ * Writes the new memberships of a batch, and returns the memberships that were not written. A
+ * membership of an unknown role or member gets a message. With `isDry`, only reads the tables.
  */
 export async function mergeMemberships(
   tx: Handle,

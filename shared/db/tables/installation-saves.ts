@@ -130,8 +130,8 @@ interface RequestedDeviceAt extends RequestedDevice {
 }
 
 /**
- * Returns the ids of a device, and a further row for each other spelling of its token
- * (`namesOfToken`).
+ * Returns the ids of a device, and a further row for each other stored form of its token
+ * (`storedFormsOfToken`).
  */
 function asSpelled({ appId, ids }: RequestedDevice, at: number): RequestedDeviceAt[] {
   if (ids.deviceToken === undefined) return [{ appId, ids, at }];

@@ -79,8 +79,8 @@ export const findInstallation = (
 export const findInstallations = (
   db: Handle,
   appId: string,
-  wanted: { objectIds: string[]; maxBytes: number },
-) => selectByIds<Installation>(db, from, { appId, ...wanted });
+  selection: { objectIds: string[]; maxBytes: number },
+) => selectByIds<Installation>(db, from, { appId, ...selection });
 
 const keyNames = ['objectId', 'installationId', 'deviceToken', 'registrationId'] as const;
 const keyColumns = {

@@ -15,7 +15,7 @@ const pageSize = 5000;
 type PushKey = { appId: string; pushId: number };
 
 /**
- * Answers of one profile, and the token forms that had a success. `''` stands for any token of the
+ * Answers of one profile, and the token forms that had a success. `''` means any token of the
  * profile.
  */
 interface JudgedProfile extends ProfileAnswers {
@@ -65,7 +65,10 @@ export async function readInvalidAnswers(
   }));
 }
 
-/** Which installations of a push are deleted. Without a profile: those of all profiles. */
+/**
+ * Which installations of a push are deleted. If `profile` is absent, the installations of all
+ * profiles.
+ */
 interface InvalidSelection extends PushKey {
   profile?: Pick<ProfileAnswers, 'connector' | 'profile'>;
   /** Whether tokens with, and tokens without, a proof are selected. */

@@ -16,7 +16,7 @@ export interface OutboxMessage {
   text: string;
   code?: string | undefined;
   link?: string | undefined;
-  /** Members that only the provider needs. */
+  /** Members that only the provider of mail or SMS needs. */
   mail?: MailParts | undefined;
   sms?: SmsParts | undefined;
 }
@@ -116,7 +116,7 @@ export interface WaitingMessage extends OutboxMessage {
   /** Number of tries so far. */
   attempts: number;
   expiresAt: Date;
-  /** Message id, equal for all tries. */
+  /** Time at which the message was created. */
   createdAt: Date;
 }
 
@@ -202,7 +202,7 @@ export interface OutboxPageFilter {
   state?: MessageState | undefined;
 }
 
-/** Lists a page of messages of an app, newest first. With a vault it also returns their bodies. */
+/** Lists a page of messages of an app, newest first, with their encrypted bodies. */
 export const listOutboxPage = (
   db: Handle,
   appId: string,

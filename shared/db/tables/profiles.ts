@@ -45,7 +45,7 @@ const entryColumns = membersOf('p', 'connector, name, created_at, updated_at');
 
 /**
  * Stores a profile. Replaces a profile with the same name. Returns undefined for an unknown app.
- * Locks the app's row, so that the app cannot be deleted meanwhile.
+ * Locks the app's row, so that the app cannot be deleted until the transaction ends.
  */
 export const putProfile = (
   db: Handle,

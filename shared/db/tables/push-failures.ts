@@ -145,7 +145,8 @@ export async function insertFailures(tx: Handle, list: readonly BatchFailures[])
 }
 
 /**
- * Returns `INSERT INTO push_failure SELECT … FROM`. `$place` is the JSON list of `failuresText`.
+ * Returns `INSERT INTO push_failure SELECT … FROM`. `parameter` is the number of the parameter with
+ * the JSON list of `failuresText`.
  */
 export const insertFailuresSql = (
   parameter: number,
@@ -185,7 +186,7 @@ const toColumns = (batch: FailedBatch, failure: RecipientFailure) => ({
 export const hasFailure = (db: Handle, { text, values }: SqlCondition) =>
   query(db).hasRows(`SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
 
-/** Failures with one cause: their number, and the number that a redrive omits. */
+/** Failures with one cause: their number, and the numbers that a redrive omits. */
 interface RedrivableCause extends FailureGroup {
   /** Failures that another redrive already covers. */
   redriven: number;
@@ -202,13 +203,13 @@ interface RedrivableCounts {
 }
 
 /**
- * Counts selected failures, by cause and in total. The conditions are SQL on `push_failure` with
- * the values of `selected`.
+ * Counts selected failures, by cause and in total. `redriven` and `unsure` are SQL conditions on
+ * `push_failure` that use the values of `selected`.
  */
 export async function countRedrivable(
   tx: Handle,
   selected: SqlCondition,
-  { taken: redriven, unsure, limit }: { taken: string; unsure: string; limit: number },
+  { redriven, unsure, limit }: { redriven: string; unsure: string; limit: number },
 ): Promise<RedrivableCounts> {
   const { rows } = await tx.query<
     RedrivableCause & { all: number; allRedriven: number; allUnsure: number }
@@ -312,8 +313,8 @@ const claimStatement = prepare(
 );
 
 /**
- * Assigns failures of a push to a redrive (`id`). Each failure is assigned to one redrive only.
- * Counts them on the record of the push. Returns the assigned installations.
+ * Assigns failures of a push to a redrive (`id`). Each failure is assigned to one redrive only. The
+ * record of the push counts the assigned failures. Returns the assigned installations.
  */
 export function claimFailures(
   tx: Handle,

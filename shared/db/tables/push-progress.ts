@@ -221,7 +221,7 @@ export const readTotals = async (db: Handle, appId: string, id: number): Promise
 /** Maximum in-flight batches that one call reads, 1 kB each. Dispatchers have some dozens. */
 const bytesReadOf = 256;
 
-/** Recipients of an open push by connector: those that have ended, and those that are open. */
+/** Recipients of an open push by connector: ended recipients and open recipients. */
 export interface Progress {
   totals: ConnectorTotals;
   /** Recipients that are sent to again after an unanswered request. */
@@ -231,8 +231,9 @@ export interface Progress {
 
 /**
  * Returns the progress of an open push from its settled batches and the checkpoints of its
- * in-flight batches. It is one statement, so a batch that settles meanwhile is not counted twice.
- * If more than `bytesReadOf` batches are in flight, the other batches count once they are settled.
+ * in-flight batches. It is one statement, so a batch that settles at the same time is not counted
+ * twice. If more than `bytesReadOf` batches are in flight, the other batches count once they are
+ * settled.
  */
 export async function readProgress(db: Handle, appId: string, id: number): Promise<Progress> {
   const { rows } = await db.query<
@@ -264,8 +265,8 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
       const ended = RecipientStates.ofRow(row, row.settled.length).totals();
       totals[row.connector] = addTotals(totals[row.connector] ?? {}, ended);
       // Recipients that moved to a retry batch are counted there.
-      const gone = sumTotals(ended) + (row.moved?.length ?? 0);
-      open[row.connector] = Math.max(0, (open[row.connector] ?? 0) - gone);
+      const endedOrMoved = sumTotals(ended) + (row.moved?.length ?? 0);
+      open[row.connector] = Math.max(0, (open[row.connector] ?? 0) - endedOrMoved);
     }
   }
   return { totals, open, repeats };
@@ -475,14 +476,14 @@ async function planShardedPushes(
   pushes: readonly WholePush[],
 ): Promise<(PlannedBatch[] | undefined)[]> {
   const planned = await shardedWholeStatement.rowsById(tx, pushes, wholeKeys);
-  const ours = pushes.filter(({ id }) => planned.has(id));
-  const ids = await insertBatchesOf(tx, ours.map(toPushBatches));
-  const keys = ours.flatMap(({ appId }, i) =>
+  const plannedPushes = pushes.filter(({ id }) => planned.has(id));
+  const ids = await insertBatchesOf(tx, plannedPushes.map(toPushBatches));
+  const keys = plannedPushes.flatMap(({ appId }, i) =>
     (ids[i] ?? []).map((batchId) => ({ appId, batchId })),
   );
   const snapshots = await readBatchSnapshots(tx, keys);
   const stored = new Map(keys.map(({ batchId }, i) => [batchId, snapshots[i]]));
-  const byPush = new Map(ours.map(({ id }, i) => [id, ids[i] ?? []]));
+  const byPush = new Map(plannedPushes.map(({ id }, i) => [id, ids[i] ?? []]));
   return pushes.map(({ id }) =>
     byPush.get(id)?.flatMap((batchId) => {
       const snapshot = stored.get(batchId);

@@ -65,11 +65,11 @@ export const listPushPage = (db: Handle, appId: string, filter: PushFilter, page
     [...valuesOf(appId, filter), page.before, page.limit],
   );
 
-/** Counts the pushes that match, up to `most`. */
-export const countPushPage = (db: Handle, appId: string, filter: PushFilter, most: number) =>
+/** Counts the pushes that match, up to `limit`. */
+export const countPushPage = (db: Handle, appId: string, filter: PushFilter, limit: number) =>
   query(db).number(
     `SELECT count(*) AS n FROM (SELECT 1 FROM notification WHERE ${conditions} LIMIT $9) AS found`,
-    [...valuesOf(appId, filter), most],
+    [...valuesOf(appId, filter), limit],
   );
 
 /**

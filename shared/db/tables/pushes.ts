@@ -377,14 +377,16 @@ const surplusStatement = `
   RETURNING s.n`;
 
 /**
- * Deletes failures beyond the newest `most` of an app, starting with its oldest push, at most
- * `rows` in one pass. Counts only pushes that `noteFailureCount` has saved. Returns the number of
+ * Deletes failures beyond the newest `keptPerApp` of an app, starting with its oldest push, at most
+ * `rows` in one pass. Counts only pushes that `saveFailureCount` has saved. Returns the number of
  * failures.
  */
 export async function deleteSurplusFailures(
   db: Handle,
-  { most, rows: limit = rowsOfPass }: { most: number; rows?: number },
+  { keptPerApp, rows: limit = rowsOfPass }: { keptPerApp: number; rows?: number },
 ): Promise<number> {
-  const push = await query(db).row<{ appId: string; pushId: number }>(surplusPush, [most]);
-  return push ? query(db).number(surplusStatement, [push.appId, push.pushId, most, limit]) : 0;
+  const push = await query(db).row<{ appId: string; pushId: number }>(surplusPush, [keptPerApp]);
+  return push
+    ? query(db).number(surplusStatement, [push.appId, push.pushId, keptPerApp, limit])
+    : 0;
 }

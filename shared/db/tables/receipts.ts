@@ -174,12 +174,12 @@ export interface SealedCall {
   call: Buffer;
 }
 
-/** Stores a refused callback, unless the app has `most` of them. Returns whether it is stored. */
+/** Stores a refused callback, unless the app has `maxKept` of them. Returns whether it is stored. */
 export function keepFailedReceipt(
   db: Handle,
   appId: string,
   failed: Pick<FailedReceipt, 'connector' | 'status' | 'reason' | 'bytes'> & SealedCall,
-  most: number,
+  maxKept: number,
 ): Promise<boolean> {
   const { connector, digest, status, reason, bytes, call } = failed;
   return query(db).hasRows(
@@ -189,7 +189,7 @@ export function keepFailedReceipt(
         LIMIT $8) AS kept) < $8
      ON CONFLICT (app_id, connector, digest) DO UPDATE
        SET status = excluded.status, reason = excluded.reason`,
-    [appId, connector, digest, status, reason, bytes, call, most],
+    [appId, connector, digest, status, reason, bytes, call, maxKept],
   );
 }
 

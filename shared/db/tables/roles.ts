@@ -23,8 +23,8 @@ export const findRole = (
 export const findRoles = (
   db: Handle,
   appId: string,
-  wanted: { objectIds: string[]; maxBytes: number },
-) => selectByIds<Role>(db, from, { appId, ...wanted });
+  selection: { objectIds: string[]; maxBytes: number },
+) => selectByIds<Role>(db, from, { appId, ...selection });
 
 export const selectRoles = (tx: Handle, selection: Selection) =>
   selectRows<Role>(tx, from, selection);

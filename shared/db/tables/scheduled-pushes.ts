@@ -69,7 +69,9 @@ export const findRecurring = (db: Handle, appId: string, id: number) =>
     [appId, id],
   );
 
-/** Finds a recurring push, and locks it until `tx` ends. Dispatchers skip it meanwhile. */
+/**
+ * Finds a recurring push, and locks it until `tx` ends. Dispatchers skip a locked recurring push.
+ */
 export const lockRecurring = (tx: Handle, appId: string, id: number) =>
   query(tx).row<RecurringPush>(
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2 FOR UPDATE`,
@@ -352,7 +354,7 @@ export const findApproval = (db: Handle, { appId, id }: PushKey) =>
 
 /**
  * Pauses a push when its planning begins, and holds its planning until it is approved. Returns
- * false without a change if the push was approved or stopped meanwhile.
+ * false without a change if the push was already approved or stopped.
  */
 export const askForApproval = (tx: Handle, { appId, id }: PushKey, above: number) =>
   query(tx).hasRows(

@@ -221,7 +221,7 @@ export const sum = (numbers: readonly number[]): number =>
 export interface KeyMismatch extends Pick<SeenProcess, 'kind' | 'host' | 'pid'> {
   /**
    * `cannotRead`: it lacks the key. `encryptsOtherwise`: its first key is another one. `unknown`:
-   * its version is too old to tell.
+   * its version is too old to report this.
    */
   problem: 'cannotRead' | 'encryptsOtherwise' | 'unknown';
 }
@@ -315,7 +315,7 @@ function resealStatement({ table, column, type, key, stored }: SealedColumn): st
   const names = Object.keys(key);
   const types = Object.values(key);
   const lists = ['$2::text[]', '$3::text[]', ...names.map((_, i) => `$${i + 4}::text[]`)];
-  const same = (left: string, right: string) =>
+  const equals = (left: string, right: string) =>
     names.map((name) => `AND ${left}.${name} = ${right}.${name}`).join(' ');
   const typed = names.map((name, i) => `, g.${name}::${types[i]} AS ${name}`).join('');
   return `
@@ -323,10 +323,11 @@ function resealStatement({ table, column, type, key, stored }: SealedColumn): st
       SELECT g.value::${type} AS value, g.renewed::${type} AS renewed${typed}
         FROM unnest(${lists.join(', ')}) AS g (value,
     renewed${names.map((name) => `, ${name}`).join('')})), locked AS MATERIALIZED (
-      SELECT n.* FROM n, ${table} t WHERE t.app_id = $1 AND t.${column} = n.value ${same('t', 'n')}
+      SELECT n.* FROM n, ${table} t WHERE t.app_id = $1
+        AND t.${column} = n.value ${equals('t', 'n')}
        ORDER BY ${listOf(['app_id', ...names], 't.')} FOR NO KEY UPDATE OF t SKIP LOCKED)
     UPDATE ${table} t SET ${column} = ${stored} FROM locked n
-     WHERE t.app_id = $1 AND t.${column} = n.value ${same('t', 'n')}`;
+     WHERE t.app_id = $1 AND t.${column} = n.value ${equals('t', 'n')}`;
 }
 
 const listOf = (names: readonly string[], prefix: string): string =>
@@ -344,7 +345,7 @@ export interface SecretRotation {
   pass: number;
   /** App whose values are being read. Null at the start of a pass. */
   appId: string | null;
-  /** Index in `sealedPlaces`. */
+  /** Index in `sealedColumns`. */
   place: number;
   /** Key of the row after which to continue. */
   position: string[] | null;

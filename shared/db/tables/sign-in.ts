@@ -202,7 +202,8 @@ export const deleteOldLoginLocks = sweepOf({
 });
 
 /**
- * Returns the number of failures since `since`, and the end of the lock, or null without a lock.
+ * Reads the lock of an identifier: the number of failures since `since`, and the end of the lock.
+ * `lockedUntil` is null if the identifier is not locked.
  */
 export async function readLoginLock(
   db: Handle,
@@ -225,13 +226,16 @@ export const deleteLoginLock = (db: Handle, appId: string, identifier: Buffer) =
     identifier,
   ]);
 
-/** Sign-ups and bytes of an app's limits that a network address has used (`send_budget`). */
+/**
+ * Users and bytes that one network address has added to an app in the current windows
+ * (`send_budget`).
+ */
 interface SignUpUse {
   users: { n: number; since: Date };
   bytes: { n: number; since: Date };
 }
 
-/** Windows of the counts. */
+/** Length of the windows. */
 export const signUpWindows = { usersMs: hourMs, bytesMs: dayMs } as const;
 
 /**
@@ -262,7 +266,8 @@ export async function countSignUp(
 }
 
 /**
- * Key of a code: one per number and purpose. If only one account may use the code, one per account.
+ * Key of a code. There is one code per number and purpose, or one per account if only this account
+ * may use the code.
  */
 export interface CodeKey {
   appId: string;

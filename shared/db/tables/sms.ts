@@ -224,7 +224,10 @@ interface NumberHistory {
    * Milliseconds since the last message of any kind. Infinity if there was none in the last day.
    */
   sinceLastMs: number;
-  /** Likewise for messages that share a limit with the new one, and their numbers. */
+  /**
+   * Milliseconds since the last message that shares a limit with the new message. The other members
+   * are the numbers of such messages.
+   */
   sinceLastOfKindMs: number;
   sameKindInHour: number;
   sameKindInDay: number;

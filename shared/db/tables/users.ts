@@ -87,9 +87,9 @@ export async function findUser(
 export async function findUsers(
   db: Handle,
   appId: string,
-  wanted: { objectIds: string[]; maxBytes: number },
+  selection: { objectIds: string[]; maxBytes: number },
 ): Promise<User[]> {
-  return (await selectByIds<UserRow>(db, from, { appId, ...wanted })).map(toUser);
+  return (await selectByIds<UserRow>(db, from, { appId, ...selection })).map(toUser);
 }
 
 const sessionOwner = prepare(

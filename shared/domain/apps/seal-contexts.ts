@@ -8,7 +8,7 @@ interface MessageContext {
 
 /**
  * Contexts that encrypted values are bound to, one per kind of value. A value that is copied to
- * another row cannot be decrypted there. Each kind has an entry in `sealedPlaces`
+ * another row cannot be decrypted there. Each kind has an entry in `sealedColumns`
  * (shared/db/tables/secrets.ts), which `carillon secret rotate` processes.
  */
 export const sealContexts = {

@@ -72,7 +72,7 @@ const storable = (text: string | undefined): string | undefined =>
   text?.includes('\0') ? undefined : text;
 
 /**
- * Chooses the installation that registers among those that match the ids
+ * Chooses the installation that registers among the installations that match the ids
  * (protocol/installations.md#registration). The order is objectId, installationId, device token,
  * and the vendor's registration id. An unknown objectId is ignored, so that a client whose record
  * was deleted can register again (protocol/installations.md#idle-installations). Throws error 137

@@ -134,7 +134,8 @@ export const expiryAfter = (pushTime: Date, lifeMs: number): Date =>
   new Date(Math.min(pushTime.getTime() + lifeMs, Date.UTC(9999, 0, 1)));
 
 /**
- * A push is sent at once if its `push_time` is less than this ahead (protocol/push.md#scheduling).
+ * If `push_time` is less than this far ahead, the push is sent at once
+ * (protocol/push.md#scheduling).
  */
 const soonMs = 60_000;
 /** Limit of `push_time`: ten years ahead. */

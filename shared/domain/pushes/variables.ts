@@ -172,8 +172,8 @@ function mapDeep(value: Json, map: (text: string) => string): Json {
 }
 
 /**
- * Numbers of recipients by variable: `devices` counts all recipients, `fallback` those that get the
- * default.
+ * Numbers of recipients by variable: `devices` counts all recipients, `fallback` the recipients
+ * that get the default.
  */
 export type VariableCounts = Readonly<Record<string, { devices: number; fallback: number }>>;
 

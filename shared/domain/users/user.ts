@@ -234,8 +234,8 @@ const nonceBytes = 16;
 const keyIdBytes = 4;
 
 /**
- * Creates the nonce of a session: the id of the first key and 96 random bits. The id tells which
- * key derived the token, so no computation per user is needed. Nonces of older versions are
+ * Creates the nonce of a session: the id of the first key and 96 random bits. The id names the key
+ * that derived the token, so no computation per user is needed. Nonces of older versions are
  * completely random.
  */
 export const newSessionNonce = ({ keyIds: [first] }: TokenSource): Buffer =>

@@ -110,9 +110,9 @@ class IncludeResolver {
    * per class.
    */
   async find(open: PendingDocument[]): Promise<void> {
-    const wanted = new Map<string, Set<string>>();
-    for (const { document, include } of open) this.#collect(document, include, wanted);
-    for (const [className, objectIds] of wanted) {
+    const idsByClass = new Map<string, Set<string>>();
+    for (const { document, include } of open) this.#collect(document, include, idsByClass);
+    for (const [className, objectIds] of idsByClass) {
       const loaded = this.#found.get(className) ?? new Map();
       this.#found.set(
         className,
@@ -121,19 +121,19 @@ class IncludeResolver {
     }
   }
 
-  #collect(object: JsonObject, include: Include, wanted: Map<string, Set<string>>): void {
+  #collect(object: JsonObject, include: Include, idsByClass: Map<string, Set<string>>): void {
     for (const [name, inner] of include)
       for (const value of itemsOf(memberOf(object, name))) {
         const pointer = asPointer(value);
         if (!pointer) {
-          if (isPlain(value)) this.#collect(value, inner, wanted);
+          if (isPlain(value)) this.#collect(value, inner, idsByClass);
           continue;
         }
         const { className, objectId } = pointer;
         this.#pointers += 1;
         if (this.#pointers > maxPointers) throw includeTooLarge();
         if (this.#found.get(className)?.has(objectId)) continue;
-        wanted.set(className, (wanted.get(className) ?? new Set()).add(objectId));
+        idsByClass.set(className, (idsByClass.get(className) ?? new Set()).add(objectId));
       }
   }
 

@@ -322,8 +322,8 @@ class Translator {
     if (Math.max(min, max) > maxBound || min > max)
       throw unsupported('a repetition of more than 255 or of fewer than none');
     if (this.#reader.match(/\+/y)) throw unsupported('possessive quantifiers');
-    // Greedy and lazy quantifiers match different texts, but a pattern matches with both or with
-    // neither.
+    // A lazy quantifier is written as a greedy one. This changes which characters match, but not
+    // whether the text matches.
     this.#reader.skip(/\?/y);
     this.#out += quantifier;
     const optional = min === 0 && quantifier !== '+' ? optionalSize * max : 0;

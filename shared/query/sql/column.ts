@@ -32,7 +32,10 @@ function compileTextArrayTest(sql: string, test: PlainTest, params: Params): str
 const isText = (value: Json): value is string => typeof value === 'string';
 const isTextList = (value: Json): value is string[] => Array.isArray(value) && value.every(isText);
 
-/** Uses `@>` and `&&`, because the GIN index on the column serves these operators. */
+/**
+ * Compiles a test that an array contains one of the texts, or equals one of the lists. Uses `@>`
+ * and `&&`, because the GIN index on the column serves these operators.
+ */
 function compileOverlap(sql: string, values: Json[], params: Params): string {
   const texts = values.filter(isText);
   const parts: string[] = [];
@@ -113,23 +116,23 @@ const sqlTypes = {
 } as const;
 
 /**
- * Compares the original text of the client. Texts are compared by code points (COLLATE "C"),
- * whatever the database's collation is.
+ * Compiles `<`, `<=`, `>` and `>=`. Texts are compared in the form that the client sent, by code
+ * points (COLLATE "C"), whatever the database's collation is.
  */
 function compileComparison(
   column: ScalarColumn,
-  { operator: relation, value }: Comparison,
+  { operator, value }: Comparison,
   params: Params,
 ): string {
-  const wanted: Json = value.type === 'time' ? { __type: 'Date', iso: value.value } : value.value;
+  const operand: Json = value.type === 'time' ? { __type: 'Date', iso: value.value } : value.value;
   if (column.type === 'text')
     return value.type === 'string'
-      ? `(${column.spelling ?? column.sql} COLLATE "C") ${relation} ${params.add(value.value)}::text`
+      ? `(${column.spelling ?? column.sql} COLLATE "C") ${operator} ${params.add(value.value)}::text`
       : 'false';
-  const storable = toStored(column, wanted);
+  const storable = toStored(column, operand);
   return storable === undefined
     ? 'false'
-    : `${column.sql} ${relation} ${params.add(storable)}::${sqlTypes[column.type]}`;
+    : `${column.sql} ${operator} ${params.add(storable)}::${sqlTypes[column.type]}`;
 }
 
 function compileEquality(column: ScalarColumn, values: Json[], params: Params): string {

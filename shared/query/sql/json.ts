@@ -148,8 +148,8 @@ const compileExists = (member: JsonMember, params: Params): string =>
 type Scalar = Exclude<Json, Json[] | JsonObject>;
 const isScalar = (value: Json): value is Scalar => value === null || typeof value !== 'object';
 
-function compileJsonEquality(member: JsonMember, wanted: Json[], params: Params): string {
-  const scalars = wanted.filter(isScalar);
+function compileJsonEquality(member: JsonMember, values: Json[], params: Params): string {
+  const scalars = values.filter(isScalar);
   const parts: string[] = [];
   if (scalars.length > 0) {
     const tests = scalars.map((value) => `${jsonPath(member)} == ${JSON.stringify(value)}`);
@@ -157,7 +157,7 @@ function compileJsonEquality(member: JsonMember, wanted: Json[], params: Params)
   }
   // A missing member counts as null.
   if (scalars.includes(null)) parts.push(negate(compileExists(member, params)));
-  for (const value of wanted) {
+  for (const value of values) {
     if (Array.isArray(value)) parts.push(compileArrayEquality(member, value, params));
     else if (isJsonObject(value)) parts.push(compileObjectEquality(member, value, params));
   }
@@ -167,9 +167,9 @@ function compileJsonEquality(member: JsonMember, wanted: Json[], params: Params)
 
 /** Matches if the member is this array, or is an array that contains this array. */
 function compileArrayEquality(member: JsonMember, value: Json[], params: Params): string {
-  const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
+  const operand = `${params.add(JSON.stringify(value))}::jsonb`;
   const isAmong = (suffix: '' | '[*]') =>
-    `EXISTS (SELECT FROM ${valuesAt(member, params, suffix)} AS item WHERE item = ${wanted})`;
+    `EXISTS (SELECT FROM ${valuesAt(member, params, suffix)} AS item WHERE item = ${operand})`;
   return `(${isAmong('')} OR ${isAmong('[*]')})`;
 }
 
@@ -178,9 +178,9 @@ function compileArrayEquality(member: JsonMember, value: Json[], params: Params)
  * pointer's id or a date's text. The whole object is then compared.
  */
 function compileObjectEquality(member: JsonMember, value: JsonObject, params: Params): string {
-  const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
+  const operand = `${params.add(JSON.stringify(value))}::jsonb`;
   const whole = `EXISTS (SELECT FROM ${valuesAt(member, params, '[*]')} AS item
-    WHERE item = ${wanted})`;
+    WHERE item = ${operand})`;
   const leaves = leafTests(value, '@').slice(0, maxLeaves);
   if (leaves.length === 0) return whole;
   const candidates = `${jsonPath(member)}[*] ? (${leaves.join(' && ')})`;
@@ -203,13 +203,13 @@ function leafTests(value: JsonObject, prefix: string): string[] {
 
 function compileJsonComparison(
   member: JsonMember,
-  { operator: relation, value }: Comparison,
+  { operator, value }: Comparison,
   params: Params,
 ): string {
-  const wanted = JSON.stringify(value.value);
+  const operand = JSON.stringify(value.value);
   if (value.type !== 'time')
-    return compilePredicate(member, `${jsonPath(member)} ${relation} ${wanted}`, params);
+    return compilePredicate(member, `${jsonPath(member)} ${operator} ${operand}`, params);
   // Uses the operator form, because the index finds the documents that have a date at this path.
-  const dates = `${jsonPath(member)}[*] ? (@."__type" == "Date" && @."iso" ${relation} ${wanted})`;
+  const dates = `${jsonPath(member)}[*] ? (@."__type" == "Date" && @."iso" ${operator} ${operand})`;
   return `${member.column} @? ${params.add(dates)}::jsonpath`;
 }

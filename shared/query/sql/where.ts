@@ -91,7 +91,7 @@ function compileRows(
     LIMIT ${params.add(limit)} OFFSET ${params.add(skip)}`;
 }
 
-/** Tables of the members, by the column of the pairs. */
+/** Table with the members of a relation, by the column that refers to this table. */
 const memberTables = { user_id: 'app_user', child_id: 'role' } as const;
 
 /**

@@ -31,7 +31,7 @@ export interface FailureConditions {
   /** Failures that the redrive selects. */
   selected: string;
   /** Selected failures that another push has taken over. */
-  taken: string;
+  redriven: string;
   /** Failures whose recipient may have received the message. */
   unsure: string;
 }
@@ -54,7 +54,11 @@ export function failureConditions(
     ...(from === null ? [] : [`created_at >= ${params.add(from)}::timestamptz`]),
     ...(to === null ? [] : [`created_at < ${params.add(to)}::timestamptz`]),
   ].join(' AND ');
-  return { selected, taken: 'redriven_by IS NOT NULL', unsure: isUnsure(app, `${push}::bigint`) };
+  return {
+    selected,
+    redriven: 'redriven_by IS NOT NULL',
+    unsure: isUnsure(app, `${push}::bigint`),
+  };
 }
 
 /**
@@ -62,8 +66,8 @@ export function failureConditions(
  * recipients certainly did not get the push. `includeUnsure` adds the others.
  */
 export function redrivable(appId: string, redrive: Redrive, params: Params): string {
-  const { selected, taken, unsure } = failureConditions(appId, redrive, params);
-  return `${selected} AND NOT (${taken})${redrive.includeUnsure ? '' : ` AND NOT ${unsure}`}`;
+  const { selected, redriven, unsure } = failureConditions(appId, redrive, params);
+  return `${selected} AND NOT (${redriven})${redrive.includeUnsure ? '' : ` AND NOT ${unsure}`}`;
 }
 
 /** Returns the condition over `installation` for the recipients of a redrive above an id. */

@@ -70,10 +70,10 @@ export const activeSince = (app: TargetApp, nowMs: number): Date =>
 /**
  * Returns the SQL condition over `installation` for the devices that a push targets. Targets are
  * valid and active. They match `where` and channels, are listed by id, or were not reached by the
- * push of a redrive. The rules of the push narrow the targets further.
+ * push that a redrive repeats. The rules of the push narrow the targets further.
  *
- * `afterId` skips the failures of a redriven push up to this id. `part` selects the devices of one
- * start.
+ * A redrive skips failures up to the installation id `afterId`. `part` selects the devices of one
+ * start, if a push at local time has several starts.
  */
 export function targetCondition(
   app: TargetApp,
@@ -100,7 +100,10 @@ export function targetCondition(
   );
 }
 
-/** Returns a condition over `installation`. `add` appends a value and returns its placeholder. */
+/**
+ * Builds a condition over `installation` that selects a part of the targets. `add` appends a value
+ * to the parameters and returns its placeholder.
+ */
 export type Part = (add: (value: unknown) => string) => string;
 
 function selectedConditions(
@@ -319,7 +322,7 @@ function partsOf(where: Json): Json[] {
   );
 }
 
-/** Modifiers of an operator, by operator. */
+/** Modifiers by the operator that they change. */
 const modifiers = new Map([
   ['$regex', ['$options']],
   ['$nearSphere', [...distanceOperators]],
@@ -341,7 +344,7 @@ function testsOf(test: Json): Json[] {
   return value.length === 0 ? tests : [Object.fromEntries(value), ...tests];
 }
 
-/** Removes values that replies and logs must not quote. */
+/** Replaces the values of hidden members by `…`, because replies and logs must not quote them. */
 function withoutHiddenValues(value: Json, isHidden: boolean): Json {
   if (typeof value === 'string') return isHidden ? '…' : value;
   if (Array.isArray(value)) return value.map((item) => withoutHiddenValues(item, isHidden));
@@ -354,7 +357,7 @@ function withoutHiddenValues(value: Json, isHidden: boolean): Json {
   );
 }
 
-/** Tests that an index serves (develop/queries.md#sql). */
+/** Tests for which PostgreSQL can use an index (README.md "SQL"). */
 const indexedTests = new Set(['equal', 'in', 'all']);
 
 /** Returns whether no index can serve any part of a push's condition. */
@@ -376,7 +379,8 @@ export function isUnselective(pushOrder: PushOrder): boolean {
 }
 
 /**
- * Returns the condition if the push selects devices by nothing else. Otherwise returns undefined.
+ * Returns the `where` of a push that selects devices by `where` only. Returns undefined if the push
+ * names channels or lists devices.
  */
 function conditionOf({ target }: PushOrder): Condition | undefined {
   return hasOnlyWhere(target)
@@ -414,7 +418,7 @@ export function pointTarget(appId: string, { target }: PushOrder): PointTarget |
   if (target.kind === 'devices') {
     const [value, ...others] = target.deviceIds;
     const isPoint = target.deviceType === 'ios' && value !== undefined && others.length === 0;
-    return isPoint ? { column: 'device_token', names: storedFormsOfToken(value) } : undefined;
+    return isPoint ? { column: 'device_token', storedForms: storedFormsOfToken(value) } : undefined;
   }
   if (target.channels && target.channels.length > 0) return undefined;
   return pointOf(parseWhere(target.where, installationClass, masterViewer(appId)));
@@ -431,5 +435,5 @@ function pointOf(condition: Condition): PointTarget | undefined {
   const column = uniqueColumns.find((name) => name === sql);
   const { value } = condition.test;
   if (!column || typeof value !== 'string') return undefined;
-  return { column, names: column === 'device_token' ? storedFormsOfToken(value) : [value] };
+  return { column, storedForms: column === 'device_token' ? storedFormsOfToken(value) : [value] };
 }

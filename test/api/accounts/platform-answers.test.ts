@@ -15,14 +15,18 @@ interface Answer {
 
 let url = '';
 let app: App;
-let requested: { path: string; query: URLSearchParams; authorization: string | undefined }[] = [];
+let platformRequests: {
+  path: string;
+  query: URLSearchParams;
+  authorization: string | undefined;
+}[] = [];
 let answers: (request: { path: string; query: URLSearchParams; body: string }) => Answer;
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '', url);
   let sent = '';
   for await (const chunk of request) sent += chunk;
-  requested.push({
+  platformRequests.push({
     path: pathname,
     query: searchParams,
     authorization: request.headers.authorization,
@@ -54,10 +58,10 @@ beforeAll(async () => {
 });
 afterAll(() => void server.close());
 
-const enter = (authData: object, query = '') =>
+const loginByPlatform = (authData: object, query = '') =>
   api.request('POST', `/1.1/users${query}`, { app, body: { authData } });
 const always = (answer: Answer) => {
-  requested = [];
+  platformRequests = [];
   answers = () => answer;
 };
 
@@ -153,7 +157,7 @@ describe.each(platforms)('$name ($code)', ({ name, entry, no, unknown, code }) =
         if (status !== 200 && (typeof body === 'string' || !/err|false/.test(JSON.stringify(body))))
           continue;
         always({ status, body });
-        expect([body, status, refusalOf(await enter({ [name]: entry() }))]).toEqual([
+        expect([body, status, refusalOf(await loginByPlatform({ [name]: entry() }))]).toEqual([
           body,
           status,
           refused(code),
@@ -173,7 +177,7 @@ describe.each(platforms)('$name ($code)', ({ name, entry, no, unknown, code }) =
     ];
     for (const answer of other) {
       always(answer);
-      const reply = await enter({ [name]: entry() });
+      const reply = await loginByPlatform({ [name]: entry() });
       expect([answer, reply.status, reply.body.code]).toEqual([answer, 503, 503]);
       expect(Number(reply.headers.get('retry-after'))).toBeGreaterThanOrEqual(5);
       expect(JSON.stringify(reply.body)).not.toMatch(/SESAME|a-code|a-key/);
@@ -189,7 +193,7 @@ test("passes the platform's Retry-After on, within limits", async () => {
     ['86400', '300'],
   ]) {
     always({ status: 429, headers: { 'retry-after': String(sent) }, body: {} });
-    const reply = await enter({ qq: { openid: newUid(), access_token: 't' } });
+    const reply = await loginByPlatform({ qq: { openid: newUid(), access_token: 't' } });
     expect([sent, reply.status, reply.headers.get('retry-after')]).toEqual([sent, 503, expected]);
   }
 });
@@ -198,7 +202,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
   /** Starts a platform on which each code belongs to one account and can be used once. */
   const sessions = (openid: string, more: object = {}) => {
     const used = new Set<string>();
-    requested = [];
+    platformRequests = [];
     answers = ({ path, query }) => {
       const code = query.get('js_code') ?? '';
       const isRight =
@@ -214,21 +218,21 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
   test('signs up and logs in with the account that the code was exchanged for', async () => {
     const openid = newUid();
     sessions(openid);
-    expect((await enter(code(), '?failOnNotExist=true')).body.code).toBe(211);
-    const first = await enter(code());
+    expect((await loginByPlatform(code(), '?failOnNotExist=true')).body.code).toBe(211);
+    const first = await loginByPlatform(code());
     expect([first.status, first.body.authData]).toEqual([201, { [name]: { openid } }]);
     const sent = code();
-    const second = await enter(sent);
+    const second = await loginByPlatform(sent);
     expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
-    expect([...(requested.at(-1)?.query ?? [])]).toEqual([
+    expect([...(platformRequests.at(-1)?.query ?? [])]).toEqual([
       ['appid', 'ours'],
       ['secret', 'SESAME'],
       ['js_code', Object.values(sent)[0]?.code],
       ['grant_type', 'authorization_code'],
     ]);
     // Each call exchanges its code once. A used code proves nothing.
-    expect(requested).toHaveLength(3);
-    expect(refusalOf(await enter(sent))).toEqual(refused(251));
+    expect(platformRequests).toHaveLength(3);
+    expect(refusalOf(await loginByPlatform(sent))).toEqual(refused(251));
     const path = `/1.1/users/${first.body.objectId}`;
     const { body } = await api.request('GET', path, { app, master: true });
     expect(body.authData).toEqual({ [name]: { openid, session_key: 'SESAME-key' } });
@@ -248,7 +252,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
       expect([linked.status, linked.body.authData]).toEqual([200, { [name]: { openid } }]);
       // The entry in its shown form changes nothing and causes no request.
       expect((await user.put({ authData: linked.body.authData })).status).toBe(200);
-      expect(requested).toHaveLength(1);
+      expect(platformRequests).toHaveLength(1);
       const requests = [{ method: 'POST', path: '/1.1/users', body: { authData: code() } }];
       const [reply] = (await api.request('POST', '/1.1/batch', { app, body: { requests } })).body;
       expect(reply.success.objectId).toBe(user.id);
@@ -258,7 +262,7 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
   test('never enters another account than its own', async () => {
     const [own, victim] = [newUid(), newUid()];
     sessions(victim);
-    const target = await enter(code());
+    const target = await loginByPlatform(code());
     sessions(own);
     const claims = [
       { code: newUid(), openid: victim },
@@ -272,28 +276,28 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
       { code: '', uid: victim },
     ];
     for (const claim of claims) {
-      const { status, body } = await enter({ [name]: claim });
+      const { status, body } = await loginByPlatform({ [name]: claim });
       expect([claim, status]).toEqual([claim, 400]);
       expect([250, 251]).toContain(body.code);
     }
-    expect((await enter({ [name]: { code: 5 } })).body.code).toBe(111);
-    expect((await enter({ [name]: { code: { $ne: 1 } } })).body.code).toBe(121);
-    const same = await enter({ [name]: { code: newUid(), openid: own } });
+    expect((await loginByPlatform({ [name]: { code: 5 } })).body.code).toBe(111);
+    expect((await loginByPlatform({ [name]: { code: { $ne: 1 } } })).body.code).toBe(121);
+    const same = await loginByPlatform({ [name]: { code: newUid(), openid: own } });
     expect([same.status, same.body.objectId === target.body.objectId]).toEqual([201, false]);
   });
 
   test('adds the UnionID of the platform', async () => {
     const unionid = newUid();
-    const requested = { platform: 'weixin', main_account: true };
+    const weixinMembers = { platform: 'weixin', main_account: true };
     sessions(newUid(), { unionid });
-    const first = await enter({ [name]: { code: newUid(), ...requested } });
+    const first = await loginByPlatform({ [name]: { code: newUid(), ...weixinMembers } });
     expect(first.body._weixin_unionid).toEqual({ uid: unionid });
     sessions(newUid(), { unionid });
-    const created = { [name]: { code: newUid(), ...requested, unionid: 'made-up' } };
-    expect(refusalOf(await enter(created))).toEqual(refused(251));
+    const made = { [name]: { code: newUid(), ...weixinMembers, unionid: 'made-up' } };
+    expect(refusalOf(await loginByPlatform(made))).toEqual(refused(251));
     answers = ({ query }) => ({ body: { openid: query.get('openid'), unionid } });
-    const weixin = { openid: newUid(), access_token: 't', ...requested, unionid };
-    expect((await enter({ weixin })).body.objectId).toBe(first.body.objectId);
+    const weixin = { openid: newUid(), access_token: 't', ...weixinMembers, unionid };
+    expect((await loginByPlatform({ weixin })).body.objectId).toBe(first.body.objectId);
   });
 
   test('is refused without mini program credentials, naming the option', async () => {
@@ -318,12 +322,12 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
 
   test('a busy platform is called once more', async () => {
     const openid = newUid();
-    requested = [];
+    platformRequests = [];
     answers = () => ({
-      body: requested.length === 1 ? { errcode: -1 } : { openid, session_key: 'k' },
+      body: platformRequests.length === 1 ? { errcode: -1 } : { openid, session_key: 'k' },
     });
-    expect((await enter(code())).status).toBe(201);
-    expect(requested).toHaveLength(2);
+    expect((await loginByPlatform(code())).status).toBe(201);
+    expect(platformRequests).toHaveLength(2);
   });
 });
 
@@ -338,9 +342,9 @@ describe('MAC tokens of TapTap', () => {
     scope = 'basic-info',
     otherwise: Answer = denied,
   ) => {
-    requested = [];
+    platformRequests = [];
     answers = ({ path, query }) => {
-      const header = requested.at(-1)?.authorization ?? '';
+      const header = platformRequests.at(-1)?.authorization ?? '';
       const parts = Object.fromEntries(
         [...header.matchAll(/(\w+)="([^"]*)"/g)].map(([, k, v]) => [k, v]),
       );
@@ -358,9 +362,9 @@ describe('MAC tokens of TapTap', () => {
     async (scope) => {
       const openid = newUid();
       tokens({ openid }, scope);
-      const first = await enter({ taptap: tapTap(openid) });
+      const first = await loginByPlatform({ taptap: tapTap(openid) });
       expect([first.status, first.body.authData]).toEqual([201, { taptap: tapTap(openid) }]);
-      const again = await enter({ taptap: { ...tapTap(openid), name: 'Ann' } });
+      const again = await loginByPlatform({ taptap: { ...tapTap(openid), name: 'Ann' } });
       expect([again.status, again.body.objectId]).toEqual([200, first.body.objectId]);
       const noScope = {
         status: 403,
@@ -368,7 +372,7 @@ describe('MAC tokens of TapTap', () => {
       };
       for (const otherwise of [noScope, { status: 404, body: {} }, { status: 503, body: '' }]) {
         tokens({ openid }, scope, otherwise);
-        expect((await enter({ taptap: tapTap(openid) })).status).toBe(200);
+        expect((await loginByPlatform({ taptap: tapTap(openid) })).status).toBe(200);
       }
     },
   );
@@ -376,7 +380,7 @@ describe('MAC tokens of TapTap', () => {
   test("give no session for forged entries or for another person's account", async () => {
     const [own, victim] = [newUid(), newUid()];
     tokens({ openid: victim });
-    expect((await enter({ taptap: tapTap(victim) })).status).toBe(201);
+    expect((await loginByPlatform({ taptap: tapTap(victim) })).status).toBe(201);
     tokens({ openid: own });
     const entry = tapTap(victim);
     const claims = [
@@ -392,7 +396,7 @@ describe('MAC tokens of TapTap', () => {
       { ...tapTap(own), ...union },
     ];
     for (const claim of claims) {
-      const { status, body } = await enter({ taptap: claim });
+      const { status, body } = await loginByPlatform({ taptap: claim });
       expect([claim, status]).toEqual([claim, 400]);
       expect([111, 250, 251]).toContain(body.code);
     }
@@ -407,9 +411,9 @@ describe('MAC tokens of TapTap', () => {
       main_account: true,
     };
     tokens({ openid, unionid: 'another' });
-    expect(refusalOf(await enter({ taptap }))).toEqual(refused(251));
+    expect(refusalOf(await loginByPlatform({ taptap }))).toEqual(refused(251));
     taptap.unionid = 'of-tap';
     tokens({ openid, unionid: 'of-tap' });
-    expect((await enter({ taptap })).body._taptap_unionid).toEqual({ uid: 'of-tap' });
+    expect((await loginByPlatform({ taptap })).body._taptap_unionid).toEqual({ uid: 'of-tap' });
   });
 });

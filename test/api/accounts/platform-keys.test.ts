@@ -43,7 +43,7 @@ const publish = (...signers: Signer[]) => {
 const badAnswers: [string, (response: ServerResponse) => void][] = [
   ['an empty set', (response) => response.end('{"keys":[]}')],
   ['a set of secrets', (response) => response.end('{"keys":[{"kty":"oct","k":"AAAA"}]}')],
-  ['no set', (response) => response.end('{}')],
+  ['a document without a set', (response) => response.end('{}')],
   ['a page', (response) => response.end('<html>')],
   ['a temporary status', (response) => response.writeHead(503).end('{"keys":[]}')],
   ['a refusal', (response) => response.writeHead(403).end('{"error":403}')],
@@ -109,7 +109,7 @@ describe('a rotation of keys', () => {
 });
 
 describe.each(badAnswers)('a platform that answers with %s', (_name, bad) => {
-  test('fails no login with a cached key, even after its ten minutes', async () => {
+  test('prevents no login with a cached key, even after ten minutes', async () => {
     publish(one);
     expect(await signUp(one)).toBe(201);
     answer = bad;

@@ -112,10 +112,10 @@ describe('new users from one network address', () => {
 
   test('share a limit within an IPv6 network', async () => {
     const app = await api.createApp({ signUpsPerAddressPerHour: 1 });
-    const enter = (address: string) => from(address, app)('POST', 'users', byAnonymous());
-    expect((await enter('2001:db8::1')).status).toBe(201);
-    expect((await enter('2001:db8::2')).status).toBe(429);
-    expect((await enter('2001:db8:0:1::1')).status).toBe(201);
+    const signUpFrom = (address: string) => from(address, app)('POST', 'users', byAnonymous());
+    expect((await signUpFrom('2001:db8::1')).status).toBe(201);
+    expect((await signUpFrom('2001:db8::2')).status).toBe(429);
+    expect((await signUpFrom('2001:db8:0:1::1')).status).toBe(201);
   });
 
   test('have a default limit', async () => {

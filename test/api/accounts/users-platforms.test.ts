@@ -29,12 +29,12 @@ interface Platform {
   /** Owner and app of each token. */
   tokens: Map<string, { id: string; app: string; unionid?: string }>;
   keys: JWK[];
-  asked: string[];
+  requestedPaths: string[];
   isIll: boolean;
 }
 
 async function startPlatform(): Promise<Platform> {
-  const state = { tokens: new Map(), keys: [], asked: [], isIll: false } as Omit<
+  const state = { tokens: new Map(), keys: [], requestedPaths: [], isIll: false } as Omit<
     Platform,
     'url' | 'server'
   >;
@@ -42,7 +42,7 @@ async function startPlatform(): Promise<Platform> {
     const url = new URL(request.url ?? '', 'http://platform');
     let body = '';
     for await (const chunk of request) body += chunk;
-    platform.asked.push(url.pathname);
+    platform.requestedPaths.push(url.pathname);
     if (platform.isIll) return response.writeHead(503).end('<html>');
     const token =
       url.searchParams.get('access_token') ?? new URLSearchParams(body).get('access_token') ?? '';
@@ -94,7 +94,7 @@ beforeEach(() => {
   platform.isIll = false;
 });
 
-const enter = (app: App, authData: object) =>
+const loginByPlatform = (app: App, authData: object) =>
   api.request('POST', '/1.1/users', { app, body: { authData } });
 /** Requests a code for a number and reads it from the outbox. */
 async function codeFor(app: App, mobilePhoneNumber: string): Promise<string> {
@@ -137,7 +137,7 @@ describe('access tokens', () => {
       for (const more of entries)
         expect([
           more,
-          refusalOf(await enter(app, { [name]: { [idName[name]]: id, ...more } })),
+          refusalOf(await loginByPlatform(app, { [name]: { [idName[name]]: id, ...more } })),
         ]).toEqual([more, refused(code[name])]);
     },
   );
@@ -146,31 +146,31 @@ describe('access tokens', () => {
     const app = await checking();
     const id = newUid();
     const entry = { [idName[name]]: id, access_token: issueToken({ id, app: 'ours' }) };
-    const first = await enter(app, { [name]: entry });
+    const first = await loginByPlatform(app, { [name]: entry });
     expect(first.status).toBe(201);
     const again = { ...entry, access_token: issueToken({ id, app: 'ours' }) };
-    expect((await enter(app, { [name]: again })).body.objectId).toBe(first.body.objectId);
-    expect(refusalOf(await enter(app, { [name]: { ...entry, access_token: 'x' } }))).toEqual(
-      refused(code[name]),
-    );
+    expect((await loginByPlatform(app, { [name]: again })).body.objectId).toBe(first.body.objectId);
+    expect(
+      refusalOf(await loginByPlatform(app, { [name]: { ...entry, access_token: 'x' } })),
+    ).toEqual(refused(code[name]));
   });
 
   test.each(['qq', 'weibo'] as const)('of %s must be issued for our app', async (name) => {
     const app = await checking();
     const id = newUid();
     const entry = { [idName[name]]: id, access_token: issueToken({ id, app: 'theirs' }) };
-    expect(refusalOf(await enter(app, { [name]: entry }))).toEqual(refused(251));
+    expect(refusalOf(await loginByPlatform(app, { [name]: entry }))).toEqual(refused(251));
   });
 
   test('are checked for every platform of a request', async () => {
     const app = await checking();
     const [id, victim] = [newUid(), newUid()];
-    await enter(app, {
+    await loginByPlatform(app, {
       weibo: { uid: victim, access_token: issueToken({ id: victim, app: 'ours' }) },
     });
     const good = { openid: id, access_token: issueToken({ id, app: 'ours' }) };
     const both = { weixin: good, weibo: { uid: victim, access_token: 'x' } };
-    expect(refusalOf(await enter(app, both))).toEqual(refused(251));
+    expect(refusalOf(await loginByPlatform(app, both))).toEqual(refused(251));
     const user = await signUp(api, app);
     expect(refusalOf(await user.put({ authData: both }))).toEqual(refused(251));
     expect(refusalOf(await user.put({ 'authData.weibo': both.weibo }))).toEqual(refused(251));
@@ -184,7 +184,7 @@ describe('access tokens', () => {
     string,
     (user: TestUser, app: App, authData: object) => Promise<TestResponse>
   > = {
-    'a sign-up by the account': (_user, app, authData) => enter(app, authData),
+    'a sign-up by the account': (_user, app, authData) => loginByPlatform(app, authData),
     'a sign-up with a password': (_user, app, authData) =>
       api.request('POST', '/1.1/users', {
         app,
@@ -236,7 +236,7 @@ describe('access tokens', () => {
       const reply = await writers[writer]?.(user, app, { weixin: entry });
       expect(reply && refusalOf(reply)).toEqual(refused(252));
       // The owner of the account gets a new account, not the account of the thief.
-      const own = await enter(app, {
+      const own = await loginByPlatform(app, {
         weixin: { openid: victim, access_token: issueToken({ id: victim, app: 'ours' }) },
       });
       expect([own.status, own.body.objectId === user.id]).toEqual([201, false]);
@@ -258,7 +258,7 @@ describe('access tokens', () => {
     };
     const first = await byPhone();
     expect(first.status).toBe(201);
-    expect((await enter(app, { weixin })).body.objectId).toBe(first.body.objectId);
+    expect((await loginByPlatform(app, { weixin })).body.objectId).toBe(first.body.objectId);
     expect((await byPhone()).body.code).toBe(208);
   });
 
@@ -279,7 +279,9 @@ describe('access tokens', () => {
     const [id, unionid] = [newUid(), newUid()];
     const union = { unionid, platform: 'weixin', main_account: true };
     const token = issueToken({ id, app: 'ours', unionid });
-    const owner = await enter(app, { weixin: { openid: id, access_token: token, ...union } });
+    const owner = await loginByPlatform(app, {
+      weixin: { openid: id, access_token: token, ...union },
+    });
     expect(owner.status).toBe(201);
     const attackerId = newUid();
     const claims = [
@@ -306,41 +308,44 @@ describe('access tokens', () => {
         },
       },
     ];
-    for (const claim of claims) expect((await enter(app, claim)).body.code).toBe(251);
+    for (const claim of claims) expect((await loginByPlatform(app, claim)).body.code).toBe(251);
     const qq = { openid: newUid(), ...union };
     const same = {
       qq: { ...qq, access_token: issueToken({ id: qq.openid, app: 'ours', unionid }) },
     };
-    expect((await enter(app, same)).body.objectId).toBe(owner.body.objectId);
+    expect((await loginByPlatform(app, same)).body.objectId).toBe(owner.body.objectId);
   });
 
   test('are not checked for other platforms; an option change applies at once', async () => {
     const app = await checking();
-    const before = platform.asked.length;
-    expect((await enter(app, { github: { uid: newUid(), access_token: 'anything' } })).status).toBe(
-      201,
-    );
-    expect(platform.asked.length).toBe(before);
+    const before = platform.requestedPaths.length;
+    expect(
+      (await loginByPlatform(app, { github: { uid: newUid(), access_token: 'anything' } })).status,
+    ).toBe(201);
+    expect(platform.requestedPaths.length).toBe(before);
     const entry = { weibo: { uid: newUid(), access_token: 'anything' } };
-    expect((await enter(app, entry)).status).toBe(400);
+    expect((await loginByPlatform(app, entry)).status).toBe(400);
     await api.services.apps.change(app.appId, { options: { authPlatforms: {} } });
-    expect((await enter(app, entry)).status).toBe(201);
+    expect((await loginByPlatform(app, entry)).status).toBe(201);
   });
 
   test('of other platforms are refused with checkedPlatformsOnly, naming options', async () => {
     const app = await checking();
     const github = { github: { uid: newUid(), access_token: 'anything' } };
-    expect((await enter(app, github)).status).toBe(201);
+    expect((await loginByPlatform(app, github)).status).toBe(201);
     await api.services.apps.change(app.appId, { options: { checkedPlatformsOnly: true } });
     const user = await signUp(api, app);
-    for (const reply of [await enter(app, github), await user.put({ authData: github })]) {
+    for (const reply of [
+      await loginByPlatform(app, github),
+      await user.put({ authData: github }),
+    ]) {
       expect(refusalOf(reply)).toEqual(refused(251));
       expect(reply.body.error).toMatch(/github.*checkedPlatformsOnly.*authPlatforms/);
     }
     const id = newUid();
     const weixin = { openid: id, access_token: issueToken({ id, app: 'ours' }) };
-    expect((await enter(app, { weixin })).status).toBe(201);
-    expect((await enter(app, { anonymous: { id: newUid() } })).status).toBe(201);
+    expect((await loginByPlatform(app, { weixin })).status).toBe(201);
+    expect((await loginByPlatform(app, { anonymous: { id: newUid() } })).status).toBe(201);
   });
 
   test('return 503 with Retry-After if the platform is unreachable', async () => {
@@ -348,18 +353,18 @@ describe('access tokens', () => {
     const id = newUid();
     const entry = { weixin: { openid: id, access_token: issueToken({ id, app: 'ours' }) } };
     platform.isIll = true;
-    const reply = await enter(app, entry);
+    const reply = await loginByPlatform(app, entry);
     expect([reply.status, reply.body.code, reply.headers.get('retry-after')]).toEqual([
       503,
       503,
       '5',
     ]);
     platform.isIll = false;
-    expect((await enter(app, entry)).status).toBe(201);
+    expect((await loginByPlatform(app, entry)).status).toBe(201);
     const nowhere = await api.createApp({
       authPlatforms: { weixin: { endpoint: 'http://127.0.0.1:1' } },
     });
-    expect((await enter(nowhere, entry)).status).toBe(503);
+    expect((await loginByPlatform(nowhere, entry)).status).toBe(503);
   });
 });
 
@@ -394,9 +399,9 @@ describe('identity tokens', () => {
 
   test('log in their subject', async () => {
     const uid = newUid();
-    const first = await enter(app, apple(uid, await sign(claims(uid))));
+    const first = await loginByPlatform(app, apple(uid, await sign(claims(uid))));
     expect(first.status).toBe(201);
-    const second = await enter(
+    const second = await loginByPlatform(
       app,
       apple(uid, await sign({ ...claims(uid), aud: [audience, 'other'] })),
     );
@@ -418,9 +423,9 @@ describe('identity tokens', () => {
     const distrusting = await api.createApp({ authPlatforms: { lc_apple: { audience, jwksUrl } } });
     const uid = newUid();
     const token = await sign(claims(uid));
-    expect((await enter(trusting, apple(uid, token))).status).toBe(201);
-    expect((await enter(distrusting, apple(uid, token))).status).toBe(503);
-    expect((await enter(trusting, apple(uid, token))).status).toBe(200);
+    expect((await loginByPlatform(trusting, apple(uid, token))).status).toBe(201);
+    expect((await loginByPlatform(distrusting, apple(uid, token))).status).toBe(503);
+    expect((await loginByPlatform(trusting, apple(uid, token))).status).toBe(200);
   });
 
   test('are refused with a wrong algorithm, key, audience, issuer, time or subject', async () => {
@@ -432,9 +437,9 @@ describe('identity tokens', () => {
     const [head, body, signature] = (await sign(good)).split('.');
     const tokens: [string, unknown][] = [
       ['none', undefined],
-      ['no text', { $ne: null }],
-      ['no token', 'x'],
-      ['no algorithm', new UnsecuredJWT(good).encode()],
+      ['a dictionary instead of a text', { $ne: null }],
+      ['a text that is not a token', 'x'],
+      ['the algorithm none', new UnsecuredJWT(good).encode()],
       [
         'the public key as a secret',
         await new SignJWT(good).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(publicText),
@@ -463,20 +468,20 @@ describe('identity tokens', () => {
       ],
       ['a broken signature', `${head}.${body}.${signature?.slice(0, -2)}AA`],
       ['another audience', await sign({ ...good, aud: 'com.example.other' })],
-      ['no audience', await sign({ sub: uid, iss: issuer, exp: good.exp ?? 0 })],
+      ['a missing audience', await sign({ sub: uid, iss: issuer, exp: good.exp ?? 0 })],
       ['another issuer', await sign({ ...good, iss: 'https://evil.example' })],
-      ['no expiry', await sign(endless)],
+      ['a missing expiry', await sign(endless)],
       ['an expiry in the past', await sign({ ...good, exp: inSeconds(-60) })],
       ['a start in the future', await sign({ ...good, nbf: inSeconds(600) })],
       ['another person', await sign(claims(newUid()))],
-      ['no person', await sign({ iss: issuer, aud: audience, exp: inSeconds(600) })],
+      ['a missing subject', await sign({ iss: issuer, aud: audience, exp: inSeconds(600) })],
     ];
     for (const [name, token] of tokens) {
-      const reply = await enter(app, apple(uid, token));
+      const reply = await loginByPlatform(app, apple(uid, token));
       expect([name, reply.status]).toEqual([name, 400]);
       expect([105, 111, 121, 250, 251]).toContain(reply.body.code);
     }
-    expect(platform.asked).not.toContain('/evil');
+    expect(platform.requestedPaths).not.toContain('/evil');
   });
 
   test('are refused in sign-up, link and batch until an option configures them', async () => {
@@ -499,7 +504,7 @@ describe('identity tokens', () => {
       };
       const [inner] = (await api.request('POST', '/1.1/batch', { app: open, body: batch })).body;
       const replies = [
-        await enter(open, authData),
+        await loginByPlatform(open, authData),
         await user.put({ authData }),
         await user.put({ [`authData.${platform}`]: Object.values(authData)[0] }),
         await api.request('POST', '/1.1/users', { app: open, master: true, body: { authData } }),
@@ -513,12 +518,14 @@ describe('identity tokens', () => {
     await api.services.apps.change(open.appId, {
       options: { authPlatforms: { lc_apple: { audience, jwks: { keys: platform.keys } } } },
     });
-    expect((await enter(open, { lc_apple: { uid, identity_token: token } })).status).toBe(201);
+    expect((await loginByPlatform(open, { lc_apple: { uid, identity_token: token } })).status).toBe(
+      201,
+    );
   });
 
   test('cannot be replaced by an access token', async () => {
     const authData = { lc_apple: { uid: newUid(), access_token: 'a token' } };
-    expect(refusalOf(await enter(app, authData))).toEqual(refused(251));
+    expect(refusalOf(await loginByPlatform(app, authData))).toEqual(refused(251));
   });
 
   test('of a new key are valid after the platform publishes it; keys are cached', async () => {
@@ -528,20 +535,20 @@ describe('identity tokens', () => {
       new SignJWT(claims(uid))
         .setProtectedHeader({ alg: 'ES256', kid: 'two' })
         .sign(next.privateKey);
-    expect((await enter(app, apple(uid, await token()))).body.code).toBe(251);
+    expect((await loginByPlatform(app, apple(uid, await token()))).body.code).toBe(251);
     platform.keys.push({
       ...(await exportJWK(next.publicKey)),
       kid: 'two',
       alg: 'ES256',
       use: 'sig',
     });
-    const count = () => platform.asked.filter((path) => path === '/keys').length;
+    const count = () => platform.requestedPaths.filter((path) => path === '/keys').length;
     const before = count();
     for (let i = 0; i < 5; i += 1)
-      expect((await enter(app, apple(uid, await token()))).body.code).toBe(251);
+      expect((await loginByPlatform(app, apple(uid, await token()))).body.code).toBe(251);
     expect(count()).toBe(before);
     aheadMs += 31_000;
-    expect((await enter(app, apple(uid, await token()))).status).toBe(201);
+    expect((await loginByPlatform(app, apple(uid, await token()))).status).toBe(201);
     expect(count()).toBe(before + 1);
   });
 
@@ -558,9 +565,13 @@ describe('identity tokens', () => {
     });
     const uid = newUid();
     const token = await sign({ ...claims(uid), iss: 'https://accounts.google.com' });
-    expect((await enter(local, { lc_google: { uid, identity_token: token } })).status).toBe(201);
+    expect(
+      (await loginByPlatform(local, { lc_google: { uid, identity_token: token } })).status,
+    ).toBe(201);
     const wrong = await sign(claims(uid));
-    expect((await enter(local, { lc_google: { uid, identity_token: wrong } })).body.code).toBe(251);
+    expect(
+      (await loginByPlatform(local, { lc_google: { uid, identity_token: wrong } })).body.code,
+    ).toBe(251);
   });
 
   test('return 503 after a failed fetch of keys, which is not cached', async () => {
@@ -570,9 +581,9 @@ describe('identity tokens', () => {
     const uid = newUid();
     const token = await sign(claims(uid));
     platform.isIll = true;
-    expect((await enter(fresh, apple(uid, token))).status).toBe(503);
+    expect((await loginByPlatform(fresh, apple(uid, token))).status).toBe(503);
     platform.isIll = false;
-    expect((await enter(fresh, apple(uid, token))).status).toBe(201);
+    expect((await loginByPlatform(fresh, apple(uid, token))).status).toBe(201);
   });
 });
 

@@ -14,10 +14,10 @@ const user = (more: object = {}) => ({ username: newName(), password: 'a passwor
 
 describe('POST /1.1/users with a password refuses', () => {
   const bodies: [string, unknown, number][] = [
-    ['nothing', {}, 200],
+    ['an empty body', {}, 200],
     ['no JSON', '{', 107],
     ['an array', [], 107],
-    ['no username', { password: 'p' }, 200],
+    ['a missing username', { password: 'p' }, 200],
     ['an empty username', { username: '', password: 'p' }, 200],
     ['a blank username', { username: ' \t', password: 'p' }, 217],
     ['an operator as username', { username: { $ne: null }, password: 'p' }, 217],
@@ -27,7 +27,7 @@ describe('POST /1.1/users with a password refuses', () => {
     ['a username with NUL', { username: 'a\u0000', password: 'p' }, 217],
     ['half a character as username', '{"username":"\\ud800","password":"p"}', 217],
     ['an endless username', { username: 'x'.repeat(100_000), password: 'p' }, 217],
-    ['no password', { username: 'a' }, 201],
+    ['a missing password', { username: 'a' }, 201],
     ['an empty password', { username: 'a', password: '' }, 201],
     ['a blank password', { username: 'a', password: '  ' }, 218],
     ['an operator as password', { username: 'a', password: { $gt: '' } }, 218],

@@ -187,10 +187,10 @@ describe('PUT /1.1/users/:id', () => {
     const user = await signUp(api, app);
     const username = newName();
     expect((await user.put({ username })).status).toBe(200);
-    const enter = (name: string) =>
+    const tryLogin = (name: string) =>
       api.request('POST', '/1.1/login', { app, body: { username: name, password: 'a password' } });
-    expect((await enter(username)).body.objectId).toBe(user.id);
-    expect((await enter(user.body.username)).body.code).toBe(211);
+    expect((await tryLogin(username)).body.objectId).toBe(user.id);
+    expect((await tryLogin(user.body.username)).body.code).toBe(211);
     const users = await Promise.all(Array.from({ length: 5 }, () => signUp(api, app)));
     const wanted = newName();
     const replies = await Promise.all(

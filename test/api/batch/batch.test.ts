@@ -132,8 +132,8 @@ describe('POST /1.1/batch', () => {
   });
 
   const bad: [string, unknown, number][] = [
-    ['no dictionary', 5, 107],
-    ['no path', { method: 'GET' }, 1],
+    ['a number', 5, 107],
+    ['a missing path', { method: 'GET' }, 1],
     ['a path that is a number', { method: 'GET', path: 5 }, 1],
     ['a method that is a number', { method: 5, path }, 1],
     ['a method of another world', { method: 'CONNECT', path }, 404],
@@ -364,7 +364,7 @@ describe('POST /1.1/batch/save', () => {
     ['a child that is not there', [child('a', 'b')], 111],
     ['a child without a key', [post({ __children: [{ cid: 'x' }] })], 111],
     ['a read', [{ method: 'GET', path }], 1],
-    ['no list', { a: 1 }, 107],
+    ['a dictionary instead of a list', { a: 1 }, 107],
     ['a batch', [post({ requests: [] }, '/1.1/batch')], 1],
   ])('refuses %s', async (_name, requests, code) => {
     expect(await save(requests)).toMatchObject({ status: 400, body: { code } });

@@ -193,9 +193,9 @@ describe('calls of one token', () => {
   /** Repeats a call until it is refused. Returns the number of accepted calls. */
   async function callsUntil429(
     call: () => Promise<{ status: number; headers: Headers }>,
-    most: number,
+    limit: number,
   ) {
-    for (let n = 0; n <= most; n += 1) {
+    for (let n = 0; n <= limit; n += 1) {
       const { status, headers } = await call();
       if (status !== 429) continue;
       expect(Number(headers.get('retry-after'))).toSatisfy(
@@ -203,7 +203,7 @@ describe('calls of one token', () => {
       );
       return n;
     }
-    return most + 1;
+    return limit + 1;
   }
   const callOf = (token: string, method: string, path: string, body?: object) => () =>
     api.request(method, base + path, { headers: { Authorization: `Bearer ${token}` }, body });
@@ -393,13 +393,13 @@ describe('a login link in a browser with a session', () => {
   test('of another person asks first, and replaces the session when confirmed', async () => {
     const Cookie = cookieOf(await login({ token: adminToken() }));
     const { code } = await codeFor('Mallory');
-    const requested = await login({ code }, { Cookie });
-    expect(requested.body).toMatchObject({
+    const secondLogin = await login({ code }, { Cookie });
+    expect(secondLogin.body).toMatchObject({
       code: 409,
       current: { name: 'admin', role: 'owner' },
       asked: { name: 'Mallory', role: 'operator' },
     });
-    expect([requested.status, requested.headers.get('set-cookie')]).toEqual([409, null]);
+    expect([secondLogin.status, secondLogin.headers.get('set-cookie')]).toEqual([409, null]);
     const still = await api.request('GET', `${base}/session`, { headers: { Cookie } });
     expect(still.body.name).toBe('admin');
     expect((await login({ code, replace: false }, { Cookie })).status).toBe(409);

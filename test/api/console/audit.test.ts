@@ -318,13 +318,13 @@ describe('the audit log', () => {
     const secretive = await callerOf(service.api, 'owner', { name: 'Reader' });
     const operator = await callerOf(service.api, 'operator', { name: 'Reader' });
     const captchas = await service.api.createApp({ captchaForSms: true });
-    const requested = await service.api.request('GET', '/1.1/requestCaptcha', { app: captchas });
+    const captcha = await service.api.request('GET', '/1.1/requestCaptcha', { app: captchas });
     const paths = [
       '/apps',
       `/apps/${app.appId}`,
       `/apps/${app.appId}/outbox`,
       `/apps/${app.appId}/outbox?limit=1`,
-      `/apps/${captchas.appId}/captchas/${encodeURIComponent(requested.body.captcha_token)}`,
+      `/apps/${captchas.appId}/captchas/${encodeURIComponent(captcha.body.captcha_token)}`,
     ];
     for (let i = 0; i < 3; i += 1)
       for (const path of paths) expect((await secretive('GET', path)).status, path).toBe(200);

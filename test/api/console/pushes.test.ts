@@ -79,16 +79,16 @@ describe('the list of pushes', () => {
       next = body.next;
     }
     expect(found).toEqual(['h604', 'h603', 'h602', 'h601', 'h600']);
-    const requested: { text: string; values: unknown[] | undefined }[] = [];
+    const statements: { text: string; values: unknown[] | undefined }[] = [];
     const recording: Handle = {
       query: (text, values) => {
-        requested.push({ text: String(text), values });
+        statements.push({ text: String(text), values });
         return service.db.query(text, values);
       },
     };
     const hour = { from: new Date('2990-01-01T10:00:00Z'), to: new Date('2990-01-01T11:00:00Z') };
     await listPushPage(recording, busy.appId, hour, { before: null, limit: 51 });
-    const [{ text, values } = { text: '', values: [] }] = requested;
+    const [{ text, values } = { text: '', values: [] }] = statements;
     const { rows } = await service.db.query<Record<string, string>>(
       `EXPLAIN ANALYZE ${text}`,
       values,

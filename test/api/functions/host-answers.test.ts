@@ -21,10 +21,10 @@ function answerOf(bytes: number): Readable {
 
 test('unsent replies are limited per app and per process', async () => {
   const answers = new HostAnswers();
-  const held: Readable[] = [];
+  const unsentReplies: Readable[] = [];
   const hold = async (app: string) => {
     const answer = await answers.read(app, answerOf(15 * mb));
-    if (answer instanceof Readable) held.push(answer);
+    if (answer instanceof Readable) unsentReplies.push(answer);
   };
   for (let i = 0; i < 4; i += 1) await hold('first');
   await expect(hold('first')).rejects.toMatchObject({
@@ -34,10 +34,10 @@ test('unsent replies are limited per app and per process', async () => {
   for (let i = 0; i < 4; i += 1) await hold('second');
   await expect(hold('third')).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 });
   expect(answers.usedBytes).toBeLessThanOrEqual(128 * mb);
-  for (const answer of held) expect((await text(answer)).length).toBeGreaterThan(14 * mb);
+  for (const answer of unsentReplies) expect((await text(answer)).length).toBeGreaterThan(14 * mb);
   expect(answers.usedBytes).toBe(0);
   await hold('third');
-  held.at(-1)?.destroy();
+  unsentReplies.at(-1)?.destroy();
   await expect.poll(() => answers.usedBytes).toBe(0);
 });
 

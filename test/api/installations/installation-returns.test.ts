@@ -124,7 +124,7 @@ describe('a device whose installation was deleted', () => {
   });
 
   const refusals: [string, object, number][] = [
-    ['no identity', { deviceType: 'android', channels: ['a'] }, 1],
+    ['a missing identity', { deviceType: 'android', channels: ['a'] }, 1],
     ['the identity of an operation', { deviceToken: { __op: 'Delete' } }, 1],
     ['an empty identity', { deviceToken: '' }, 1],
     ['an iOS device without a token', { deviceType: 'ios', installationId: 'x' }, 114],

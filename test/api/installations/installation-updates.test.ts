@@ -52,8 +52,8 @@ describe('PUT /1.1/installations/:objectId', () => {
     ['an operation on the object id', { objectId: { __op: 'Delete' } }, 117],
     ['another device type', { deviceType: 'web' }, 117],
     ['another installation id', { installationId: 'x' }, 117],
-    ['no installation id', { installationId: { __op: 'Delete' } }, 117],
-    ['no device type', { deviceType: { __op: 'Delete' } }, 111],
+    ['a deleted installation id', { installationId: { __op: 'Delete' } }, 117],
+    ['a deleted device type', { deviceType: { __op: 'Delete' } }, 111],
     ['a count of a text', { name: { __op: 'Increment', amount: 1 } }, 111],
     ['a count by a text', { n: { __op: 'Increment', amount: '1' } }, 111],
     [

@@ -28,7 +28,7 @@ const refusals: [string, unknown, number][] = [
   ['no JSON', '{', 107],
   ['an array', [], 107],
   ['a text', '"x"', 107],
-  ['no device type', { installationId: 'x' }, 111],
+  ['a missing device type', { installationId: 'x' }, 111],
   ['a device type of another type', { deviceType: 5, installationId: 'x' }, 111],
   ['an operator as device type', { deviceType: { $ne: 1 }, installationId: 'x' }, 111],
   ['an unknown device type', { deviceType: 'toaster', installationId: 'x' }, 111],

@@ -85,12 +85,15 @@ describe('concurrent pushes', () => {
           VALUES ($1, 'held', 'before', now())`,
         [app.appId],
       );
-      const held = push(app, { req_id: 'held' });
+      const waitingReply = push(app, { req_id: 'held' });
       const others = await Promise.all(Array.from({ length: 20 }, () => push(other)));
       expect(acceptedBy(others)).toHaveLength(20);
-      return { held };
+      return { waitingReply };
     });
-    expect(await repeated.held).toMatchObject({ status: 200, body: { objectId: 'before' } });
+    expect(await repeated.waitingReply).toMatchObject({
+      status: 200,
+      body: { objectId: 'before' },
+    });
   });
 
   test('are accepted up to the rate of their app', async () => {
@@ -112,11 +115,11 @@ describe('concurrent pushes', () => {
     await push(app);
     const locked = await api.db.transaction(async (tx) => {
       await tx.query('SELECT 1 FROM usage_day WHERE app_id = $1 FOR UPDATE', [app.appId]);
-      const held = push(app);
+      const waitingReply = push(app);
       const others = await Promise.all(Array.from({ length: 20 }, () => push(other)));
       expect(acceptedBy(others)).toHaveLength(20);
-      return { held };
+      return { waitingReply };
     });
-    expect((await locked.held).status).toBe(200);
+    expect((await locked.waitingReply).status).toBe(200);
   });
 });

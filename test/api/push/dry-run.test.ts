@@ -108,11 +108,11 @@ describe('the audience', () => {
   });
 });
 
-describe('limits that the push exceeds', () => {
+describe('limits that the push exceeds include', () => {
   const limitsOf = async (app: App, body: object): Promise<string> =>
     (await explain(app, { data, ...body })).limits.join('\n');
 
-  test('the daily cap, and the rest of it', async () => {
+  test('the daily cap, with the remaining recipients', async () => {
     const { app } = await appWith(10, { dailyRecipientCap: 6 });
     expect(await limitsOf(app, {})).toContain('cap of 6 leaves 6');
     await insertUsage(service.db, app, { recipients: 5 });

@@ -22,7 +22,7 @@ const bodyMs = 300;
 let server: Server;
 let url: string;
 /** Bytes reserved for bodies: now, and the maximum since the start of the test. */
-const charged = { now: 0, most: 0 };
+const charged = { now: 0, peak: 0 };
 /** Number of bodies that are being read. */
 let parsed = 0;
 
@@ -49,7 +49,7 @@ const sender = { appId: 'an app' };
 beforeAll(async () => {
   const bodies = new BodyMemory({ bodyMs }, (bytes) => {
     charged.now += bytes;
-    charged.most = Math.max(charged.most, charged.now);
+    charged.peak = Math.max(charged.peak, charged.now);
   });
   const app = new Koa();
   app.silent = true;
@@ -251,12 +251,12 @@ test.each<[name: string, sent: Sent, answer: Answer]>([
   ['a body one byte below the limit', { body: [json(mb - 1)] }, { status: 200 }],
   ['a body at the limit', { body: [json(mb)] }, refused(413)],
 ])('%s', async (_, sent, { status, body = {} }) => {
-  charged.most = 0;
+  charged.peak = 0;
   const request = open(sent);
   expect(await request.answer()).toMatchObject({ status, body });
   request.end();
   await isIdle();
-  expect(charged.most).toBeLessThan(sent.path === '/largest' ? 60 * mb : 1.3 * mb);
+  expect(charged.peak).toBeLessThan(sent.path === '/largest' ? 60 * mb : 1.3 * mb);
 });
 
 test('a member __proto__ is an ordinary member', async () => {

@@ -80,18 +80,19 @@ describe('the text form', () => {
 
 describe('browsers', () => {
   test('get every requested permission from the preflight, for a day', async () => {
-    const requested = 'content-type,x-lc-id,x-lc-sign,x-lc-session,x-lc-ua,x-lc-prod,x-lc-hook-key';
+    const headerNames =
+      'content-type,x-lc-id,x-lc-sign,x-lc-session,x-lc-ua,x-lc-prod,x-lc-hook-key';
     const { status, headers } = await api.request('OPTIONS', '/1.1/push', {
       headers: {
         Origin: 'https://app.test',
         'Access-Control-Request-Method': 'POST',
-        'Access-Control-Request-Headers': requested,
+        'Access-Control-Request-Headers': headerNames,
       },
     });
     expect(status).toBe(204);
     expect(headers.get('access-control-allow-origin')).toBe('https://app.test');
     expect(headers.get('access-control-max-age')).toBe('86400');
-    expect(headers.get('access-control-allow-headers')).toBe(requested);
+    expect(headers.get('access-control-allow-headers')).toBe(headerNames);
     for (const method of ['HEAD', 'GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
       expect(headers.get('access-control-allow-methods')).toContain(method);
   });

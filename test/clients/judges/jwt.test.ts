@@ -10,7 +10,9 @@ import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newUid } from '../../support/users.ts';
 
-/** Tests that another library can read our JWTs and that we can read those of another library. */
+/**
+ * Tests that another library can read our JWTs and that we can read the JWTs of another library.
+ */
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const pem = (key: { export(options: object): string | Buffer }, type: string) =>
@@ -97,7 +99,7 @@ describe('an identity token of another library', () => {
     aud: audience,
     expiresIn: 600_000,
   };
-  const enter = async (identity_token: string, uid: string) =>
+  const statusOfLogin = async (identity_token: string, uid: string) =>
     (
       await api.request('POST', '/1.1/users', {
         app,
@@ -113,7 +115,7 @@ describe('an identity token of another library', () => {
     ['signed with RS256', { algorithm: 'RS256', kid: 'rsa' }, 'RS256'],
   ] as const)('logs in: %s', async (_, options, name) => {
     const uid = newUid();
-    expect(await enter(signed(uid, options, key[name]), uid)).toBe(201);
+    expect(await statusOfLogin(signed(uid, options, key[name]), uid)).toBe(201);
   });
 
   test.each([
@@ -129,7 +131,7 @@ describe('an identity token of another library', () => {
     ],
   ] as const)('is refused: %s', async (_, options, secret) => {
     const uid = newUid();
-    expect(await enter(signed(uid, options, secret), uid)).toBe(400);
+    expect(await statusOfLogin(signed(uid, options, secret), uid)).toBe(400);
   });
 
   test('is refused unsigned, signed with the public key, or for another account', async () => {
@@ -137,10 +139,10 @@ describe('an identity token of another library', () => {
     const [, claims] = signed(uid, {}, key.ES256).split('.');
     const unsigned = (alg: string) =>
       `${Buffer.from(JSON.stringify({ alg, typ: 'JWT', kid: 'ec' })).toString('base64url')}.${claims}`;
-    expect(await enter(`${unsigned('none')}.`, uid)).toBe(400);
+    expect(await statusOfLogin(`${unsigned('none')}.`, uid)).toBe(400);
     const publicKey = pem(ec.publicKey, 'spki');
     const mac = createHmac('sha256', publicKey).update(unsigned('HS256')).digest('base64url');
-    expect(await enter(`${unsigned('HS256')}.${mac}`, uid)).toBe(400);
-    expect(await enter(signed(newUid(), {}, key.ES256), uid)).toBe(400);
+    expect(await statusOfLogin(`${unsigned('HS256')}.${mac}`, uid)).toBe(400);
+    expect(await statusOfLogin(signed(newUid(), {}, key.ES256), uid)).toBe(400);
   });
 });

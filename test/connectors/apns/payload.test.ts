@@ -302,7 +302,7 @@ describe('refuses', () => {
     expect(problemOf(data)).toMatch(pattern);
   });
 
-  test('no VoIP push of up to 5120 bytes', () => {
+  test('only VoIP pushes above 5120 bytes', () => {
     const voip = (bytes: number) => ({ aps: {}, 'pgw-push-type': 'voip', k: 'a'.repeat(bytes) });
     expect(problemOf(voip(5000))).toBe('none');
     expect(problemOf(voip(5120))).toMatch(/at most 5120/);

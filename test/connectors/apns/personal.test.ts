@@ -98,12 +98,12 @@ describe('texts of a push with variables', () => {
 
   test('fail only for the devices whose values exceed the limit in written bytes', () => {
     const data = { alert: '{{name}}' };
-    const most = 4096 - '{"aps":{"alert":""}}'.length;
-    const fit = valuesOf('\n'.repeat(most / 2), 'x');
+    const maxBytes = 4096 - '{"aps":{"alert":""}}'.length;
+    const fit = valuesOf('\n'.repeat(maxBytes / 2), 'x');
     const values = [
       fit,
       valuesOf(`${fit.get('name')}x`, 'x'),
-      valuesOf('é'.repeat(most / 2 + 1), 'x'),
+      valuesOf('é'.repeat(maxBytes / 2 + 1), 'x'),
     ];
     const [sent = '', ...refused] = together(data, values);
     expect(Buffer.byteLength(sent)).toBe('alert '.length + 4096);

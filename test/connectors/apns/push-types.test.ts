@@ -76,11 +76,11 @@ describe('the table of push types', () => {
       const rendering = renderApns(aMessage({ ...data, pad: more }));
       return rendering.ok ? rendering.payload.body.length : 0;
     };
-    const most = type === 'voip' ? 5120 : 4096;
-    const pad = 'x'.repeat(most - sizeOf(''));
-    expect(sizeOf(pad)).toBe(most);
+    const maxBytes = type === 'voip' ? 5120 : 4096;
+    const pad = 'x'.repeat(maxBytes - sizeOf(''));
+    expect(sizeOf(pad)).toBe(maxBytes);
     expect(errorOf({ ...data, pad: `${pad}x` })).toBe(
-      `the iOS payload has ${most + 1} bytes; APNs takes at most ${most}`,
+      `the iOS payload has ${maxBytes + 1} bytes; APNs takes at most ${maxBytes}`,
     );
   });
 

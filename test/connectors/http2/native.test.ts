@@ -52,10 +52,11 @@ describe('bodies', () => {
   });
 
   test('in progress continue if the peer shrinks and grows its windows', async () => {
-    const held: ServerHttp2Stream[] = [];
+    const openStreams: ServerHttp2Stream[] = [];
     const peer = await peerOfTest(
       (stream, headers) => {
-        if (held.push(stream) === 20) stream.session?.settings({ initialWindowSize: 70_000 });
+        if (openStreams.push(stream) === 20)
+          stream.session?.settings({ initialWindowSize: 70_000 });
         void measure(stream, headers);
       },
       { settings: { initialWindowSize: 1000 } },

@@ -256,12 +256,12 @@ describe('over HTTP/2', () => {
     });
 
     test('grows to its limit while all connections are full', async () => {
-      const held: ServerHttp2Stream[] = [];
+      const openStreams: ServerHttp2Stream[] = [];
       const peer = await peerOfTest(
         (stream) => {
-          held.push(stream);
-          if (peer.sessions.length === 2 && held.length === 4)
-            for (const one of held.splice(0)) setTimeout(() => ok(one, {}), 20);
+          openStreams.push(stream);
+          if (peer.sessions.length === 2 && openStreams.length === 4)
+            for (const one of openStreams.splice(0)) setTimeout(() => ok(one, {}), 20);
         },
         { settings: { maxConcurrentStreams: 2 } },
       );
@@ -271,19 +271,19 @@ describe('over HTTP/2', () => {
     });
 
     test('renews its connections without losing requests in flight', async () => {
-      const held: ServerHttp2Stream[] = [];
+      const openStreams: ServerHttp2Stream[] = [];
       const arrived = Promise.withResolvers<void>();
       const peer = await peerOfTest((stream, headers) => {
         if (peer.sessions.length > 1) return ok(stream, headers);
-        held.push(stream);
-        if (held.length === 5) arrived.resolve();
+        openStreams.push(stream);
+        if (openStreams.length === 5) arrived.resolve();
       });
       const { transport } = transportOfTest(peer);
       const first = repliesOf(transport, aBatch(5));
       await arrived.promise;
       transport.renew();
       expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
-      for (const stream of held) ok(stream, {});
+      for (const stream of openStreams) ok(stream, {});
       expect(tally(await first)).toEqual({ 'response 200': 5 });
       expect(peer.sessions).toHaveLength(2);
     });
@@ -298,11 +298,11 @@ describe('over HTTP/2', () => {
 
     test('closes gracefully: answers requests in flight, rejects waiting ones', async () => {
       const arrived = Promise.withResolvers<void>();
-      const held: ServerHttp2Stream[] = [];
+      const openStreams: ServerHttp2Stream[] = [];
       const peer = await peerOfTest(
         (stream) => {
-          held.push(stream);
-          if (held.length === 2) arrived.resolve();
+          openStreams.push(stream);
+          if (openStreams.length === 2) arrived.resolve();
         },
         { settings: { maxConcurrentStreams: 2 } },
       );
@@ -310,7 +310,7 @@ describe('over HTTP/2', () => {
       const replies = repliesOf(transport, aBatch(10));
       await arrived.promise;
       const closed = transport.close();
-      for (const stream of held) ok(stream, {});
+      for (const stream of openStreams) ok(stream, {});
       await closed;
       expect(tally(await replies)).toEqual({ 'response 200': 2, 'not_sent closed': 8 });
     });

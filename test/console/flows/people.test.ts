@@ -141,7 +141,7 @@ describe.skipIf(!hasChromium)(
       await page.getByLabel('Time of day at the device').fill(`${inTwoDays}09:00`);
       await send(page, 5);
       await page.getByRole('heading', { name: 'Morning', level: 1 }).waitFor();
-      // Before the first zone it is a scheduled push. Its time is that of the first zone of the
+      // Before the first zone it is a scheduled push. Its time is the time in the first zone of the
       // world.
       const before = await record(page);
       expect(before).toMatchObject({ state: 'scheduled', nextStart: null });

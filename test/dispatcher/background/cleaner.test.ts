@@ -78,10 +78,10 @@ test('above the limit of an app, the failures of its oldest push are deleted fir
   for (const [i, { appId }] of apps.entries())
     for (const n of [30, 20 - 15 * i])
       await saveFailureCount(api.db, { appId, id: await insertOldPush(appId, n) }, n);
-  expect(await deleteSurplusFailures(api.db, { most: 40, rows: 6 })).toBe(6);
+  expect(await deleteSurplusFailures(api.db, { keptPerApp: 40, rows: 6 })).toBe(6);
   expect(await left()).toEqual([44, 35]);
-  expect(await deleteSurplusFailures(api.db, { most: 40, rows: 6 })).toBe(4);
-  expect(await deleteSurplusFailures(api.db, { most: 40, rows: 6 })).toBe(0);
+  expect(await deleteSurplusFailures(api.db, { keptPerApp: 40, rows: 6 })).toBe(4);
+  expect(await deleteSurplusFailures(api.db, { keptPerApp: 40, rows: 6 })).toBe(0);
   expect(await left()).toEqual([40, 35]);
   while ((await deleteOldPushes(api.db, new Date(systemClock.now() - 7 * 86_400_000), rows)) > 0);
   expect(await countOf('failure_count', apps[0]?.appId ?? '')).toBe(0);

@@ -16,7 +16,7 @@ const db = new Database({ url: env.TEST_DATABASE_URL ?? '', applicationName: 'te
 const log = createLogger({ level: 'silent', name: 'test' });
 
 while ((await rotateOnce({ db, vault, log })).changed < 100);
-const held: Pick<Database, 'transaction'> = {
+const neverCommitting: Pick<Database, 'transaction'> = {
   transaction: (work) =>
     db.transaction(async (tx) => {
       await work(tx);
@@ -24,4 +24,4 @@ const held: Pick<Database, 'transaction'> = {
       return new Promise(() => undefined);
     }),
 };
-await rotateOnce({ db: held, vault, log });
+await rotateOnce({ db: neverCommitting, vault, log });

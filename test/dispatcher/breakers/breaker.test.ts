@@ -58,10 +58,10 @@ async function gauges(app: App): Promise<(number | null)[]> {
 }
 
 /** Returns the maximum attempts and tries of an app's batches. */
-async function attempts(app: App): Promise<{ most: number; tries: number }> {
+async function attempts(app: App): Promise<{ highest: number; tries: number }> {
   const batches = await readBatches(service.db, app);
   return {
-    most: Math.max(0, ...batches.map(({ attempt }) => attempt)),
+    highest: Math.max(0, ...batches.map(({ attempt }) => attempt)),
     tries: Math.max(0, ...batches.map((batch) => batch.tries)),
   };
 }
@@ -131,9 +131,9 @@ describe('a gateway that is unavailable for a while', { timeout: 60_000 }, () =>
       outcomes: { sent: 200 },
     });
     const seen = service.apns.requests.filter((request) => request.token === token);
-    const requested = seen.findIndex(({ status }) => status === 429);
-    expect(seen.slice(requested).map(({ status }) => status)).toEqual([429, 200]);
-    expect((seen[requested + 1]?.atMs ?? 0) - (seen[requested]?.atMs ?? 0)).toBeGreaterThanOrEqual(
+    const first429 = seen.findIndex(({ status }) => status === 429);
+    expect(seen.slice(first429).map(({ status }) => status)).toEqual([429, 200]);
+    expect((seen[first429 + 1]?.atMs ?? 0) - (seen[first429]?.atMs ?? 0)).toBeGreaterThanOrEqual(
       3000,
     );
   });
@@ -245,7 +245,7 @@ describe('a breaker that is forced open', { timeout: 60_000 }, () => {
     await force(id, 'close');
     await expect.poll(() => gauges(app), slowPoll).toEqual([0, 0]);
     const objectId = await begin(app);
-    await expect.poll(async () => (await attempts(app)).most, slowPoll).toBeGreaterThan(2);
+    await expect.poll(async () => (await attempts(app)).highest, slowPoll).toBeGreaterThan(2);
     expect(await gauges(app)).toEqual([0, 0]);
     await restartable.restart();
     expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 100, successes: 100 });

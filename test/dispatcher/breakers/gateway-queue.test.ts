@@ -53,11 +53,11 @@ test('if a gateway was silent for the probe time, later batches do not wait', as
 });
 
 test('the first reply is reported once, to the batches that were returned before it', () => {
-  let notified = 0;
+  let reports = 0;
   const queue = gateway(() => {
-    notified += 1;
+    reports += 1;
   });
   queue.markHealthy();
   queue.markHealthy();
-  expect(notified).toBe(1);
+  expect(reports).toBe(1);
 });

@@ -79,11 +79,11 @@ test('a job of the previous release continues the frozen work of its push', asyn
   await queue.replace(planJob, job, { data: { ...job.data, isRelease: true }, tx: db });
   await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
   await service.dispatch();
-  const held = async () => {
+  const stateOfPush = async () => {
     const [push] = await readPushes(db, app);
     return { isHeld: push?.isPlanHeld, jobs: await countJobs(db, app) };
   };
-  await expect.poll(held).toEqual({ isHeld: true, jobs: 0 });
+  await expect.poll(stateOfPush).toEqual({ isHeld: true, jobs: 0 });
   await db.transaction((tx) => releaseFreeze(tx, appId));
   expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 0 });
 });

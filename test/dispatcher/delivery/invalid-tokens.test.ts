@@ -144,8 +144,8 @@ describe('a push whose gateway reports most tokens as invalid', () => {
     const { body: report } = await service.api.request('GET', '/console/api/doctor', {
       admin: true,
     });
-    const notified = report.results.filter(({ code }: { code: string }) => code === 'tokensKept');
-    expect(notified).toMatchObject([
+    const keptTokens = report.results.filter(({ code }: { code: string }) => code === 'tokensKept');
+    expect(keptTokens).toMatchObject([
       { level: 'warn', params: { push: started.objectId, devices: 78 } },
     ]);
 

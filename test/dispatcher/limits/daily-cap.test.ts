@@ -113,10 +113,10 @@ describe('a grant', () => {
       [app.appId],
     );
     const batch = { appId: app.appId, batchId: rows[0]?.id ?? 0 };
-    const requested = Array.from({ length: 8 }, () =>
+    const grants = Array.from({ length: 8 }, () =>
       grantRecipients(service.db, [{ ...batch, cap: 1000 }]),
     );
-    const given = (await Promise.all(requested)).flat().filter((grant) => grant !== undefined);
+    const given = (await Promise.all(grants)).flat().filter((grant) => grant !== undefined);
     expect(given).toEqual([{ granted: 1, size: 1 }]);
     expect(await usedToday(app)).toBe(2);
   });

@@ -16,10 +16,10 @@ beforeAll(async () => {
 /** Starts scans of an app that last until the test ends them. */
 function occupyScans(scans: ScanShare, appId: string, count: number): () => Promise<unknown> {
   const end = Promise.withResolvers<void>();
-  const held = Array.from({ length: count }, () => scans.run(appId, () => end.promise));
+  const scansInProgress = Array.from({ length: count }, () => scans.run(appId, () => end.promise));
   return () => {
     end.resolve();
-    return Promise.all(held);
+    return Promise.all(scansInProgress);
   };
 }
 

@@ -28,8 +28,8 @@ function applied(bytes: Buffer, { at, kind, byte, length }: Change): Buffer {
   return changed;
 }
 
-/** Returns valid bytes with up to `most` changes. */
-export const mutated = (valid: fc.Arbitrary<Buffer>, most = 4): fc.Arbitrary<Buffer> =>
+/** Returns valid bytes with up to `maxChanges` changes. */
+export const mutated = (valid: fc.Arbitrary<Buffer>, maxChanges = 4): fc.Arbitrary<Buffer> =>
   fc
-    .tuple(valid, fc.array(change, { maxLength: most }))
+    .tuple(valid, fc.array(change, { maxLength: maxChanges }))
     .map(([bytes, changes]) => changes.reduce(applied, bytes));

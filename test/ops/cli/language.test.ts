@@ -172,8 +172,8 @@ describe('a command in Chinese', () => {
   });
 
   test('asks and confirms', async () => {
-    const requested = await run(['sms-template', 'delete', 'Code', '--app', app.appId], chinese);
-    expect(requested.stderr).toBe(
+    const question = await run(['sms-template', 'delete', 'Code', '--app', app.appId], chinese);
+    expect(question.stderr).toBe(
       '删除 Code？ [y/N] carillon: 未删除任何内容：请回答 y，或加上 --yes。\n',
     );
     const frozen = await run(['freeze', '--app', app.appId], chinese);

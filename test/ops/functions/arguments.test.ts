@@ -97,13 +97,13 @@ test('limits the arguments of all calls together: 503 until a call ends', async 
       headers: { 'X-Carillon-Functions-Token': token },
       body: text,
     });
-  const held = open([`Content-Length: ${text.length}`]);
-  held.socket.write(text.slice(0, -1));
+  const openCall = open([`Content-Length: ${text.length}`]);
+  openCall.socket.write(text.slice(0, -1));
   await expect.poll(async () => (await call()).status).toBe(503);
   const refused = await call();
   expect(refused.headers.get('retry-after')).toBe('1');
   expect(await refused.json()).toEqual({ code: 503, error: expect.any(String) });
-  held.socket.write('"');
-  expect((await answerOf(held)).status).toBe(200);
+  openCall.socket.write('"');
+  expect((await answerOf(openCall)).status).toBe(200);
   expect((await call()).status).toBe(200);
 });

@@ -158,11 +158,11 @@ describe('a bad function', () => {
 
 describe('the callers', () => {
   test('include only the api: the host refuses calls without its token', async () => {
-    const requested = (headers: Record<string, string>) =>
+    const callEcho = (headers: Record<string, string>) =>
       fetch(`${hostUrl}/1.1/functions/echo`, { method: 'POST', headers, body: '{}' });
-    expect((await requested({})).status).toBe(401);
-    expect((await requested({ 'X-Carillon-Functions-Token': 'guessed' })).status).toBe(401);
-    expect((await requested({ 'X-Carillon-Functions-Token': token })).status).toBe(200);
+    expect((await callEcho({})).status).toBe(401);
+    expect((await callEcho({ 'X-Carillon-Functions-Token': 'guessed' })).status).toBe(401);
+    expect((await callEcho({ 'X-Carillon-Functions-Token': token })).status).toBe(200);
   });
 
   test.each(['_help', 'constructor', 'hooks', 'echo.js', '__before_save_for__User', 'missing'])(

@@ -168,7 +168,7 @@ describe('users', () => {
     };
     // All logins run concurrently, so that a hash which cannot be computed must not end another
     // login.
-    const enter = () =>
+    const loginAll = () =>
       Promise.all(
         accounts.map(async ({ user, password, cut, isRefused }) => {
           if (cut) await login(user.username, cut);
@@ -179,8 +179,8 @@ describe('users', () => {
           ]);
         }),
       );
-    await enter();
-    await enter();
+    await loginAll();
+    await loginAll();
     const hashes = new Map<string, string | null>();
     for (const { objectId } of users)
       hashes.set(objectId, (await readUser(fixture.db, fixture.app, objectId)).passwordHash);

@@ -36,12 +36,12 @@ describe('a local time', () => {
     },
   );
 
-  test('that occurs twice is the first one', () => {
+  test('that occurs twice means its first occurrence', () => {
     expect(startAt('2026-11-01T01:30:00', 'America/New_York')).toBe('2026-11-01T05:30:00.000Z');
     expect(startAt('2026-10-25T02:30:00', 'Europe/Berlin')).toBe('2026-10-25T00:30:00.000Z');
   });
 
-  test('that is skipped is later by the skipped time', () => {
+  test('that is skipped moves forward by the skipped time', () => {
     expect(startAt('2026-03-08T02:30:00', 'America/New_York')).toBe('2026-03-08T07:30:00.000Z');
     expect(startAt('2026-03-29T02:30:00', 'Europe/Berlin')).toBe('2026-03-29T01:30:00.000Z');
     expect(startAt('2026-10-04T02:15:00', 'Australia/Lord_Howe')).toBe('2026-10-03T15:45:00.000Z');

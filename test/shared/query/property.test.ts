@@ -102,7 +102,7 @@ const geoTests: Record<string, fc.Arbitrary<Json>> = {
   $within: fc.record({ $within: fc.record({ $box: fc.tuple(point, point) }) }),
 };
 const selectedKey = fc.constantFrom(
-  // Listed twice, because most values have this name.
+  // `a` and `username` occur several times, because most values have these names.
   'a',
   'username',
   'username',
@@ -422,7 +422,7 @@ describe('compileWhere', () => {
     ...subqueries,
   };
   test.each(Object.entries(operators))(
-    '%s matches in both outcomes, like the evaluator',
+    '%s has the result of the reference evaluator, match or no match',
     async (operator, one) => {
       const answers = { yes: 0, no: 0 };
       const docs = docsOf(fc.oneof({ arbitrary: kindFor(operator), weight: 3 }, scalar));

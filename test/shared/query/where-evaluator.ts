@@ -163,9 +163,9 @@ function isNear(item: Json, operand: Json, test: JsonObject): boolean {
       ),
     ),
   );
-  const most =
+  const maxDistance =
     test.$maxDistanceInKilometers === undefined ? 9 : Number(test.$maxDistanceInKilometers) / 6371;
-  return distance <= most && distance >= Number(test.$minDistance ?? 0);
+  return distance <= maxDistance && distance >= Number(test.$minDistance ?? 0);
 }
 
 function vector(point: JsonObject): number[] {

@@ -6,7 +6,7 @@ import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
 
-test('a heartbeat does not wait for a job that is being ended, whatever the order', async () => {
+test('a heartbeat does not wait for a job that is being ended, in any order of jobs', async () => {
   const { db } = service;
   const queue = new JobQueue(db, silentLog, { supervise: false });
   await queue.start();

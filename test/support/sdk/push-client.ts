@@ -22,7 +22,7 @@ export interface FixedAddresses {
   /** File of the CA certificate. */
   caFile: string;
   /** Requested addresses, as `host:port`. */
-  asked: Set<string>;
+  proxiedHosts: Set<string>;
   close(): void;
 }
 
@@ -43,9 +43,9 @@ export async function startFixedAddresses(
   const front = createTlsServer({ cert: certificate, key: privateKey }, (socket) =>
     joined(socket, connect(apiPort, '127.0.0.1')),
   );
-  const requested = new Set<string>();
+  const proxiedHosts = new Set<string>();
   const proxy: Server = createServer().on('connect', (request, socket: Socket) => {
-    requested.add(request.url ?? '');
+    proxiedHosts.add(request.url ?? '');
     socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
     joined(socket, connect(portIn(front.address()), '127.0.0.1'));
   });
@@ -54,7 +54,7 @@ export async function startFixedAddresses(
   return {
     url: `http://127.0.0.1:${portIn(proxy.address())}`,
     caFile,
-    asked: requested,
+    proxiedHosts,
     close() {
       for (const socket of sockets) socket.destroy();
       front.close();

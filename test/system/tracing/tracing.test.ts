@@ -46,7 +46,7 @@ const tokensSent = (spans: EndedSpan[]): number =>
     .flatMap(({ attributes }) => attributes['carillon.answers'])
     .reduce<number>((sum, answer) => sum + Number.parseInt(String(answer), 10), 0);
 
-/** Returns spans whose parent has not ended. The caller's span is not ours. */
+/** Returns spans whose parent has not ended. The caller's span is not a span of Carillon. */
 const orphans = (spans: EndedSpan[]): string[] =>
   spans
     .filter(

@@ -25,7 +25,6 @@ const auditQuery = z.object({
 });
 
 /** Maximum length of the parameter `topics` (protocol/admin-api.md#live-updates). */
-
 const maxLength = 2000;
 const maxTopics = 10;
 

@@ -12,7 +12,6 @@ import type { SecretState } from '../../../services/operator/access/secret-rotat
 import { pageQuery } from '../../../services/operator/lists/page.ts';
 
 /** Query parameters of the jobs of a queue (protocol/admin-api.md#processes). */
-
 const jobsQuery = z.object({
   limit: pageQuery.limit,
   state: z.enum(['created', 'retry', 'active'], 'expected created, retry or active').optional(),

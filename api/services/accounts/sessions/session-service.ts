@@ -65,17 +65,20 @@ export class SessionService {
   async updatePassword(
     caller: UserCaller,
     objectId: string,
-    { old_password: old, new_password: wanted }: { old_password: string; new_password: string },
+    {
+      old_password: oldPassword,
+      new_password: newPassword,
+    }: { old_password: string; new_password: string },
   ): Promise<JsonObject> {
     requireSelf({ ...caller, isMaster: false }, objectId);
     const { app } = caller;
     const { passwords, locks } = this.#parts;
-    const password = readPassword(wanted);
+    const password = readPassword(newPassword);
     const user = await findUser(this.#deps.db, app.appId, { key: { objectId } });
     if (!user) throw refuse('userNotFound');
     const target = { user, submitted: { kind: 'username', value: user.username } } as const;
     await locks.requireUnlocked(app, target);
-    const { isMatch } = await passwords.verify(app.appId, old, user.passwordHash);
+    const { isMatch } = await passwords.verify(app.appId, oldPassword, user.passwordHash);
     if (!isMatch) {
       await locks.countFailure(app, target);
       throw refuse('passwordMismatch');

@@ -53,7 +53,7 @@ export class SignUpService {
       hooks.afterSave(caller, body, result.document);
       await phoneCodes.sendToNewNumber(caller, result.document);
     } else await hooks.onLogin(caller, result.document);
-    // Last, so that no hook gets the tokens.
+    // Add the tokens last, so that no hook gets them.
     const document = withSentEntries(result.document, changes.sentAuthData, changes.authData);
     return { ...result, document };
   }

@@ -44,8 +44,8 @@ export interface Change {
 
 /**
  * Audits a change as part of `tx`, so that it is audited if and only if it commits. Changes outside
- * of the admin API, such as those of an app with its master key, are not audited. Throws error 429
- * after too many changes of one token.
+ * of the admin API, such as the changes of an app with its master key, are not audited. Throws
+ * error 429 after too many changes of one token.
  */
 export async function recordChange(tx: Handle, change: Change): Promise<void> {
   const actor = actors.getStore();

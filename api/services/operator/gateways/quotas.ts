@@ -56,19 +56,19 @@ export class QuotaService {
     const { appCache, clock, db } = this.#deps;
     const app = await requireApp(this.#deps, appId);
     const today = dayOf(clock.now() + chinaMs);
-    const wanted = day ?? today;
+    const requestedDay = day ?? today;
     const forecast =
-      wanted === today
+      requestedDay === today
         ? await forecastScheduled(
             this.#deps,
             app,
-            new Date(Date.parse(`${wanted}T00:00:00+08:00`) + dayMs),
+            new Date(Date.parse(`${requestedDay}T00:00:00+08:00`) + dayMs),
           )
         : null;
-    const used = await listProfileUse(db, appId, { day: wanted, limit: maxRows });
+    const used = await listProfileUse(db, appId, { day: requestedDay, limit: maxRows });
     const profiles = await appCache.profiles(appId);
     return {
-      day: wanted,
+      day: requestedDay,
       zone: 'Asia/Shanghai',
       results: rowsOf(used, { profiles, forecast }),
       app: await this.#ofApp(app, forecast),
@@ -152,10 +152,14 @@ export class UsageService {
    */
   async report(appId: string, day: string | undefined): Promise<DayReport> {
     const app = await requireApp(this.#deps, appId);
-    const wanted = day ?? new Date(this.#deps.clock.now()).toISOString().slice(0, 10);
-    const { calls, peakCallsPerMinute, recipients } = await readUsage(this.#deps.db, appId, wanted);
+    const requestedDay = day ?? new Date(this.#deps.clock.now()).toISOString().slice(0, 10);
+    const { calls, peakCallsPerMinute, recipients } = await readUsage(
+      this.#deps.db,
+      appId,
+      requestedDay,
+    );
     const usage = { calls, peakCallsPerMinute, recipients };
-    return { day: wanted, ...usage, fees: feesOf(app, usage) };
+    return { day: requestedDay, ...usage, fees: feesOf(app, usage) };
   }
 
   /**

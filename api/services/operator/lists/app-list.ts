@@ -30,7 +30,7 @@ export class AppListService {
 
   /** Lists apps with the number of their devices and pushes. */
   async summaries(operator: Operator, request: AppListRequest) {
-    const page = { ...pageOf(request), most: maxCounted };
+    const page = { ...pageOf(request), maxCounted };
     return toReply(
       await listAppSummaries(this.#deps.db, filterOf(operator, request), page),
       request,

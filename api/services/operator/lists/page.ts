@@ -48,7 +48,7 @@ const maxCounted = 10_000;
 
 /** Returns the number of matches for a reply. `count` must stop at its argument. */
 export async function countOf(
-  count: (most: number) => Promise<number>,
+  count: (limit: number) => Promise<number>,
 ): Promise<{ count: number; countIsLeast?: true }> {
   const found = await count(maxCounted + 1);
   return found > maxCounted ? { count: maxCounted, countIsLeast: true } : { count: found };

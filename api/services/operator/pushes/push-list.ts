@@ -59,14 +59,14 @@ export class PushListService {
     const { rows, count } = await queries.readFresh({ app, isMaster: true }, async (tx) => ({
       rows: await listPushPage(tx, appId, request, { ...request, limit: request.limit + 1 }),
       count: request.isCounted
-        ? await countOf((most) => countPushPage(tx, appId, request, most))
+        ? await countOf((limit) => countPushPage(tx, appId, request, limit))
         : {},
     }));
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     return { results: await this.describe(operator, appId, results), next, ...count };
   }
 
-  /** Returns records with the members of the list. */
+  /** Describes pushes with the members that the list shows to operators. */
   async describe(
     operator: Operator,
     appId: string,
@@ -93,8 +93,8 @@ export class PushListService {
   }
 
   /**
-   * Returns the time of the next start, or null. An open push at local time next starts in the next
-   * time zones. For a push that a recurring push made, returns the next time of the recurring push.
+   * Returns when a push starts next, or null. An open push at local time starts next in the next
+   * time zones. A push that a recurring push created has the next time of the recurring push.
    */
   async #nextStartOf({ appId, id, isPlanned, pushOrder, state }: Push): Promise<string | null> {
     const { db } = this.#deps;

@@ -259,8 +259,8 @@ async function forecastOf(
     new Router(app, inputs.profiles, inputs.push),
   );
   const params = new Params();
-  const { selected, taken, unsure } = failureConditions(app.appId, redrive, params);
-  const limits = { taken, unsure, limit: maxCauses };
+  const { selected, redriven, unsure } = failureConditions(app.appId, redrive, params);
+  const limits = { redriven, unsure, limit: maxCauses };
   const counts = await countRedrivable(tx, { text: selected, values: params.values }, limits);
   const possible = counts.n - counts.redriven - (redrive.includeUnsure ? 0 : counts.unsure);
   return {

@@ -29,10 +29,10 @@ import { recordChange } from '../audit/audit.ts';
  * member with its content.
  */
 const limits = {
-  'push-template': { most: 200, bytes: 16 * 1024, member: 'body' },
-  audience: { most: 200, bytes: 16 * 1024, member: 'where' },
-  'test-device': { most: 50, bytes: 1024, member: 'installation' },
-} as const satisfies Record<SavedKind, { most: number; bytes: number; member: string }>;
+  'push-template': { maxItems: 200, bytes: 16 * 1024, member: 'body' },
+  audience: { maxItems: 200, bytes: 16 * 1024, member: 'where' },
+  'test-device': { maxItems: 50, bytes: 1024, member: 'installation' },
+} as const satisfies Record<SavedKind, { maxItems: number; bytes: number; member: string }>;
 
 /** Item as identified by a caller. */
 export interface SavedName {
@@ -117,9 +117,10 @@ export class SavedItemService {
 
   /** Throws error 154 if the app has the maximum number of items. */
   async #requireRoom(tx: Handle, item: SavedName): Promise<void> {
-    const { most } = limits[item.kind];
+    const { maxItems } = limits[item.kind];
     const others = (await countOtherItems(tx, item)) ?? noSuchApp();
-    if (others >= most) throw refuse('thresholdExceeded', detail('atMostSaved', { n: most }));
+    if (others >= maxItems)
+      throw refuse('thresholdExceeded', detail('atMostSaved', { n: maxItems }));
   }
 }
 

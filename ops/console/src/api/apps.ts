@@ -262,8 +262,8 @@ const minSearchLength = 2;
 
 /** Search results: objects whose id, token, name, address or number matches the text. */
 export function useSearchHits(text: string) {
-  const wanted = text.trim();
-  const q = useDebounced(wanted);
+  const searchText = text.trim();
+  const q = useDebounced(searchText);
   const { data, error, isFetching } = useQuery({
     queryKey: ['search', q],
     queryFn: ({ signal }) => call('search', { query: { q }, signal }),
@@ -271,8 +271,8 @@ export function useSearchHits(text: string) {
     placeholderData: keepPreviousData,
   });
   // Hides the results of the previous text.
-  if (wanted.length < minSearchLength) return { hits: [], error: null, isBusy: false };
-  return { hits: data?.results ?? [], error, isBusy: isFetching || q !== wanted };
+  if (searchText.length < minSearchLength) return { hits: [], error: null, isBusy: false };
+  return { hits: data?.results ?? [], error, isBusy: isFetching || q !== searchText };
 }
 
 /** Returns a value after it has stayed unchanged for a moment. */

@@ -17,7 +17,10 @@ export class ApiError extends Error {
   readonly requestId: string | null;
   /** Name of the refusal in the error table. Null if the server sent none. */
   readonly kind: string | null;
-  /** Code and values of a more specific text than that of `kind`. Null if the server sent none. */
+  /**
+   * Code and values of a text that is more specific than the text of `kind`. Null if the server
+   * sent none.
+   */
   readonly detail: ReplyText | null;
   /** Whole JSON of the refusal. Some refusals contain more than code and text. */
   readonly reply: unknown;

@@ -10,7 +10,7 @@ import {
 
 /**
  * Form field for one member of a push body. Reading and writing a field leaves all other members
- * unchanged, even those that the form does not know.
+ * unchanged, even members that the form does not know.
  */
 export interface Field {
   path: readonly string[];
@@ -167,7 +167,9 @@ export const translationFields = (language: string): { title: Field; alert: Fiel
 export const languagesOf = ({ languages }: JsonRecord): string[] =>
   isRecord(languages) ? Object.keys(languages) : [];
 
-/** Returns the body with an added, empty translation or, if `isKept` is false, without it. */
+/**
+ * Adds an empty translation to the body. If `isPresent` is false, removes the translation instead.
+ */
 export function withLanguage(body: JsonRecord, language: string, isKept: boolean): JsonRecord {
   const changed = withValueAt(body, ['languages', language], isKept ? {} : undefined);
   return languagesOf(changed).length === 0
@@ -186,7 +188,7 @@ export const variablesOf = ({ variables }: JsonRecord): string[] =>
   isRecord(variables) ? Object.keys(variables) : [];
 
 /**
- * Returns the body with an added variable or, if `isKept` is false, without it. By default, a
+ * Adds a variable to the body. If `isPresent` is false, removes the variable instead. By default, a
  * variable uses the installation field of the same name.
  */
 export function withVariable(body: JsonRecord, name: string, isPresent: boolean): JsonRecord {

@@ -89,9 +89,9 @@ const isOperators = (value: JsonValue): value is JsonRecord =>
 const plainClause = (member: string, value: JsonValue): Clause[] | undefined =>
   isSimple(value) ? [{ member, comparison: 'is', value }] : undefined;
 
-function operatorClauses(member: string, wanted: JsonRecord): Clause[] | undefined {
+function operatorClauses(member: string, tests: JsonRecord): Clause[] | undefined {
   const clauses: Clause[] = [];
-  for (const [operator, value] of Object.entries(wanted)) {
+  for (const [operator, value] of Object.entries(tests)) {
     const comparison = comparisons.find((name) => operators[name] === operator);
     if (comparison === undefined || !fits(comparison, value)) return undefined;
     clauses.push({ member, comparison, value });

@@ -96,14 +96,14 @@ describe('the login lock', () => {
     await codes(7, () => wrong(username));
     const asMaster = (method: string, path: string, body: object) =>
       api.request(method, `/1.1/${path}`, { app, master: true, body });
-    const enter = { username, password: 'another one' };
-    expect((await asMaster('PUT', `users/${user.id}`, { password: enter.password })).status).toBe(
-      200,
-    );
+    const credentials = { username, password: 'another one' };
+    expect(
+      (await asMaster('PUT', `users/${user.id}`, { password: credentials.password })).status,
+    ).toBe(200);
     expect((await asMaster('PUT', `users/${user.id}/refreshSessionToken`, {})).status).toBe(200);
-    expect(refusalOf(await asMaster('POST', 'login', enter))).toEqual(refused(219));
+    expect(refusalOf(await asMaster('POST', 'login', credentials))).toEqual(refused(219));
     ahead += 15.1;
-    expect((await asMaster('POST', 'login', enter)).status).toBe(200);
+    expect((await asMaster('POST', 'login', credentials)).status).toBe(200);
   });
 
   test('does not start with concurrent correct logins', async () => {

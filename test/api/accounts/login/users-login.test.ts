@@ -29,7 +29,7 @@ const login = (body: unknown) => api.request('POST', '/1.1/login', { app, body }
 
 describe('POST /1.1/login refuses', () => {
   const bodies: [string, unknown, number][] = [
-    ['nothing', {}, 200],
+    ['an empty body', {}, 200],
     ['a password alone', { password: 'p' }, 200],
     ['an empty username', { username: '', password: 'p' }, 200],
     ['an operator as username', { username: { $ne: null }, password: 'p' }, 217],
@@ -38,7 +38,7 @@ describe('POST /1.1/login refuses', () => {
     ['an operator as address', { email: { $regex: '.' }, password: 'p' }, 125],
     ['an operator as number', { mobilePhoneNumber: { $gt: '' }, password: 'p' }, 127],
     ['an invalid number', { mobilePhoneNumber: '123', password: 'p' }, 127],
-    ['no password', { username: 'a' }, 201],
+    ['a missing password', { username: 'a' }, 201],
     ['an empty password', { username: 'a', password: '' }, 201],
     ['an operator as password', { username: 'a', password: { $ne: '' } }, 218],
     ['a number as password', { username: 'a', password: 0 }, 218],
@@ -62,19 +62,19 @@ describe('POST /1.1/login refuses', () => {
 
   test('a wrong or too long password like an unknown user, if concealed', async () => {
     const concealing = await api.createApp({ concealUsers: true });
-    const enter = (body: object) => api.request('POST', '/1.1/login', { app: concealing, body });
+    const tryLogin = (body: object) => api.request('POST', '/1.1/login', { app: concealing, body });
     const user = await signUp(api, concealing);
     const { username } = user.body;
-    const unknown = await enter({ username: newName(), password: 'a password' });
+    const unknown = await tryLogin({ username: newName(), password: 'a password' });
     for (const password of ['A password', 'a password ', 'x'.repeat(16_000)]) {
-      const wrong = await enter({ username, password });
+      const wrong = await tryLogin({ username, password });
       expect([wrong.status, wrong.body]).toEqual([unknown.status, unknown.body]);
       expect([...wrong.headers.keys()].sort()).toEqual([...unknown.headers.keys()].sort());
     }
     expect(unknown.body).toEqual({ code: 210, error: 'The username and password mismatch.' });
-    expect((await enter({ username: username.toUpperCase(), password: 'a password' })).status).toBe(
-      400,
-    );
+    expect(
+      (await tryLogin({ username: username.toUpperCase(), password: 'a password' })).status,
+    ).toBe(400);
   });
 
   test("another app's user", async () => {
@@ -87,14 +87,14 @@ describe('POST /1.1/login refuses', () => {
   test('an unverified address if the app requires it, after the right password', async () => {
     const strict = await api.createApp({ emailVerification: true });
     const user = await signUp(api, strict, { email: 'a@b.cn' });
-    const enter = (password: string) =>
+    const tryLogin = (password: string) =>
       api.request('POST', '/1.1/login', { app: strict, body: { email: 'a@b.cn', password } });
-    expect((await enter('a password')).status).toBe(200);
+    expect((await tryLogin('a password')).status).toBe(200);
     await api.services.apps.change(strict.appId, { options: { forbidUnverifiedEmailLogin: true } });
-    expect(refusalOf(await enter('a password'))).toEqual(refused(216));
-    expect(refusalOf(await enter('another one'))).toEqual(refused(210));
+    expect(refusalOf(await tryLogin('a password'))).toEqual(refused(216));
+    expect(refusalOf(await tryLogin('another one'))).toEqual(refused(210));
     await changeUser(api.db, strict, { emailVerified: true }, user.id);
-    expect((await enter('a password')).status).toBe(200);
+    expect((await tryLogin('a password')).status).toBe(200);
   });
 });
 
@@ -387,12 +387,14 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
     await api.services.apps.change(own.appId, { options: { reloginAfterPasswordChange: false } });
     const second = await change(user, { old_password: 'second', new_password: 'third' });
     expect(second.body.sessionToken).toBe(user.token);
-    const enter = (password: string) =>
+    const tryLogin = (password: string) =>
       api.request('POST', '/1.1/login', {
         app: own,
         body: { username: user.body.username, password },
       });
-    expect([(await enter('second')).status, (await enter('third')).status]).toEqual([400, 200]);
+    expect([(await tryLogin('second')).status, (await tryLogin('third')).status]).toEqual([
+      400, 200,
+    ]);
   });
 
   test('succeeds for one of two concurrent calls', async () => {

@@ -226,7 +226,7 @@ describe('the hook onVerified', () => {
     const mobilePhoneNumber = newPhone();
     const user = await signUp(api, app, { mobilePhoneNumber });
     await api.services.apps.change(app.appId, { options: { trustUnverifiedNumbers: true } });
-    const enter = async () => {
+    const loginByCode = async () => {
       await api.db.query('DELETE FROM sms_send WHERE app_id = $1', [app.appId]);
       await post(app, 'requestSmsCode', { mobilePhoneNumber });
       const smsCode = await codeTo(app, mobilePhoneNumber);
@@ -234,13 +234,13 @@ describe('the hook onVerified', () => {
         200,
       );
     };
-    await enter();
+    await loginByCode();
     expect(await onlyRun(user)).toMatchObject({
       kind: 'sms',
       object: { mobilePhoneVerified: true },
       user: null,
     });
-    await enter();
+    await loginByCode();
     const email = `${newName()}@example.com`;
     const other = await signUp(api, app, { email });
     await post(app, 'requestPasswordReset', { email });

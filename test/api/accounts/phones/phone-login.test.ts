@@ -54,11 +54,11 @@ describe('POST /1.1/usersByMobilePhone', () => {
     const taken = await signUp(phones.api, phones.app);
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
-    const enter = (username: string) =>
+    const loginByCode = (username: string) =>
       post('usersByMobilePhone', { mobilePhoneNumber, smsCode, username, password: 'secret' });
-    expect((await enter(taken.body.username)).body.code).toBe(202);
+    expect((await loginByCode(taken.body.username)).body.code).toBe(202);
     const username = newName();
-    expect((await enter(username)).status).toBe(201);
+    expect((await loginByCode(username)).status).toBe(201);
     expect((await post('login', { username, password: 'secret' })).status).toBe(200);
   });
 

@@ -103,8 +103,8 @@ describe('a number that was never verified', () => {
     for (const path of ['verifyMobilePhone', 'usersByMobilePhone']) {
       const { creator, mobilePhoneNumber, email } = await hijacked();
       const isVerification = path === 'verifyMobilePhone';
-      const requested = isVerification ? 'requestMobilePhoneVerify' : 'requestSmsCode';
-      const code = await codeFor(requested, mobilePhoneNumber);
+      const call = isVerification ? 'requestMobilePhoneVerify' : 'requestSmsCode';
+      const code = await codeFor(call, mobilePhoneNumber);
       const reply = isVerification
         ? await creator.request('POST', `/1.1/${path}/${code}`, { mobilePhoneNumber })
         : await creator.request('POST', `/1.1/${path}`, { mobilePhoneNumber, smsCode: code });

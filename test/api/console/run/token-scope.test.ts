@@ -61,7 +61,7 @@ test('lists for a token of some apps contain nothing of other apps', async () =>
   const call = await callerOf(api, 'owner', { apps: [own.appId] });
   const body = { reason: 'the other' };
   await api.request('PUT', `${base}/apps/${other.appId}/freeze`, { admin: true, body });
-  const requested: string[] = [];
+  const called: string[] = [];
   for (const { operation, paths } of routes.filter(
     ({ operation }) => operation !== 'streamEvents',
   )) {
@@ -70,9 +70,9 @@ test('lists for a token of some apps contain nothing of other apps', async () =>
     expect([operation, reply.status]).toEqual([operation, 200]);
     const text = JSON.stringify(reply.body).replace(`"q":"${other.appId}"`, '');
     expect([operation, text]).toEqual([operation, expect.not.stringContaining(other.appId)]);
-    requested.push(operation);
+    called.push(operation);
   }
-  expect(requested).toEqual(
+  expect(called).toEqual(
     expect.arrayContaining(['listApps', 'listFreezes', 'listBreakers', 'getOverview']),
   );
 });

@@ -160,17 +160,17 @@ describe('a recurring push', () => {
   test('shows its next runs before it is stored', async () => {
     const ask = (more: object) => viewer('POST', path('/preview'), { body: { ...more } });
     const limits = { startsAt: '2097-03-30T00:00:00Z', endsAt: '2097-04-02T00:00:00Z' };
-    const requested = { expression: '30 2 * * *', timeZone: 'Europe/Paris' };
-    expect((await ask({ ...requested, ...limits })).body).toEqual({
+    const rule = { expression: '30 2 * * *', timeZone: 'Europe/Paris' };
+    expect((await ask({ ...rule, ...limits })).body).toEqual({
       times: [
         { at: '2097-03-30T01:30:00.000Z', local: '2097-03-30T02:30:00+01:00' },
         { at: '2097-03-31T01:30:00.000Z', local: '2097-03-31T03:30:00+02:00' },
         { at: '2097-04-01T00:30:00.000Z', local: '2097-04-01T02:30:00+02:00' },
       ],
     });
-    expect((await ask({ ...requested, count: 50 })).body.times).toHaveLength(50);
-    expect((await ask({ ...requested, count: 51 })).body.code).toBe(111);
-    const refused = await ask({ ...requested, expression: '61 * * * *' });
+    expect((await ask({ ...rule, count: 50 })).body.times).toHaveLength(50);
+    expect((await ask({ ...rule, count: 51 })).body.code).toBe(111);
+    const refused = await ask({ ...rule, expression: '61 * * * *' });
     expect(refused.body).toMatchObject({ code: 1, error: expect.stringContaining('61') });
     expect(refused.headers.get('x-carillon-refusal-detail')).toContain('cronExpression');
   });
@@ -209,12 +209,12 @@ test('a preview of rare times is fast, and other calls run meanwhile', async () 
 test('a preview counts as twenty calls, so searches cannot block a process', async () => {
   const call = await callerOf(api, 'viewer');
   const body = { expression: '0 9 * * *', timeZone: 'UTC', count: 1 };
-  const most = callLimits.calls / 20;
+  const limit = callLimits.calls / 20;
   const replies = await Promise.all(
-    Array.from({ length: most + 5 }, () => call('POST', path('/preview'), { body })),
+    Array.from({ length: limit + 5 }, () => call('POST', path('/preview'), { body })),
   );
   const refused = replies.filter(({ status }) => status === 429);
-  expect(replies.filter(({ status }) => status === 200)).toHaveLength(most);
+  expect(replies.filter(({ status }) => status === 200)).toHaveLength(limit);
   expect(refused).toHaveLength(5);
   for (const { headers } of refused) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
 });

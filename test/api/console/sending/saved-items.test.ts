@@ -105,11 +105,11 @@ test('an app has a limited number per kind, and sees only its own', async () => 
        SELECT $1, $2, 'n' || i, '{}', 'x' FROM generate_series(1, $3::int) AS i`,
       [other.appId, kind, n],
     );
-  for (const [kind, most, body] of [
+  for (const [kind, limit, body] of [
     ['push-template', 200, { body: {} }],
     ['audience', 200, { where: {} }],
   ] as const) {
-    await fill(kind, most);
+    await fill(kind, limit);
     const call = (name: string) => sender('PUT', `/apps/${other.appId}/${kind}s/${name}`, { body });
     expect(await call('more')).toMatchObject({ status: 400, body: { code: 154 } });
     expect((await call('n1')).status).toBe(200);

@@ -21,7 +21,7 @@ const order: DoctorFinding['level'][] = ['fail', 'warn', 'ok'];
 export function Doctor() {
   const { t } = useTranslation();
   const { data, error, isPending, isFetching, refetch } = useDoctor();
-  const again = (
+  const refreshButton = (
     <Button isBusy={isFetching} onClick={() => void refetch()}>
       {t('doctor.again')}
     </Button>
@@ -45,7 +45,7 @@ export function Doctor() {
     },
   ];
   return (
-    <Panel title={t('doctor.title')} side={again}>
+    <Panel title={t('doctor.title')} side={refreshButton}>
       {isPending ? (
         <Loading />
       ) : error && !data ? (

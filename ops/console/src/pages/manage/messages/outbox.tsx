@@ -69,8 +69,8 @@ interface OutboxProps {
 }
 
 /**
- * Sent mails and SMS, and those that would have been sent with a provider. Only owners see the
- * texts, because they contain codes and links.
+ * Mails and SMS of an app with their delivery state, sent or not. Only owners see the texts,
+ * because they contain codes and links.
  */
 export function Outbox({ appId, filters }: OutboxProps) {
   const { t } = useTranslation();

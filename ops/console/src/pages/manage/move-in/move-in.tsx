@@ -173,7 +173,7 @@ function LastImport({
 /** Devices by the day of their last call, newest day first. */
 export function Days({ days }: Pick<MoveInState, 'days'>) {
   const { t } = useTranslation();
-  const most = Math.max(...days.map(({ moved, registered }) => moved + registered));
+  const maxDevices = Math.max(...days.map(({ moved, registered }) => moved + registered));
   const columns: Column<MoveInState['days'][number]>[] = [
     { key: 'day', title: t('moveIn.day'), cell: ({ day }) => <span translate="no">{day}</span> },
     {
@@ -184,7 +184,7 @@ export function Days({ days }: Pick<MoveInState, 'days'>) {
         <div className={styles.bar}>
           <Bar
             label={t('moveIn.devices')}
-            total={most}
+            total={maxDevices}
             segments={[
               { tone: 'good', value: moved, label: t('moveIn.moved') },
               { tone: 'warn', value: registered, label: t('moveIn.registered') },

@@ -43,7 +43,7 @@ export function totalsOf(days: readonly UsageReport[]) {
     calls: sum(({ calls }) => calls),
     fees: sum(({ fees }) => fees.total),
     currency: days[0]?.fees.currency ?? 'CNY',
-    most: Math.max(0, ...days.map(({ recipients }) => recipients)),
+    maxRecipients: Math.max(0, ...days.map(({ recipients }) => recipients)),
   };
 }
 
@@ -127,7 +127,7 @@ function Report({ appId, days }: { appId: string; days: UsageReport[] }) {
         ) : (
           <Table
             label={t('usage.byDay')}
-            columns={columnsOf(totals.most, t)}
+            columns={columnsOf(totals.maxRecipients, t)}
             rows={[...days].reverse()}
             keyOf={({ day }) => day}
           />
@@ -137,7 +137,7 @@ function Report({ appId, days }: { appId: string; days: UsageReport[] }) {
   );
 }
 
-function columnsOf(most: number, t: TFunction): Column<UsageReport>[] {
+function columnsOf(maxRecipients: number, t: TFunction): Column<UsageReport>[] {
   return [
     { key: 'day', title: t('usage.day'), cell: ({ day }) => day },
     {
@@ -147,7 +147,7 @@ function columnsOf(most: number, t: TFunction): Column<UsageReport>[] {
       cell: ({ day, recipients }) => (
         <Bar
           label={t('usage.barOf', { day })}
-          total={most}
+          total={maxRecipients}
           segments={[{ tone: 'good', value: recipients, label: t('overview.recipients') }]}
         />
       ),

@@ -177,14 +177,14 @@ function usePages(text: string): Entry[] {
   const appId = useParams({ strict: false }).appId;
   const { role, apps } = useOperator();
   const app = useAppName(appId);
-  const wanted = text.trim().toLowerCase();
+  const searchText = text.trim().toLowerCase();
   const person = { apps, may: (needed: typeof role) => includesRole(role, needed) };
   const isFound = (place: (typeof appPages | typeof servicePages)[number]) =>
     isOpenTo(place, person) &&
     [
       ...languages.map((language) => i18next.getFixedT(language)(place.title)),
       ...(place.words ?? []),
-    ].some((word) => word.toLowerCase().includes(wanted));
+    ].some((word) => word.toLowerCase().includes(searchText));
   const entryOf = ({ to, title }: { to: string; title: string }) => ({
     id: `page ${to}`,
     kind: t('search.page'),
