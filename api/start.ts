@@ -257,7 +257,7 @@ export async function openPools(config: Config, log: Logger, stack: ClosingStack
   };
   const shared = (limits: Required<SemaphoreLimits>) => ({
     maxConnections: limits.concurrency,
-    turns: new Semaphore(limits),
+    fairShare: new Semaphore(limits),
     isPipelined: true,
   });
   const db = open('api', databaseUrl, shared(limitsOf('calls', connections.calls)));

@@ -209,13 +209,13 @@ function threadPoolOf(
 async function send(
   { pool }: DispatcherDeps,
   { ids, ...batch }: BatchInWork,
-  { permit, slot, cachedPush: known }: Omit<SendContext, 'permit'> & { permit: GatewayPermit },
+  { permit, slot, cachedPush }: Omit<SendContext, 'permit'> & { permit: GatewayPermit },
 ): Promise<SentBatch> {
   const { probeSize, progressMemory } = permit;
   const ownSlot = probeSize === undefined ? slot : undefined;
   const { connector } = batch.stored;
   const task = {
-    ...{ ...ids, connector, probeSize, progressMemory, slot: ownSlot, known },
+    ...{ ...ids, connector, probeSize, progressMemory, slot: ownSlot, cachedPush },
     size: batch.stored.size,
   };
   const result = await pool.run(task, threadPoolOf(batch, slot)).catch(async (error: unknown) => {

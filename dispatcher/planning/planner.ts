@@ -289,7 +289,7 @@ async function writePages(
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
-  { signal, concurrencySlot: permit, batches }: JobContext & Inline,
+  { signal, concurrencySlot, batches }: JobContext & Inline,
 ): Promise<JobEnd> {
   const { appId, pushId, waitedUntilMs } = job.data;
   const open = batches ?? (await findOpenBatches(deps, job));
@@ -299,7 +299,7 @@ async function deliverInline(
     deliverBatch(
       deps,
       { appId, pushId, batchId, waitedUntilMs },
-      { signal, concurrencySlot: permit, only, fresh },
+      { signal, concurrencySlot, only, fresh },
     );
   if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
   if (!only?.isEnded) await closePush(deps, job.data, job);

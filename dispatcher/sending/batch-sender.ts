@@ -73,13 +73,13 @@ export class BatchLoader {
     pushId,
     connector,
     size,
-    cachedPush: known,
+    cachedPush,
   }: DeliverTask): Promise<BatchRows> {
     const key = { appId, batchId, size };
     const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
     const [loaded, push] = await Promise.all([
       this.#batches[tokenField].run(key),
-      known?.push ?? findPush(this.#db, appId, pushId),
+      cachedPush?.push ?? findPush(this.#db, appId, pushId),
     ]);
     return { loaded, push };
   }
@@ -169,11 +169,11 @@ export class BatchSender {
 
   /** Sends to the open recipients. Rejects only if the database is unavailable. */
   async run(): Promise<DeliverResult> {
-    const { appId, pushId, cachedPush: known } = this.#task;
+    const { appId, pushId, cachedPush } = this.#task;
     const { appCache, loader } = this.#deps;
     // Read before the push, so that a later pause or cancellation changes the count.
     const interrupts = interruptCount(this.#deps.interrupts, pushId);
-    this.#interruptCount = known?.interruptCount ?? interrupts;
+    this.#interruptCount = cachedPush?.interruptCount ?? interrupts;
     const [{ loaded, push }, app] = await Promise.all([
       loader.load(this.#task),
       appCache.app(appId),

@@ -93,7 +93,7 @@ function deliverConsumer(
   const kind = deliverJob(connector);
   return new Consumer({
     ...{ queue, listener, duePoll, log, waitingJobs, kind, capacity },
-    handle: (job, { signal, concurrencySlot: permit }) =>
-      deliverBatch(deps, job.data, { signal, concurrencySlot: permit, job: { kind, job } }),
+    handle: (job, { signal, concurrencySlot }) =>
+      deliverBatch(deps, job.data, { signal, concurrencySlot, job: { kind, job } }),
   });
 }

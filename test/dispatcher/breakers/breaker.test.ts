@@ -17,7 +17,7 @@ const fastPoll = { interval: 20 };
 const slowPoll = { interval: 100 };
 
 /** Short cooldowns, so that a test sees several of them. */
-const timing = { coolDownMs: 300, longestCoolDownMs: 600 };
+const timing = { coolDownMs: 300, maxCooldownMs: 600 };
 
 let service: TestService;
 let dispatchers: RunningDispatcher[];
