@@ -135,18 +135,15 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
     const other = new Database({ ...options, pooler: 'transaction', statementTimeoutMs: 4567 });
     onTestFinished(() => own.close());
     onTestFinished(() => other.close());
-    const readTimeouts = `SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS time`;
-    const all = (db: Database) =>
-      Promise.all(Array.from({ length: 12 }, () => db.query(readTimeouts)));
+    const shown = `SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS time`;
+    const all = (db: Database) => Promise.all(Array.from({ length: 12 }, () => db.query(shown)));
     for (const { rows } of await all(own))
       expect(rows).toEqual([{ lock: '123ms', time: '4567ms' }]);
     for (const { rows } of await all(other)) expect(rows[0]?.lock).toBe('0');
-    const within = await other.transaction((tx) => tx.query(readTimeouts));
+    const within = await other.transaction((tx) => tx.query(shown));
     expect(within.rows).toEqual([{ lock: '0', time: '4567ms' }]);
     // No connection keeps a limit, so no statement runs without its own limit.
-    expect((await other.queryWithin(4567, readTimeouts)).rows).toEqual([
-      { lock: '0', time: '4567ms' },
-    ]);
+    expect((await other.queryWithin(4567, shown)).rows).toEqual([{ lock: '0', time: '4567ms' }]);
   });
 
   test('needs DATABASE_POOLER, because it does not support prepared statements', async () => {

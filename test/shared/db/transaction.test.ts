@@ -51,9 +51,9 @@ describe('the limits of a transaction', () => {
       'jit',
       'transaction_read_only',
     ];
-    const columns = settings.map((name) => `current_setting('${name}')`).join(` || ' ' || `);
+    const shown = settings.map((name) => `current_setting('${name}')`).join(` || ' ' || `);
     const read = async (from: Pick<Database, 'query'>) =>
-      (await from.query<{ all: string }>(`SELECT ${columns} AS all`)).rows[0]?.all;
+      (await from.query<{ all: string }>(`SELECT ${shown} AS all`)).rows[0]?.all;
     const before = await read(db);
     const limits = { isSnapshot: true, statementTimeoutMs: 1234.4, isSingle: true };
     expect(await db.transaction(read, limits)).toBe('1234ms 0 off on');
@@ -62,9 +62,8 @@ describe('the limits of a transaction', () => {
 
   test('apply to a statement with a longer timeout, which runs alone', async () => {
     const long = new Database({ url, applicationName: 'long', statementTimeoutMs: 4000 });
-    const readSettings = `SELECT current_setting('statement_timeout') AS time, current_setting('transaction_read_only') AS "isReadOnly"`;
-    const read = async (from: Database, ms: number) =>
-      (await from.queryWithin(ms, readSettings)).rows[0];
+    const shown = `SELECT current_setting('statement_timeout') AS time, current_setting('transaction_read_only') AS "isReadOnly"`;
+    const read = async (from: Database, ms: number) => (await from.queryWithin(ms, shown)).rows[0];
     expect(await read(long, 4000)).toEqual({ time: '4s', isReadOnly: 'off' });
     expect(await read(long, 5000)).toEqual({ time: '5s', isReadOnly: 'on' });
     expect(await read(db, 4000)).toEqual({ time: '4s', isReadOnly: 'on' });
