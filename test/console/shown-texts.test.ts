@@ -20,8 +20,8 @@ test.for([
   ['data: vendor_a.title must be a text', 'data: vendor_a.title must be a text'],
   ['the member `vendor_b` is unknown', 'the member `vendor_b` is unknown'],
   ['my_vendor_b_thing', 'my_vendor_b_thing'],
-])('a sentence names brands: %s', ([sentence, shown]) => {
-  expect(withNames(sentence ?? '', nameOf)).toBe(shown);
+])('a sentence names brands: %s', ([sentence, expected]) => {
+  expect(withNames(sentence ?? '', nameOf)).toBe(expected);
 });
 
 test("a sentence shows its times in the reader's time zone, even in a nested sentence", () => {
@@ -38,7 +38,7 @@ test("a sentence shows its times in the reader's time zone, even in a nested sen
 });
 
 describe('the preview of a text with variables', () => {
-  const shown = (title: string, text: string): VisibleMessage => ({
+  const visibleMessage = (title: string, text: string): VisibleMessage => ({
     ...{ title, text, subtitle: '', image: '', badge: null, isSilent: title === '' && text === '' },
   });
   const body = (alert: string, fallback = '') => ({
@@ -53,22 +53,22 @@ describe('the preview of a text with variables', () => {
     ['{{name}}', '', '', 'Ann'],
     ['No variable', '', 'No variable', 'No variable'],
   ])('shows the value of a device: %s', ([alert, fallback, sent, preview]) => {
-    const message = withSamples(shown('', sent), body(alert, fallback), samples);
+    const message = withSamples(visibleMessage('', sent), body(alert, fallback), samples);
     expect([message.text, message.isSilent]).toEqual([preview, false]);
   });
 
   test('also in a part for one kind of device, and in a translation', () => {
     const draft = { ...body('Hi {{name}}'), languages: { zh: { alert: '你好 {{name}}' } } };
-    expect(withSamples(shown('', 'iOS: Hi '), draft, samples).text).toBe('iOS: Hi Ann');
-    expect(withSamples(shown('', '你好 '), draft, samples).text).toBe('你好 Ann');
+    expect(withSamples(visibleMessage('', 'iOS: Hi '), draft, samples).text).toBe('iOS: Hi Ann');
+    expect(withSamples(visibleMessage('', '你好 '), draft, samples).text).toBe('你好 Ann');
   });
 
   test('shows the default, or the name if no value is known', () => {
     const none = () => undefined;
     expect(
-      withSamples(shown('', 'Hello friend'), body('Hello {{name}}', 'friend'), none).text,
+      withSamples(visibleMessage('', 'Hello friend'), body('Hello {{name}}', 'friend'), none).text,
     ).toBe('Hello friend');
-    expect(withSamples(shown('', 'Hello '), body('Hello {{name}}'), none).text).toBe(
+    expect(withSamples(visibleMessage('', 'Hello '), body('Hello {{name}}'), none).text).toBe(
       'Hello {{name}}',
     );
   });

@@ -49,13 +49,13 @@ test('every text that a page names exists', () => {
 });
 
 test('every command that a page shows exists', () => {
-  const shown = sources.flatMap((source) =>
+  const commands = sources.flatMap((source) =>
     [...source.matchAll(/(?:command=[{]?["`]|npx carillon )([a-z][a-z -]*)/g)].map(
       ([, words = '']) => words.trim().replace(/ --?.*/, ''),
     ),
   );
-  expect(shown.length).toBeGreaterThan(4);
-  for (const words of shown) {
+  expect(commands.length).toBeGreaterThan(4);
+  for (const words of commands) {
     let command: { commands: readonly (typeof program)[] } = program;
     for (const word of words.split(' ').filter((part) => !part.startsWith('-'))) {
       const next = command.commands.find((one) => one.name() === word);

@@ -35,9 +35,9 @@ async function numberOf(service: TestService, sql: string): Promise<number> {
 async function expectTrueAge(service: TestService, name: string, since: string): Promise<void> {
   const age = `SELECT extract(epoch FROM clock_timestamp() - (${since}))`;
   const least = await numberOf(service, age);
-  const shown = await gauge(service, name);
-  expect(shown).toBeGreaterThanOrEqual(least - 0.001);
-  expect(shown).toBeLessThanOrEqual((await numberOf(service, age)) + 0.001);
+  const gaugeValue = await gauge(service, name);
+  expect(gaugeValue).toBeGreaterThanOrEqual(least - 0.001);
+  expect(gaugeValue).toBeLessThanOrEqual((await numberOf(service, age)) + 0.001);
 }
 
 function expectOnce({ apns }: TestService, crowd: readonly AppOnGateway[], each: number): void {

@@ -80,10 +80,10 @@ describe('a damaged file of an export', () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 8 });
     await fuzz(
       fc.asyncProperty(mutated(file), sizes, async (bytes, lengths) => {
-        const shown = (records: RawRecord[]) =>
+        const textOf = (records: RawRecord[]) =>
           records.map(({ line, bytes, message }) => [line, bytes?.toString('hex'), message]);
-        expect(shown(await split(bytes, lengths))).toEqual(
-          shown(await split(bytes, [bytes.length + 1])),
+        expect(textOf(await split(bytes, lengths))).toEqual(
+          textOf(await split(bytes, [bytes.length + 1])),
         );
       }),
       { cases: 200 },

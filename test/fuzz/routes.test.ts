@@ -166,7 +166,10 @@ async function renewTargets(): Promise<void> {
 }
 
 /** Formats a request and its outcome for a failure. */
-function shown({ route, method, path, headers, body }: FuzzRequest, outcome: string): string {
+function describeRequest(
+  { route, method, path, headers, body }: FuzzRequest,
+  outcome: string,
+): string {
   const bodyText =
     body === undefined ? '' : body.length > 2000 ? `${body.length} bytes` : body.toString();
   return `${outcome}\n${route}\n${method} ${path}\n${JSON.stringify(headers)}\n${bodyText}\n${failures.join('').slice(0, 3000)}`;
@@ -176,9 +179,9 @@ async function defectOf(sent: FuzzRequest): Promise<string | undefined> {
   try {
     const reply = await exchange(agent, api.port, sent);
     const defect = replyDefect(sent, reply, targets);
-    return defect && shown(sent, `${defect}: ${reply.text.slice(0, 500)}`);
+    return defect && describeRequest(sent, `${defect}: ${reply.text.slice(0, 500)}`);
   } catch (error) {
-    return shown(sent, String(error));
+    return describeRequest(sent, String(error));
   }
 }
 

@@ -53,8 +53,8 @@ describe('JSON text keeps', () => {
     ['39.899999999999999', '39.9'],
     ['0e999', '0'],
     ['-0', '0'],
-  ])('the value of %s', (text, shown) => {
-    expect(JSON.stringify(parseExactly(text))).toBe(shown);
+  ])('the value of %s', (text, json) => {
+    expect(JSON.stringify(parseExactly(text))).toBe(json);
   });
 });
 

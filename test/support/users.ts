@@ -12,8 +12,8 @@ export const newPhone = (): string => `+86138${String(++serial + 10_000_000).pad
 /** Returns a third-party account id in the form that clients use. */
 export const newUid = (): string => randomBytes(16).toString('hex');
 
-/** Removes the tokens from third-party accounts, as the api does in reads. */
-export const shown = (authData: Record<string, object>): object =>
+/** Returns third-party accounts as the api returns them: without tokens. */
+export const visibleAuthData = (authData: Record<string, object>): object =>
   Object.fromEntries(
     Object.entries(authData).map(([platform, entry]) => {
       const { access_token: _a, refresh_token: _r, ...rest } = entry as Record<string, unknown>;

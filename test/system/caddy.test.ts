@@ -114,8 +114,8 @@ describe.skipIf(!isProxyInstalled('caddy'))('behind Caddy', () => {
     '/%2e/console/api/apps',
   ])('shows nothing to callers from outside by %s', async (path) => {
     const Authorization = `Bearer ${testConfig(database.url).adminToken}`;
-    const { status, text: shown } = await ask('GET', path, { Authorization });
+    const { status, text: body } = await ask('GET', path, { Authorization });
     expect([400, 403, 404]).toContain(status);
-    expect(shown).not.toMatch(/carillon_|"results"/);
+    expect(body).not.toMatch(/carillon_|"results"/);
   });
 });

@@ -118,12 +118,12 @@ describe('numbers of stored objects keep all digits', () => {
       expect([path, body.count]).toEqual([path, count]);
     }
     const audience = { admin: true, body: { where } };
-    const shown = await service.api.request(
+    const counted = await service.api.request(
       'POST',
       `/console/api/apps/${app.appId}/audience`,
       audience,
     );
-    expect(shown.body).toMatchObject({ devices: count });
+    expect(counted.body).toMatchObject({ devices: count });
     for (const target of [where, JSON.stringify(where)]) {
       const body = { where: target, data: { alert: 'Hello' } };
       const push = await request('POST', '/1.1/push', app, body);

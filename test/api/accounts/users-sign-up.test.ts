@@ -105,9 +105,9 @@ describe('POST /1.1/users with a password', () => {
     const { status, headers, body } = await post(sent);
     expect(status).toBe(201);
     expect(headers.get('location')).toBe(`http://carillon.test/1.1/users/${body.objectId}`);
-    const { password: _, ...shown } = sent;
+    const { password: _, ...visible } = sent;
     expect(body).toEqual({
-      ...shown,
+      ...visible,
       emailVerified: null,
       mobilePhoneVerified: false,
       objectId: expect.stringMatching(/^[0-9a-f]{24}$/),

@@ -9,9 +9,9 @@ import {
   newUid,
   refusalOf,
   refused,
-  shown,
   signUp,
   type TestUser,
+  visibleAuthData,
 } from '../../support/users.ts';
 
 let app: App;
@@ -175,7 +175,7 @@ describe('POST /1.1/users with authData', () => {
     const user = await enterWith(api, app, { ...one, ...two });
     for (const authData of [one, two, { ...two, ...three }, three])
       expect((await enterWith(api, app, authData)).id).toBe(user.id);
-    expect((await user.me()).authData).toEqual(shown({ ...one, ...two, ...three }));
+    expect((await user.me()).authData).toEqual(visibleAuthData({ ...one, ...two, ...three }));
   });
 
   test('cannot log in with a password that was never set', async () => {
@@ -246,7 +246,7 @@ describe('UnionID', () => {
     const second = await post(two);
     expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
     expect(second.body.authData).toEqual({
-      ...shown(one),
+      ...visibleAuthData(one),
       ...two,
       _weixin_unionid: { uid: unionid },
     });
@@ -374,7 +374,7 @@ describe('linking and unlinking', () => {
     const authData = { ...weixin(), ...github() };
     await user.put({ authData });
     expect((await user.put(body)).status).toBe(200);
-    expect((await user.me()).authData).toEqual(shown({ github: authData.github }));
+    expect((await user.me()).authData).toEqual(visibleAuthData({ github: authData.github }));
     expect(
       (await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code,
     ).toBe(211);

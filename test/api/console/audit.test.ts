@@ -331,8 +331,8 @@ describe('the audit log', () => {
     for (const path of [...paths.slice(0, 4), '/apps?view=list']) await operator('GET', path);
     await secretive('GET', '/apps?view=list');
     const found = await entries('actor=Reader');
-    const shown = found.map((one: AuditEntry) => `${one.action} ${one.target} ${one.actor.role}`);
-    expect(new Set(shown)).toEqual(
+    const lines = found.map((one: AuditEntry) => `${one.action} ${one.target} ${one.actor.role}`);
+    expect(new Set(lines)).toEqual(
       new Set([
         'app.read-keys all apps owner',
         `app.read-keys ${app.appId} owner`,
@@ -340,7 +340,7 @@ describe('the audit log', () => {
         `outbox.read ${app.appId} owner`,
       ]),
     );
-    expect(shown).toHaveLength(4);
+    expect(lines).toHaveLength(4);
     expect(found.every(({ before, after }: AuditEntry) => before === null && after === null)).toBe(
       true,
     );

@@ -16,7 +16,7 @@ async function appWithProfile(): Promise<{ app: App; id: string; key: BreakerKey
 const post = (path: string) =>
   service.api.request('POST', `/console/api/breakers/${path}`, { admin: true });
 
-async function shown(id: string): Promise<unknown> {
+async function findBreaker(id: string): Promise<unknown> {
   const { body } = await service.api.request('GET', '/console/api/breakers', { admin: true });
   return body.results.find((breaker: { id: string }) => breaker.id === id);
 }
@@ -27,7 +27,7 @@ const note = (key: BreakerKey, state: BreakerState, since: string, dispatcher = 
 describe('breakers in the admin API', () => {
   test('exist for each profile, and are closed at first', async () => {
     const { app, id } = await appWithProfile();
-    expect(await shown(id)).toEqual({
+    expect(await findBreaker(id)).toEqual({
       id,
       connector: 'apns',
       appId: app.appId,
@@ -46,7 +46,7 @@ describe('breakers in the admin API', () => {
       status: 200,
       body: { id, state: 'open', forced: 'open' },
     });
-    expect(await shown(id)).toMatchObject({ state: 'open', forced: 'open' });
+    expect(await findBreaker(id)).toMatchObject({ state: 'open', forced: 'open' });
     expect(await post(`${id}/close`)).toMatchObject({
       status: 200,
       body: { state: 'closed', forced: 'closed' },
@@ -55,7 +55,7 @@ describe('breakers in the admin API', () => {
       status: 200,
       body: { state: 'closed', forced: null },
     });
-    expect(await shown(id)).toMatchObject({ state: 'closed', forced: null });
+    expect(await findBreaker(id)).toMatchObject({ state: 'closed', forced: null });
   });
 
   test('keep the time of the first force if they are forced the same way again', async () => {
@@ -69,9 +69,12 @@ describe('breakers in the admin API', () => {
     await note(key, 'closed', '2030-01-01T00:00:00.000Z');
     await note(key, 'open', '2026-01-02T00:00:00.000Z');
     await note(key, 'half-open', '2026-01-03T00:00:00.000Z');
-    expect(await shown(id)).toMatchObject({ state: 'open', since: '2026-01-02T00:00:00.000Z' });
+    expect(await findBreaker(id)).toMatchObject({
+      state: 'open',
+      since: '2026-01-02T00:00:00.000Z',
+    });
     await post(`${id}/close`);
-    expect(await shown(id)).toMatchObject({ state: 'closed', forced: 'closed' });
+    expect(await findBreaker(id)).toMatchObject({ state: 'closed', forced: 'closed' });
   });
 
   test('show when an open breaker is probed next, unless it is forced', async () => {
@@ -83,12 +86,12 @@ describe('breakers in the admin API', () => {
       probeInMs: 5000,
     } as const;
     await saveBreakerState(service.db, key, state);
-    expect(await shown(id)).toMatchObject({
+    expect(await findBreaker(id)).toMatchObject({
       state: 'open',
       nextProbeAt: expect.stringMatching(/Z$/),
     });
     await post(`${id}/open`);
-    expect(await shown(id)).toMatchObject({ state: 'open', nextProbeAt: null });
+    expect(await findBreaker(id)).toMatchObject({ state: 'open', nextProbeAt: null });
   });
 
   test('ignore the state of a dispatcher that stopped', async () => {
@@ -98,7 +101,7 @@ describe('breakers in the admin API', () => {
       "UPDATE breaker_state SET seen_at = now() - interval '20 s' WHERE app_id = $1",
       [key.appId],
     );
-    expect(await shown(id)).toMatchObject({ state: 'closed' });
+    expect(await findBreaker(id)).toMatchObject({ state: 'closed' });
   });
 
   test('are deleted with their profile', async () => {
@@ -108,9 +111,9 @@ describe('breakers in the admin API', () => {
     expect(await service.api.request('DELETE', path, { admin: true })).toMatchObject({
       status: 200,
     });
-    expect(await shown(id)).toBeUndefined();
+    expect(await findBreaker(id)).toBeUndefined();
     await service.addApnsProfile(app);
-    expect(await shown(id)).toMatchObject({ state: 'closed', forced: null });
+    expect(await findBreaker(id)).toMatchObject({ state: 'closed', forced: null });
   });
 
   test.each(['nonsense', 'apns:unknown:_default', 'smoke:x:_default', 'apns:a:b:c'])(

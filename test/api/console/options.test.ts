@@ -90,8 +90,10 @@ describe.each(namesOf(usual))('the option %s', (name) => {
       body: { options },
     });
     expect([asOwner.status, asOwner.body.options[name]]).toEqual([200, options[name]]);
-    const shown = (await operator('GET', path)).body.options;
-    const unchanged = await operator('PATCH', path, { body: { name: 'Renamed', options: shown } });
+    const savedOptions = (await operator('GET', path)).body.options;
+    const unchanged = await operator('PATCH', path, {
+      body: { name: 'Renamed', options: savedOptions },
+    });
     expect([unchanged.status, unchanged.body.name]).toEqual([200, 'Renamed']);
     const { body } = await api.request('GET', `/console/api${path}`, { admin: true });
     expect(body.options[name]).toEqual(options[name]);

@@ -195,8 +195,8 @@ describe('GET /1.1/cloudQuery', () => {
 
 describe('a file', () => {
   test('is returned with its id under both names', async () => {
-    const shown = { ...avatar, objectId: avatar.id };
-    expect((await ann.me()).avatar).toEqual(shown);
+    const avatarWithObjectId = { ...avatar, objectId: avatar.id };
+    expect((await ann.me()).avatar).toEqual(avatarWithObjectId);
     await ann.put({
       other: { __type: 'File', objectId: 'f1', name: 'b' },
       link: { __type: 'File', url: 'u' },
@@ -205,7 +205,7 @@ describe('a file', () => {
       other: { __type: 'File', id: 'f1', objectId: 'f1', name: 'b' },
       link: { __type: 'File', url: 'u' },
     });
-    for (const file of [avatar, shown]) {
+    for (const file of [avatar, avatarWithObjectId]) {
       const { body } = await get('users', { where: JSON.stringify({ avatar: file }) });
       expect(body.results).toHaveLength(1);
     }

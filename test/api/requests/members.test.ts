@@ -227,10 +227,10 @@ test.each(withBodies.map((one) => [one.operation, one] as const))(
     for (const [path, inner] of membersOf(schema))
       for (const value of wrongFor(inner)) {
         const { status, error } = await ask(one, withMember(base, path, value));
-        const shown = `${path.join('.')} ${JSON.stringify(value)}: ${status} ${error}`;
-        expect(status, shown).toBeLessThan(500);
+        const summary = `${path.join('.')} ${JSON.stringify(value)}: ${status} ${error}`;
+        expect(status, summary).toBeLessThan(500);
         const isNamed = path.some((name) => names(error, name)) || states.test(error);
-        expect(isNamed, shown).toBe(true);
+        expect(isNamed, summary).toBe(true);
       }
   },
   120_000,
@@ -308,8 +308,8 @@ test('bodies accept times with any offset, and keep the moment', async () => {
   const recurrence = { expression: '0 9 * * *', timeZone: 'UTC', count: 1 };
   const preview = (body: object) =>
     send(`/console/api/apps/${app.appId}/recurring-pushes/preview`, body);
-  const shown = await preview({ ...recurrence, startsAt: '2099-01-01T09:30:00+01:00' });
-  expect(JSON.stringify(shown.body)).toContain('2099-01-01T09:00:00.000Z');
+  const firstPreview = await preview({ ...recurrence, startsAt: '2099-01-01T09:30:00+01:00' });
+  expect(JSON.stringify(firstPreview.body)).toContain('2099-01-01T09:00:00.000Z');
   for (const startsAt of ['2099-02-30T00:00:00Z', '2099-01-01', 5, {}])
     expect((await preview({ ...recurrence, startsAt })).body.error).toMatch(
       /^startsAt: expected a time/,

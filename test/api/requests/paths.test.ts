@@ -238,12 +238,12 @@ test('HEAD changes nothing on any route', async () => {
   for (const one of [...paths, '/1.1/login?username=head&password=wrong'].filter(
     (one) => !/events$/.test(one),
   )) {
-    const shown = one
+    const filled = one
       .replace(':appId', app.appId)
       .replace('/verifyEmail/:token', new URL(link).pathname.replace('/1.1', ''))
       .replace(/:\w+/g, user.body.objectId);
-    const reply = await send('HEAD', shown);
-    expect([reply.body, (reply.status ?? 500) < 500], shown).toEqual(['', true]);
+    const reply = await send('HEAD', filled);
+    expect([reply.body, (reply.status ?? 500) < 500], filled).toEqual(['', true]);
   }
   const { audit: _a, shared_reading: _m, ...after } = await content();
   const { audit: _b, shared_reading: _n, ...same } = before;

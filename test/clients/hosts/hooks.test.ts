@@ -13,9 +13,9 @@ import {
   newUid,
   refusalOf,
   refused,
-  shown,
   signUp,
   TestUser,
+  visibleAuthData,
 } from '../../support/users.ts';
 
 /**
@@ -227,7 +227,7 @@ describe('hooks see and change', () => {
     expect((await enterWith(api, app, { renamed: entryOf(uid) })).id).toBe(user.id);
     const { object } = await engine.waitFor('onLogin', user.id);
     // Only the hook that checks tokens receives them.
-    expect(object?.authData).toEqual(shown({ renamed: entryOf(`host-${uid}`) }));
+    expect(object?.authData).toEqual(visibleAuthData({ renamed: entryOf(`host-${uid}`) }));
     const others = engine.ran.filter(({ hook }) => hook !== 'onAuthData');
     expect(JSON.stringify(others)).not.toContain('access_token');
   });

@@ -172,10 +172,10 @@ describe('members of FCM’s message', () => {
   });
 
   test('of the second form replace ours of the first form', () => {
-    const shown = {
+    const notification = {
       remote_notification: { notification: { id: 7, title: 'T', tag: 't' }, mutable_content: 1 },
     };
-    const message = messageOf({ alert: 'a', fcm: second(shown) });
+    const message = messageOf({ alert: 'a', fcm: second(notification) });
     expect(message).not.toHaveProperty('android');
     expect(message).toMatchObject({
       isRepeatHidden: true,

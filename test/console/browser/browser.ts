@@ -25,7 +25,7 @@ const reportViolations = `document.addEventListener('securitypolicyviolation', (
   console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI));`;
 
 /** Selector for the heading of a page that has finished loading. */
-const shown = 'main:not(:has([aria-busy=true])) h1';
+const loadedPage = 'main:not(:has([aria-busy=true])) h1';
 
 export interface PageOptions {
   language?: 'en' | 'zh-CN';
@@ -82,7 +82,7 @@ export class ConsoleBrowser {
   /** Opens a URL and waits until the page has its data. */
   async show(page: Page, address: string): Promise<void> {
     await page.goto(address);
-    await page.locator(shown).first().waitFor();
+    await page.locator(loadedPage).first().waitFor();
   }
 
   async closePages(): Promise<void> {

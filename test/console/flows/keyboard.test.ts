@@ -67,9 +67,9 @@ describe.skipIf(!hasChromium)('the console by keyboard only', () => {
   }, async () => {
     const page = await login();
     const faults: string[] = [];
-    for (const shown of consolePages) {
-      await showPage(page, shown);
-      faults.push(...(await faultsOf(page)).map((fault) => `${shown.name}: ${fault}`));
+    for (const consolePage of consolePages) {
+      await showPage(page, consolePage);
+      faults.push(...(await faultsOf(page)).map((fault) => `${consolePage.name}: ${fault}`));
     }
     expect(faults).toEqual([]);
   });

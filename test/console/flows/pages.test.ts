@@ -48,14 +48,14 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
         for (const [width, theme] of looks[language]) {
           await page.emulateMedia({ colorScheme: theme });
           await page.setViewportSize({ width, height: 900 });
-          const shown = `${name}, ${theme}, ${width} px`;
-          faults.push(...(await accessibilityFaults(page)).map((fault) => `${shown}: ${fault}`));
+          const view = `${name}, ${theme}, ${width} px`;
+          faults.push(...(await accessibilityFaults(page)).map((fault) => `${view}: ${fault}`));
           const overflow = await page.evaluate<number>(
             'document.documentElement.scrollWidth - innerWidth',
           );
-          if (overflow > 0) faults.push(`${shown}: wider than the window`);
+          if (overflow > 0) faults.push(`${view}: wider than the window`);
           if (width === 320 && (await page.evaluate<number>(wideTables)) > 0)
-            faults.push(`${shown}: a table is wider than the window`);
+            faults.push(`${view}: a table is wider than the window`);
         }
       }
       expect(faults).toEqual([]);

@@ -83,8 +83,8 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await open(page, `/pushes/${id}?tab=content`);
     expect(await text(page)).toContain('23:00-07:00');
     await open(page, `/pushes/${id}`);
-    for (const shown of ['3 devices match now', '23:00-07:00', 'First time zone'])
-      await page.getByText(shown).first().waitFor();
+    for (const visibleText of ['3 devices match now', '23:00-07:00', 'First time zone'])
+      await page.getByText(visibleText).first().waitFor();
     await open(page, '/pushes/scheduled');
     const row = page.getByRole('row', { name: /Evening/ });
     await row.getByRole('button', { name: 'Cancel' }).waitFor();
@@ -134,8 +134,8 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await attention.getByRole('link', { name: 'To everybody' }).click();
     await page.getByRole('button', { name: 'Approve' }).click();
     const dialog = page.getByRole('alertdialog');
-    for (const shown of ['marketing-bot', 'To everybody', '"kind":"query"'])
-      await dialog.getByText(shown).first().waitFor();
+    for (const visibleText of ['marketing-bot', 'To everybody', '"kind":"query"'])
+      await dialog.getByText(visibleText).first().waitFor();
     await dialog.locator('dd', { hasText: /^5$/ }).waitFor();
     expect(await record()).toMatchObject({ state: 'paused' });
     await dialog.getByRole('button', { name: 'Approve and send' }).click();

@@ -29,8 +29,8 @@ const looks: Record<string, PageOptions> = {
 
 describe.skipIf(!isRequested)('the pictures of the console', () => {
   const { login, showPage } = useScene();
-  const show = async (page: Page, shown: ConsolePage) => {
-    await showPage(page, shown);
+  const show = async (page: Page, consolePage: ConsolePage) => {
+    await showPage(page, consolePage);
     await page.waitForLoadState('networkidle');
   };
 
@@ -38,11 +38,11 @@ describe.skipIf(!isRequested)('the pictures of the console', () => {
     const page = await login();
     await page.setViewportSize({ width: 1280, height: 720 });
     await mkdir(documents, { recursive: true });
-    for (const shown of consolePages.filter(({ picture }) => picture !== undefined)) {
-      await show(page, shown);
+    for (const consolePage of consolePages.filter(({ picture }) => picture !== undefined)) {
+      await show(page, consolePage);
       const picture = await toPalette(page, await page.screenshot({ fullPage: true }));
-      expect(picture.length, shown.name).toBeLessThan(maxBytes);
-      await writeFile(join(documents, `console-${shown.picture}.png`), picture);
+      expect(picture.length, consolePage.name).toBeLessThan(maxBytes);
+      await writeFile(join(documents, `console-${consolePage.picture}.png`), picture);
     }
   });
 
@@ -53,9 +53,9 @@ describe.skipIf(!isRequested)('the pictures of the console', () => {
       const folder = join(target ?? '', look);
       await mkdir(folder, { recursive: true });
       const page = await login(options);
-      for (const shown of consolePages) {
-        await show(page, shown);
-        const path = join(folder, `${shown.name.replaceAll(/\W+/g, '-')}.png`);
+      for (const consolePage of consolePages) {
+        await show(page, consolePage);
+        const path = join(folder, `${consolePage.name.replaceAll(/\W+/g, '-')}.png`);
         await page.screenshot({ path, fullPage: true });
       }
     },

@@ -72,8 +72,13 @@ test('tokens are rewritten for comparison, but keep their spelling, time and mem
     null,
   ]);
   expect((await api.db.query(times, [app.appId])).rows).toEqual(before);
-  const shown = await api.request('GET', `/1.1/installations/${rows[0]?.object_id}`, { app });
-  expect(shown.body).toMatchObject({ deviceToken: lower[0]?.toUpperCase(), channels: ['a'] });
+  const installation = await api.request('GET', `/1.1/installations/${rows[0]?.object_id}`, {
+    app,
+  });
+  expect(installation.body).toMatchObject({
+    deviceToken: lower[0]?.toUpperCase(),
+    channels: ['a'],
+  });
 });
 
 test('installations with one token merge into the one that was saved last', async () => {

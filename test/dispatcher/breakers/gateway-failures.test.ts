@@ -67,8 +67,8 @@ describe('a gateway that refuses connections', () => {
     const why = (await service.api.request('GET', path, { admin: true })).body;
     expect(why.gatewayFailure).toMatchObject({ reason: 'ECONNREFUSED' });
     expect(why.sentence).toContain('APNs does not answer: ECONNREFUSED');
-    const shown = await carillon(['breakers'], { env });
-    expect(shown.stdout).toMatch(/ECONNREFUSED at 20/);
+    const breakers = await carillon(['breakers'], { env });
+    expect(breakers.stdout).toMatch(/ECONNREFUSED at 20/);
     const { document } = await runChecks(env);
     expect(JSON.stringify(document)).toContain(
       `APNs does not answer: ECONNREFUSED (profile _default of app ${app.appId}`,

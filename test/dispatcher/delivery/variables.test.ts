@@ -94,9 +94,11 @@ describe('a push with variables', () => {
     expect(why.body.sentence).toContain(
       'The variable name in its text is its field profile.name. The variable level in its text is the default',
     );
-    const shown = await admin('GET', `${path}/notifications/${record.objectId}`);
-    expect(shown.body.request).toMatchObject({ data, variables });
-    expect(JSON.stringify([dryRun.body, record, why.body, shown.body])).not.toContain('Ann');
+    const pushInConsole = await admin('GET', `${path}/notifications/${record.objectId}`);
+    expect(pushInConsole.body.request).toMatchObject({ data, variables });
+    expect(JSON.stringify([dryRun.body, record, why.body, pushInConsole.body])).not.toContain(
+      'Ann',
+    );
   });
 
   test('shows each device its own values, or the default if a field is missing', async () => {
@@ -224,11 +226,11 @@ describe('a push with variables', () => {
           WHERE app_id = $1 AND id % 3 > 0`,
         [app.appId],
       );
-      const shown = { name: { field: 'name', default: 'friend' } };
+      const nameVariable = { name: { field: 'name', default: 'friend' } };
       const record = await vendors.push(
         app,
         { alert: 'Hello-{{name}}', title: 'x' },
-        { variables: shown },
+        { variables: nameVariable },
       );
       const devices = all.instances.length * 3;
       expect(record).toMatchObject({ devices, outcomes: { sent: devices } });

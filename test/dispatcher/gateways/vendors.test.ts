@@ -92,11 +92,11 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     const { body } = await vendors.service.api.request('GET', '/console/api/breakers', {
       admin: true,
     });
-    const shown = body.results.find(
+    const gatewayState = body.results.find(
       ({ id }: { id: string }) => id === `vendor_c:${app.appId}:_default`,
     );
-    expect(shown.lastFailure.reason).toMatch(code);
-    expect(record.errors).toContain(shown.lastFailure.reason);
+    expect(gatewayState.lastFailure.reason).toMatch(code);
+    expect(record.errors).toContain(gatewayState.lastFailure.reason);
   });
 
   test('is sent to Meizu at its rate: requests are spread over time', async () => {

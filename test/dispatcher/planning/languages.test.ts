@@ -106,8 +106,8 @@ describe('a push with translations', () => {
     const why = await adminGet(`${path}/devices/${token}`);
     expect(why.body).toMatchObject({ language: 'en' });
     expect(why.body.sentence).toContain('Its text is the translation en; its locale is en_GB.');
-    const shown = await adminGet(path);
-    expect(shown.body.request).toMatchObject({ languages });
+    const pushInConsole = await adminGet(path);
+    expect(pushInConsole.body.request).toMatchObject({ languages });
   });
 
   test('is redriven in the language of each device', async () => {

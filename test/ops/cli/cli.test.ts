@@ -341,8 +341,8 @@ test('carillon outbox shows messages newest first', async () => {
   } as const;
   await insertOutboxMessage(service.db, vault, appId, { ...sms, code: '123456' });
   await insertOutboxMessage(service.db, vault, appId, { ...sms, to: '+1' });
-  const shown = (await run(['outbox', '--app', appId])).stdout;
-  expect(shown.indexOf('+1 ')).toBeLessThan(shown.indexOf('+8613800000000'));
+  const outbox = (await run(['outbox', '--app', appId])).stdout;
+  expect(outbox.indexOf('+1 ')).toBeLessThan(outbox.indexOf('+8613800000000'));
   const { results } = (
     await run(['outbox', '--app', appId, '--to', sms.to, '--kind', 'sms', '--json'])
   ).json();

@@ -47,9 +47,9 @@ describe('carillon token, session and login-link', () => {
   test('with a token below owner list the apps without their keys', async () => {
     const { token } = (await run(['token', 'create', 'Ben', '--role', 'viewer', '--json'])).json();
     expect((await run(['app', 'list'], token)).stdout).toContain(app.appId);
-    const shown = await run(['app', 'show', app.appId], token);
-    expect(shown.stdout).toMatch(/^master key +-$/m);
-    expect(shown.stdout).toMatch(/^pushCallsPerMinute +600$/m);
+    const appDetails = await run(['app', 'show', app.appId], token);
+    expect(appDetails.stdout).toMatch(/^master key +-$/m);
+    expect(appDetails.stdout).toMatch(/^pushCallsPerMinute +600$/m);
   });
 
   test('print a link that logs in, list the session and end it', async () => {

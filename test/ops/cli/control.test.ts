@@ -195,7 +195,7 @@ test('a token of the role sender is sufficient for scheduled pushes and users', 
   );
   const asSender = (...args: string[]) => run([...args, '--app', appId], '', token);
   const { objectId } = (await asSender('push', '--alert', 'x', '--at', '+2h', '--json')).json();
-  const [waiting, listed, shown] = await Promise.all([
+  const [waiting, listed, userDetails] = await Promise.all([
     asSender('scheduled', 'list', '--json'),
     asSender('user', 'list', '--limit', '1'),
     asSender('user', 'show', user),
@@ -203,7 +203,7 @@ test('a token of the role sender is sufficient for scheduled pushes and users', 
   const [entry] = waiting.json().results;
   expect(entry.objectId).toBe(objectId);
   expect(listed.stdout).toContain(user);
-  expect(shown.stdout).toMatch(/hasPassword +true/);
+  expect(userDetails.stdout).toMatch(/hasPassword +true/);
   expect((await asSender('scheduled', 'cancel', String(entry.id))).code).toBe(0);
 });
 

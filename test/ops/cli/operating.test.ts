@@ -34,7 +34,7 @@ test('the commands manage devices, users, profiles, messages and keys', async ()
     found,
     verified,
     mailed,
-    shown,
+    profileDetails,
     checked,
     quotas,
     processes,
@@ -62,7 +62,7 @@ test('the commands manage devices, users, profiles, messages and keys', async ()
   expect(found?.stdout).toContain(objectId);
   expect(verified?.stdout).toContain('is verified');
   expect(mailed?.stdout).toContain('gets a mail');
-  expect(shown?.stdout).toMatch(/masterSecret +sha256 [0-9a-f]{64}/);
+  expect(profileDetails?.stdout).toMatch(/masterSecret +sha256 [0-9a-f]{64}/);
   expect(checked?.stdout).toContain('OPPO does not answer: ECONNREFUSED.');
   expect(checked?.code).toBe(1);
   expect(quotas?.stdout).toMatch(/\(Asia\/Shanghai\)\n(.*\n)*OPPO +_default +all +0/);

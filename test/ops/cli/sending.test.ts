@@ -36,11 +36,11 @@ test('the commands prepare pushes like the console', async () => {
   expect(template.stdout).toContain('Sale is saved.');
   expect(fields.stdout).toContain('"deviceType"');
   const [{ id }] = scheduled.json().results;
-  const [shown, moved] = await Promise.all([
+  const [savedTemplate, moved] = await Promise.all([
     run('template', 'show', 'Sale'),
     run('scheduled', 'move', String(id), '--at', '+2h'),
   ]);
-  expect(shown.stdout).toContain('"alert": "Hello"');
+  expect(savedTemplate.stdout).toContain('"alert": "Hello"');
   expect(moved.stdout).toContain(`Scheduled push ${id} is sent at`);
 });
 
@@ -54,12 +54,12 @@ test('a device is found by a token that cannot be in a path', async () => {
     installationId: 'mi-1',
   };
   const saved = await api.request('POST', '/1.1/installations', { app, body });
-  const [shown, pushes, unknown] = await Promise.all([
+  const [device, pushes, unknown] = await Promise.all([
     run('devices', body.registrationId, '--json'),
     run('devices', body.registrationId, '--pushes', '--json'),
     run('devices', 'a/b'),
   ]);
-  expect(shown.json().installation).toMatchObject({ installationId: 'mi-1' });
+  expect(device.json().installation).toMatchObject({ installationId: 'mi-1' });
   expect(saved.status).toBe(201);
   expect(pushes.json().results).toHaveLength(1);
   expect(unknown.code).not.toBe(0);

@@ -90,11 +90,11 @@ describe('a search for the next time', () => {
 });
 
 describe('at a clock change', () => {
-  const shown = (recurrence: Recurrence, after: string, count: number) =>
+  const localTimes = (recurrence: Recurrence, after: string, count: number) =>
     nextTimes(recurrence, new Date(after), count).map((at) => localText(at, recurrence.timeZone));
 
   test('a skipped time moves by an hour', () => {
-    expect(shown(of('30 2 * * *', 'America/New_York'), '2027-03-13T05:00:00Z', 3)).toEqual([
+    expect(localTimes(of('30 2 * * *', 'America/New_York'), '2027-03-13T05:00:00Z', 3)).toEqual([
       '2027-03-13T02:30:00-05:00',
       '2027-03-14T03:30:00-04:00',
       '2027-03-15T02:30:00-04:00',
@@ -102,21 +102,21 @@ describe('at a clock change', () => {
   });
 
   test('a skipped time and the time after it create one push', () => {
-    expect(shown(of('0 2,3 * * *', 'Europe/Paris'), '2027-03-27T12:00:00Z', 2)).toEqual([
+    expect(localTimes(of('0 2,3 * * *', 'Europe/Paris'), '2027-03-27T12:00:00Z', 2)).toEqual([
       '2027-03-28T03:00:00+02:00',
       '2027-03-29T02:00:00+02:00',
     ]);
   });
 
   test('the first of two equal times counts', () => {
-    expect(shown(of('30 1 * * *', 'America/New_York'), '2027-11-07T00:00:00Z', 2)).toEqual([
+    expect(localTimes(of('30 1 * * *', 'America/New_York'), '2027-11-07T00:00:00Z', 2)).toEqual([
       '2027-11-07T01:30:00-04:00',
       '2027-11-08T01:30:00-05:00',
     ]);
   });
 
   test('an hourly expression counts each hour', () => {
-    expect(shown(of('30 * * * *', 'America/New_York'), '2027-11-07T05:00:00Z', 3)).toEqual([
+    expect(localTimes(of('30 * * * *', 'America/New_York'), '2027-11-07T05:00:00Z', 3)).toEqual([
       '2027-11-07T01:30:00-04:00',
       '2027-11-07T01:30:00-05:00',
       '2027-11-07T02:30:00-05:00',
@@ -124,7 +124,7 @@ describe('at a clock change', () => {
   });
 
   test('a skipped midnight is an hour later', () => {
-    expect(shown(of('0 0 * * *', 'Asia/Beirut'), '2027-03-27T12:00:00Z', 1)).toEqual([
+    expect(localTimes(of('0 0 * * *', 'Asia/Beirut'), '2027-03-27T12:00:00Z', 1)).toEqual([
       '2027-03-28T01:00:00+03:00',
     ]);
   });

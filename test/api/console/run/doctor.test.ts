@@ -65,15 +65,15 @@ test('a table without autovacuum and a table full of dead rows are reported', as
     .toEqual(['deadRows', 'autovacuumOffFor']);
   const operator = await callerOf(service.api, 'operator');
   const { body } = await operator('GET', '/doctor');
-  const shown = body.results.find(({ code }: { code: string }) => code === 'autovacuumOffFor');
-  expect(shown).toEqual({
+  const finding = body.results.find(({ code }: { code: string }) => code === 'autovacuumOffFor');
+  expect(finding).toEqual({
     level: 'warn',
     subject: expect.any(String),
     code: 'autovacuumOffFor',
     params: expect.any(Object),
   });
-  expect(subjectIn('zh', shown.subject)).toBe('自动清理');
-  expect(writeFinding(shown, 'en').detail).toContain('login_lock');
+  expect(subjectIn('zh', finding.subject)).toBe('自动清理');
+  expect(writeFinding(finding, 'en').detail).toContain('login_lock');
 });
 
 test('an old transaction and exhausted transaction ids are reported', async () => {

@@ -59,16 +59,16 @@ describe('a push profile', () => {
       (put) => expect(put.status).toBe(400),
     );
     await owner('PUT', path('vendor_d/other'), oppo('https://gateway.test/base'));
-    const shown = await operator('GET', path('vendor_d/other'));
-    expect(JSON.stringify(shown.body)).not.toContain(secret);
-    expect(shown.body.members.endpoint).toBe('https://gateway.test/base');
-    expect(shown.body.secrets.masterSecret.sha256).toBe(
+    const otherProfile = await operator('GET', path('vendor_d/other'));
+    expect(JSON.stringify(otherProfile.body)).not.toContain(secret);
+    expect(otherProfile.body.members.endpoint).toBe('https://gateway.test/base');
+    expect(otherProfile.body.secrets.masterSecret.sha256).toBe(
       createHash('sha256').update(secret).digest('hex'),
     );
-    expect(shown.body.devices).toBe(0);
+    expect(otherProfile.body.devices).toBe(0);
     const { body: list } = await operator('GET', `/apps/${app.appId}/profiles?view=details`);
     const one = await operator('GET', path('apns/_default'));
-    expect(list.results).toEqual([one.body, shown.body]);
+    expect(list.results).toEqual([one.body, otherProfile.body]);
   });
 
   test('with a certificate that ends within 30 days is in the overview', async () => {

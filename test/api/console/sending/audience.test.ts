@@ -56,8 +56,8 @@ describe('the audience', () => {
     expect(seen.sample).toHaveLength(2);
     expect(seen.sample[0].deviceToken).toMatch(/…$/);
     expect((await count({ sample: 20 }, operator)).sample).toHaveLength(7);
-    const [shown] = (await count({ where: { city: 'Rome' }, sample: 1 }, operator)).sample;
-    expect(tokens).toContain(shown.deviceToken);
+    const [sampleDevice] = (await count({ where: { city: 'Rome' }, sample: 1 }, operator)).sample;
+    expect(tokens).toContain(sampleDevice.deviceToken);
   });
 
   test('is counted without each clause', async () => {

@@ -32,9 +32,13 @@ describe('scheduled pushes', () => {
     const ids = [await schedule(30), await schedule(10), await schedule(20)];
     const order = [ids[1], ids[2], ids[0]];
     const first = await list('?limit=2');
-    const shown = [...first.results, ...(await list(`?limit=2&cursor=${first.next}`)).results];
-    expect(shown.map(({ objectId }) => objectId)).toEqual(order);
-    expect(shown[0]).toMatchObject({ id: expect.any(Number), createdBy: 'Li', state: 'scheduled' });
+    const listed = [...first.results, ...(await list(`?limit=2&cursor=${first.next}`)).results];
+    expect(listed.map(({ objectId }) => objectId)).toEqual(order);
+    expect(listed[0]).toMatchObject({
+      id: expect.any(Number),
+      createdBy: 'Li',
+      state: 'scheduled',
+    });
     expect((await list('?cursor=1')).code).toBe(1);
     expect((await operator('GET', '/apps/nowhere/scheduled')).status).toBe(404);
   });

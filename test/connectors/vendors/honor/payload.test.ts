@@ -14,7 +14,7 @@ function bodyFor(data: JsonObject, more: Partial<PushMessage> = {}, badgeClass?:
   expect(bodyFault(body)).toBeNull();
   return { ...body, isRepeatHidden: rendering.payload.isRepeatHidden };
 }
-const shown = (data: JsonObject, more: Partial<PushMessage> = {}) =>
+const notificationOf = (data: JsonObject, more: Partial<PushMessage> = {}) =>
   bodyFor(data, more).android.notification;
 
 describe('a notification for Honor', () => {
@@ -43,12 +43,12 @@ describe('a notification for Honor', () => {
   });
 
   test('is replaced by a message with the same collapse-id', () => {
-    expect(shown({ alert: 'a', 'collapse-id': 'score' }).tag).toBe('score');
+    expect(notificationOf({ alert: 'a', 'collapse-id': 'score' }).tag).toBe('score');
   });
 
   test('has the push as its tag, unless the sender chose a notification id', () => {
-    expect(shown({ alert: 'a' }).tag).toBe('PushRecord000001');
-    const numbered = shown({ alert: 'a', honor: { notifyId: 7 } });
+    expect(notificationOf({ alert: 'a' }).tag).toBe('PushRecord000001');
+    const numbered = notificationOf({ alert: 'a', honor: { notifyId: 7 } });
     expect(numbered).toMatchObject({ notifyId: 7 });
     expect(numbered).not.toHaveProperty('tag');
   });
@@ -64,7 +64,7 @@ describe('the badge', () => {
     [-1, undefined],
     [1.5, undefined],
   ])('%j of the push is %j', (badge, expected) => {
-    expect(shown({ alert: 'a', badge }).badge).toEqual(expected);
+    expect(notificationOf({ alert: 'a', badge }).badge).toEqual(expected);
   });
 
   test('names the activity of the push, or of the profile', () => {
@@ -80,9 +80,11 @@ describe('the badge', () => {
   });
 
   test('of the vendor’s object overrides the push; Honor’s own form stays unchanged', () => {
-    expect(shown({ alert: 'a', badge: 3, honor: { badge: 4 } }).badge).toEqual({ setNum: 4 });
+    expect(notificationOf({ alert: 'a', badge: 3, honor: { badge: 4 } }).badge).toEqual({
+      setNum: 4,
+    });
     const badge = { addNum: 2, badgeClass: 'com.e.Main' };
-    expect(shown({ alert: 'a', badge: 3, honor: { badge } }).badge).toEqual(badge);
+    expect(notificationOf({ alert: 'a', badge: 3, honor: { badge } }).badge).toEqual(badge);
   });
 });
 
@@ -116,7 +118,7 @@ describe('members of the vendor’s object', () => {
 
   test('large text equals the text', () => {
     const big = { style: 1, bigTitle: 'another', bigBody: 'another' };
-    expect(shown({ alert: 'Text', title: 'T', honor: big })).toMatchObject({
+    expect(notificationOf({ alert: 'Text', title: 'T', honor: big })).toMatchObject({
       bigTitle: 'T',
       bigBody: 'Text',
     });

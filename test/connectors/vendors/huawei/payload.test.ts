@@ -168,23 +168,24 @@ describe('members of the vendor’s object', () => {
 
   test('may be a message of Huawei’s former API, which is converted', () => {
     const intent = 'intent://com.e/x#Intent;scheme=s;end';
-    const shown = {
+    const notification = {
       type: 3,
       body: { title: 'T', content: 'C' },
       action: { type: 1, param: { intent } },
     };
-    expect(messageFor({ hms: { msg: shown } }).android.notification).toEqual({
+    expect(messageFor({ hms: { msg: notification } }).android.notification).toEqual({
       title: 'T',
       body: 'C',
       click_action: { type: 1, intent },
     });
-    const link = { ...shown, action: { type: 2, param: { url: 'https://example.com' } } };
+    const link = { ...notification, action: { type: 2, param: { url: 'https://example.com' } } };
     expect(messageFor({ hms: { msg: link } }).android.notification.click_action).toEqual({
       type: 2,
       url: 'https://example.com',
     });
     expect(
-      messageFor({ hms: { msg: { ...shown, action: 5 } } }).android.notification.click_action.type,
+      messageFor({ hms: { msg: { ...notification, action: 5 } } }).android.notification.click_action
+        .type,
     ).toBe(3);
     expect(messageFor({ hms: { msg: { type: 1, body: { k: 1 } } } }).data).toBe('{"k":1}');
   });
@@ -455,8 +456,8 @@ describe('a message for HarmonyOS', () => {
       error: expect.stringContaining('hms.pushOptions.ttl must be'),
     });
     // Content that fits only older devices is not an error.
-    const shown = { alert: 'a', hms: { 'push-type': 6, payload: { extraData: 'x' } } };
-    expect(huawei.render(aMessage(shown), 'android').ok).toBe(true);
+    const data = { alert: 'a', hms: { 'push-type': 6, payload: { extraData: 'x' } } };
+    expect(huawei.render(aMessage(data), 'android').ok).toBe(true);
   });
 
   test('in the background keeps its options', () => {
