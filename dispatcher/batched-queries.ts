@@ -2,13 +2,18 @@ import { Batcher } from '../shared/batcher.ts';
 import { isConnectionFailure } from '../shared/db/limits/database-errors.ts';
 import { retryDuringOutage } from '../shared/db/outage.ts';
 import type { Database, Handle } from '../shared/db/pool.ts';
-import { inTransactionIfSharded } from '../shared/db/sharding.ts';
 import {
   findPointDevices,
   type PointDevice,
   type PointLookup,
 } from '../shared/db/tables/audience.ts';
-import { type BatchKey, type SettledBatch, settleBatches } from '../shared/db/tables/batches.ts';
+import {
+  type BatchKey,
+  insertBatchesOf,
+  type NewBatch,
+  type SettledBatch,
+  settleBatches,
+} from '../shared/db/tables/batches.ts';
 import { type BatchFailures, insertFailures } from '../shared/db/tables/push-failures.ts';
 import {
   type BatchSnapshot,
@@ -17,10 +22,9 @@ import {
   closeSettled,
   type FirstSendTime,
   markFirstSends,
-  type PlannedBatch,
   planWholePushes,
   readBatchSnapshots,
-  type WholePush,
+  type WholePlan,
 } from '../shared/db/tables/push-progress.ts';
 import { findPushes, type PushKey } from '../shared/db/tables/pushes.ts';
 import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/receipts.ts';
@@ -30,6 +34,11 @@ import type { Push } from '../shared/domain/pushes/record.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../shared/queue/queue.ts';
+
+/** A push that one step plans completely, with all its batches. */
+export interface WholePush extends WholePlan {
+  batches: readonly NewBatch[];
+}
 
 /** Result of a batch that needs no retry, with the job that brought the batch. */
 export interface BatchResult {
@@ -92,7 +101,7 @@ export class BatchedQueries {
   readonly database: Database;
   readonly #pushes: Batcher<PushKey, Push | undefined>;
   readonly #devices: Batcher<PointLookup, PointDevice | undefined>;
-  readonly #plans: Batcher<WholePush, PlannedBatch[] | undefined>;
+  readonly #plans: Batcher<WholePush, number[] | undefined>;
   readonly #snapshots: Batcher<BatchKey, BatchSnapshot | undefined>;
   readonly #grants: Batcher<ChargedBatch, Grant | undefined>;
   readonly #firstSends: Batcher<FirstSendTime, boolean>;
@@ -106,10 +115,9 @@ export class BatchedQueries {
     this.database = db;
     this.#pushes = batched((keys) => findPushes(db, keys));
     this.#devices = batched((lookups) => findPointDevices(db, lookups));
-    this.#plans = batched(
-      (pushes: WholePush[]) => inTransactionIfSharded(db, (tx) => planWholePushes(tx, pushes)),
-      { uniqueBy },
-    );
+    this.#plans = batched((pushes: WholePush[]) => db.transaction((tx) => planWhole(tx, pushes)), {
+      uniqueBy,
+    });
     this.#snapshots = batched((keys) => readBatchSnapshots(db, keys));
     this.#grants = batched((batches: ChargedBatch[]) => grantRecipients(db, batches), {
       uniqueBy: ({ batchId }) => String(batchId),
@@ -139,7 +147,7 @@ export class BatchedQueries {
    * Plans all batches of a push in one statement (`planWholePushes`). Returns its batches, or
    * undefined if it was not planned.
    */
-  planWhole(push: WholePush): Promise<PlannedBatch[] | undefined> {
+  planWhole(push: WholePush): Promise<number[] | undefined> {
     return this.#plans.run(push);
   }
 
@@ -181,6 +189,17 @@ export class BatchedQueries {
   warmUp(): Promise<void> {
     return this.database.warmUp(runStatements, idleBatchedConnections);
   }
+}
+
+async function planWhole(tx: Handle, pushes: WholePush[]): Promise<(number[] | undefined)[]> {
+  const planned = await planWholePushes(tx, pushes);
+  const plannedPushes = pushes.filter((_, i) => planned[i]);
+  const ids = await insertBatchesOf(
+    tx,
+    plannedPushes.map(({ appId, id: pushId, batches }) => ({ appId, pushId, batches })),
+  );
+  const byPush = new Map(plannedPushes.map(({ id }, i) => [id, ids[i] ?? []]));
+  return pushes.map(({ id }) => byPush.get(id));
 }
 
 async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Promise<Recorded[]> {
@@ -242,7 +261,7 @@ async function runStatements(connection: Handle): Promise<void> {
     await findPointDevices(connection, [
       { appId: '', column, storedForms: [''], activeSince: new Date(0) },
     ]);
-  await planWholePushes(connection, [{ ...missingKeys, through: 0, devices: 0, batches: [] }]);
+  await planWholePushes(connection, [{ ...missingKeys, through: 0, devices: 0 }]);
   await readBatchSnapshots(connection, [missingKeys]);
   await grantRecipients(connection, [{ ...missingKeys, cap: 0 }]);
   await markFirstSends(connection, [{ ...missingKeys, at: new Date(0) }]);

@@ -9,7 +9,6 @@ import type { DispatcherDeps } from '../deps.ts';
 import {
   type BatchInWork,
   type BatchJob,
-  type FreshBatch,
   loadBatch,
   type OnlyBatch,
 } from '../recording/batch-in-work.ts';
@@ -74,7 +73,6 @@ interface DeliverContext {
   /** The job of the batch. Absent if the planning job of a small push delivers the batch. */
   job?: BatchJob;
   only?: OnlyBatch | undefined;
-  fresh?: FreshBatch | undefined;
 }
 
 /**
@@ -104,8 +102,8 @@ export async function deliverBatch(
 ): Promise<JobEnd> {
   // If the push is paused, resumed or cancelled during a round, the gates decide again in the next
   // round.
-  for (let round = context; ; round = { ...context, fresh: undefined }) {
-    const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, round));
+  for (;;) {
+    const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, context));
     if (end !== 'changed') return end;
   }
 }
@@ -116,7 +114,7 @@ async function deliverOnce(
   context: DeliverContext,
 ): Promise<RoundEnd> {
   // Read before the state of the push, so that a later pause or cancellation changes the count.
-  const interruptCount = context.fresh?.interruptCount ?? deps.pool.interruptCount(ids.pushId);
+  const interruptCount = deps.pool.interruptCount(ids.pushId);
   const batch = await loadBatch(deps, ids, context);
   if (!batch) return 'done';
   const decision = await decide(deps, batch);

@@ -18,7 +18,6 @@ import type { Job } from '../../shared/queue/queue.ts';
 import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared/rules/rule.ts';
 import { changesPages } from '../../shared/rules/rules.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import type { FreshBatch } from '../recording/batch-in-work.ts';
 import { closePush } from '../recording/recorder.ts';
 import { wakeWhenDue } from '../recording/unsent.ts';
 import { type batchRoutes, toBatches } from './batches.ts';
@@ -68,16 +67,10 @@ interface PageStep {
   isContinued: boolean;
 }
 
-/** Result of writing a page: the new cursor, and the batches that this job delivers itself. */
+/** Result of writing a page: the new cursor, and the ids of the batches that this job delivers. */
 export interface WrittenPage {
   through: number;
-  batches: readonly PlannedBatchInWork[];
-}
-
-/** A batch that its planning job delivers. `fresh` is its state, if planning has read it. */
-export interface PlannedBatchInWork {
-  batchId: number;
-  fresh?: FreshBatch | undefined;
+  batchIds: readonly number[];
 }
 
 /**
@@ -91,12 +84,12 @@ export async function writePage(
 ): Promise<WrittenPage> {
   const through = step.page.lastId || step.cursor;
   const whole = await writeWhole(deps, plan, { ...step, through });
-  if (whole) return { through, batches: whole };
+  if (whole) return { through, batchIds: whole };
   const written = await deps.db.transaction((tx) =>
     writeRuledPage(deps, tx, plan, { ...step, through }),
   );
   await countPage(deps, plan, { ...step, ...written });
-  return { through, batches: written.batchIds.map((batchId) => ({ batchId })) };
+  return { through, batchIds: written.batchIds };
 }
 
 /**
@@ -105,18 +98,15 @@ export async function writePage(
  * the push is locked, or if the push must not be planned any more.
  */
 async function writeWhole(
-  { queries, pool }: DispatcherDeps,
+  { queries }: DispatcherDeps,
   plan: Plan,
   step: PageStep & { through: number },
-): Promise<PlannedBatchInWork[] | undefined> {
+): Promise<number[] | undefined> {
   if (!step.isSmall || plan.rules.some(changesPages)) return undefined;
   const { batches, unsent } = toBatches(step.page, contextOf(plan, step));
   if (unsent.length > 0) return undefined;
   const { appId, id } = plan.push;
-  const interruptCount = pool.interruptCount(id);
-  const push = { appId, id, through: step.through, devices: step.page.size, batches };
-  const planned = await queries.planWhole(push);
-  return planned?.map(({ batchId, stored }) => ({ batchId, fresh: { stored, interruptCount } }));
+  return queries.planWhole({ appId, id, through: step.through, devices: step.page.size, batches });
 }
 
 const contextOf = ({ push, routes, half }: Plan, { planned }: PageStep) => ({

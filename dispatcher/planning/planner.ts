@@ -21,14 +21,7 @@ import { holdPlanning } from '../delivery/holding.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/recorder.ts';
 import { batchRoutes } from './batches.ts';
-import {
-  type Plan,
-  type PlannedBatchInWork,
-  Superseded,
-  sendStart,
-  type WrittenPage,
-  writePage,
-} from './page-writer.ts';
+import { type Plan, Superseded, sendStart, writePage } from './page-writer.ts';
 import { firstBatchSize, type PlannedPage, readPages, singlePage } from './pages.ts';
 
 /** Time after which the planning of a large push yields to other pushes. A new job continues it. */
@@ -129,11 +122,11 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
 const appliesToOne = ({ aboveDevices = 0 }: Rule): boolean => aboveDevices < 1;
 
 /**
- * Batches that the planning job of a small push delivers. Without `batches` it reads them from the
+ * Batches that the planning job of a small push delivers. Without `batchIds` it reads them from the
  * database.
  */
 interface Inline {
-  batches?: WrittenPage['batches'];
+  batchIds?: readonly number[];
 }
 
 type ScanEnd = JobEnd | Inline;
@@ -277,7 +270,7 @@ async function writePages(
     planned += page.size;
     deps.metrics.plannedRecipients.inc(page.size);
     if (isLast && !plan.start) deps.audienceSizes.record(plan.push, planned);
-    if (isLast || isContinued) return isSmall ? { batches: written.batches } : 'done';
+    if (isLast || isContinued) return isSmall ? { batchIds: written.batchIds } : 'done';
   }
   return 'done';
 }
@@ -289,27 +282,19 @@ async function writePages(
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
-  { signal, concurrencySlot, batches }: JobContext & Inline,
+  { signal, concurrencySlot, batchIds }: JobContext & Inline,
 ): Promise<JobEnd> {
   const { appId, pushId, waitedUntilMs } = job.data;
-  const open = batches ?? (await findOpenBatches(deps, job));
+  const open = batchIds ?? (await findBatchesWithoutJob(deps.db, appId, pushId));
   const only =
     open.length === 1 ? { job, isEnded: false, isClosed: false, firstSentAt: null } : undefined;
-  const deliver = ({ batchId, fresh }: PlannedBatchInWork) =>
+  const deliver = (batchId: number) =>
     deliverBatch(
       deps,
       { appId, pushId, batchId, waitedUntilMs },
-      { signal, concurrencySlot, only, fresh },
+      { signal, concurrencySlot, only },
     );
   if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
   if (!only?.isEnded) await closePush(deps, job.data, job);
   return 'done';
-}
-
-async function findOpenBatches(
-  { db }: DispatcherDeps,
-  { data: { appId, pushId } }: Job<PlanJob>,
-): Promise<PlannedBatchInWork[]> {
-  const ids = await findBatchesWithoutJob(db, appId, pushId);
-  return ids.map((batchId) => ({ batchId }));
 }

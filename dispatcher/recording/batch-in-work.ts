@@ -32,23 +32,16 @@ export interface BatchInWork {
   only?: OnlyBatch | undefined;
 }
 
-/** State of a batch that planning has just written, so that delivery need not read it. */
-export interface FreshBatch {
-  stored: BatchSnapshot;
-  /** Interrupt count of the push (`SenderPool.interruptCount`), read before the state. */
-  interruptCount: number;
-}
-
 /**
- * Loads the state of a batch; a fresh batch has it already. Returns undefined if the batch is
- * settled or deleted. Its job ends then.
+ * Loads the state of a batch. Returns undefined if the batch is settled or deleted. Its job ends
+ * then.
  */
 export async function loadBatch(
   deps: DispatcherDeps,
   ids: DeliverJob,
-  { job, only, fresh }: Pick<BatchInWork, 'job' | 'only'> & { fresh?: FreshBatch | undefined },
+  { job, only }: Pick<BatchInWork, 'job' | 'only'>,
 ): Promise<BatchInWork | undefined> {
-  const stored = fresh?.stored ?? (await deps.queries.readSnapshot(ids));
+  const stored = await deps.queries.readSnapshot(ids);
   if (stored && !stored.isSettled) return { ids, stored, job, only };
   await endJob(deps, deps.db, { job });
   return undefined;

@@ -3,7 +3,7 @@
  * it, runs statements that need another form there, and places its tables.
  */
 import type { ServerSettings } from './limits/client-pool.ts';
-import type { Database, Handle } from './pool.ts';
+import type { Handle } from './pool.ts';
 import { type PreparedStatement, prepare } from './prepared.ts';
 import { query } from './query.ts';
 
@@ -41,15 +41,6 @@ export async function partByApp<T extends OfApp>(db: Handle, rows: readonly T[])
     ? [...Map.groupBy(rows, ({ appId }) => appId).values()]
     : [[...rows]];
 }
-
-/**
- * Runs `work` in a transaction on a sharded database, where it takes several statements. Runs it
- * without a transaction otherwise.
- */
-export const inTransactionIfSharded = async <T>(
-  db: Database,
-  work: (tx: Handle) => Promise<T>,
-): Promise<T> => ((await isSharded(db)) ? db.transaction(work) : work(db));
 
 const skipsLocked = / FOR (NO KEY )?UPDATE( OF \w+)? SKIP LOCKED/;
 

@@ -102,11 +102,7 @@ const newBatchColumns = `app_id text, push_id bigint, connector text, profile te
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int,
   expires_at timestamptz, language text, quiet text, quiet_until timestamptz`;
 
-/**
- * Returns SQL that inserts the batches of a JSON list in the order of the list. `parameter` is the
- * number of the parameter with the list. `condition` selects entries of the list `b`.
- */
-export const insertBatchesSql = (parameter: number, condition = 'true'): string =>
+const insertStatement = prepare(
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt,
                            settled, totals, is_settled, has_job, tries, last_reason, not_before,
                            unanswered, repeats, expires_at, language, quiet, quiet_until,
@@ -115,25 +111,9 @@ export const insertBatchesSql = (parameter: number, condition = 'true'): string 
           b.attempt, decode(b.settled, 'hex'), b.totals, b.settled IS NOT NULL, b.has_job, b.tries,
           b.last_reason, b.not_before, b.unanswered, b.repeats, b.expires_at, b.language, b.quiet,
           b.quiet_until, CASE WHEN b.settled IS NOT NULL THEN now() END
-     FROM ROWS FROM (json_to_recordset($${parameter}) AS (${newBatchColumns})) WITH ORDINALITY AS b
-    WHERE ${condition} ORDER BY b.ordinality`;
-
-const insertStatement = prepare(`${insertBatchesSql(1)} RETURNING id`);
-
-/** The batches of one push. */
-export interface PushBatches {
-  appId: string;
-  pushId: number;
-  batches: readonly NewBatch[];
-}
-
-/** Returns the batches of pushes as JSON for `insertBatchesSql`. */
-export const batchesJson = (pushes: readonly PushBatches[]): string =>
-  JSON.stringify(
-    pushes.flatMap(({ appId, pushId, batches }) =>
-      batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
-    ),
-  );
+     FROM ROWS FROM (json_to_recordset($1) AS (${newBatchColumns})) WITH ORDINALITY AS b
+    ORDER BY b.ordinality RETURNING id`,
+);
 
 /**
  * Inserts batches of pushes in one statement. Returns the ids of the batches of each push, in
@@ -141,10 +121,13 @@ export const batchesJson = (pushes: readonly PushBatches[]): string =>
  */
 export async function insertBatchesOf(
   tx: Handle,
-  pushes: readonly PushBatches[],
+  pushes: readonly { appId: string; pushId: number; batches: readonly NewBatch[] }[],
 ): Promise<number[][]> {
-  if (pushes.every(({ batches }) => batches.length === 0)) return pushes.map(() => []);
-  const ids = await query(tx).column<number>(insertStatement, [batchesJson(pushes)]);
+  const all = pushes.flatMap(({ appId, pushId, batches }) =>
+    batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
+  );
+  if (all.length === 0) return pushes.map(() => []);
+  const ids = await query(tx).column<number>(insertStatement, [JSON.stringify(all)]);
   return pushes.map(({ batches }) => ids.splice(0, batches.length));
 }
 

@@ -4,15 +4,8 @@ import type { ConnectorTotals, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import { listsOf, query, reasonTextSql } from '../query.ts';
-import { AppStatement, isSharded } from '../sharding.ts';
-import {
-  type BatchKey,
-  batchesJson,
-  batchKeyValues,
-  insertBatchesOf,
-  insertBatchesSql,
-  type NewBatch,
-} from './batches.ts';
+import { AppStatement } from '../sharding.ts';
+import { type BatchKey, batchKeyValues } from './batches.ts';
 import {
   openCountSql,
   rateColumns,
@@ -388,106 +381,42 @@ function toSnapshot(columns: SnapshotRow): BatchSnapshot {
   };
 }
 
-/** A push that one step plans completely, with all its batches. */
-export interface WholePush extends PushKey {
+/** A push whose targets one step plans completely. */
+export interface WholePlan extends PushKey {
   through: number;
   devices: number;
-  batches: readonly NewBatch[];
-}
-
-/** A batch that was planned, with its state and the state of its push. */
-export interface PlannedBatch {
-  batchId: number;
-  stored: BatchSnapshot;
 }
 
 /** Skips pushes that another transaction has locked, so that one push does not delay the others. */
-const wholeSql = (andApp: AndApp): string => `WITH free AS MATERIALIZED (
+const wholeStatement = new AppStatement(
+  5,
+  (andApp) => `WITH free AS MATERIALIZED (
      SELECT n.app_id, n.id FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
        JOIN notification n USING (app_id, id)
-      WHERE true${andApp('n')} ORDER BY n.app_id, n.id FOR UPDATE OF n SKIP LOCKED),
-   planned AS (
-     UPDATE notification n
-        SET state = 'sending', planned_through = k.through, devices = n.devices + k.devices,
-            is_planned = true, updated_at = now()
-       FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS k (app_id, id, through,
-         devices)
-       JOIN free USING (app_id, id)
-      WHERE n.app_id = k.app_id AND n.id = k.id${andApp('n')} AND n.planned_through = 0
-        AND NOT n.is_planned
-        AND n.state IN ('queued', 'sending')
-     RETURNING n.*)`;
-
-const wholeKeys = (pushes: readonly WholePush[]): unknown[] => [
-  ...keyValues(pushes),
-  ...listsOf(pushes, 'through', 'devices'),
-];
-
-const wholeStatement = prepare(
-  `${wholeSql(anyApp)},
-   inserted AS (
-     ${insertBatchesSql(5, '(b.app_id, b.push_id) IN (SELECT app_id, id FROM planned)')}
-     RETURNING push_batch.*)
-   SELECT n.id AS "pushId", ${snapshotColumns}
-     FROM planned n LEFT JOIN inserted b ON b.app_id = n.app_id AND b.push_id = n.id
-       ORDER BY n.id, b.id`,
-);
-
-const shardedWholeStatement = new AppStatement(
-  5,
-  (andApp) => `${wholeSql(andApp)} SELECT id FROM planned`,
+      WHERE true${andApp('n')} ORDER BY n.app_id, n.id FOR UPDATE OF n SKIP LOCKED)
+   UPDATE notification n
+      SET state = 'sending', planned_through = k.through, devices = n.devices + k.devices,
+          is_planned = true, updated_at = now()
+     FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[])
+          AS k (app_id, id, through, devices)
+     JOIN free USING (app_id, id)
+    WHERE n.app_id = k.app_id AND n.id = k.id${andApp('n')} AND n.planned_through = 0
+      AND NOT n.is_planned AND n.state IN ('queued', 'sending')
+   RETURNING n.id`,
+  { isPrepared: true },
 );
 
 /**
- * Plans each push by one step: writes its batches and moves its cursor to the end. Returns the
- * batches of each push. Returns undefined for a push, and does not change it, if another planner
- * has planned it, if it is paused or cancelled, or if another transaction has locked it. On a
- * sharded database this takes several statements: call it in a transaction
- * (`inTransactionIfSharded`).
+ * Moves the planning cursors of many pushes to the end, like `advancePlanning`. Also returns false
+ * for a push that another transaction has locked.
  */
 export async function planWholePushes(
   tx: Handle,
-  pushes: readonly WholePush[],
-): Promise<(PlannedBatch[] | undefined)[]> {
-  if (await isSharded(tx)) return planShardedPushes(tx, pushes);
-  const batches = batchesJson(pushes.map(toPushBatches));
-  const rows = await query(tx).rows<SnapshotRow & { pushId: number; id: number | null }>(
-    wholeStatement,
-    [...wholeKeys(pushes), batches],
-  );
-  const byPush = Map.groupBy(rows, ({ pushId }) => pushId);
-  return pushes.map(({ id }) =>
-    byPush
-      .get(id)
-      ?.flatMap(({ pushId: _, ...row }) =>
-        row.id === null ? [] : [{ batchId: row.id, stored: toSnapshot(row) }],
-      ),
-  );
-}
-
-const toPushBatches = ({ appId, id: pushId, batches }: WholePush) => ({ appId, pushId, batches });
-
-/**
- * Like `planWholePushes`, in three statements. Citus does not support INSERT … SELECT after an
- * UPDATE in one statement.
- */
-async function planShardedPushes(
-  tx: Handle,
-  pushes: readonly WholePush[],
-): Promise<(PlannedBatch[] | undefined)[]> {
-  const planned = await shardedWholeStatement.rowsById(tx, pushes, wholeKeys);
-  const plannedPushes = pushes.filter(({ id }) => planned.has(id));
-  const ids = await insertBatchesOf(tx, plannedPushes.map(toPushBatches));
-  const keys = plannedPushes.flatMap(({ appId }, i) =>
-    (ids[i] ?? []).map((batchId) => ({ appId, batchId })),
-  );
-  const snapshots = await readBatchSnapshots(tx, keys);
-  const stored = new Map(keys.map(({ batchId }, i) => [batchId, snapshots[i]]));
-  const byPush = new Map(plannedPushes.map(({ id }, i) => [id, ids[i] ?? []]));
-  return pushes.map(({ id }) =>
-    byPush.get(id)?.flatMap((batchId) => {
-      const snapshot = stored.get(batchId);
-      return snapshot ? [{ batchId, stored: snapshot }] : [];
-    }),
-  );
+  pushes: readonly WholePlan[],
+): Promise<boolean[]> {
+  const planned = await wholeStatement.rowsById(tx, pushes, (part) => [
+    ...keyValues(part),
+    ...listsOf(part, 'through', 'devices'),
+  ]);
+  return pushes.map(({ id }) => planned.has(id));
 }
