@@ -119,8 +119,8 @@ const meanings: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Returns in words what a text contains instead of a private key or certificate. `isExpected` selects
- * the expected labels; these are not reported as the cause.
+ * Returns in words what a text contains instead of a private key or certificate. `isExpected`
+ * selects the expected labels; these are not reported as the cause.
  */
 export function causeOf(text: string, isExpected: (label: string) => boolean): string {
   const blocks = pemBlocks(text);

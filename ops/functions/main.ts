@@ -7,7 +7,10 @@ import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/pro
 import { createLogger } from '../../shared/process/logging.ts';
 import { FunctionHost } from './host.ts';
 
-/** Entry point of the process that runs a folder of functions (develop/functions.md#the-embedded-host). */
+/**
+ * Entry point of the process that runs a folder of functions
+ * (develop/functions.md#the-embedded-host).
+ */
 process.title = 'carillon functions';
 
 try {

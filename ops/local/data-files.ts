@@ -23,8 +23,8 @@ const fileMode = 0o600;
 
 /**
  * Reads the secrets of a data directory and creates missing secrets. The files are `admin-token`
- * and `secret`, with mode 600. Two concurrent starts use the same secrets. `created` names the secrets
- * that this call created.
+ * and `secret`, with mode 600. Two concurrent starts use the same secrets. `created` names the
+ * secrets that this call created.
  */
 export async function ensureSecrets(
   dataDir: string,

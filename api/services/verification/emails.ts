@@ -53,8 +53,8 @@ export class EmailService {
 
   /**
    * Sends a verification link. Throws error 1 if verification is off or the address gets too many
-   * mails, error 204 without an address, error 125 for a malformed address, error 205 for an unknown
-   * address.
+   * mails, error 204 without an address, error 125 for a malformed address, error 205 for an
+   * unknown address.
    */
   async requestVerification(caller: SmsCaller, email: Json | undefined): Promise<void> {
     if (!caller.app.options.emailVerification) throw refuse('emailVerificationOff');

@@ -68,8 +68,8 @@ export class PhoneService {
 
   /**
    * Sets the number that a code was sent to, in the account that requested the code. A session must
-   * belong to this account. Throws error 212 without a number, error 214 if another user has verified
-   * the number, error 603 for a wrong code.
+   * belong to this account. Throws error 212 without a number, error 214 if another user has
+   * verified the number, error 603 for a wrong code.
    */
   async change(
     caller: UserHookCaller,

@@ -206,8 +206,8 @@ function payloadError(
 }
 
 /**
- * Returns the members to use if the payload is complete: the payload, the options and the receipt id.
- * All other members are ignored.
+ * Returns the members to use if the payload is complete: the payload, the options and the receipt
+ * id. All other members are ignored.
  */
 const nativeParts = ({
   payload = null,

@@ -179,7 +179,9 @@ export const listAppNames = (db: Handle, filter: AppFilter, page: AppPage) =>
     pageValues(filter, page),
   );
 
-/** Lists apps without decrypting anything. Counts at most `maxCounted` devices and pushes of each. */
+/**
+ * Lists apps without decrypting anything. Counts at most `maxCounted` devices and pushes of each.
+ */
 export const listAppSummaries = (
   db: Handle,
   filter: AppFilter,

@@ -112,7 +112,9 @@ export interface DeviceGroup extends RoutingKey {
 /** Maximum groups in memory. Clients choose profiles and topics, so their number is unlimited. */
 export const maxGroups = 20_000;
 
-/** Returns the largest groups and the number of all devices. Counts at most `maxCounted` devices. */
+/**
+ * Returns the largest groups and the number of all devices. Counts at most `maxCounted` devices.
+ */
 export async function countAudience(
   tx: Handle,
   condition: SqlCondition,

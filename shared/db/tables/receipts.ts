@@ -174,7 +174,9 @@ export interface SealedCall {
   call: Buffer;
 }
 
-/** Stores a refused callback, unless the app has `maxKept` of them. Returns whether it is stored. */
+/**
+ * Stores a refused callback, unless the app has `maxKept` of them. Returns whether it is stored.
+ */
 export function keepFailedReceipt(
   db: Handle,
   appId: string,

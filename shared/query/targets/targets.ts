@@ -157,8 +157,8 @@ function deviceConditions(
 export interface TargetRow {
   id: number;
   /**
-   * Routing columns of the device as one text, which `parseRoutingKey` parses. Contains the locale if
-   * the push has translations, and the time zone if the push has quiet hours.
+   * Routing columns of the device as one text, which `parseRoutingKey` parses. Contains the locale
+   * if the push has translations, and the time zone if the push has quiet hours.
    */
   routingKey: string;
 }
