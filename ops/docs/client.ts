@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { openApiDocument } from '../../api/openapi/document.ts';
 import { loadExamples } from '../../api/openapi/operation.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
-import { type JsonSchema, jsonSchema } from './schema.ts';
+import { type JsonSchema, jsonSchema } from './markdown.ts';
 
 const base = '/console/api';
 

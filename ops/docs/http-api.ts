@@ -5,8 +5,17 @@ import { type Area, areaOf, areas, callerOf, loadExamples } from '../../api/open
 import type { ReplyBody, Route } from '../../api/route.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
 import { errorTable } from '../../shared/domain/errors/errors.ts';
-import { bytes, code, page, table } from './markdown.ts';
-import { type JsonSchema, jsonSchema, membersOf, shapeOf, typeText } from './schema.ts';
+import {
+  bytes,
+  code,
+  type JsonSchema,
+  jsonSchema,
+  membersOf,
+  page,
+  shapeOf,
+  table,
+  typeText,
+} from './markdown.ts';
 
 /** Renders the replies and refusals of routes for the page of the HTTP API. */
 class HttpReplies {

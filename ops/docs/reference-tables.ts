@@ -19,8 +19,17 @@ import { errorTable, errorText } from '../../shared/domain/errors/errors.ts';
 import { brandOf, type ConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';
 import { isCode } from '../../shared/domain/texts/catalogue.ts';
 import { createMetrics } from '../../shared/metrics.ts';
-import { code, fenced, grouped, page, table } from './markdown.ts';
-import { type JsonSchema, type Member, membersOf, shapeOf } from './schema.ts';
+import {
+  code,
+  fenced,
+  grouped,
+  type JsonSchema,
+  type Member,
+  membersOf,
+  page,
+  shapeOf,
+  table,
+} from './markdown.ts';
 
 const errorsIntro = `Every refusal is JSON with a code and a message. \`error\` may be more specific than the message of the table, such as
 the name of the invalid member. Operators get messages in Chinese where \`Accept-Language\` asks for
