@@ -255,7 +255,7 @@ export async function openPools(config: Config, log: Logger, stack: ClosingStack
     stack.add(name, () => pool.close());
     return pool;
   };
-  const shared = (limits: Required<SemaphoreLimits>) => ({
+  const shared = (limits: Required<SemaphoreLimits>): Partial<DatabaseOptions> => ({
     maxConnections: limits.concurrency,
     fairShare: new Semaphore(limits),
     isPipelined: true,

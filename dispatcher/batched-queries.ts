@@ -84,7 +84,9 @@ function batched<T, R>(
   options: { uniqueBy?(item: T): string; weightOf?(item: T): number } = {},
 ): Batcher<T, R> {
   return new Batcher<T, R>({
-    ...{ concurrency, size: limits.items, ...options },
+    concurrency,
+    size: limits.items,
+    ...options,
     run,
     runOne: async (item) => (await run([item]))[0] as R,
     isShared: isConnectionFailure,

@@ -15,7 +15,7 @@ import {
 import { closePush, recordResult, type SentBatch } from '../recording/recorder.ts';
 import { recordPostponed, recordUnsent } from '../recording/unsent.ts';
 import type { ThreadPool } from '../sending/pool.ts';
-import type { CachedPush, SendSlot } from '../sending/task.ts';
+import type { CachedPush, DeliverTask, SendSlot } from '../sending/task.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
 import { holdBatch } from './holding.ts';
 
@@ -212,8 +212,13 @@ async function send(
   const { probeSize, progressMemory } = permit;
   const ownSlot = probeSize === undefined ? slot : undefined;
   const { connector } = batch.stored;
-  const task = {
-    ...{ ...ids, connector, probeSize, progressMemory, slot: ownSlot, cachedPush },
+  const task: DeliverTask = {
+    ...ids,
+    connector,
+    probeSize,
+    progressMemory,
+    slot: ownSlot,
+    cachedPush,
     size: batch.stored.size,
   };
   const result = await pool.run(task, threadPoolOf(batch, slot)).catch(async (error: unknown) => {

@@ -135,7 +135,11 @@ export function toBatches(
 function addBatch(page: PageOfBatches, route: BatchRoute, recipients: number[]): void {
   const { connector, profile, error, language = null, quiet = null } = route;
   const batch = {
-    ...{ connector, profile, recipients, language, quiet },
+    connector,
+    profile,
+    recipients,
+    language,
+    quiet,
     badges: null,
     attempt: 0,
     hasJob: false,

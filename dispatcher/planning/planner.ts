@@ -102,7 +102,9 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
   const { clock } = deps;
   // Rules read the time again for each page, because a scan may outlast quiet hours.
   const ruled = {
-    ...{ app, push, router },
+    app,
+    push,
+    router,
     get nowMs() {
       return clock.now();
     },
@@ -111,7 +113,11 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
   const target = all.some(appliesToOne) ? undefined : pointTarget(appId, push.pushOrder);
   const rules = target ? [] : all;
   return {
-    ...{ push, app, router, rules, job },
+    push,
+    app,
+    router,
+    rules,
+    job,
     routes: batchRoutes(router, rules),
     priorities: new FairPriorities(appId),
     lookup: target && { ...target, appId, activeSince: activeSince(app, clock.now()) },

@@ -214,7 +214,11 @@ const resultOf = (
   { appId, batchId: id }: DeliverJob,
   { states, retriedCount, sentBy }: DeliverResult,
 ) => ({
-  ...{ appId, id, states, retriedCount, sentBy },
+  appId,
+  id,
+  states,
+  retriedCount,
+  sentBy,
   totals: states.totals(),
 });
 

@@ -49,11 +49,9 @@ export class BatchLoader {
   constructor(db: Database, concurrency: number) {
     const ofField = (field: TokenField) =>
       new Batcher<LoadedKey, LoadedBatch | undefined>({
-        ...{
-          concurrency,
-          size: maxRecipientsPerStatement,
-          weightOf: ({ size }: LoadedKey) => size,
-        },
+        concurrency,
+        size: maxRecipientsPerStatement,
+        weightOf: ({ size }: LoadedKey) => size,
         run: (keys) => loadBatches(db, keys, field),
         runOne: async (key) => (await loadBatches(db, [key], field))[0],
         isShared: isConnectionFailure,

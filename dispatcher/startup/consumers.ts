@@ -76,7 +76,12 @@ function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
   return kinds.map(
     (kind) =>
       new Consumer({
-        ...{ queue, listener, duePoll, log, waitingJobs, ...kind },
+        queue,
+        listener,
+        duePoll,
+        log,
+        waitingJobs,
+        ...kind,
         kind: planJob,
         handle: (job, context) =>
           tracePush(deps, 'plan', job.data, () => planPush(deps, job, context)),
@@ -92,7 +97,13 @@ function deliverConsumer(
   const { queue, listener, duePoll, log, waitingJobs } = deps;
   const kind = deliverJob(connector);
   return new Consumer({
-    ...{ queue, listener, duePoll, log, waitingJobs, kind, capacity },
+    queue,
+    listener,
+    duePoll,
+    log,
+    waitingJobs,
+    kind,
+    capacity,
     handle: (job, { signal, concurrencySlot }) =>
       deliverBatch(deps, job.data, { signal, concurrencySlot, job: { kind, job } }),
   });

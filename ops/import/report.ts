@@ -212,7 +212,8 @@ export function showProgress({ files, tally, isShown, clock }: ProgressOptions):
     const elapsedMs = Math.max(clock.monotonicMs() - startedAtMs, 1);
     const perSecond = Math.round((records * 1000) / elapsedMs);
     const counts = say('{records} records, {refused} refused | {perSecond} per second', {
-      ...{ records, perSecond },
+      records,
+      perSecond,
       refused: tally.total('refused'),
     });
     return `${shown} ${percentage} % | ${counts}`;

@@ -164,7 +164,15 @@ async function importInto(db: Database, context: PreparedImport): Promise<Outcom
   let failure: string | undefined;
   try {
     await importFiles({
-      ...{ db, clock: systemClock, appId, files: found.files, tally, isDry, vault, stop, maxRoles },
+      db,
+      clock: systemClock,
+      appId,
+      files: found.files,
+      tally,
+      isDry,
+      vault,
+      stop,
+      maxRoles,
       idleBefore: new Date(systemClock.now() - validityDays * dayMs).toISOString(),
       onProgress: progress.show,
     });

@@ -38,7 +38,9 @@ export async function choosePort(choice: {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     throw new Error(
       say('{variable}={port} cannot be used on {host} ({code}); choose another port', {
-        ...{ variable, host, code },
+        variable,
+        host,
+        code,
         port: requested,
       }),
       { cause: error },

@@ -82,7 +82,8 @@ export class JobQueue {
   constructor(db: Database, log: Logger, options: { supervise: boolean }) {
     this.#db = db;
     this.#wakes = new Batcher({
-      ...{ concurrency: 1, size: maxSharedWakes },
+      concurrency: 1,
+      size: maxSharedWakes,
       run: async (queues) => {
         await wakeConsumers(db, [...new Set(queues)]);
         await sleep(wakePauseMs);

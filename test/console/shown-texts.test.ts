@@ -39,7 +39,12 @@ test("a sentence shows its times in the reader's time zone, even in a nested sen
 
 describe('the preview of a text with variables', () => {
   const visibleMessage = (title: string, text: string): VisibleMessage => ({
-    ...{ title, text, subtitle: '', image: '', badge: null, isSilent: title === '' && text === '' },
+    title,
+    text,
+    subtitle: '',
+    image: '',
+    badge: null,
+    isSilent: title === '' && text === '',
   });
   const body = (alert: string, fallback = '') => ({
     data: { title: 'For you', alert, ios: { alert: { body: `iOS: ${alert}` } } },

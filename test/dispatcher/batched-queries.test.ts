@@ -143,7 +143,10 @@ describe('a batched query for many pushes', () => {
     const pushes = await plansOf(app, devices);
     const batches = await plan(service.db, pushes);
     const results = batches.map((id = 0) => ({
-      ...{ appId: app.appId, id, retriedCount: 0, totals: { sent: 1 } },
+      appId: app.appId,
+      id,
+      retriedCount: 0,
+      totals: { sent: 1 },
       states: new RecipientStates(Uint8Array.of(1)),
     }));
     expect(await settleBatches(service.db, results.slice(0, 1))).toEqual([true]);

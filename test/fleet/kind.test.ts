@@ -80,7 +80,9 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     const settled = await settledTokens(app);
     await dispatchers.start();
     expect(await service.untilDone(app, objectId, 90_000)).toMatchObject({
-      ...{ status: 'done', devices, outcomes: { sent: devices } },
+      status: 'done',
+      devices,
+      outcomes: { sent: devices },
       variables: [{ name: 'name', devices, fallback: devices / 10 }],
     });
     const texts = textsByToken();

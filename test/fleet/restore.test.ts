@@ -211,7 +211,8 @@ describe('a restore refuses', () => {
 
 test('overdue work of a database that other tools restored is paused, by its URL', async () => {
   const { body } = await api.request('POST', '/1.1/push', {
-    ...{ app: await api.createApp(), master: true },
+    app: await api.createApp(),
+    master: true,
     body: { data: { alert: 'x' }, push_time: new Date(Date.now() + 3_600_000).toISOString() },
   });
   await api.db.query("UPDATE scheduled_push SET push_time = now() - interval '1 minute'");

@@ -25,7 +25,9 @@ vi.setConfig({ testTimeout: 180_000 });
 const pathOf = ({ appId }: App, profile = '_default') =>
   `/console/api/apps/${appId}/profiles/apns/${profile}`;
 const using = ({ publicKey: _, ...key }: typeof first) => ({
-  ...{ auth: 'token', endpoint: service.apns.url, ca: service.apns.ca },
+  auth: 'token',
+  endpoint: service.apns.url,
+  ca: service.apns.ca,
   ...key,
 });
 const put = async (path: string, key: typeof first) =>
@@ -115,8 +117,11 @@ test('two profiles of an app rotate at once, each with its own decision', async 
       service.db,
       app,
       Array.from({ length: 1000 }, () => ({
-        ...{ deviceType: 'ios', deviceToken: mark + randomBytes(32).toString('hex') },
-        ...{ topic: 'com.example.app', teamId, fields: { tag: 'two' } },
+        deviceType: 'ios',
+        deviceToken: mark + randomBytes(32).toString('hex'),
+        topic: 'com.example.app',
+        teamId,
+        fields: { tag: 'two' },
       })),
     );
   await Promise.all([ofTeam(first, 'a'), ofTeam(second, 'b')]);

@@ -40,7 +40,9 @@ test('a push to 200,000 devices with three rotations reaches each once, without 
   const app = await service.api.createApp();
   const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
   const using = ({ publicKey: _, ...key }: ApnsCredentials) => ({
-    ...{ auth: 'token', endpoint: service.apns.url, ca: service.apns.ca },
+    auth: 'token',
+    endpoint: service.apns.url,
+    ca: service.apns.ca,
     ...key,
   });
   const put = (rest: string, key: ApnsCredentials) =>

@@ -191,7 +191,10 @@ describe('a batcher of writes', () => {
     const released = Promise.withResolvers<void>();
     let failed = 0;
     const batcher = new Batcher<number>({
-      ...{ size: 4000, concurrency: 1, delayMs: 1, maxWaiting },
+      size: 4000,
+      concurrency: 1,
+      delayMs: 1,
+      maxWaiting,
       retry: { afterMs: 5, onError: () => undefined },
       run: async (items) => {
         writing.resolve();

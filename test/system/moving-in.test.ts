@@ -49,7 +49,10 @@ const tom = aUser({
 });
 const installationId = newId();
 const phone = anInstallation({
-  ...{ deviceType: 'android', deviceToken: undefined, installationId, channels: ['news'] },
+  deviceType: 'android',
+  deviceToken: undefined,
+  installationId,
+  channels: ['news'],
 });
 
 const iphone = anInstallation({ apnsTopic: 'com.example.app' });

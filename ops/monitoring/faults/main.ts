@@ -125,8 +125,8 @@ async function makeFaults(names: readonly string[]): Promise<void> {
   }
 }
 
-if (prometheusPath === undefined) console.log('Prometheus is not installed: no faults are made.');
-else await makeFaults(process.argv.slice(2));
-
 /** All scenes, in an order in which they disturb each other least. */
 export const scenes: readonly Scene[] = [...deliveryScenes, ...processScenes, ...databaseScenes];
+
+if (prometheusPath === undefined) console.log('Prometheus is not installed: no faults are made.');
+else await makeFaults(process.argv.slice(2));

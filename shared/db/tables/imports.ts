@@ -626,7 +626,10 @@ const byLine = (conflicts: readonly Linked[]): Unwritten[] => [
 ];
 
 const conflictOf = ({ line, objectId, platform, holder }: Linked): Unwritten => ({
-  ...{ line, objectId, isThere: false, isNewer: false },
+  line,
+  objectId,
+  isThere: false,
+  isNewer: false,
   holders: { [`authData.${platform}`]: holder },
 });
 

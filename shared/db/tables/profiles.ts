@@ -416,7 +416,12 @@ async function settle(
   const { appId, connector, name, asked, accepted, refused, worse } = rotation;
   const reason = isPromoted ? null : verdict.reason;
   await insertAudit(tx, {
-    ...{ appId, actorName, actorRole: 'operator', tokenId: null, address: '', requestId: '' },
+    appId,
+    actorName,
+    actorRole: 'operator',
+    tokenId: null,
+    address: '',
+    requestId: '',
     action: isPromoted ? 'profile.promote' : 'profile.rollback',
     target: `${connector}/${name}`,
     before: { state: 'canary' },

@@ -61,7 +61,9 @@ const unreachable = {
 const oppo = { appKey: '1', masterSecret: 'very-secret' };
 
 const definition = (name: string) => ({
-  ...{ name, expression: '0 9 * * *', timeZone: 'UTC' },
+  name,
+  expression: '0 9 * * *',
+  timeZone: 'UTC',
   body: { data: { alert: 'x' } },
 });
 

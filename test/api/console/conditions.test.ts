@@ -22,13 +22,12 @@ beforeAll(async () => {
   const master = (path: string, body: object) =>
     service.api.request('POST', path, { app, master: true, body });
   const user = await master('/1.1/users', {
-    ...{
-      username: 'somebody',
-      password: 'p',
-      email: 'somebody@example.com',
-      mobilePhoneNumber: phone,
-    },
-    ...{ level: 5, city: 'Rome' },
+    username: 'somebody',
+    password: 'p',
+    email: 'somebody@example.com',
+    mobilePhoneNumber: phone,
+    level: 5,
+    city: 'Rome',
   });
   const owner = { __type: 'Pointer', className: '_User', objectId: user.body.objectId };
   await master('/1.1/installations', {

@@ -72,8 +72,10 @@ describe('the installations of an app', () => {
   test('are found by a registration id and an installationId, too', async () => {
     const own = await service.api.createApp();
     const body = {
-      ...{ deviceType: 'android', vendor: 'oppo' },
-      ...{ installationId: 'own-installation-id', registrationId: 'own-registration-id' },
+      deviceType: 'android',
+      vendor: 'oppo',
+      installationId: 'own-installation-id',
+      registrationId: 'own-registration-id',
     };
     const saved = await service.api.request('POST', '/1.1/installations', { app: own, body });
     for (const q of [body.installationId, body.registrationId])

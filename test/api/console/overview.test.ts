@@ -174,7 +174,9 @@ describe('a push that waits', () => {
     const { objectId: id } = (await sender('POST', `/apps/${guarded.appId}/push`, { body })).body;
     await expect.poll(async () => (await overviewOf(guarded)).waitingApproval).toHaveLength(1);
     expect((await overviewOf(guarded)).waitingApproval[0]).toMatchObject({
-      ...{ objectId: id, createdBy: 'Wang', waitsForApproval: true },
+      objectId: id,
+      createdBy: 'Wang',
+      waitsForApproval: true,
     });
     const list = await operator('GET', `/apps/${guarded.appId}/notifications?status=paused`);
     expect(list.body.results[0]).toMatchObject({ objectId: id, waitsForApproval: true });

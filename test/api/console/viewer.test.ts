@@ -77,7 +77,11 @@ async function admin(method: string, path: string, body: object): Promise<void> 
 async function addUser(): Promise<string> {
   const { phone, otherPhone, email, username, nick, openId, accessToken } = hidden;
   const body = {
-    ...{ username, email, nick, password: 'p', mobilePhoneNumber: phone },
+    username,
+    email,
+    nick,
+    password: 'p',
+    mobilePhoneNumber: phone,
     authData: { qq: { openid: openId, access_token: accessToken, expires_in: 7200 } },
   };
   const { api } = service;
@@ -173,7 +177,9 @@ async function addRecurring(): Promise<string> {
   const ids: string[] = [];
   for (const [i, target] of targets.entries()) {
     const body = {
-      ...{ name: `recurring ${i}`, expression: '0 9 * * *', timeZone: 'UTC' },
+      name: `recurring ${i}`,
+      expression: '0 9 * * *',
+      timeZone: 'UTC',
       body: { ...target, data: { alert: 'x' } },
     };
     const path = `${base}/apps/${app.appId}/recurring-pushes`;
@@ -224,7 +230,8 @@ const pathOf = (pattern: string): string =>
 async function readEvents(topics: string[], role: 'viewer' | 'sender'): Promise<string> {
   const { token } = (
     await service.api.request('POST', `${base}/tokens`, {
-      ...{ admin: true, body: { name: 'watcher', role } },
+      admin: true,
+      body: { name: 'watcher', role },
     })
   ).body;
   const controller = new AbortController();

@@ -234,7 +234,10 @@ describe('a vendor’s registration id under a new installation', () => {
   let serial = 0;
   const newId = () => `registration-${++serial}`;
   const device = (installationId: string, registrationId: string, more: object = {}) => ({
-    ...{ deviceType: 'android', vendor: 'HMS', installationId, registrationId },
+    deviceType: 'android',
+    vendor: 'HMS',
+    installationId,
+    registrationId,
     ...more,
   });
   const registrationOf = async (app: App, objectId: string) =>

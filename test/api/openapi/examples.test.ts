@@ -66,8 +66,13 @@ let recorded: Examples;
 
 async function newRecorder({ url }: TestFunctionHost): Promise<ExampleRecorder> {
   const options = {
-    ...{ functionsUrl: url, smsBalance: 1000, emailVerification: true, allowUserQuery: true },
-    ...{ allowInstallationQuery: true, allowInstallationDelete: true, allowRoleCreate: true },
+    functionsUrl: url,
+    smsBalance: 1000,
+    emailVerification: true,
+    allowUserQuery: true,
+    allowInstallationQuery: true,
+    allowInstallationDelete: true,
+    allowRoleCreate: true,
   };
   const app = await service.api.services.apps.create({ name: 'News', plan: 'commercial', options });
   await service.addApnsProfile(app);

@@ -40,8 +40,11 @@ const addAndroid = (app: App, count: number, vendor: string | null = null) =>
     service.db,
     app,
     Array.from({ length: count }, (_, i) => ({
-      ...{ deviceType: 'android', installationId: randomUUID(), vendor },
-      ...{ registrationId: vendor === null ? null : randomUUID(), fields: { n: i + 1 } },
+      deviceType: 'android',
+      installationId: randomUUID(),
+      vendor,
+      registrationId: vendor === null ? null : randomUUID(),
+      fields: { n: i + 1 },
     })),
   );
 

@@ -274,7 +274,8 @@ describe('POST /1.1/push accepts', () => {
       service.db,
       full,
       Array.from({ length: 300 }, (_, i) => ({
-        ...{ deviceType: `type${String(i % 150).padStart(3, '0')}`, installationId: `device${i}` },
+        deviceType: `type${String(i % 150).padStart(3, '0')}`,
+        installationId: `device${i}`,
       })),
     );
     const types = await listDeviceTypes(service.db, full.appId);

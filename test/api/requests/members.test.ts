@@ -151,20 +151,19 @@ beforeAll(async () => {
     },
   );
   idOf = {
-    ...{
-      apps: app.appId,
-      users: user,
-      installations: installation,
-      roles: role,
-      notifications: push,
-    },
-    ...{
-      'recurring-pushes': String(recurring.body.id),
-      profiles: 'fcm',
-      'scheduled-pushes': push,
-      push,
-    },
-    ...{ 'test-devices': 'somebody', _User: user, _Installation: installation, _Role: role },
+    apps: app.appId,
+    users: user,
+    installations: installation,
+    roles: role,
+    notifications: push,
+    'recurring-pushes': String(recurring.body.id),
+    profiles: 'fcm',
+    'scheduled-pushes': push,
+    push,
+    'test-devices': 'somebody',
+    _User: user,
+    _Installation: installation,
+    _Role: role,
   };
 });
 

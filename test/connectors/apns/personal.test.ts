@@ -20,7 +20,12 @@ const message: PushMessage = {
 const names = ['name', 'level'];
 
 const recipientOf = (index: number, badge: number | null): Recipient => ({
-  ...{ index, id: String(index), deviceToken: 'ab', deviceType: 'ios', topic: null, teamId: null },
+  index,
+  id: String(index),
+  deviceToken: 'ab',
+  deviceType: 'ios',
+  topic: null,
+  teamId: null,
   badge,
 });
 

@@ -22,7 +22,10 @@ export async function accessibilityFaults(page: Page): Promise<string[]> {
   });
   const run = (expression: string) =>
     session.send('Runtime.evaluate', {
-      ...{ expression, contextId: executionContextId, awaitPromise: true, returnByValue: true },
+      expression,
+      contextId: executionContextId,
+      awaitPromise: true,
+      returnByValue: true,
     });
   await run(axe);
   const { result } = await run(

@@ -108,7 +108,9 @@ async function send({ api }: TestService, app: App, data: object): Promise<strin
 /** Adds a recurring push with no run during the tests. */
 async function addRecurring({ api }: TestService, app: App): Promise<void> {
   const body = {
-    ...{ name: 'Leap day', expression: '0 9 29 2 *', timeZone: 'Asia/Shanghai' },
+    name: 'Leap day',
+    expression: '0 9 29 2 *',
+    timeZone: 'Asia/Shanghai',
     body: { where: {}, data: { alert: 'Once in four years' } },
   };
   const path = `/console/api/apps/${app.appId}/recurring-pushes`;

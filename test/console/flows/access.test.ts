@@ -70,7 +70,8 @@ describe.skipIf(!hasChromium)('access to the console', () => {
 
   test("a link in another person's session asks first, then logs in", async () => {
     const reply = await api.request('POST', `${base}/tokens`, {
-      ...{ admin: true, body: { name: 'Mallory', role: 'viewer' } },
+      admin: true,
+      body: { name: 'Mallory', role: 'viewer' },
     });
     const linkOf = async () => {
       const headers = { Authorization: `Bearer ${reply.body.token}` };
@@ -104,7 +105,8 @@ describe.skipIf(!hasChromium)('access to the console', () => {
 
   test('an owner ends a session; others see neither the pages nor links to them', async () => {
     const reply = await api.request('POST', `${base}/tokens`, {
-      ...{ admin: true, body: { name: 'Li', role: 'viewer' } },
+      admin: true,
+      body: { name: 'Li', role: 'viewer' },
     });
     const viewer = await open('/console/people', reply.body.token);
     await viewer.getByText('Your role does not permit this.').first().waitFor();

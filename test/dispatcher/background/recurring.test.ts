@@ -89,7 +89,10 @@ describe('a recurring push', () => {
     expect({ starts, missed }).toEqual({ starts: 1, missed: 0 });
     expect(nextAt?.getUTCMonth()).toBe(1);
     expect(await service.untilDone(app, lastPush ?? '')).toMatchObject({
-      ...{ status: 'done', successes: 1, notificationId: 'daily', 'from-service': 'recurring' },
+      status: 'done',
+      successes: 1,
+      notificationId: 'daily',
+      'from-service': 'recurring',
       'push-time': lastAt?.toISOString(),
     });
     expect(seen('ordinary')).toBe(1);

@@ -48,7 +48,9 @@ async function finish(): Promise<void> {
 
 const profileOf = (vault: Vault, appKey: string) =>
   putProfile(api.db, vault, {
-    ...{ appId: app.appId, connector: 'vendor_d', name: '_default' },
+    appId: app.appId,
+    connector: 'vendor_d',
+    name: '_default',
     credentials: { appKey, masterSecret: 's' },
   });
 

@@ -308,20 +308,21 @@ async function fcmApp(ids: readonly string[], savedHoursBefore = 0): Promise<App
   };
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
   await putProfile(service.db, vault, {
-    ...{ appId: app.appId, connector: 'fcm', name: '_default' },
+    appId: app.appId,
+    connector: 'fcm',
+    name: '_default',
     credentials: { ...credentials, ratePerSecond: 1_000_000 },
   });
   await insertDevices(
     service.db,
     app,
     ids.map((registrationId) => ({
-      ...{
-        deviceType: 'android',
-        installationId: randomUUID(),
-        registrationId,
-        vendor: 'vendor_g',
-      },
-      ...{ vendorName: 'fcm', updatedAt: daysAgo(savedHoursBefore / 24) },
+      deviceType: 'android',
+      installationId: randomUUID(),
+      registrationId,
+      vendor: 'vendor_g',
+      vendorName: 'fcm',
+      updatedAt: daysAgo(savedHoursBefore / 24),
     })),
   );
   return app;

@@ -51,24 +51,18 @@ describe('variables fill the text of each device', () => {
     const { app, named, other } = await createApp();
     const body = { ...content, where: {} };
     await insertRecurring(service.db, app.appId, {
-      ...{
-        name: 'weekly',
-        expression: '0 0 29 2 *',
-        timeZone: 'UTC',
-        startsAt: null,
-        endsAt: null,
-      },
-      ...{
-        isEnabled: true,
-        body,
-        pushOrder: parsePush(body, undefined, 0).pushOrder,
-        notificationId: null,
-      },
-      ...{
-        lifeSeconds: null,
-        nextAt: new Date(systemClock.now()),
-        by: { name: 'Li', tokenId: null },
-      },
+      name: 'weekly',
+      expression: '0 0 29 2 *',
+      timeZone: 'UTC',
+      startsAt: null,
+      endsAt: null,
+      isEnabled: true,
+      body,
+      pushOrder: parsePush(body, undefined, 0).pushOrder,
+      notificationId: null,
+      lifeSeconds: null,
+      nextAt: new Date(systemClock.now()),
+      by: { name: 'Li', tokenId: null },
     });
     await expect
       .poll(() => [textsOf(named), textsOf(other)], poll)

@@ -135,7 +135,8 @@ describe('a push with variables', () => {
     await vendors.push(app, data, { variables, languages });
     expect(bodiesOf(token)[0]?.aps.alert).toEqual({ title: '1', body: '你好，小明' });
     const reply = await vendors.service.api.request('POST', '/1.1/push/devices', {
-      ...{ app, master: true },
+      app,
+      master: true,
       body: { device_type: 'ios', device_ids: [token], data, variables },
     });
     await vendors.service.untilDone(app, reply.body.objectId);

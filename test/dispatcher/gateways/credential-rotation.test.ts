@@ -231,7 +231,10 @@ describe('two rotations under load', () => {
 
   test('keys of two teams send at once, each to the devices of its team', async () => {
     const ofTeam = ({ teamId }: typeof first, digit: string) => ({
-      ...{ deviceType: 'ios', deviceToken: digit.repeat(64), topic: 'com.example.app', teamId },
+      deviceType: 'ios',
+      deviceToken: digit.repeat(64),
+      topic: 'com.example.app',
+      teamId,
       fields: { tag: 'teams' },
     });
     await insertDevices(service.db, app, [ofTeam(first, '1'), ofTeam(second, '2')]);

@@ -195,12 +195,10 @@ test('a test push goes to ten devices of the vendor, and caps the others', async
     service.db,
     app,
     Array.from({ length: 15 }, (_, i) => ({
-      ...{
-        deviceType: 'android',
-        installationId: randomUUID(),
-        vendor: 'vendor_a',
-        vendorName: 'HMS',
-      },
+      deviceType: 'android',
+      installationId: randomUUID(),
+      vendor: 'vendor_a',
+      vendorName: 'HMS',
       registrationId: `IQAAAACy${String(i).padStart(40, '0')}`,
     })),
   );

@@ -81,7 +81,11 @@ test.each(profileConnectorIds)(
       state: 'canary',
     });
     expect(await untilTried(app, connector)).toMatchObject({
-      ...{ state: 'canary', asked: 20, accepted: 20, refused: 0, worse: 0 },
+      state: 'canary',
+      asked: 20,
+      accepted: 20,
+      refused: 0,
+      worse: 0,
     });
     expect(devices.filter((device) => instance.seen(device) === 0)).toEqual([]);
     expect(instance.violations()).toEqual([]);

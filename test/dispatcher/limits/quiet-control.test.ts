@@ -214,7 +214,9 @@ describe('a push that waits for the end of quiet hours', () => {
       service.db,
       app,
       ['online', 'offline'].map((name) => ({
-        ...{ deviceType: 'android', installationId: name, timeZone: 'Etc/UTC' },
+        deviceType: 'android',
+        installationId: name,
+        timeZone: 'Etc/UTC',
       })),
     );
     const url = `${service.api.url.replace('http', 'ws')}/1.1/channel`;

@@ -233,24 +233,18 @@ describe('a push with quiet hours', () => {
     await addDevices(app, null);
     const body = { data: { alert: 'Weekly' }, where: {}, quiet_hours: hours };
     const { id } = await insertRecurring(service.db, app.appId, {
-      ...{
-        name: 'weekly',
-        expression: '0 0 29 2 *',
-        timeZone: 'UTC',
-        startsAt: null,
-        endsAt: null,
-      },
-      ...{
-        isEnabled: true,
-        body,
-        pushOrder: parsePush(body, undefined, 0).pushOrder,
-        notificationId: null,
-      },
-      ...{
-        lifeSeconds: null,
-        nextAt: new Date(systemClock.now()),
-        by: { name: 'Li', tokenId: null },
-      },
+      name: 'weekly',
+      expression: '0 0 29 2 *',
+      timeZone: 'UTC',
+      startsAt: null,
+      endsAt: null,
+      isEnabled: true,
+      body,
+      pushOrder: parsePush(body, undefined, 0).pushOrder,
+      notificationId: null,
+      lifeSeconds: null,
+      nextAt: new Date(systemClock.now()),
+      by: { name: 'Li', tokenId: null },
     });
     const created = async () =>
       (await readPushes(service.db, app)).find(({ recurringId }) => recurringId === id);

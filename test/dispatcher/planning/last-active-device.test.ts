@@ -100,7 +100,8 @@ describe('a push to the last active device only', () => {
       service.db,
       app,
       Array.from({ length: 3000 }, (_, n) => ({
-        ...{ deviceType: 'ios', deviceToken: n.toString(16).padStart(64, '0') },
+        deviceType: 'ios',
+        deviceToken: n.toString(16).padStart(64, '0'),
         fields: { user: { objectId: `u${n % 1500}` } },
       })),
     );

@@ -24,7 +24,9 @@ beforeAll(async () => {
     db,
     app,
     Array.from({ length: 2 * devices }, (_, i) => ({
-      ...{ deviceType: 'ios', deviceToken: `t${i}`, channels: [i % 2 === 0 ? 'even' : 'odd'] },
+      deviceType: 'ios',
+      deviceToken: `t${i}`,
+      channels: [i % 2 === 0 ? 'even' : 'odd'],
     })),
   );
 });

@@ -22,9 +22,12 @@ const fileOf = (
   statuses: string[],
   status = statuses.includes('failed') ? 'failed' : 'passed',
 ) => ({
-  ...{ name: resolve(name), status, message: status === 'failed' ? 'Cannot find module' : '' },
+  name: resolve(name),
+  status,
+  message: status === 'failed' ? 'Cannot find module' : '',
   assertionResults: statuses.map((each, i) => ({
-    ...{ status: each, fullName: `a thing does ${i}` },
+    status: each,
+    fullName: `a thing does ${i}`,
     failureMessages: each === 'failed' ? [longError] : [],
   })),
 });
@@ -69,7 +72,8 @@ describe('the count of a test run', () => {
       failures: ['the test run executed no test'],
     });
     expect(await readVitestReport(join(folder, 'none.json'), 137)).toMatchObject({
-      ...{ passed: 0, failed: 1 },
+      passed: 0,
+      failed: 1,
       failures: ['the test run ended with code 137 and left no report'],
     });
     const broken = await tallyOf(1, [fileOf('test/a.test.ts', ['passed', 'pending'])]);

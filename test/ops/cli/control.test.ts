@@ -218,7 +218,10 @@ test('carillon redrive sends a push again to failed recipients, only once', asyn
     own,
     objectId,
     (await readDevices(service.db, own)).slice(0, 1).map((device) => ({
-      ...{ device, outcome: 'failed', status: 500, reason: 'InternalServerError' },
+      device,
+      outcome: 'failed',
+      status: 500,
+      reason: 'InternalServerError',
     })),
   );
   const redrive = ['redrive', objectId, '--app', own.appId, '--outcome', 'failed'];
@@ -243,7 +246,10 @@ test('carillon redrive first reports its recipients, then sends to all of them',
     own,
     objectId,
     (await readDevices(service.db, own)).slice(0, 2).map((device) => ({
-      ...{ device, outcome: 'expired', status: 0, reason: 'expired before it was sent' },
+      device,
+      outcome: 'expired',
+      status: 0,
+      reason: 'expired before it was sent',
     })),
   );
   const of = ['--app', own.appId];

@@ -105,7 +105,9 @@ test('the commands define recurring pushes, and show their runs', async () => {
     '--json',
   );
   expect(created.json(), created.stderr).toMatchObject({
-    ...{ name: 'Leap day', expression: '30 2 29 2 *', body: { data: { alert: 'Hello' } } },
+    name: 'Leap day',
+    expression: '30 2 29 2 *',
+    body: { data: { alert: 'Hello' } },
     isEnabled: true,
   });
   const id = String(created.json().id);

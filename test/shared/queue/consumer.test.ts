@@ -43,15 +43,13 @@ test.each([
   const done = Promise.withResolvers<void>();
   let handled = 0;
   const consumer = new Consumer<MessageJob>({
-    ...{
-      queue: counting,
-      listener,
-      log: silentLog,
-      kind: messageJob,
-      capacity: 10,
-      duePoll: { add: () => () => undefined },
-      ...cooldowns,
-    },
+    queue: counting,
+    listener,
+    log: silentLog,
+    kind: messageJob,
+    capacity: 10,
+    duePoll: { add: () => () => undefined },
+    ...cooldowns,
     handle: async (job) => {
       await queue.end(messageJob, job, db);
       handled += 1;

@@ -19,7 +19,10 @@ test('a job without a heartbeat is handed out again, except after an outage', as
   );
   const boss = new PgBoss({
     db: { executeSql: (text, values) => db.query(text, values) },
-    ...{ schema: 'pgboss', migrate: false, schedule: false, supervise: false },
+    schema: 'pgboss',
+    migrate: false,
+    schedule: false,
+    supervise: false,
     monitorIntervalSeconds: 1,
   });
   await boss.start();

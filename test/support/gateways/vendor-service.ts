@@ -79,8 +79,11 @@ export function useVendorService(start: () => Promise<VendorGateway[]>): VendorS
         service.db,
         app,
         addresses.map((registrationId) => ({
-          ...{ deviceType: 'android', installationId: randomUUID(), registrationId },
-          ...{ vendor: canonicalVendor(vendor), vendorName: vendor },
+          deviceType: 'android',
+          installationId: randomUUID(),
+          registrationId,
+          vendor: canonicalVendor(vendor),
+          vendorName: vendor,
         })),
       );
       return addresses;

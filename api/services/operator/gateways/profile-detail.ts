@@ -156,7 +156,11 @@ export class ProfileDetailService {
     );
     const { name, createdAt, updatedAt, rotation } = profile;
     return {
-      ...{ connector: id, name, createdAt, updatedAt, kind },
+      connector: id,
+      name,
+      createdAt,
+      updatedAt,
+      kind,
       ...viewCredentials(credentialObject.parse(profile.credentials)),
       notAfter: expiresAtMs === null ? null : new Date(expiresAtMs),
       ...servedBy({ id, profile }, routed),

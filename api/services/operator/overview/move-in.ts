@@ -58,7 +58,9 @@ export class MoveInService {
     const routed = await routeDevices(this.#deps, app);
     const routes = routed.routes('prod');
     const gateways = routes.map(({ connector, profile, error, devices }) => ({
-      ...{ connector, profile, devices },
+      connector,
+      profile,
+      devices,
       problem: error ?? null,
     }));
     const lastImport = await findLastImport(db, appId);
@@ -92,7 +94,10 @@ function stepsOf(facts: Facts) {
     ...deviceSteps(facts),
   ];
   return steps.map(([id, state, code, params = {}]) => ({
-    ...{ id, state, code, params },
+    id,
+    state,
+    code,
+    params,
   }));
 }
 

@@ -171,7 +171,11 @@ function traceOf({ options }: App, facts: TraceFacts): PushTrace {
   const isPlanned = batch !== undefined || lastFailure !== undefined;
   const outcome: Outcome | null = batch?.outcome ?? (batch ? null : (lastFailure?.outcome ?? null));
   return {
-    ...{ push, batch, outcome, inbox, gatewayFailure },
+    push,
+    batch,
+    outcome,
+    inbox,
+    gatewayFailure,
     clause: isPlanned ? undefined : current?.unmetClause,
     device: current?.device,
     route: routeOf(facts),

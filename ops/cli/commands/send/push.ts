@@ -225,7 +225,10 @@ function bodyOf(values: BodyValues): Unchecked {
   const { device_cap, quiet_hours, ...content } = rest;
   return asUnchecked({
     ...contentOf(content),
-    ...{ languages, variables, device_cap, quiet_hours },
+    languages,
+    variables,
+    device_cap,
+    quiet_hours,
     ...timeOf({ at, local, timeZone }),
     ...(transactional ? { kind: 'transactional' } : {}),
     ...expire,

@@ -69,7 +69,10 @@ export async function distribute(
 
 /** Returns the audit entry. */
 const distributed = (statements: number) => ({
-  ...{ command: 'migrate', appId: null, action: 'service.distribute', target: 'service' },
+  command: 'migrate',
+  appId: null,
+  action: 'service.distribute',
+  target: 'service',
   after: { statements },
 });
 

@@ -93,7 +93,9 @@ function sentencesOf({ keys, left, rotation, mismatches }: State): string[] {
   return [
     ...mismatches.map(({ kind, host, pid, problem }) =>
       say('The {kind} on {host} (pid {pid}) {problem}.', {
-        ...{ kind, host, pid },
+        kind,
+        host,
+        pid,
         problem: translated(problems[problem] ?? problem),
       }),
     ),

@@ -37,14 +37,16 @@ describe('a recurring push', () => {
   test('is created with its next run, read, and listed in pages', async () => {
     const made = await create();
     expect(made).toMatchObject({
-      ...{
-        expression: '0 9 * * *',
-        isEnabled: true,
-        startsAt: null,
-        endsAt: null,
-        createdBy: 'Li',
-      },
-      ...{ starts: 0, missed: 0, heldBack: 0, lastPush: null, lastAt: null },
+      expression: '0 9 * * *',
+      isEnabled: true,
+      startsAt: null,
+      endsAt: null,
+      createdBy: 'Li',
+      starts: 0,
+      missed: 0,
+      heldBack: 0,
+      lastPush: null,
+      lastAt: null,
     });
     expect(made.nextAt).toMatch(/T01:00:00.000Z$/);
     expect((await viewer('GET', path(`/${made.id}`))).body).toEqual(made);

@@ -70,7 +70,8 @@ test('a sample has the newest 2000 devices, 200 members and 20 values of each', 
     service.db,
     big,
     Array.from({ length: 2000 }, (_, i) => ({
-      ...{ deviceType: 'web', channels: [`c${i + 1}`] },
+      deviceType: 'web',
+      channels: [`c${i + 1}`],
       fields: { [`f${(i + 1) % 300}`]: i + 1, same: i + 1 },
     })),
   );

@@ -45,17 +45,18 @@ const alphabets: [names: RegExp, form: RegExp, alphabet: string][] = [
  * Values for members that depend on the machine, its speed, or the time when counts are written.
  */
 const unstable: Readonly<Record<string, Json>> = {
-  ...{
-    tookMs: 8,
-    perSecond: 250,
-    oldestSeconds: 3,
-    connections: 0,
-    pid: 4711,
-    host: 'push-1',
-    version: '1.0.0',
-  },
-  ...{ calls: 42, 'fees.calls': 0, peakCallsPerMinute: 12 },
-  ...{ 'results.used': 5, 'results.requests': 5 },
+  tookMs: 8,
+  perSecond: 250,
+  oldestSeconds: 3,
+  connections: 0,
+  pid: 4711,
+  host: 'push-1',
+  version: '1.0.0',
+  calls: 42,
+  'fees.calls': 0,
+  peakCallsPerMinute: 12,
+  'results.used': 5,
+  'results.requests': 5,
   plan: ['Index Scan using installation_pkey on installation (rows=1 cost=2.3)'],
   // The sandbox created its certificates before the run.
   notAfter: '2037-02-26T08:00:00.000Z',

@@ -136,7 +136,11 @@ describe('Meizu’s own object', () => {
 
   test('selects no devices and signs nothing; packages are sent in addition to the message', () => {
     const mz = {
-      ...{ pushIds: 'x', alias: 'y', sign: 'z', appId: '1', taskId: 't' },
+      pushIds: 'x',
+      alias: 'y',
+      sign: 'z',
+      appId: '1',
+      taskId: 't',
       restrictedPackageNames: ['com.example.a', 'com.example.b'],
     };
     const rendering = renderMeizu(aMessage({ alert: 'a', mz }));

@@ -189,8 +189,12 @@ function PushTable({ appId, filters, change, selection }: PushTableProps) {
           <Button
             onClick={() =>
               change({
-                ...{ status: undefined, q: undefined, source: undefined },
-                ...{ recurring: undefined, from: undefined, to: undefined },
+                status: undefined,
+                q: undefined,
+                source: undefined,
+                recurring: undefined,
+                from: undefined,
+                to: undefined,
               })
             }
           >

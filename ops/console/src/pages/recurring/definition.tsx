@@ -46,8 +46,12 @@ function NextTimes({ appId, schedule }: { appId: string; schedule: ScheduleInput
 const inZone = (iso: string, timeZone: string): string =>
   new Intl.DateTimeFormat(currentLocale(), {
     timeZone,
-    ...{ weekday: 'short', year: 'numeric', month: 'short', day: 'numeric' },
-    ...{ hour: '2-digit', minute: '2-digit' },
+    weekday: 'short',
+    year: 'numeric',
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
   }).format(new Date(iso));
 
 /** Common cron expressions to start from. */
@@ -98,7 +102,8 @@ export function Definition({
   const { name, expression, timeZone, startsAt, endsAt } = entered;
   const times = useMemo(
     () => ({
-      ...{ expression, timeZone },
+      expression,
+      timeZone,
       startsAt: isoTime(startsAt) ?? null,
       endsAt: isoTime(endsAt) ?? null,
     }),
