@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { alertGroups, recordings } from '../../ops/monitoring/alerts.ts';
-import { scenes } from '../../ops/monitoring/faults/main.ts';
+import { scenes } from '../../ops/monitoring/faults/scenes.ts';
 import { dashboards } from '../../ops/monitoring/files.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 

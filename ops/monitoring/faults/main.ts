@@ -3,10 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../shared/clock.ts';
 import { alertGroups } from '../alerts.ts';
-import { databaseScenes } from './database-scenes.ts';
-import { deliveryScenes } from './delivery-scenes.ts';
-import { processScenes } from './process-scenes.ts';
 import { type FastPrometheus, prometheusPath, startFastPrometheus } from './prometheus.ts';
+import { scenes } from './scenes.ts';
 import { openStage, type Scene, type Stage } from './stage.ts';
 
 // `npm run make-faults [-- <alert> …]`: causes the fault of each alert, or of the named alerts, in
@@ -124,9 +122,6 @@ async function makeFaults(names: readonly string[]): Promise<void> {
     await rm(folder, { recursive: true, force: true });
   }
 }
-
-/** All scenes, in an order in which they disturb each other least. */
-export const scenes: readonly Scene[] = [...deliveryScenes, ...processScenes, ...databaseScenes];
 
 if (prometheusPath === undefined) console.log('Prometheus is not installed: no faults are made.');
 else await makeFaults(process.argv.slice(2));
