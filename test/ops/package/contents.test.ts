@@ -15,6 +15,9 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 let folder = '';
 let packed: string[] = [];
 
+/** Time to build the package while other tests use all CPUs, in ms. */
+const buildMs = 180_000;
+
 beforeAll(async () => {
   const cache = join(root, 'node_modules', '.cache');
   await mkdir(cache, { recursive: true });
@@ -38,7 +41,7 @@ beforeAll(async () => {
   packed = report
     .parse(JSON.parse(pack.stdout))
     .flatMap((one) => one.files.map(({ path }) => path));
-});
+}, buildMs);
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
