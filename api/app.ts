@@ -157,7 +157,7 @@ const adminPaths = /^\/console(?:\/|$)/i;
  * Lets browsers call the public API from any origin (protocol/clients.md#cross-origin-requests),
  * because access depends on keys, not on origins. The admin API allows no other origin.
  */
-export function allowCrossOrigin(): Middleware {
+function allowCrossOrigin(): Middleware {
   const answerPreflight = cors({
     origin: (ctx) => ctx.get('Origin') || '*',
     allowMethods: ['HEAD', 'GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'],

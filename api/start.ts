@@ -241,7 +241,7 @@ export interface Pools {
  * Opens the pools of an api process and waits until the database is reachable. Further connections
  * open when they are needed.
  */
-export async function openPools(config: Config, log: Logger, stack: ClosingStack): Promise<Pools> {
+async function openPools(config: Config, log: Logger, stack: ClosingStack): Promise<Pools> {
   const { databaseUrl, databaseReadUrl, pooler, connections } = config;
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
   const open = (name: string, url: string, size: Partial<DatabaseOptions>): Database => {

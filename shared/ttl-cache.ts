@@ -34,7 +34,7 @@ export class TtlCache<K, V> {
     return this.#entries.size;
   }
 
-  /** Returns the value of a key; undefined if there is none or it has expired. */
+  /** Returns the value of a key, or undefined if it is missing or expired. */
   get(key: K): V | undefined {
     const { clock, maxAgeMs } = this.#options;
     const entry = this.#entries.get(key);
@@ -52,7 +52,7 @@ export class TtlCache<K, V> {
   }
 
   /**
-   * Returns the value of a key. If there is none, stores and returns the value that `make` returns.
+   * Returns the value of a key. If the key has no value, stores and returns the value that `make` returns.
    * Concurrent callers share a promise. A promise that rejects is removed, so that the next caller
    * tries again.
    */

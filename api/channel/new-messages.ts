@@ -210,7 +210,7 @@ const devicesPerTick = 256;
  * Messages of several groups for the devices of an app. A device gets its messages of all groups in
  * one frame.
  */
-export class Offers {
+class Offers {
   readonly #devices: ReadonlyMap<number, Connection>;
   readonly #root = new OfferNode({ messages: [], groupIds: [] });
   readonly #nodes = new Map<Connection, OfferNode>();

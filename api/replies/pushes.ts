@@ -101,7 +101,7 @@ export const pushRecord = component(
       .optional()
       .describe(
         'Profiles whose tokens are mostly invalid, so that devices were not deleted. Absent ' +
-          'if there are none, and after `delete-invalid`.',
+          'without such profiles, and after `delete-invalid`.',
       ),
     errors: z
       .string()

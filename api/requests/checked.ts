@@ -76,7 +76,7 @@ export const openBody = (shape: z.ZodRawShape): z.ZodType<JsonObject> =>
 
 /**
  * Returns the schema inside a schema that allows absence or converts the value. Returns undefined
- * if there is none.
+ * for other schemas.
  */
 function innerOf(schema: unknown): unknown {
   if (

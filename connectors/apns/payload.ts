@@ -337,7 +337,7 @@ function collapseIdOf({ control }: IosContent): string | null {
 
 /**
  * Returns the badge for Apple devices: a number, or the case-sensitive word `Increment`. Returns
- * null if there is none or the content is invalid (protocol/push.md#badges).
+ * null if the content sets no badge or is invalid (protocol/push.md#badges).
  */
 export function badgeOf(message: Pick<PushMessage, 'data'>): 'Increment' | number | null {
   try {

@@ -74,7 +74,7 @@ function groupByContent(recipients: Recipient[]): Group[] {
  * connected. Recipients with the same content are stored in one call, which stores all or none. So
  * these recipients share one result.
  */
-export class ChannelSender implements Sender {
+class ChannelSender implements Sender {
   readonly #context: SenderContext;
 
   constructor(context: SenderContext) {

@@ -93,7 +93,7 @@ export function inspectTrust(
   return { expiresAtMs, problems, ...(refusal === undefined ? {} : { refusal }) };
 }
 
-/** Parses all certificates of a PEM text. Returns null if there is none or one is invalid. */
+/** Parses all certificates of a PEM text. Returns null if the text contains no certificate or an invalid certificate. */
 function certificatesOf(pem: string): X509Certificate[] | null {
   const certificates = certificatesIn(pem);
   return certificates && certificates.length > 0 ? certificates : null;

@@ -178,7 +178,7 @@ const objectAt = (message: JsonObject, path: string): JsonObject | undefined => 
 };
 
 /**
- * Returns the first error that concerns several members of a message; null if there is none. `path`
+ * Returns the first error that concerns several members of a message, or null. `path`
  * is the path of the message in the push.
  */
 function messageError(message: JsonObject, path: string): string | null {

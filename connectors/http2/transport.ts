@@ -68,7 +68,7 @@ export interface Http2Response {
 export interface NotSent {
   kind: 'not_sent';
   reason: TransportReason;
-  /** Shortest wait before a retry; null if there is none. */
+  /** Shortest wait before a retry, or null. */
   afterMs: number | null;
   /**
    * Error code of a failed connection, such as `ENOTFOUND` or `CERT_HAS_EXPIRED` (`failureCode`).
@@ -145,7 +145,7 @@ export interface Transport {
     signal?: AbortSignal,
   ): Promise<RequestResult>;
   /**
-   * Opens a connection if there is none, without sending a request. Resolves when it is open or has
+   * Opens a connection if none is open. Sends no request. Resolves when it is open or has
    * failed.
    */
   connect(): Promise<void>;

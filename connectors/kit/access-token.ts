@@ -37,7 +37,7 @@ interface TokenGrant {
 /** Result of a token call. */
 export type TokenFetch = ({ ok: true } & TokenGrant) | { ok: false; attempt: AttemptResult };
 
-/** Access token. If there is none, the result for all recipients (`retry` or `profile_error`). */
+/** Access token, or the result for all recipients if no token is available (`retry` or `profile_error`). */
 type TokenResult = { ok: true; value: string } | { ok: false; attempt: AttemptResult };
 
 interface AccessTokensOptions {
@@ -244,7 +244,7 @@ const refusalHint = (status: number): Hint => ({ code: 'credentialsRefused', par
 export const isToken = (value: Json | undefined): value is string =>
   typeof value === 'string' && /^[!-~]+$/.test(value);
 
-/** Returns the token of an OAuth 2.0 body (RFC 6749 section 5.1); null if there is none. */
+/** Returns the token of an OAuth 2.0 body (RFC 6749 section 5.1), or null. */
 export const oauthGrant = ({
   access_token: value,
   expires_in: seconds,

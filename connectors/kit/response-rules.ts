@@ -284,7 +284,7 @@ export const capped = (status: number, reason: string): AttemptResult => ({
 
 /**
  * Returns the result of an attempt that is repeated later. `minWaitMs` is the minimum wait before
- * the next attempt; null if there is none.
+ * the next attempt, or null.
  */
 export const retry = (status: number, reason: string, minWaitMs: number | null = null): Retry => ({
   kind: 'retry',

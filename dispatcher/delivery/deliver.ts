@@ -259,7 +259,7 @@ const slowMs = 1000;
  * runs in parallel with sending. If the push has only one batch, the time is saved together with
  * the result, unless sending is slow.
  */
-export class FirstSend {
+class FirstSend {
   readonly #deps: DispatcherDeps;
   readonly #batch: BatchInWork;
   readonly #at: Date | null;

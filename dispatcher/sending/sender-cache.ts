@@ -367,7 +367,7 @@ export interface Calls {
 }
 
 /** Collects the answers of one profile's gateway until the next drain. */
-export class CallLog {
+class CallLog {
   #counts = new Map<string, CallCount>();
   /** The entry that was counted last. Nearly all answers are equal, so it saves a search. */
   #last: CallCount | undefined;

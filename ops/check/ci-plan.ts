@@ -143,7 +143,7 @@ const execute = promisify(execFile);
 const mainBranches = ['refs/remotes/origin/main', 'refs/heads/main'];
 
 /** Files that a change touches, or the reason why they are unknown. */
-export type ChangedFiles =
+type ChangedFiles =
   | { readonly files: readonly string[]; readonly since: string }
   | { readonly unknown: string };
 

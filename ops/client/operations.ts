@@ -1588,7 +1588,10 @@ export interface Operations {
     };
     reply: App;
   };
-  /** Lists the apps with their options, and with their keys for owners. With a `view`, in pages, without keys and options. */
+  /**
+   * Lists the apps with their options, and with their keys for owners. With a `view`, in pages,
+   * without keys and options.
+   */
   listApps: {
     input: {
       query?: {
@@ -1712,7 +1715,10 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Creates or replaces a push profile. The body contains the credentials of the connector. The reply contains no secrets. */
+  /**
+   * Creates or replaces a push profile. The body contains the credentials of the connector. The
+   * reply contains no secrets.
+   */
   putProfile: {
     input: {
       path: {
@@ -1737,7 +1743,9 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Returns a push profile with its ids and settings, fingerprints of its secrets and its problems. */
+  /**
+   * Returns a push profile with its ids and settings, fingerprints of its secrets and its problems.
+   */
   getProfile: {
     input: {
       path: {
@@ -1816,7 +1824,9 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Counts the failures of a push by cause, most frequent first, each with the code of a remedy. */
+  /**
+   * Counts the failures of a push by cause, most frequent first, each with the code of a remedy.
+   */
   summarizePushFailures: {
     input: {
       path: {
@@ -1828,7 +1838,10 @@ export interface Operations {
       results: FailureGroup[];
     };
   };
-  /** Lists the gateways’ message ids of a push, oldest first. Use them to contact a gateway’s support. */
+  /**
+   * Lists the gateways’ message ids of a push, oldest first. Use them to contact a gateway’s
+   * support.
+   */
   listGatewayMessages: {
     input: {
       path: {
@@ -1860,7 +1873,10 @@ export interface Operations {
     };
     reply: PushTimeline;
   };
-  /** Lists the installations of an app by an id or a condition, newest first. Below the role operator, tokens are shortened. */
+  /**
+   * Lists the installations of an app by an id or a condition, newest first. Below the role
+   * operator, tokens are shortened.
+   */
   listAppInstallations: {
     input: {
       path: {
@@ -1891,7 +1907,10 @@ export interface Operations {
     };
     reply: DeviceDetail;
   };
-  /** Changes members of an installation, as `PUT /1.1/installations/:objectId` does with the master key. */
+  /**
+   * Changes members of an installation, as `PUT /1.1/installations/:objectId` does with the master
+   * key.
+   */
   updateAppInstallation: {
     input: {
       path: {
@@ -1950,7 +1969,9 @@ export interface Operations {
       results: DevicePush[];
     };
   };
-  /** Finds apps, pushes, installations and users by an id, a token, a name, an address or a number. */
+  /**
+   * Finds apps, pushes, installations and users by an id, a token, a name, an address or a number.
+   */
   search: {
     input: {
       query: {
@@ -1962,12 +1983,18 @@ export interface Operations {
       results: SearchHit[];
     };
   };
-  /** Describes the service: version, connectors with their credentials, options and the body of a push. */
+  /**
+   * Describes the service: version, connectors with their credentials, options and the body of a
+   * push.
+   */
   getMeta: {
     input: {};
     reply: Meta;
   };
-  /** Returns the state of one app or of all apps: running pushes, today, open breakers, credentials that expire. */
+  /**
+   * Returns the state of one app or of all apps: running pushes, today, open breakers, credentials
+   * that expire.
+   */
   getOverview: {
     input: {
       query?: {
@@ -2147,7 +2174,10 @@ export interface Operations {
     };
     reply: PushRecord;
   };
-  /** Approves a push to many devices that another person or the app sent. Returns its record with the number of missing approvals. */
+  /**
+   * Approves a push to many devices that another person or the app sent. Returns its record with
+   * the number of missing approvals.
+   */
   approvePush: {
     input: {
       path: {
@@ -2157,7 +2187,11 @@ export interface Operations {
     };
     reply: ApprovedPush;
   };
-  /** Deletes the devices whose tokens a finished push found invalid. This includes devices that the push kept because most tokens of a profile were invalid. Devices that were saved since then stay. */
+  /**
+   * Deletes the devices whose tokens a finished push found invalid. This includes devices that the
+   * push kept because most tokens of a profile were invalid. Devices that were saved since then
+   * stay.
+   */
   deleteInvalidDevices: {
     input: {
       path: {
@@ -2169,7 +2203,10 @@ export interface Operations {
       deleted: number;
     };
   };
-  /** Changes the recipients per second of an unfinished push and returns its record. Null means no limit. */
+  /**
+   * Changes the recipients per second of an unfinished push and returns its record. Null means no
+   * limit.
+   */
   pacePush: {
     input: {
       path: {
@@ -2193,7 +2230,10 @@ export interface Operations {
     };
     reply: DeviceExplanation;
   };
-  /** Returns what a push would do: audience, payloads, limits and time. Sends nothing. The body is the same as for `POST /1.1/push`. */
+  /**
+   * Returns what a push would do: audience, payloads, limits and time. Sends nothing. The body is
+   * the same as for `POST /1.1/push`.
+   */
   explainPush: {
     input: {
       path: {
@@ -2260,7 +2300,10 @@ export interface Operations {
       results: UsageReport[];
     };
   };
-  /** Returns an app’s usage of its gateways on a day in China, with a forecast of its scheduled pushes. */
+  /**
+   * Returns an app’s usage of its gateways on a day in China, with a forecast of its scheduled
+   * pushes.
+   */
   getQuotas: {
     input: {
       path: {
@@ -2279,7 +2322,10 @@ export interface Operations {
       results: Breaker[];
     };
   };
-  /** Forces a circuit breaker open on every dispatcher: the gateway gets no requests until it is released. */
+  /**
+   * Forces a circuit breaker open on every dispatcher: the gateway gets no requests until it is
+   * released.
+   */
   openBreaker: {
     input: {
       path: {
@@ -2288,7 +2334,10 @@ export interface Operations {
     };
     reply: Breaker;
   };
-  /** Forces a circuit breaker closed on every dispatcher: requests are sent whatever the gateway replies. */
+  /**
+   * Forces a circuit breaker closed on every dispatcher: requests are sent whatever the gateway
+   * replies.
+   */
   closeBreaker: {
     input: {
       path: {
@@ -2313,7 +2362,10 @@ export interface Operations {
       results: Freeze[];
     };
   };
-  /** Freezes the service. Pushes are accepted but not sent until it is released. Pushes being sent stop within a second. */
+  /**
+   * Freezes the service. Pushes are accepted but not sent until it is released. Pushes being sent
+   * stop within a second.
+   */
   freezeService: {
     input: {
       body?: {
@@ -2327,7 +2379,10 @@ export interface Operations {
     input: {};
     reply: Freeze;
   };
-  /** Freezes an app. Its pushes are accepted but not sent until it is released. Pushes being sent stop within a second. */
+  /**
+   * Freezes an app. Its pushes are accepted but not sent until it is released. Pushes being sent
+   * stop within a second.
+   */
   freezeApp: {
     input: {
       path: {
@@ -2348,7 +2403,10 @@ export interface Operations {
     };
     reply: Freeze;
   };
-  /** Deletes the installations that match a condition. Returns 409 if their number is not the expected number. */
+  /**
+   * Deletes the installations that match a condition. Returns 409 if their number is not the
+   * expected number.
+   */
   deleteMatchingInstallations: {
     input: {
       path: {
@@ -2363,7 +2421,11 @@ export interface Operations {
     };
     reply: DeletedCount;
   };
-  /** Lists mails and SMS messages, newest first, including messages that no provider could send. Returns pages if `state`, `limit` or `cursor` is set. Operators always get pages, without texts. */
+  /**
+   * Lists mails and SMS messages, newest first, including messages that no provider could send.
+   * Returns pages if `state`, `limit` or `cursor` is set. Operators always get pages, without
+   * texts.
+   */
   listOutbox: {
     input: {
       path: {
@@ -2413,7 +2475,10 @@ export interface Operations {
     };
     reply: MessageForecast;
   };
-  /** Sends messages again that failed or had no provider, oldest first, at most 1000. Skips expired codes. */
+  /**
+   * Sends messages again that failed or had no provider, oldest first, at most 1000. Skips expired
+   * codes.
+   */
   redriveMessages: {
     input: {
       path: {
@@ -2450,7 +2515,10 @@ export interface Operations {
     };
     reply: ProfileCheck;
   };
-  /** Stages a second version of the credentials, checks it at the gateway, and tries it on 1 % of the batches of pushes. */
+  /**
+   * Stages a second version of the credentials, checks it at the gateway, and tries it on 1 % of
+   * the batches of pushes.
+   */
   stageProfile: {
     input: {
       path: {
@@ -2500,7 +2568,10 @@ export interface Operations {
     };
     reply: ProfileRotation;
   };
-  /** Lists receipt calls of gateways that could not be processed, newest first, each with the reason. */
+  /**
+   * Lists receipt calls of gateways that could not be processed, newest first, each with the
+   * reason.
+   */
   listFailedReceipts: {
     input: {
       path: {
@@ -2532,7 +2603,10 @@ export interface Operations {
     };
     reply: RedrivenReceipts;
   };
-  /** Processes calls again with the current credentials, oldest first, at most 50. Calls that are refused again stay. */
+  /**
+   * Processes calls again with the current credentials, oldest first, at most 50. Calls that are
+   * refused again stay.
+   */
   redriveReceipts: {
     input: {
       path: {
@@ -2585,7 +2659,10 @@ export interface Operations {
     };
     reply: ShownKey;
   };
-  /** Replaces a key of an app (`appKey`, `masterKey`, `hookKey`). The old key stays valid for some time. */
+  /**
+   * Replaces a key of an app (`appKey`, `masterKey`, `hookKey`). The old key stays valid for some
+   * time.
+   */
   rotateKey: {
     input: {
       path: {
@@ -2598,7 +2675,10 @@ export interface Operations {
     };
     reply: RotatedKey;
   };
-  /** Returns the keys of CARILLON_SECRET by id, the number of values encrypted with each key, and the rotation. */
+  /**
+   * Returns the keys of CARILLON_SECRET by id, the number of values encrypted with each key, and
+   * the rotation.
+   */
   getSecretRotation: {
     input: {
       query?: {
@@ -2612,7 +2692,10 @@ export interface Operations {
     input: {};
     reply: SecretState;
   };
-  /** Lists the users of an app by an id or a condition, newest first. Below the role operator, personal data is shortened. */
+  /**
+   * Lists the users of an app by an id or a condition, newest first. Below the role operator,
+   * personal data is shortened.
+   */
   listAppUsers: {
     input: {
       path: {
@@ -2643,7 +2726,10 @@ export interface Operations {
     };
     reply: UserDetail;
   };
-  /** Changes members of a user, as `PUT /1.1/users/:objectId` does with the master key, including hooks. */
+  /**
+   * Changes members of a user, as `PUT /1.1/users/:objectId` does with the master key, including
+   * hooks.
+   */
   updateAppUser: {
     input: {
       path: {
@@ -2724,7 +2810,11 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Sends a push. The body is the same as for `POST /1.1/push` or `POST /1.1/push/devices`. `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409 if the audience changed by more than 5 %. */
+  /**
+   * Sends a push. The body is the same as for `POST /1.1/push` or `POST /1.1/push/devices`.
+   * `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409
+   * if the audience changed by more than 5 %.
+   */
   sendAppPush: {
     input: {
       path: {
@@ -2832,7 +2922,10 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Changes the time of a scheduled push. Its expiry stays unless the body sets one. The default expiry of seven days moves with the push. */
+  /**
+   * Changes the time of a scheduled push. Its expiry stays unless the body sets one. The default
+   * expiry of seven days moves with the push.
+   */
   moveScheduledAppPush: {
     input: {
       path: {
@@ -2954,7 +3047,9 @@ export interface Operations {
     };
     reply: RecurringPush;
   };
-  /** Returns the next times of a cron expression, in UTC and in its time zone, and stores nothing. */
+  /**
+   * Returns the next times of a cron expression, in UTC and in its time zone, and stores nothing.
+   */
   previewRecurringPush: {
     input: {
       path: {
@@ -2980,7 +3075,9 @@ export interface Operations {
     };
     reply: RecurringPush;
   };
-  /** Changes members of a recurring push, or enables or disables it. New times apply from now on. */
+  /**
+   * Changes members of a recurring push, or enables or disables it. New times apply from now on.
+   */
   changeRecurringPush: {
     input: {
       path: {
@@ -3011,7 +3108,10 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Sends a push from a recurring push now. Its times do not change. `Idempotency-Key` is the `req_id` of the push. */
+  /**
+   * Sends a push from a recurring push now. Its times do not change. `Idempotency-Key` is the
+   * `req_id` of the push.
+   */
   startRecurringPush: {
     input: {
       path: {
@@ -3021,7 +3121,10 @@ export interface Operations {
     };
     reply: SentPush;
   };
-  /** Lists finished pushes with recipients that failed, expired or were capped, newest first, with the number of recipients in redrives. */
+  /**
+   * Lists finished pushes with recipients that failed, expired or were capped, newest first, with
+   * the number of recipients in redrives.
+   */
   listUndelivered: {
     input: {
       path: {
@@ -3043,7 +3146,10 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Returns how many recipients a redrive has and which limits apply. Sends nothing. The body is the same as for the redrive. */
+  /**
+   * Returns how many recipients a redrive has and which limits apply. Sends nothing. The body is
+   * the same as for the redrive.
+   */
   explainRedrive: {
     input: {
       path: {
@@ -3067,7 +3173,10 @@ export interface Operations {
     };
     reply: RedriveForecast;
   };
-  /** Sends a finished push again to the selected recipients that it certainly did not reach. Each recipient gets it at most once. `Idempotency-Key` is the `req_id` of the redrive. */
+  /**
+   * Sends a finished push again to the selected recipients that it certainly did not reach. Each
+   * recipient gets it at most once. `Idempotency-Key` is the `req_id` of the redrive.
+   */
   redriveAppPush: {
     input: {
       path: {

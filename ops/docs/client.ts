@@ -118,7 +118,7 @@ function renderCall(call: Call): string {
     ...(body ? [`body${isBodyRequired ? '' : '?'}: ${typeOf(body, '      ')};`] : []),
   ];
   return [
-    `  /** ${call.summary} */`,
+    docComment(call.summary),
     `  ${call.operationId}: {`,
     `    input: {${input.map((line) => `\n      ${line}`).join('')}${input.length > 0 ? '\n    ' : ''}};`,
     // A stream has a URL but no reply for a call to return.
@@ -127,7 +127,21 @@ function renderCall(call: Call): string {
   ].join('\n');
 }
 
-/** Renders the member for the path or query parameters. Returns no line if there are none. */
+/** Renders a doc comment of a member, wrapped at 100 columns. */
+function docComment(text: string): string {
+  if (text.length <= 91) return `  /** ${text} */`;
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line.length + 1 + word.length > 95) {
+      lines.push(line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return ['  /**', ...[...lines, line].map((one) => `   * ${one}`), '   */'].join('\n');
+}
+
+/** Renders the member for the path or query parameters. Returns no line without parameters. */
 function parametersOf({ parameters }: Call, kind: 'path' | 'query'): string[] {
   const own = parameters.flatMap((one) => ('in' in one && one.in === kind ? [one] : []));
   if (own.length === 0) return [];

@@ -61,7 +61,7 @@ const clients = z.strictObject({
 const [begin, end] = ['<!-- clients: written by `npm run docs` -->', '<!-- end of clients -->'];
 
 /** Returns the README with the table generated from docs/clients.json. */
-export async function readmeWithClients(): Promise<string> {
+async function readmeWithClients(): Promise<string> {
   const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
   const readme = await read('README.md');
   const { driven, byHand } = clients.parse(JSON.parse(await read('docs/clients.json')));

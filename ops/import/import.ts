@@ -262,7 +262,7 @@ function failureIn(file: ExportFile, error: unknown): unknown {
 }
 
 /** Functions that read and write the rows of a class. */
-export interface RowImport<R> {
+interface RowImport<R> {
   /** True if batches without a common key may be written concurrently. */
   isConcurrent?: boolean;
   read(record: JsonObject, line: number): R;

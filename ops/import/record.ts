@@ -46,7 +46,7 @@ function textOf(bytes: Buffer): string | undefined {
 }
 
 /** Members that every object of the public service has. Times are ISO 8601. */
-export interface Head {
+interface Head {
   objectId: string;
   createdAt: string;
   updatedAt: string;

@@ -257,7 +257,7 @@ const demoApi = (binding: Binding): DemoApi => ({
 });
 
 /**
- * Opens the demo app of the first start. If there is none, creates the demo app and sends its first
+ * Opens the demo app of the first start. If it does not exist, creates the demo app and sends its first
  * push.
  */
 async function openDemo(

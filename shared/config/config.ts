@@ -190,7 +190,7 @@ const maxEdits = 4;
  * Returns warnings about unknown variables that begin with `CARILLON_`, with the most similar known
  * name. Never quotes values.
  */
-export function unknownVariables(env: Record<string, unknown>, known: readonly string[]): string[] {
+function unknownVariables(env: Record<string, unknown>, known: readonly string[]): string[] {
   return Object.keys(env)
     .filter((name) => name.startsWith('CARILLON_') && !known.includes(name))
     .sort()

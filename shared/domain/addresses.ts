@@ -18,8 +18,8 @@ export function hasNoUser(text: string): boolean {
 }
 
 /**
- * Returns the value for Basic authentication (RFC 7617) from user and password of a URL; undefined
- * if there are none. Accepts all URLs that `URL` accepts: a percent sign that does not start an
+ * Returns the value for Basic authentication (RFC 7617) from user and password of a URL. Returns
+ * undefined if the URL contains neither. Accepts all URLs that `URL` accepts: a percent sign that does not start an
  * escape stays, and an escape may be any byte.
  */
 export function basicAuthorization({ username, password }: URL): string | undefined {

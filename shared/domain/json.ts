@@ -79,7 +79,7 @@ export function measureJson(text: string, bounds: JsonBounds = jsonBounds): numb
 
 /**
  * Returns the index of the quote that ends the string at `start`, or the length of the text if
- * there is none.
+ * the string does not end.
  */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
@@ -117,7 +117,7 @@ export function parseExactly(text: string): Json {
 
 /**
  * Returns a sentence about the first string in a value that is not valid Unicode or cannot be
- * stored by PostgreSQL; undefined if there is none. The sentence begins with the path of the
+ * stored by PostgreSQL, or undefined. The sentence begins with the path of the
  * string. A lone surrogate (half of a UTF-16 pair) cannot be encoded in UTF-8, so a device would
  * get another character.
  */

@@ -49,7 +49,7 @@ export const addressAttemptMs = (connectMs: number): number =>
   Math.max(1000, Math.floor(connectMs / 3));
 
 /**
- * Resolves a name to the allowed addresses. Fails with `AddressRefused` if there is none. Node.js
+ * Resolves a name to the allowed addresses. Fails with `AddressRefused` if no address is allowed. Node.js
  * connects to the addresses that this function returns, so the checked address is the used address.
  */
 export const guardedLookup: LookupFunction = (hostname, options, callback) => {

@@ -62,7 +62,7 @@ export interface Frame {
  * Wire protocol: parses frames into commands and builds frames. Has no state and no side effects.
  */
 export interface Protocol {
-  /** WebSocket sub-protocol. Empty if there is none. */
+  /** WebSocket sub-protocol. Empty without a sub-protocol. */
   name: string;
   parse(data: Buffer, isBinary: boolean): ClientCommand;
   /**

@@ -37,7 +37,7 @@ const listed = {
   recurring: z
     .strictObject({ id: z.int(), name: z.string() })
     .nullable()
-    .describe('Recurring push that made this push. Null if there is none.'),
+    .describe('Recurring push that made this push. Null for other pushes.'),
 };
 
 export const listedPush = component('ListedPush', z.strictObject(listed));

@@ -298,7 +298,7 @@ interface HookList {
  * Requests the hooks that function hosts declare and caches them for seconds. The database also
  * contains the last list of a host, for processes that start while the host is unreachable.
  */
-export class DeclaredHooks {
+class DeclaredHooks {
   readonly #hosts: FunctionHosts;
   readonly #deps: Pick<ApiDeps, 'clock' | 'db'>;
   readonly #byHost = new WeakMap<FunctionHost, HookList>();

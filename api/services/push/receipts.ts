@@ -378,7 +378,7 @@ const storedCall = z.object({
  * Stores a refused call of a gateway for a later try. If the call is too large or the app has too
  * many, it is only counted.
  */
-export async function keepRefusedCall(
+async function keepRefusedCall(
   { db, vault, metrics }: ApiDeps,
   { appId, connector }: ReceiptSource,
   call: ReceiptCall,
@@ -410,7 +410,7 @@ export async function keepRefusedCall(
 }
 
 /** Decrypts a stored call. Returns undefined if no key decrypts it. */
-export function openRefusedCall(
+function openRefusedCall(
   { vault }: Pick<ApiDeps, 'vault'>,
   { appId, connector }: ReceiptSource,
   { call, digest }: SealedCall,

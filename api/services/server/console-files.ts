@@ -97,8 +97,7 @@ export class ConsoleFiles {
 }
 
 /**
- * Returns the current build of a folder. Returns undefined if there is none, or if the file has
- * another format.
+ * Returns the current build of a folder. Returns undefined if the file is missing or has another format.
  */
 export async function readBuild(folder: string): Promise<ConsoleBuild | undefined> {
   try {

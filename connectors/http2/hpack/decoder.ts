@@ -236,7 +236,7 @@ function statusAt(bytes: Uint8Array, start: number, end: number): number {
  * and their offsets in ring buffers. Adding a field therefore creates no object.
  */
 
-export class ReceivedTable {
+class ReceivedTable {
   /** Bytes of the entries, oldest first. The current literal is decoded behind `tail`. */
   bytes: Buffer;
   /** Offset of the next literal. */

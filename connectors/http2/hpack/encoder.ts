@@ -128,7 +128,7 @@ export class HeaderEncoder {
 
   /**
    * Returns the index of the field. Without `value`, returns the first index with the name. Returns
-   * 0 if there is none.
+   * 0 if the table does not contain it.
    */
   #indexOf(name: string, value?: string): number {
     const matches = (known: string, knownValue: string) =>

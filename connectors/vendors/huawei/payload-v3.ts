@@ -116,7 +116,7 @@ export function renderV3(
 const ownMembers = ['payload', 'pushOptions', 'push-type', 'pushType'];
 
 /**
- * Returns the error of a wrong member in the v3 part of the vendor's object; null if there is none.
+ * Returns the error of a wrong member in the v3 part of the vendor's object, or null.
  * The error is reported even if no device needs a v3 request.
  */
 export function v3Error(
@@ -192,7 +192,7 @@ function requestOf(
   return { ok: true, payload: { payload, pushOptions: Object.fromEntries(pushOptions) } };
 }
 
-/** Returns the first error that concerns several members of a payload; null if there is none. */
+/** Returns the first error that concerns several members of a payload, or null. */
 function payloadError(
   payload: JsonObject,
   type: number,

@@ -42,7 +42,7 @@ import type { ApiVersion } from './responses.ts';
 // Complete messages in the vendor's object, in the current format or in the format of Huawei's
 // former API (protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens).
 
-/** Returns the complete v1 message in the vendor's object; null if there is none. */
+/** Returns the complete v1 message in the vendor's object, or null. */
 function nativeMessage(vendor: JsonObject): JsonObject | null {
   if (isJsonObject(vendor.message)) return vendor.message;
   return isJsonObject(vendor.msg) ? translated(vendor.msg) : null;
@@ -497,7 +497,7 @@ function intentOf(host: string, custom: JsonObject): string {
 }
 
 /**
- * Returns the `collapse-id`; null if there is none. A push replaces an earlier push with the same
+ * Returns the `collapse-id`, or null. A push replaces an earlier push with the same
  * id.
  */
 export function collapseId({ data }: AndroidContent): string | null {

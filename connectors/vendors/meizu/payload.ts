@@ -105,7 +105,7 @@ const needs = [
   ['clickTypeInfo', { clickType: 2 }, 'url'],
 ] as const;
 
-/** Returns the first error that concerns several members of a message; null if there is none. */
+/** Returns the first error that concerns several members of a message, or null. */
 function messageError(message: JsonObject): string | null {
   const { content, title } = groupIn(message, 'noticeBarInfo');
   if (content === undefined)

@@ -84,7 +84,7 @@ const kindOf = ({ category, classification }: JsonObject): 'operation' | 'system
 const needsContent = new Set<Json | undefined>([2, 4]);
 const webUrl = matching(/^https?:\/\//, 'an http:// or https:// URL');
 
-/** Returns the first error that concerns several members of a message; null if there is none. */
+/** Returns the first error that concerns several members of a message, or null. */
 function messageProblem(message: JsonObject): string | null {
   for (const name of ['title', 'content', 'notifyType', 'skipType'])
     if (message[name] === undefined)

@@ -173,7 +173,7 @@ function withoutPrefix(vendor: JsonObject): JsonObject {
 const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 /**
- * Returns the first error of a form; null if there is none. `key` is the key of the vendor's object
+ * Returns the first error of a form, or null. `key` is the key of the vendor's object
  * in the push.
  */
 function formError(

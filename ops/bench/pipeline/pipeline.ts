@@ -117,7 +117,7 @@ const defaultRounds = 4;
  * are valid on a busy machine too. The first round is not measured, because it compiles the code of
  * each kind.
  */
-export async function compareKinds(
+async function compareKinds(
   bench: Bench,
   { devices, kinds, rounds }: Comparison,
   log: (line: string) => void,

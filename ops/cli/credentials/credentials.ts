@@ -81,7 +81,7 @@ const passwordOf = ({ passwordFile }: CredentialOptions): Promise<string> =>
     : askSecret(say('Password of the .p12 file'), '--password-file');
 
 /** Options of `carillon profile put` for Apple's files. */
-export interface AppleOptions {
+interface AppleOptions {
   team?: string;
   key?: string;
   topic?: string[];
@@ -94,7 +94,7 @@ export interface AppleOptions {
  * topic. Throws `UsageError` for missing or swapped options, and `CommandFailure` if a certificate
  * has no matching key.
  */
-export function appleCredentials(pem: PemParts, options: AppleOptions): JsonObject {
+function appleCredentials(pem: PemParts, options: AppleOptions): JsonObject {
   const credentials =
     pem.certificate === undefined ? fromKey(pem, options) : fromPair(pem, options);
   const { environment } = options;
@@ -176,7 +176,7 @@ export interface Pkcs12Content {
  * with RC2 and 3DES, which Node's OpenSSL refuses. Throws `CommandFailure` if the password is wrong
  * or if the file contains no certificate or no key.
  */
-export function openPkcs12(content: Buffer, password: string): Pkcs12Content {
+function openPkcs12(content: Buffer, password: string): Pkcs12Content {
   const { pki } = load();
   const bags = readBags(content, password);
   const keys = [
@@ -235,7 +235,7 @@ const noOutput = new Writable({ write: (_chunk, _encoding, done) => done() });
  * Asks for a secret in the terminal without echo. If there is no terminal, throws `UsageError` that
  * names the option to use instead.
  */
-export async function askSecret(question: string, option: string): Promise<string> {
+async function askSecret(question: string, option: string): Promise<string> {
   if (!process.stdin.isTTY)
     throw new UsageError(say('{option} <file> is required without a terminal', { option }));
   process.stderr.write(`${question}: `);

@@ -191,7 +191,7 @@ const pauseMs = 200;
 const callTimeoutMs = 15_000;
 
 /** Outage from the perspective of API callers. */
-export interface Outage {
+interface Outage {
   /** Time from the first to the last refused call. */
   seconds: number;
   /**

@@ -151,7 +151,7 @@ async function check(server: BackedUpServer, gateway: BenchGateway): Promise<voi
 }
 
 /** Returns the programs that are not installed. */
-export function missingPrograms(): string[] {
+function missingPrograms(): string[] {
   const programs = {
     pgbackrest: '/usr/bin/pgbackrest',
     postgresql: join(newestPostgres(), 'postgres'),
@@ -163,7 +163,7 @@ export function missingPrograms(): string[] {
  * PostgreSQL from Debian's package with the files of this folder, and a pgBackRest repository next
  * to it.
  */
-export class BackedUpServer {
+class BackedUpServer {
   readonly #folder: string;
   readonly #processes: Processes;
   readonly #address = `127.${randomInt(16, 255)}.${randomInt(1, 255)}.1`;

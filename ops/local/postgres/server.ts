@@ -351,7 +351,7 @@ export async function guardPrefix(): Promise<string[] | undefined> {
  * pipe to this process. When this process exits, the pipe closes and the shell interrupts the
  * server.
  */
-export function startWatchdog(
+function startWatchdog(
   pid: number,
   serverExited: Promise<unknown>,
   ids: { uid?: number; gid?: number },

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 const maxBundleMs = 15_000;
 
 /** Bundle that is built in the background. */
-export interface BackgroundBundle {
+interface BackgroundBundle {
   /**
    * Folder of the bundle of the current sources, with a trailing slash. Undefined if processes must
    * start without a new bundle: if this code is already compiled or bundled, if the bundler is not

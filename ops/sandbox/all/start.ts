@@ -68,14 +68,14 @@ async function startInstance(
  * Secrets of all gateways: the apps that they accept, and their shared certificate authority. They
  * are stored, so that later starts use the same secrets.
  */
-export interface SandboxSecrets {
+interface SandboxSecrets {
   authority: KeyPairPem;
   /** Credentials of an app by connector, as the vendor's console issues them. */
   apps: ReadonlyMap<ConnectorId, object>;
 }
 
 /** Creates a certificate authority and one app for each vendor. */
-export async function createSandboxSecrets(): Promise<SandboxSecrets> {
+async function createSandboxSecrets(): Promise<SandboxSecrets> {
   return completed({});
 }
 

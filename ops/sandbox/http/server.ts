@@ -241,7 +241,7 @@ export interface GatewayState {
 }
 
 /** One processed request. */
-export interface SeenCall {
+interface SeenCall {
   method: string;
   /** Path with its query. */
   path: string;

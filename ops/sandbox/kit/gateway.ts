@@ -178,7 +178,7 @@ interface Counted {
  * Record of the processed requests of a gateway: counters, also by device, and the last requests
  * with their bodies. `Seen` is the recorded form of a request.
  */
-export class Ledger<Seen> {
+class Ledger<Seen> {
   /** Number of processed requests without token calls, whatever the response. */
   total = 0;
   /** Number of accepted messages: one per device and request. */

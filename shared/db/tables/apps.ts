@@ -408,7 +408,7 @@ export async function insertFreeze(
 
 /**
  * Ends a freeze, and notifies all dispatchers when `tx` commits. Its row remains until all held
- * pushes have jobs again. Returns the freeze, or undefined if there is none.
+ * pushes have jobs again. Returns the freeze, or undefined if it does not exist.
  */
 export async function releaseFreeze(tx: Handle, appId: string | null): Promise<Freeze | undefined> {
   const freeze = await query(tx).row<Freeze>(

@@ -16,7 +16,7 @@ export interface DeviceSession {
 
 /** A session that was just opened. */
 export interface NewDeviceSession extends DeviceSession {
-  /** Highest position of a pending message of the device at the login; 0 if there is none. */
+  /** Highest position of a pending message of the device at the login, or 0. */
   newestPosition: number;
 }
 

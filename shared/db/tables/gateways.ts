@@ -246,7 +246,7 @@ const valuesOf = (vault: Vault, { appId, connector, credential }: TokenKey) => [
 const ofToken = 'app_id = $1 AND connector = $2 AND credential = $3';
 const sealContext = ({ appId, connector }: TokenKey) => sealContexts.gatewayToken(appId, connector);
 
-/** Reads the stored token, or undefined if there is none. Throws `SealError`. */
+/** Reads the stored token. Returns undefined if no token is stored. Throws `SealError`. */
 export async function readGatewayToken(
   db: Handle,
   vault: Vault,

@@ -135,7 +135,7 @@ export const findTrace = (db: Handle, appId: string, id: number) =>
   query(db).row<{ objectId: string; traceParent: string | null }>(findTraceStatement, [appId, id]);
 
 /**
- * Finds a push by its objectId. If there is none, finds the newest push with this custom
+ * Finds a push by its objectId. If no push has it, finds the newest push with this custom
  * `notification_id` (protocol/push-records.md#look-up-a-record).
  */
 export const findPushByPublicId = (db: Handle, appId: string, publicId: string) =>

@@ -309,7 +309,7 @@ const toNext = prepare(
 );
 
 /**
- * Returns the time until the next entry is due by the database's clock. Infinity if there is none.
+ * Returns the time until the next entry is due by the database's clock. Infinity without an entry.
  */
 export async function msToNextPush(db: Handle): Promise<number> {
   return (await query(db).value<number | null>(toNext)) ?? Number.POSITIVE_INFINITY;

@@ -76,7 +76,7 @@ export async function grantRecipients(
   });
 }
 
-/** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC). Zeros if there is none. */
+/** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC). Zeros without usage. */
 export async function readUsage(db: Handle, appId: string, day: string): Promise<Usage> {
   const usage = await query(db).row<Usage>(
     `SELECT calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients

@@ -445,7 +445,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
   };
 }
 
-/** Returns a hint about an option that the plan does not allow; undefined if there is none. */
+/** Returns a hint about an option that the plan does not allow, or undefined. */
 export function planProblem(plan: Plan, set: AppOptionsPatch): string | undefined {
   const limits = planLimits[plan];
   if ((set.pushCallsPerMinute ?? 0) > limits.maxPushCallsPerMinute)

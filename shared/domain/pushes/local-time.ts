@@ -48,15 +48,14 @@ export function parseLocalTime(text: string): number | undefined {
 }
 
 /** Returns `LocalTime.time` for a local time in epoch milliseconds. */
-export const localTimeText = (wallMs: number): string =>
-  new Date(wallMs).toISOString().slice(0, -1);
+const localTimeText = (wallMs: number): string => new Date(wallMs).toISOString().slice(0, -1);
 
 /** Returns a local time as epoch milliseconds, as if it were UTC. */
 export const wallMsOf = ({ time }: LocalTime): number => Date.parse(`${time}Z`);
 
 /** Return when a local time comes in the first and in the last time zone. */
-export const firstStartMs = (wallMs: number): number => wallMs - maxOffsetMs;
-export const lastStartMs = (wallMs: number): number => wallMs - minOffsetMs;
+const firstStartMs = (wallMs: number): number => wallMs - maxOffsetMs;
+const lastStartMs = (wallMs: number): number => wallMs - minOffsetMs;
 
 /**
  * Fixed offsets as Android names them: `GMT+08:00`, `GMT+0800`, `UTC+8`, `+08:00`. Only whole

@@ -354,7 +354,7 @@ const maxWarnings = 20;
  * error 1 if a push without a target has an unknown member. For example, `channel` instead of
  * `channels` would otherwise send the push to all devices.
  */
-export function unknownMemberWarnings(
+function unknownMemberWarnings(
   body: JsonObject,
   { known, hasTarget }: { known: ReadonlySet<string>; hasTarget: boolean },
 ): Detail[] {

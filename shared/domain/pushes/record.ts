@@ -108,7 +108,7 @@ export function operatorStatus(record: Push): string {
 }
 
 /** Returns the target of a push as one `where`, for its record. */
-export function publicWhere(pushOrder: PushOrder): JsonObject {
+function publicWhere(pushOrder: PushOrder): JsonObject {
   const target = originalTarget(pushOrder);
   if (target.kind === 'devices') return { deviceType: target.deviceType };
   const { where, channels } = target;

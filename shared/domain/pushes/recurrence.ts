@@ -138,7 +138,7 @@ function nextOf(times: ReturnType<typeof CronExpressionParser.parse>): Date | un
   }
 }
 
-/** Returns the first time after `after`; null if there is none. */
+/** Returns the first time after `after`, or null. */
 export function nextTime(recurrence: Recurrence, after: Date): Date | null {
   for (const at of timesAfter(recurrence, after)) return at;
   return null;
@@ -155,7 +155,7 @@ export interface DueTimes {
   start: Date | undefined;
   /** Number of due runs that are not sent, at most `maxCountedMisses`. */
   missed: number;
-  /** First time that is not due yet; null if there is none. */
+  /** First time that is not due yet, or null. */
   next: Date | null;
 }
 

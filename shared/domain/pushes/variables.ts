@@ -62,7 +62,7 @@ interface Content {
 }
 
 /**
- * Checks the variables of a push body against its texts. Returns undefined if there are none.
+ * Checks the variables of a push body against its texts. Returns undefined without variables.
  * Throws error 1 with a text that names the variable.
  */
 export function variablesOf(

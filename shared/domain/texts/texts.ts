@@ -114,7 +114,7 @@ export const replyText = ({ code, params }: { code: string; params: TextParams }
 /** Returns a detail in the form of replies. */
 export const replyDetail = (text: Detail) => replyText({ code: text.code, params: valuesOf(text) });
 
-/** Returns the member `warnings` of a reply; an empty object if there are none. */
+/** Returns the member `warnings` of a reply; an empty object without warnings. */
 export const warningsIn = (language: Language, warnings: readonly Detail[]) =>
   warnings.length === 0
     ? {}
@@ -128,8 +128,8 @@ const valuesOf = ({ params }: Detail): Record<string, string> =>
   );
 
 /**
- * Writes a finding of the doctor: its state, and the action to take. The action is empty if there
- * is none.
+ * Writes a finding of the doctor: its state, and the action to take. The action is empty if
+ * no action is needed.
  */
 export const writeFinding = (finding: TextOfReply, language: Language) => ({
   detail: writeReplyText('doctor', finding, language),

@@ -199,7 +199,7 @@ function hasOperators(value: unknown): value is JsonObject {
  * Returns every use of a member's name in a checked condition: tests, and the keys and sort orders
  * of subqueries.
  */
-export const usesOf = (condition: Condition, cls: ClassSchema): MemberUse[] =>
+const usesOf = (condition: Condition, cls: ClassSchema): MemberUse[] =>
   usesIn(condition, cls, false);
 
 function usesIn(condition: Condition, cls: ClassSchema, isInner: boolean): MemberUse[] {
@@ -243,9 +243,9 @@ function useOf(test: Test): Pick<MemberUse, 'use' | 'value'> {
 }
 
 /** Maximum number of subqueries in one condition. Each subquery may scan its class once. */
-export const maxSubqueries = 5;
+const maxSubqueries = 5;
 /** Maximum depth of nested subqueries. */
-export const maxSubqueryDepth = 2;
+const maxSubqueryDepth = 2;
 
 /** Operators whose operand is a query. */
 const subqueryOperators = new Map([
@@ -255,7 +255,7 @@ const subqueryOperators = new Map([
   ['$dontSelect', { hasKey: true, isNegated: true }],
 ]);
 
-export const isSubqueryOperator = (name: string): boolean => subqueryOperators.has(name);
+const isSubqueryOperator = (name: string): boolean => subqueryOperators.has(name);
 
 /**
  * Parsed operand of a subquery operator. Its `where` is still JSON, because it is a condition over
@@ -271,7 +271,7 @@ export interface SubqueryOperand extends Omit<Subquery, 'where' | 'viewer'> {
  * Parses the operand of a subquery operator. Throws error 101 if the class is unknown, error 102 if
  * the shape is wrong, error 105 if a name is invalid or hidden.
  */
-export function parseSubqueryOperand(name: string, operand: Json): SubqueryOperand {
+function parseSubqueryOperand(name: string, operand: Json): SubqueryOperand {
   const { hasKey, isNegated } = subqueryOperators.get(name) ?? { hasKey: false, isNegated: false };
   if (!isJsonObject(operand)) throw refuse('invalidQuery', `${name} takes a query.`);
   const { key, query } = hasKey ? operand : { key: undefined, query: operand };

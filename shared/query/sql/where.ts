@@ -112,7 +112,7 @@ interface CompileContext {
  * Compiles a test of a relation. A relation equals a pointer to each of its members
  * (protocol/queries.md#relations), always exists and has no order.
  */
-export function compileMembersTest(
+function compileMembersTest(
   relation: RelationColumn,
   test: PlainTest,
   context: CompileContext,
@@ -158,10 +158,7 @@ function compileEquality(
 }
 
 /** Compiles a SELECT of pointers to the members of a row. */
-export const selectPointers = (
-  relation: RelationColumn,
-  { appId, params }: CompileContext,
-): string =>
+const selectPointers = (relation: RelationColumn, { appId, params }: CompileContext): string =>
   `SELECT jsonb_build_object('__type', 'Pointer', 'className', '${relation.className}', 'objectId',
     member.object_id)
      ${membersOf(relation, params.add(appId))}`;
@@ -170,7 +167,7 @@ export const selectPointers = (
  * Compiles `$relatedTo`: the rows that are members of one role. Matches nothing if the viewer may
  * not see the role (`isVisible`).
  */
-export function compileRelatedTest(
+function compileRelatedTest(
   { table, member }: RelationColumn,
   { appId, objectId, isVisible }: { appId: string; objectId: string; isVisible: string },
 ): string {
@@ -186,7 +183,7 @@ type RowsSql = string;
  * compare. The inner SELECT does not refer to the outer row, so PostgreSQL runs it once and finds
  * values by hash. `IS TRUE` prevents a join that runs once for each outer row.
  */
-export function compileSubqueryTest(
+function compileSubqueryTest(
   itemsSql: string,
   { query, key, isNegated }: SubqueryTest,
   { rows, params }: { rows: RowsSql; params: Params },
@@ -206,7 +203,7 @@ export function compileSubqueryTest(
  * Compiles a SELECT of the values to compare: the value of the field and, if it is an array, its
  * items.
  */
-export function selectItems(field: ValueField, json: string, params: Params): string {
+function selectItems(field: ValueField, json: string, params: Params): string {
   if ('column' in field)
     return field.column.type === 'textArray'
       ? `SELECT to_jsonb(${field.column.sql}) UNION ALL SELECT to_jsonb(one)

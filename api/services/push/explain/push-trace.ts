@@ -248,10 +248,10 @@ function routeOf({ current, batch, failure }: TraceFacts): PushTrace['route'] {
  * - `gone`: deleted, and it is unknown whether it was acknowledged. Either the push has expired, or
  *   newer messages evicted some of its messages.
  */
-export type InboxState = 'waiting' | 'acknowledged' | 'expired' | 'gone';
+type InboxState = 'waiting' | 'acknowledged' | 'expired' | 'gone';
 
 /** Facts of a push and a device from which the text is written. */
-export interface PushTrace {
+interface PushTrace {
   push: Push;
   clause: Clause | undefined;
   device: TracedDevice | undefined;
@@ -281,7 +281,7 @@ function isPassed({ push, device }: Pick<PushTrace, 'push' | 'device'>): boolean
 }
 
 /** Describes in one or two sentences what happened between a device and a push. */
-export function traceTexts(trace: PushTrace): TraceText[] {
+function traceTexts(trace: PushTrace): TraceText[] {
   if (trace.outcome !== null) return outcomeTexts(trace, trace.outcome);
   if (trace.batch) return pendingTexts(trace, trace.batch);
   return unmatchedTexts(trace);

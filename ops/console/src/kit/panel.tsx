@@ -3,7 +3,7 @@ import { Copy } from './controls/copy.tsx';
 import noticeStyles from './notice.module.css';
 import panelStyles from './panel.module.css';
 
-/** Subject of all pages in a frame, such as the name of an app. Undefined if there is none. */
+/** Subject of all pages in a frame, such as the name of an app. Undefined without a subject. */
 export const TitleScope = createContext<string | undefined>(undefined);
 
 /**

@@ -20,7 +20,7 @@ import {
 
 const topMembers = new Set(['notification', 'data', 'android', 'token']);
 
-/** Returns the first error in a body (protocol/honor.md#message); null if there is none. */
+/** Returns the first error in a body (protocol/honor.md#message), or null. */
 export function bodyFault(body: JsonObject): string | null {
   const unknownMember = Object.keys(body).find((name) => !topMembers.has(name));
   if (unknownMember !== undefined) return `${unknownMember} is no member of the body`;

@@ -50,7 +50,8 @@ export function messageOf(form: URLSearchParams): JsonObject | null {
 }
 
 /**
- * Returns a description of the first rule that a client must never break; null if none is broken.
+ * Returns a description of the first rule that a client must never break, or null if the rules are
+ * kept.
  */
 export function violationOf(form: URLSearchParams, message: JsonObject | null): string | null {
   const names = [...form.keys()];

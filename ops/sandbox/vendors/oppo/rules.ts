@@ -68,7 +68,7 @@ const maxLengths: readonly (readonly [string, number])[] = [
   ['call_back_parameter', 100],
 ];
 
-/** Returns the first rule that a notification breaks; null if none is broken. */
+/** Returns the first rule that a notification breaks, or null if the rules are kept. */
 export function notificationFault(notification: JsonObject, isBroadcast: boolean): string | null {
   const unknownField = Object.keys(notification).find(
     (name) => !fields.has(name) || (!isBroadcast && broadcastOnly.has(name)),
@@ -179,7 +179,7 @@ function messagesIn(call: SandboxCall): OppoMessage[] {
 const isRegistrationId = (text: string): boolean =>
   /^((([0-9A-Za-z]{2,10})_)?(.*)_)?[0-9a-fA-F]{32}$/.test(text) || /^[0-9a-fA-F]{24}$/.test(text);
 
-/** Returns the first rule that messages break; null if none is broken. */
+/** Returns the first rule that messages break, or null if the rules are kept. */
 function messagesFault(call: SandboxCall): string | null {
   const form = formIn(call);
   const isBatch = call.path === `${root}/unicast_batch`;
@@ -213,7 +213,7 @@ function messageFault(message: Json): string | null {
   return isJsonObject(notification) ? notificationFault(notification, false) : 'no notification';
 }
 
-/** Returns the first rule that a list of devices breaks; null if none is broken. */
+/** Returns the first rule that a list of devices breaks, or null if the rules are kept. */
 function listFault(targets: readonly string[]): string | null {
   if (targets.length === 0) return 'a request without devices';
   if (targets.length > maxTargets) return `${targets.length} devices in a request`;

@@ -62,8 +62,8 @@ const lengthOf = (value: Json | undefined): number =>
       : JSON.stringify(value).length;
 
 /**
- * Returns the first rule that a message breaks; null if none is broken. `isList` is true if the
- * message is saved for lists.
+ * Returns the first rule that a message breaks, or null if the rules are kept. `isList` is true if
+ * the message is saved for lists.
  */
 export function messageFault(message: JsonObject, isList: boolean): Fault | null {
   const unknownField = Object.keys(message).find(

@@ -67,7 +67,7 @@ export function regIdsOf(form: URLSearchParams): string[] {
   return text === '' ? [] : text.split(',');
 }
 
-/** Returns the first rule that a form breaks; null if none is broken. */
+/** Returns the first rule that a form breaks, or null if the rules are kept. */
 export function faultOf(form: URLSearchParams): Fault | null {
   return (
     namesFault(form) ??

@@ -105,7 +105,7 @@ export function Time({ at }: { at: string | null | undefined }) {
 interface ReasonProps {
   reason: string;
   meaning: Meaning | null | undefined;
-  /** Status of the gateway, shown before the reason. 0 if there is none. */
+  /** Status of the gateway, shown before the reason. 0 without a status. */
   status?: number | string | null;
 }
 

@@ -153,7 +153,7 @@ function Changes({ entry }: { entry: AuditEntry }) {
 }
 
 /** Buttons that save the matching audit entries as a file. */
-export function AuditExport({ filters }: { filters: AuditFilters }) {
+function AuditExport({ filters }: { filters: AuditFilters }) {
   const { t } = useTranslation();
   const hint = t('action.exportHint', { most: formatCount(maxExported) });
   return (

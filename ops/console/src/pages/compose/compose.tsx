@@ -144,7 +144,7 @@ interface InitialDraft {
  * Creates the draft that the URL requests: a copy of a push, a template, or a push to the devices
  * of a condition.
  */
-export function Begin({ appId, children }: { appId: string; children: ReactNode }) {
+function Begin({ appId, children }: { appId: string; children: ReactNode }) {
   const { t } = useTranslation();
   const search = route.useSearch();
   const navigate = useNavigate();

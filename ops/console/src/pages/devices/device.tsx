@@ -146,7 +146,7 @@ interface OfDevice {
 }
 
 /** Buttons of a device: compose a push to it, delete it. */
-export function DeviceActions({ appId, deviceId }: OfDevice) {
+function DeviceActions({ appId, deviceId }: OfDevice) {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const { remove } = useDeviceChange(appId, deviceId);
@@ -179,7 +179,7 @@ export function DeviceActions({ appId, deviceId }: OfDevice) {
 }
 
 /** Form that sends a test message to one device. */
-export function TestPush({ appId, deviceId }: OfDevice) {
+function TestPush({ appId, deviceId }: OfDevice) {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const [text, setText] = useState(t('device.testText'));

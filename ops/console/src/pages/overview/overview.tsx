@@ -263,7 +263,7 @@ const pages: Partial<
 };
 
 /** The three steps to the first push of a new app. Finished steps have a check mark. */
-export function FirstSteps({
+function FirstSteps({
   appId,
   setup,
 }: {

@@ -245,7 +245,7 @@ function Limits({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
  * Usage on the day of the push: recipients so far, scheduled recipients and this push, compared
  * with the cap and per gateway.
  */
-export function DayUse({ forecast }: { forecast: PushForecast['forecast'] }) {
+function DayUse({ forecast }: { forecast: PushForecast['forecast'] }) {
   const { t } = useTranslation();
   const { cap, quotas, scheduledIsLeast } = forecast;
   const over = Math.min(cap.over, cap.draft);

@@ -296,7 +296,7 @@ interface LockScreenProps {
 }
 
 /** Lock screen of a vendor's system with one notification. */
-export function LockScreen({ style, message, app, theme, onCut }: LockScreenProps) {
+function LockScreen({ style, message, app, theme, onCut }: LockScreenProps) {
   const { t } = useTranslation();
   const text = useRef<HTMLParagraphElement>(null);
   useLayoutEffect(() => {

@@ -240,7 +240,7 @@ interface ConditionRowProps {
 }
 
 /** Row of the condition: member, comparison, type and value. */
-export function ConditionRow({ row, membersId, fields, note, change, remove }: ConditionRowProps) {
+function ConditionRow({ row, membersId, fields, note, change, remove }: ConditionRowProps) {
   const { t } = useTranslation();
   const setMember = (member: string) =>
     change({ ...row, member, kind: kindFor(row, member, fields) });

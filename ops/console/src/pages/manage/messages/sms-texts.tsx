@@ -221,7 +221,7 @@ export function NewTemplate({ appId }: { appId: string }) {
 }
 
 /** Form for a signature. A signature precedes the text of each SMS. */
-export function NewSignature({ appId }: { appId: string }) {
+function NewSignature({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const [name, setName] = useState('');
   const { put } = useSmsTextChange(appId, 'sms-signatures');

@@ -276,7 +276,7 @@ type Classes = NonNullable<MoveInState['lastImport']>['classes'];
 type Row = Classes[string] & { name: string };
 
 /** Imported records by class. */
-export function ImportedClasses({ classes }: { classes: Classes }) {
+function ImportedClasses({ classes }: { classes: Classes }) {
   const { t } = useTranslation();
   const numbers = ['read', 'imported', 'alreadyThere', 'newerInFile', 'refused'] as const;
   const columns: Column<Row>[] = [

@@ -194,7 +194,7 @@ function draftOf(shapes: SchemaShape[], members: Record<string, unknown>): Draft
  * Returns where the vendor shows the credentials of a connector, and the vendor's name for each
  * member.
  */
-export function useCredentialHelp({ id }: Pick<DescribedConnector, 'id'>) {
+function useCredentialHelp({ id }: Pick<DescribedConnector, 'id'>) {
   const { i18n } = useTranslation();
   const guide = isConnectorId(id) ? guideOf(id, i18n.language === 'zh' ? 'zh' : 'en') : undefined;
   return {

@@ -224,7 +224,7 @@ function NewProfile({ appId }: { appId: string }) {
  * Refused receipts from gateways, with a button that processes them again. Renders nothing if there
  * are none.
  */
-export function FailedReceipts({ appId }: { appId: string }) {
+function FailedReceipts({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const mayChange = useMay('operator');
   const { data } = useFailedReceipts(appId);

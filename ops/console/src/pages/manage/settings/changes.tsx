@@ -40,7 +40,7 @@ interface Change {
   fault: string | undefined;
 }
 
-/** Unsaved changes of the options, with old and new values. Hidden if there are none. */
+/** Unsaved changes of the options, with old and new values. Hidden without changes. */
 export function Changes({ app, fields, draft, clear }: ChangesProps) {
   const { t } = useTranslation();
   const valueText = useValueText();

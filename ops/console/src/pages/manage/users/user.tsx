@@ -122,7 +122,7 @@ function Lock({ lock: { failures, lockedUntil } }: Pick<UserDetail, 'lock'>) {
 const acts: UserAct[] = ['unlock', 'verify-email', 'verify-phone', 'send-reset'];
 
 /** Actions of an operator on a user. An action without effect is disabled. */
-export function UserActs({ appId, detail }: { appId: string; detail: UserDetail }) {
+function UserActs({ appId, detail }: { appId: string; detail: UserDetail }) {
   const { t } = useTranslation();
   const { act } = useUserChange(appId, detail.user.objectId ?? '');
   const run = (name: UserAct) => act.mutate(name);
@@ -171,7 +171,7 @@ interface DeleteUserProps {
   name: string;
 }
 
-export function DeleteUser({ appId, userId, name }: DeleteUserProps) {
+function DeleteUser({ appId, userId, name }: DeleteUserProps) {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const { remove } = useUserChange(appId, userId);

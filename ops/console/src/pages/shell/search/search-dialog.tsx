@@ -164,7 +164,7 @@ export interface Entry {
  * Returns the pages and objects that match a text. Without a text, returns all pages. While
  * `isBusy` is true, the objects belong to an earlier text.
  */
-export function useEntries(text: string): { entries: Entry[]; isBusy: boolean; error: unknown } {
+function useEntries(text: string): { entries: Entry[]; isBusy: boolean; error: unknown } {
   const pages = usePages(text);
   const { hits, error, isBusy } = useSearchHits(text);
   const hitEntry = useHitEntry(hits);
