@@ -2,7 +2,7 @@ import type { Connector } from '../contract/connector.ts';
 
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
-import { type ApnsPayload, badgeOf, previewApns, renderApns } from './payload.ts';
+import { type ApnsPayload, badgeOf, classError, previewApns, renderApns } from './payload.ts';
 import { chooseApnsProfile, developmentLimit } from './routing.ts';
 
 /** Creates the connector. Tests pass other timeouts and connection limits. */
@@ -20,6 +20,7 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
     choose: chooseApnsProfile,
     massLimit: developmentLimit,
     badge: badgeOf,
+    classError,
     inspect: inspectApns,
     open: (credentials, context) => openApns(credentials, context, tuning),
   };

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
+import { type Button, richContentOf } from '../../shared/domain/pushes/rich-content.ts';
 import { misfit, type PushMessage, type Rendering } from '../contract/connector.ts';
 import { contentRefused, oneNumber, oneWord, text, unfitMember } from '../kit/values.ts';
 import {
@@ -114,7 +115,8 @@ export function previewApns({ body, badgeAt: at }: ApnsPayload): string {
 
 function render(message: PushMessage): ApnsText {
   const content = contentOf(message);
-  const { aps, pushType } = checkBody(content, typeNameOf(content));
+  const { aps: own, pushType } = checkBody(content, typeNameOf(content));
+  const aps = own && withExtras(own, { message, content, pushType });
   const { expiresAtOnce, isShown = false, maxBytes, priorities } = pushTypeOf(pushType);
   const isSpliced = aps?.badge === 'Increment';
   const text = textOfBody(aps, content.custom, isSpliced);
@@ -129,11 +131,77 @@ function render(message: PushMessage): ApnsText {
     maxBytes,
     ...(isSpliced ? { badgeAt } : {}),
     pushType,
-    priority: priorityOf(content, pushType) ?? priorities[0],
+    priority: priorityOf(content, pushType) ?? classPriority(message, pushType) ?? priorities[0],
     collapseId,
     isRepeatHidden: isShown && collapseId !== null,
     expiration: expiresAtOnce ? '0' : String(Math.ceil(message.expiresAtMs / 1000)),
   };
+}
+
+/**
+ * Adds the members of the message class and of the rich content to a notification. Members of the
+ * push take precedence. `mutable-content` lets an extension of the app show picture and buttons
+ * (protocol/push.md#rich-content).
+ */
+function withExtras(
+  aps: JsonObject,
+  { message, content, pushType }: { message: PushMessage; content: IosContent; pushType: string },
+): JsonObject {
+  if (!pushTypeOf(pushType).isShown) return aps;
+  const { buttons, image } = richContentOf(content.custom);
+  const needsExtension = (image !== undefined || buttons !== undefined) && 'alert' in aps;
+  const extras = {
+    ...(needsExtension ? { 'mutable-content': 1 } : {}),
+    ...(needsExtension && buttons ? { category: categoryOf(buttons) } : {}),
+    ...classMembers(message).aps,
+  };
+  // A null removes a member of the class.
+  const added = Object.entries(extras).filter(([name]) => !content.aps.has(name));
+  return { ...aps, ...Object.fromEntries(added) };
+}
+
+/** Names the category of buttons by their ids. The app registers it or its extension makes it. */
+const categoryOf = (buttons: readonly Button[]): string => buttons.map(({ id }) => id).join('|');
+
+/** Members of the message class: members of `aps`, and the priority. */
+interface ClassMembers {
+  aps: JsonObject;
+  priority?: Json;
+}
+
+function classMembers({ messageClass }: Pick<PushMessage, 'messageClass'>): ClassMembers {
+  const found: ClassMembers = { aps: {} };
+  for (const { members, path } of messageClass?.layers ?? [])
+    for (const [name, value] of Object.entries(members)) {
+      if (value === null) continue;
+      if (controlMembers.get(name) === 'priority')
+        found.priority = controlReaders.priority(`${path}.${name}`, value);
+      else found.aps[name] = notificationMembers[name]?.(`${path}.${name}`, value) ?? value;
+    }
+  return found;
+}
+
+/** Members of `aps` that belong to the content of a push, and not to its class. */
+const contentOnly = new Set(['alert', 'title', 'badge', 'content-available']);
+
+const classNames = [...apsMembers].filter((name) => !contentOnly.has(name)).concat('apns-priority');
+
+/** Returns the error of members of a message class; null if APNs has all of them. */
+export function classError(members: JsonObject, path: string): string | null {
+  for (const name of Object.keys(members)) {
+    const isPriority = controlMembers.get(name) === 'priority';
+    if (!isPriority && (!apsMembers.has(name) || contentOnly.has(name)))
+      return unfitMember(`${path}.${name.slice(0, 40)}`, `must be one of ${classNames.join(', ')}`);
+  }
+  try {
+    classMembers({
+      messageClass: { name: 'default', isDeclared: true, layers: [{ members, path }] },
+    });
+    return null;
+  } catch (error) {
+    if (error instanceof PayloadError) return error.message;
+    throw error;
+  }
 }
 
 /** Returns the error for a body that is too large for APNs. */
@@ -301,6 +369,14 @@ function checkForm(
     );
   if (excluding?.every((name) => name in aps))
     throw new PayloadError(`${excluding.map(pathOf).join(' and ')} must not be given together`);
+}
+
+/** Returns the priority of the message class, if it has one and the push type allows it. */
+function classPriority(message: PushMessage, pushType: string): Priority | undefined {
+  const { priority } = classMembers(message);
+  return priority === undefined
+    ? undefined
+    : pushTypeOf(pushType).priorities.find((one) => one === String(priority));
 }
 
 /** Returns the priority that the content names; undefined if it names none. */

@@ -11,9 +11,11 @@ import type { Clock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
+import type { RichMember } from '../../shared/domain/pushes/rich-content.ts';
 import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { AttemptResult, EqualRefusals, GatewayCall, Report } from './attempt-result.ts';
+import { type AppliedClass, appliedClass, type ProfileClasses } from './message-class.ts';
 
 /**
  * Message of a push, shared by all its recipients and built once per push. `data` still contains
@@ -35,6 +37,8 @@ export interface PushMessage {
   notificationChannel?: string;
   /** Channels that the push was sent to. */
   channels?: string[];
+  /** Message class at the vendor. Absent if the push has no class. */
+  messageClass?: AppliedClass;
   /** Epoch milliseconds. */
   expiresAtMs: number;
   createdAtMs: number;
@@ -48,15 +52,24 @@ export interface MessageSource {
   createdAt: Date;
 }
 
-/** Builds the message of a push. */
-export function toPushMessage({
-  objectId,
-  pushOrder,
-  expiresAt,
-  createdAt,
-}: MessageSource): PushMessage {
+/** Connector and profile that a message is built for. */
+interface MessageProfile {
+  connector: ConnectorId;
+  /** `messageClasses` of the profile. */
+  classes?: ProfileClasses | undefined;
+}
+
+/**
+ * Builds the message of a push. Without `profile`, the message has no message class, which is
+ * enough to choose routes.
+ */
+export function toPushMessage(
+  { objectId, pushOrder, expiresAt, createdAt }: MessageSource,
+  profile?: MessageProfile,
+): PushMessage {
   const target = originalTarget(pushOrder);
   const channels = target.kind === 'query' ? target.channels : null;
+  const messageClass = profile && appliedClass(pushOrder, profile);
   return {
     objectId,
     data: pushOrder.data,
@@ -67,6 +80,7 @@ export function toPushMessage({
       ? {}
       : { notificationChannel: pushOrder.notificationChannel }),
     ...(channels === null ? {} : { channels }),
+    ...(messageClass === undefined ? {} : { messageClass }),
     expiresAtMs: expiresAt.getTime(),
     createdAtMs: createdAt.getTime(),
   };
@@ -415,6 +429,16 @@ export interface Connector<C = unknown, P = unknown> {
    * for no change.
    */
   badge?(message: PushMessage): 'Increment' | number | null;
+  /**
+   * Returns the error of members of a message class in a profile; null if the vendor has all of
+   * them. `path` is the path of the members. Absent if the connector has no message classes.
+   */
+  classError?(members: JsonObject, path: string): string | null;
+  /**
+   * Returns the rich content that devices of this type do not show, of the given members. Absent if
+   * they show all or hand it to the app.
+   */
+  notShown?(message: PushMessage, deviceType: string): readonly RichMember[];
   inspect(credentials: C, nowMs: number): CredentialReport;
   /**
    * Parses a call with receipts. `profiles` contains all credentials of the app for this connector,

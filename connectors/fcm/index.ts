@@ -1,7 +1,17 @@
 import type { Connector } from '../contract/connector.ts';
+import { classErrorIn } from '../kit/class-layers.ts';
 import { defaultTuning, type FcmTuning, openFcm } from './client.ts';
 import { type FcmCredentials, fcmCredentials, inspectFcm } from './credentials.ts';
-import { can, type FcmLabel, type FcmPayload, limits, previewFcm, renderFcm } from './payload.ts';
+import {
+  can,
+  type FcmLabel,
+  type FcmPayload,
+  fcmMembers,
+  limits,
+  notShown,
+  previewFcm,
+  renderFcm,
+} from './payload.ts';
 
 /**
  * Published rate of a project: 600,000 messages per minute, reached after a ramp of one minute
@@ -28,6 +38,8 @@ export function fcmConnector(
       burst: Math.max(published.burst, perSecond / 10),
       counts: 'recipients',
     }),
+    classError: (members, path) => classErrorIn(fcmMembers, members, path),
+    notShown,
     inspect: inspectFcm,
     open: (credentials, context) => openFcm(id, credentials, { context, tuning }),
   };

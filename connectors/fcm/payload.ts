@@ -6,6 +6,7 @@
 
 import { time } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { type RichMember, richMembers } from '../../shared/domain/pushes/rich-content.ts';
 import type {
   Capabilities,
   ConnectorLimits,
@@ -13,6 +14,7 @@ import type {
   Rendering,
 } from '../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError } from '../kit/android.ts';
+import { classMembers, withoutNotification } from '../kit/class-layers.ts';
 import { MemberTable, membersAt, part } from '../kit/members.ts';
 import {
   contentRefused,
@@ -273,9 +275,14 @@ export function renderFcm(
   const own = ownMessage(content.payload);
   if (!own.ok) return own;
   const ttl = ttlOf(message.expiresAtMs - nowMs);
-  const base = isNative(content.payload.vendor)
-    ? { android: { ttl } }
-    : messageOf(content.payload, message, ttl);
+  const { silent, vendor } = content.payload;
+  const ofClass = classMembers(message, (members, path) => vendorMembers(members, path));
+  if (!ofClass.ok) return ofClass;
+  const hasNotification = isNative(vendor) ? isJsonObject(own.payload.notification) : !silent;
+  const base = deepMerge(
+    isNative(vendor) ? { android: { ttl } } : messageOf(content.payload, message, ttl),
+    hasNotification ? ofClass.payload : withoutNotification(ofClass.payload),
+  );
   const body = deepMerge(
     isJsonObject(own.payload.android_v2) ? inSecondForm(base, ttl) : base,
     own.payload,
@@ -321,6 +328,15 @@ export function forTargets(payload: FcmPayload, form: TargetForm): FcmPayload {
   };
 }
 
+/**
+ * Returns the rich content that the system does not show: it has no buttons, and a complete message
+ * has its own content.
+ */
+export const notShown = ({ data }: PushMessage): readonly RichMember[] =>
+  [data.fcm, data.vendor_g].some((own) => isJsonObject(own) && isNative(own))
+    ? richMembers
+    : ['buttons'];
+
 /** Returns the body for one device. */
 export function previewFcm({ body, tokenAt }: FcmPayload): string {
   return `${body.subarray(0, tokenAt)}TOKEN${body.subarray(tokenAt)}`;
@@ -352,10 +368,14 @@ function messageOf(
   };
   const android: JsonObject = { ttl, ...(group === null ? {} : { collapse_key: group }) };
   if (content.silent) return { data, android: { ...android, priority: 'NORMAL' } };
-  const { alert, notificationChannel, title } = content;
+  const { alert, notificationChannel, rich, title } = content;
   return {
     data,
-    notification: { ...(title === null ? {} : { title }), body: alert },
+    notification: {
+      ...(title === null ? {} : { title }),
+      body: alert,
+      ...(rich.image === undefined ? {} : { image: rich.image }),
+    },
     android: {
       ...android,
       priority: 'HIGH',

@@ -7,6 +7,7 @@
 import { flagIn, numberIn } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
+import type { RichContent } from '../../shared/domain/pushes/rich-content.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import {
   type Capabilities,
@@ -15,6 +16,7 @@ import {
   type PushMessage,
   type Rendering,
 } from '../contract/connector.ts';
+import { richContentIn } from './rich-content.ts';
 import { charsOf, contentRefused, tooLong, unfitMember } from './values.ts';
 
 export interface AndroidContent {
@@ -33,6 +35,8 @@ export interface AndroidContent {
   notificationChannel: string | null;
   /** `badge` if it is a whole number; null otherwise. */
   badge: number | null;
+  /** Picture, address and buttons. The app's members contain them too. */
+  rich: RichContent;
   /**
    * All members for the app, including `alert`, `title`, `silent` and `action`. Pass-through
    * messages contain them.
@@ -156,6 +160,7 @@ function contentOf(
     silent: members.get('silent') === true,
     notificationChannel: channel,
     badge: badge !== undefined && Number.isInteger(badge) && badge >= 0 ? badge : null,
+    rich: richContentIn(message),
     data: Object.fromEntries(members),
     custom: Object.fromEntries([...members].filter(([name]) => !contentMembers.has(name))),
     vendor,

@@ -54,6 +54,8 @@ export interface ArrangeOptions {
    * the request.
    */
   moved?: Readonly<Record<string, string>>;
+  /** Refuses members that are not in the table, as `unknown: 'refuse'` does. */
+  isStrict?: boolean;
 }
 
 const notOfObject = '__proto__';
@@ -101,9 +103,9 @@ export class MemberTable {
    * member.
    */
   arrange(object: JsonObject, path: string, options: ArrangeOptions = {}): Rendering<JsonObject> {
-    const { parent = '', moved = {} } = options;
+    const { isStrict = false, parent = '', moved = {} } = options;
     try {
-      return { ok: true, payload: this.#read(object, { parent, path, moved }) };
+      return { ok: true, payload: this.#read(object, { isStrict, parent, path, moved }) };
     } catch (error) {
       if (error instanceof MemberError) return { ok: false, error: error.message };
       throw error;
@@ -127,7 +129,11 @@ export class MemberTable {
     const moved = at.moved && Object.hasOwn(at.moved, name) ? at.moved[name] : undefined;
     if (moved !== undefined && isJsonObject(value)) {
       const [last = '', ...outer] = moved.split('.').reverse();
-      return nested(outer.reverse().join('.'), last, this.#read(value, { parent: moved, path }));
+      return nested(
+        outer.reverse().join('.'),
+        last,
+        this.#read(value, { isStrict: at.isStrict, parent: moved, path }),
+      );
     }
     const parent = this.#parentOf(name, at);
     if (parent === undefined)
@@ -135,11 +141,12 @@ export class MemberTable {
         reasonAs(`${path}: ${this.#unknown(name, at.parent)}`, 'memberUnfit', { member: path }),
       );
     const member = this.#byPath.get(join(parent, name));
-    const known = value === null || !member ? value : this.#valueOf(member, value, path);
+    const known =
+      value === null || !member ? value : this.#valueOf(member, value, path, at.isStrict);
     return nested(parent.slice(at.parent.length).replace(/^\./, ''), name, known);
   }
 
-  #valueOf(member: Member, value: Json, path: string): Json {
+  #valueOf(member: Member, value: Json, path: string, isStrict: boolean): Json {
     const known = member.type.read(value);
     if (known === undefined)
       throw new MemberError(unfitMember(path, `must be ${member.type.expected}`));
@@ -147,17 +154,17 @@ export class MemberTable {
     if (member.type.values) return valuesOf(known, member.type.values, path);
     const parent = join(member.parent, member.name);
     return member.type === part || this.#parents.has(parent)
-      ? this.#read(known, { parent, path })
+      ? this.#read(known, { isStrict, parent, path })
       : known;
   }
 
   /** Returns the object that a member belongs to; undefined if the member is refused. */
-  #parentOf(name: string, { parent }: Position): string | undefined {
+  #parentOf(name: string, { isStrict, parent }: Position): string | undefined {
     const { flat, unknown } = this.#options;
     const parents = parent === '' ? ['', ...flat] : [parent];
     const known = parents.find((one) => this.#byPath.has(join(one, name)));
     if (known !== undefined) return known;
-    if (unknown === 'refuse') return undefined;
+    if (isStrict || unknown === 'refuse') return undefined;
     return parent === '' ? unknown.parent : parent;
   }
 
@@ -205,6 +212,7 @@ function valuesOf(object: JsonObject, type: ValueType, path: string): JsonObject
  * (`path`).
  */
 interface Position {
+  isStrict: boolean;
   parent: string;
   path: string;
   moved?: Readonly<Record<string, string>>;
@@ -230,7 +238,7 @@ function nested(parent: string, name: string, value: Json): JsonObject {
 }
 
 /** Merges two objects. Unlike in `deepMerge`, nulls of the second object stay. */
-function merged(base: JsonObject, over: JsonObject): JsonObject {
+export function merged(base: JsonObject, over: JsonObject): JsonObject {
   const members = new Map<string, Json>(Object.entries(base));
   for (const [name, value] of Object.entries(over)) {
     const known = members.get(name);

@@ -63,6 +63,7 @@ export const reasonTemplates = {
   severalTeams: 'several teams own the topic: name one by pgw_team_id',
   tokenNotHexadecimal: 'the device token is not hexadecimal',
   // Content that a gateway does not accept.
+  classNeeds: '{connector} needs {member} for messages of the class {messageClass}',
   missingMember: '{connector} needs a {member}',
   silentNotSupported: '{connector} does not support silent messages',
   tooLargeWithValues: 'the message is too large with the values of the installation',

@@ -1,7 +1,17 @@
 import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
+import { classErrorIn } from '../../kit/class-layers.ts';
 import { type HonorCredentials, honorCredentials, inspectHonor, openHonor } from './client.ts';
-import { bodyOf, can, type HonorPayload, limits, renderHonor, testLimit } from './payload.ts';
+import {
+  bodyOf,
+  can,
+  type HonorPayload,
+  honorMembers,
+  limits,
+  notShown,
+  renderHonor,
+  testLimit,
+} from './payload.ts';
 import { readReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -18,6 +28,9 @@ export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials,
     rate: ({ ratePerSecond: perSecond }) =>
       perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },
     testLimit,
+    classError: (members, path) =>
+      classErrorIn(honorMembers, members, path, { notification: 'android.notification' }),
+    notShown,
     inspect: inspectHonor,
     receipts: readReceipts,
     open: (credentials, context) => openHonor(credentials, context, timing),

@@ -7,6 +7,7 @@
 
 import { numberIn } from '../../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { type RichMember, richMembers } from '../../../shared/domain/pushes/rich-content.ts';
 import type {
   Capabilities,
   ConnectorLimits,
@@ -14,8 +15,11 @@ import type {
   Rendering,
   TestLimit,
 } from '../../contract/connector.ts';
+import { sideOf } from '../../contract/message-class.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
+import { withClass } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import { richNotification } from '../../kit/rich-content.ts';
 import {
   deepMerge,
   duration,
@@ -129,6 +133,16 @@ function clickError(notification: JsonObject, path: string): string | null {
 }
 
 /**
+ * Returns the rich content that a device does not show. A complete body has its own. Marketing
+ * messages have no picture (protocol/honor.md#message).
+ */
+export function notShown(message: PushMessage): readonly RichMember[] {
+  if ([message.data.honor, message.data.vendor_f].some((own) => hasOwnText(objectOf(own))))
+    return richMembers;
+  return sideOf('vendor_f', message) === 'service' ? [] : ['image'];
+}
+
+/**
  * True if the vendor's object contains a text. It is then a complete body of Honor, which is sent
  * unchanged.
  */
@@ -195,7 +209,11 @@ export function renderHonor(
 ): Rendering<HonorPayload> {
   const content = androidContent(message, { connector: 'vendor_f', can, limits, isNative });
   if (!content.ok) return content;
-  const own = vendorMembers(content.payload.vendor, content.payload.vendorKey);
+  const own = withClass(
+    message,
+    vendorMembers(content.payload.vendor, content.payload.vendorKey),
+    (members, path) => vendorMembers(members, path),
+  );
   if (!own.ok) return own;
   const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, biTag: message.objectId };
   const body = deepMerge({ android }, bodyWith(own.payload, content.payload, { message, options }));
@@ -223,7 +241,7 @@ function bodyWith(
   content: AndroidContent,
   { message, options }: { message: PushMessage; options: RenderOptions },
 ): JsonObject {
-  const { alert, custom, data, silent, vendor } = content;
+  const { alert, custom, data, rich, silent, vendor } = content;
   if (hasOwnText(vendor)) return own;
   if (silent || alert.trim() === '') {
     // If there is a notification, the app does not get the data.
@@ -238,7 +256,9 @@ function bodyWith(
   const notification: JsonObject = {
     title: titleOf(content, titleChars),
     body: alert,
-    clickAction: clickAction ?? { type: 1, intent: intentOf(custom) },
+    clickAction: { type: 1, intent: intentOf(custom) },
+    ...richNotification(rich, 'camel'),
+    ...(clickAction === undefined ? {} : { clickAction }),
     ...tagOf(data['collapse-id'], over, message.objectId),
   };
   const visible = withBigText({

@@ -2,7 +2,16 @@ import { isHarmonyDeviceType } from '../../../shared/domain/labels.ts';
 import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { type HuaweiCredentials, huaweiCredentials, inspectHuawei, openHuawei } from './client.ts';
-import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './payload.ts';
+import {
+  bodyOf,
+  can,
+  classError,
+  type HuaweiPayload,
+  limits,
+  notShown,
+  renderV1,
+  testLimit,
+} from './payload.ts';
 import { renderV3, v3Error } from './payload-v3.ts';
 import { readReceipts } from './receipts.ts';
 
@@ -22,6 +31,8 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
     rate: ({ ratePerSecond: perSecond }) =>
       perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },
     testLimit,
+    classError,
+    notShown,
     inspect: inspectHuawei,
     receipts: readReceipts,
     open: (credentials, context) => openHuawei(credentials, context, timing),

@@ -8,6 +8,7 @@ import { numberIn } from '../../../shared/domain/client-values.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { misfit, type PushMessage, type Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
+import { withClass } from '../../kit/class-layers.ts';
 import { deepMerge, unfitMember } from '../../kit/values.ts';
 import {
   can,
@@ -96,12 +97,17 @@ export function renderV3(
   const request = requestOf(content.payload, message, type.payload);
   if (!request.ok) return request;
   const { payload, pushOptions } = request.payload;
+  const leftS = ttlSeconds(message, nowMs);
+  const { ttl = leftS } = pushOptions;
   const options: JsonObject = {
-    ttl: ttlSeconds(message, nowMs),
     biTag: message.objectId,
     ...(isTest(message) ? { testMessage: true } : {}),
   };
-  const body = { payload, pushOptions: deepMerge(options, pushOptions), target: { token: [] } };
+  const body = {
+    payload,
+    pushOptions: { ...deepMerge(options, pushOptions), ttl: Math.min(Number(ttl), leftS) },
+    target: { token: [] },
+  };
   const { appMessageId, notifyId } = objectOf(payload.notification);
   return splitAtTokens('v3', body, {
     headers: { 'push-type': String(type.payload) },
@@ -155,7 +161,9 @@ function requestOf(
   type: number,
 ): Rendering<V3Request> {
   const { vendor, vendorKey: key } = content;
-  const placed = vendorMembersInV3(isNative(vendor) ? nativeParts(vendor) : vendor, key);
+  const placed = isNative(vendor)
+    ? vendorMembersInV3(nativeParts(vendor), key)
+    : withClass(message, vendorMembersInV3(vendor, key), vendorMembersInV3);
   const kind = kinds.get(type);
   if (!placed.ok || !kind)
     return placed.ok ? { ok: false, error: `${type} is no push-type` } : placed;
@@ -248,6 +256,7 @@ function contentPayload(
     body: content.alert,
     clickAction: { actionType: 0, data: content.custom },
     notifyId: idOf(collapseId(content) ?? objectId),
+    ...(content.rich.image === undefined ? {} : { image: content.rich.image }),
   };
   return { ...rest, notification: deepMerge(notification, objectOf(ownNotification)) };
 }

@@ -7,6 +7,8 @@
 
 import { flagIn, numberIn } from '../../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { isHarmonyDeviceType } from '../../../shared/domain/labels.ts';
+import { type RichMember, richMembers } from '../../../shared/domain/pushes/rich-content.ts';
 import {
   type Capabilities,
   type ConnectorLimits,
@@ -16,7 +18,9 @@ import {
   type TestLimit,
 } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
+import { classErrorIn, withClass, withoutNotification } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import { richNotification } from '../../kit/rich-content.ts';
 import {
   any,
   bytes,
@@ -82,10 +86,7 @@ const largestInt = 2_147_483_647;
 /** 15 days, the maximum of Huawei (protocol/huawei.md#messages). */
 const maxTtlS = 1_296_000;
 
-/**
- * Categories of both APIs. `MISS_CALL` is only in v3, and `CUSTOMER_SERVICE` only in older
- * documentation.
- */
+/** Categories of both APIs. `CUSTOMER_SERVICE` is only in older documentation. */
 const category = oneName([
   ...[
     'IM',
@@ -101,6 +102,15 @@ const category = oneName([
   ],
   ...['DEVICE_REMINDER', 'MAIL', 'PLAY_VOICE', 'MARKETING', 'CUSTOMER_SERVICE'],
 ]);
+
+/** v1 has no `MISS_CALL`. A missed call has the category of calls there. */
+const v1Category: ValueType = {
+  ...category,
+  read: (value) => {
+    const name = category.read(value);
+    return name === 'MISS_CALL' ? 'VOIP' : name;
+  },
+};
 
 /**
  * Badge of Huawei. A number sets the badge, and `Increment` adds one on the device
@@ -151,7 +161,7 @@ export const v1Members = new MemberTable(
     ...membersAt('android', {
       collapse_key: int(-1, 100),
       urgency: oneName(['HIGH', 'NORMAL']),
-      category,
+      category: v1Category,
       ttl: duration(1, maxTtlS, true),
       bi_tag: text(),
       receipt_id: text(),
@@ -367,6 +377,44 @@ function clickError(notification: JsonObject, path: string): string | null {
     : null;
 }
 
+/**
+ * Returns the error of members of a message class, which may belong to either request; null if
+ * Huawei has all of them.
+ */
+export function classError(members: JsonObject, path: string): string | null {
+  for (const [name, value] of Object.entries(members)) {
+    const one = Object.fromEntries([[name, value]]);
+    const errors = [
+      ...(v1Members.hasAtTop(name) || !v3Members.hasAtTop(name) ? [v1Members] : []),
+      ...(v3Members.hasAtTop(name) && !v1OnlyMembers.has(name) ? [v3Members] : []),
+    ].map((table) =>
+      classErrorIn(
+        table,
+        one,
+        path,
+        table === v1Members ? { notification: 'android.notification' } : {},
+      ),
+    );
+    const error = errors.find((found) => found !== null);
+    if (error) return error;
+  }
+  return null;
+}
+
+/**
+ * Returns the rich content that a device does not show. v3 has no buttons, and a complete message
+ * has its own content.
+ */
+export function notShown({ data }: PushMessage, deviceType: string): readonly RichMember[] {
+  const own = [objectOf(data.hms), objectOf(data.vendor_a)];
+  const isHarmony = isHarmonyDeviceType(deviceType);
+  const isComplete = isHarmony
+    ? own.some(({ payload }) => isJsonObject(payload))
+    : own.some((vendor) => nativeMessage(vendor) !== null);
+  if (isComplete) return richMembers;
+  return isHarmony ? ['buttons'] : [];
+}
+
 /** The device counts the badge (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
@@ -436,7 +484,17 @@ function ownMessage(
   const { vendor, vendorKey: key } = content;
   const native = nativeMessage(vendor);
   const nativePath = `${key}.${isJsonObject(vendor.message) ? 'message' : 'msg'}`;
-  const placed = native === null ? vendorMembersInV1(vendor, key) : nativeInV1(native, nativePath);
+  const hasNotification = native === null || isJsonObject(objectOf(native.android).notification);
+  const placed = withClass(
+    message,
+    native === null ? vendorMembersInV1(vendor, key) : nativeInV1(native, nativePath),
+    (members, path) => {
+      const arranged = vendorMembersInV1(members, path);
+      return arranged.ok && !hasNotification
+        ? { ok: true, payload: withoutNotification(arranged.payload) }
+        : arranged;
+    },
+  );
   if (!placed.ok) return placed;
   const notification = objectOf(objectOf(placed.payload.android).notification);
   const error = clickError(
@@ -462,12 +520,13 @@ function contentMessage(
     const { notification: _, ...android } = objectOf(placed.android);
     return deepMerge({ data: JSON.stringify(content.data) }, { ...placed, android });
   }
-  const { alert, custom, notificationChannel } = content;
+  const { alert, custom, notificationChannel, rich } = content;
   const own = objectOf(objectOf(placed.android).notification);
   const notification: JsonObject = {
     title: titleOf(content, titleChars),
     body: alert,
     click_action: { type: 1, intent: intentOf(intentHost, custom) },
+    ...richNotification(rich, 'snake'),
     ...tagOf(content, own, objectId),
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
   };

@@ -1,5 +1,6 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
+import { classErrorIn } from '../../kit/class-layers.ts';
 import {
   inspectMeizu,
   type MeizuCredentials,
@@ -7,7 +8,14 @@ import {
   openMeizu,
   rateOf,
 } from './client.ts';
-import { can, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
+import {
+  can,
+  limits,
+  type MeizuPayload,
+  meizuMembers,
+  previewMeizu,
+  renderMeizu,
+} from './payload.ts';
 import { readMeizuReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -23,6 +31,8 @@ export function meizuConnector(
     render: (message) => renderMeizu(message),
     preview: previewMeizu,
     rate: rateOf,
+    classError: (members, path) => classErrorIn(meizuMembers, members, path),
+    notShown: () => ['image', 'buttons'],
     inspect: inspectMeizu,
     receipts: readMeizuReceipts,
     open: (credentials, context) => openMeizu(credentials, { context, timing }),

@@ -14,7 +14,9 @@ import type {
   Rendering,
 } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
+import { withClass } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import { isWebUrl } from '../../kit/rich-content.ts';
 import {
   bit,
   bytes,
@@ -169,9 +171,11 @@ export function renderMeizu(
   const { vendor, vendorKey: key } = content.payload;
   const parameters = formParameters(vendor, key);
   if (!parameters.ok) return parameters;
-  const own = vendorMembers(vendor, key);
+  const own = withClass(message, vendorMembers(vendor, key), (members, path) =>
+    meizuMembers.arrange(members, path),
+  );
   if (!own.ok) return own;
-  const base = baseMessage(content.payload, message);
+  const base = baseMessage(content.payload, message, own.payload);
   const whole = withTimeToLive(deepMerge(base, own.payload), message.expiresAtMs - nowMs);
   const problem = messageError(whole);
   if (problem !== null) return { ok: false, error: problem };
@@ -202,14 +206,23 @@ function isNative(vendor: JsonObject): boolean {
   return !own.ok || typeof memberOf(own.payload, 'noticeBarInfo').content === 'string';
 }
 
-function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonObject {
-  const { alert, data } = content;
+function baseMessage(
+  content: AndroidContent,
+  { objectId }: PushMessage,
+  own: JsonObject,
+): JsonObject {
+  const {
+    alert,
+    data,
+    rich: { url },
+  } = content;
+  const opensPage = isWebUrl(url) && memberOf(own, 'clickTypeInfo').clickType === undefined;
   const collapseId = data['collapse-id'];
   const isGroup = typeof collapseId === 'string' && /^[\w-]{1,8}$/.test(collapseId);
   return {
     noticeBarInfo: { noticeBarType: 0, title: titleOf(content, 32), content: alert },
     noticeExpandInfo: { noticeExpandType: 0 },
-    clickTypeInfo: { clickType: 0, parameters: data },
+    clickTypeInfo: opensPage ? { clickType: 2, url } : { clickType: 0, parameters: data },
     pushTimeInfo: { offLine: 1 },
     advanceInfo: {
       suspend: 1,

@@ -1,7 +1,8 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
+import { classErrorIn } from '../../kit/class-layers.ts';
 import { inspectOppo, type OppoCredentials, openOppo, oppoCredentials, rateOf } from './client.ts';
-import { can, limits, type OppoPayload, previewOppo, renderOppo } from './payload.ts';
+import { can, limits, type OppoPayload, oppoMembers, previewOppo, renderOppo } from './payload.ts';
 import { readOppoReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -17,6 +18,9 @@ export function oppoConnector(
     render: (message) => renderOppo(message),
     preview: previewOppo,
     rate: rateOf,
+    classError: (members, path) =>
+      classErrorIn(oppoMembers, members, path, { notification: 'notification' }),
+    notShown: () => ['image', 'buttons'],
     inspect: inspectOppo,
     receipts: readOppoReceipts,
     open: (credentials, context) => openOppo(credentials, { context, timing }),

@@ -15,7 +15,9 @@ import {
   type Rendering,
 } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
+import { withClass } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt } from '../../kit/members.ts';
+import { isWebUrl } from '../../kit/rich-content.ts';
 import {
   charsOf,
   contentRefused,
@@ -190,10 +192,12 @@ export function renderOppo(
     isNative: (vendor) => typeof contentIn(vendor) === 'string',
   });
   if (!content.ok) return content;
-  const placed = membersOf(content.payload);
+  const placed = withClass(message, membersOf(content.payload), (members, path) =>
+    oppoMembers.arrange(members, path, { moved: { notification: 'notification' } }),
+  );
   if (!placed.ok) return placed;
   const { notification: own = {}, ...envelope } = placed.payload;
-  const base = baseNotification(content.payload, message);
+  const base = baseNotification(content.payload, message, isJsonObject(own) ? own : {});
   const named = withOwnNumber(
     styled(deepMerge(base, isJsonObject(own) ? own : {})),
     message.objectId,
@@ -226,8 +230,17 @@ export function renderOppo(
 /** Returns the notification for one device. */
 export const previewOppo = ({ notification }: OppoPayload): string => JSON.stringify(notification);
 
-function baseNotification(content: AndroidContent, { objectId }: PushMessage): JsonObject {
-  const { alert, data, notificationChannel } = content;
+function baseNotification(
+  content: AndroidContent,
+  { objectId }: PushMessage,
+  own: JsonObject,
+): JsonObject {
+  const {
+    alert,
+    data,
+    notificationChannel,
+    rich: { url },
+  } = content;
   const collapseId = data['collapse-id'];
   return {
     // Stays the same in all attempts. OPPO sends a device only one message per id
@@ -235,8 +248,10 @@ function baseNotification(content: AndroidContent, { objectId }: PushMessage): J
     app_message_id: objectId,
     title: titleOf(content, 50),
     content: alert,
-    click_action_type: 0,
-    action_parameters: JSON.stringify(data),
+    // OPPO appends the parameters to a URL, so a web page gets none.
+    ...(isWebUrl(url) && own.click_action_type === undefined
+      ? { click_action_type: 2, click_action_url: url }
+      : { click_action_type: 0, action_parameters: JSON.stringify(data) }),
     off_line: true,
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
     ...(typeof collapseId === 'string' && collapseId !== ''

@@ -1,7 +1,16 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
+import { classErrorIn } from '../../kit/class-layers.ts';
 import { inspectVivo, openVivo, rateOf, type VivoCredentials, vivoCredentials } from './client.ts';
-import { can, limits, previewVivo, renderVivo, testLimit, type VivoPayload } from './payload.ts';
+import {
+  can,
+  limits,
+  previewVivo,
+  renderVivo,
+  testLimit,
+  type VivoPayload,
+  vivoMembers,
+} from './payload.ts';
 import { readVivoReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -18,6 +27,8 @@ export function vivoConnector(
     preview: previewVivo,
     rate: rateOf,
     testLimit,
+    classError: (members, path) => classErrorIn(vivoMembers, members, path),
+    notShown: () => ['image', 'buttons'],
     inspect: inspectVivo,
     receipts: readVivoReceipts,
     open: (credentials, context) => openVivo(credentials, { context, timing }),

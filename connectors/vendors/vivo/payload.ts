@@ -22,7 +22,9 @@ import {
   firstChars,
   titleOf,
 } from '../../kit/android.ts';
+import { withClass } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import { isWebUrl } from '../../kit/rich-content.ts';
 import {
   charsOf,
   contentRefused,
@@ -196,7 +198,11 @@ export function renderVivo(
   if (!content.ok) return content;
   const { vendor, vendorKey } = content.payload;
   const named = Object.entries(vendor).filter(([name]) => !ownNames.has(name));
-  const own = vivoMembers.arrange(Object.fromEntries(named), vendorKey);
+  const own = withClass(
+    message,
+    vivoMembers.arrange(Object.fromEntries(named), vendorKey),
+    (members, path) => vivoMembers.arrange(members, path),
+  );
   if (!own.ok) return own;
   const whole = withTitle(
     deepMerge(baseMessage(content.payload, message, own.payload), own.payload),
@@ -234,15 +240,23 @@ function baseMessage(
   { objectId }: PushMessage,
   own: JsonObject,
 ): JsonObject {
-  const { alert, custom, data } = content;
+  const {
+    alert,
+    custom,
+    data,
+    rich: { url },
+  } = content;
   const collapseId = data['collapse-id'];
+  const tap = isWebUrl(url)
+    ? { skipType: 2, skipContent: url }
+    : { skipType: 4, skipContent: detail };
   const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : objectId;
   return {
     notifyType: 4,
     title: titleOf(content, titleChars),
     content: alert,
     // Other skip types have other content or none.
-    ...(own.skipType === undefined ? { skipType: 4, skipContent: detail } : {}),
+    ...(own.skipType === undefined ? tap : {}),
     networkType: -1,
     clientCustomMap: custom,
     // Stays the same in all attempts. A repeat replaces the notification; another push does not.

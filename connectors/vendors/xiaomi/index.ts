@@ -7,7 +7,14 @@ import {
   type XiaomiCredentials,
   xiaomiCredentials,
 } from './client.ts';
-import { can, limits, previewXiaomi, renderXiaomi, type XiaomiPayload } from './payload.ts';
+import {
+  can,
+  classError,
+  limits,
+  previewXiaomi,
+  renderXiaomi,
+  type XiaomiPayload,
+} from './payload.ts';
 import { readXiaomiReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -23,6 +30,8 @@ export function xiaomiConnector(
     render: (message) => renderXiaomi(message),
     preview: previewXiaomi,
     rate: rateOf,
+    classError,
+    notShown: () => ['image', 'buttons'],
     inspect: inspectXiaomi,
     receipts: readXiaomiReceipts,
     open: (credentials, context) => openXiaomi(credentials, { context, timing }),

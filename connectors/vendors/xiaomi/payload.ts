@@ -8,14 +8,17 @@ import { createHash } from 'node:crypto';
 import { dayMs } from '../../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
-import type {
-  Capabilities,
-  ConnectorLimits,
-  PushMessage,
-  Rendering,
+import {
+  type Capabilities,
+  type ConnectorLimits,
+  misfit,
+  type PushMessage,
+  type Rendering,
 } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
+import { withClass } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt } from '../../kit/members.ts';
+import { isWebUrl } from '../../kit/rich-content.ts';
 import {
   bit,
   bytes,
@@ -132,28 +135,46 @@ const isOwnPair = (name: string): boolean =>
   !name.startsWith(focusPrefix) && !xiaomiMembers.has('extra', name);
 
 /**
- * Returns the form fields that the vendor's object sets. Objects become JSON text, and `extra`
- * becomes one field per member.
+ * Returns the fields that the vendor's object sets: fields of the form, and the object `extra`.
  */
-function vendorFields(vendor: JsonObject, key: string): Rendering<Map<string, string>> {
+export function vendorMembers(
+  vendor: JsonObject,
+  key: string,
+  { isStrict = false }: { isStrict?: boolean } = {},
+): Rendering<JsonObject> {
   const { extra = null, ...members } = withoutPrefix(vendor);
   if (extra !== null && !isJsonObject(extra))
     return { ok: false, error: unfitMember(`${key}.extra`, 'must be an object') };
   const own = Object.entries(members).filter(([name]) => !targetNames.has(name));
-  const top = xiaomiMembers.arrange(Object.fromEntries(own), key);
-  const below = xiaomiMembers.arrange(extra ?? {}, `${key}.extra`, { parent: 'extra' });
+  const top = xiaomiMembers.arrange(Object.fromEntries(own), key, { isStrict });
+  const below = xiaomiMembers.arrange(extra ?? {}, `${key}.extra`, { isStrict, parent: 'extra' });
   if (!top.ok) return top;
   if (!below.ok) return below;
   const { extra: flat = {}, ...form } = top.payload;
+  return {
+    ok: true,
+    payload: { ...form, extra: { ...(isJsonObject(flat) ? flat : {}), ...below.payload } },
+  };
+}
+
+/**
+ * Writes the fields as texts. Objects become JSON text, and `extra` becomes one field per member.
+ */
+function toFields({ extra = {}, ...form }: JsonObject): Map<string, string> {
   const fields = new Map<string, string>();
   for (const [name, value] of Object.entries(form))
     if (value !== null) fields.set(name, textOf(value));
-  for (const [name, value] of Object.entries({
-    ...(isJsonObject(flat) ? flat : {}),
-    ...below.payload,
-  }))
+  for (const [name, value] of Object.entries(isJsonObject(extra) ? extra : {}))
     if (value !== null) fields.set(`extra.${name}`, textOf(value));
-  return { ok: true, payload: fields };
+  return fields;
+}
+
+/** Returns the error of members of a message class; null if Xiaomi has all of them. */
+export function classError(members: JsonObject, path: string): string | null {
+  const target = Object.keys(members).find((name) => targetNames.has(name));
+  if (target !== undefined) return unfitMember(`${path}.${target}`, 'must not be given');
+  const read = vendorMembers(members, path, { isStrict: true });
+  return read.ok ? null : read.error;
 }
 
 /** Moves members with the prefix `extra.` into `extra`. */
@@ -278,17 +299,33 @@ export function renderXiaomi(
       typeof description === 'string' || payload !== undefined,
   });
   if (!content.ok) return content;
-  const own = vendorFields(content.payload.vendor, content.payload.vendorKey);
+  const { rich, vendor, vendorKey } = content.payload;
+  const own = withClass(message, vendorMembers(vendor, vendorKey), (members, path) =>
+    vendorMembers(members, path),
+  );
   if (!own.ok) return own;
-  const fields = new Map([...Object.entries(baseFields(content.payload, message)), ...own.payload]);
+  const fields = new Map([
+    ...Object.entries(baseFields(content.payload, message)),
+    ...toFields(own.payload),
+  ]);
   const isPassThrough = fields.get('pass_through') === '1';
+  const { messageClass } = message;
+  // Without a channel, Xiaomi shows one message a day or refuses it (protocol/xiaomi.md#classes).
+  if (messageClass && !isPassThrough && !fields.has('extra.channel_id'))
+    return misfit(
+      reason('classNeeds', {
+        connector: 'vendor_b',
+        member: 'channel_id',
+        messageClass: messageClass.name,
+      }),
+    );
   if (!isPassThrough && !fields.get('title')?.trim() && fields.has('description'))
     fields.set(
       'title',
       titleOf({ ...content.payload, alert: fields.get('description') ?? '' }, 49),
     );
-  if (!isPassThrough) setEffect(fields);
-  const problem = formError(fields, { key: content.payload.vendorKey, isPassThrough });
+  if (!isPassThrough) setEffect(fields, rich.url);
+  const problem = formError(fields, { key: vendorKey, isPassThrough });
   if (problem !== null) return { ok: false, error: problem };
   setTimeToLive(fields, message.expiresAtMs - nowMs);
   const tooLarge = bodySizeError('vendor_b', sizeOf(fields), limits);
@@ -336,8 +373,10 @@ const notifyIdOf = (text: string): number =>
  * Sets the effect of a tap if the push sets none. Xiaomi no longer accepts notifications without an
  * effect (protocol/xiaomi.md#what-a-tap-does).
  */
-function setEffect(fields: Map<string, string>): void {
+function setEffect(fields: Map<string, string>, url: string | undefined): void {
   if (fields.has('extra.notify_effect')) return;
+  const hasOwn = fields.has('extra.intent_uri') || fields.has('extra.web_uri');
+  if (isWebUrl(url) && !hasOwn) fields.set('extra.web_uri', url);
   const target = fields.has('extra.intent_uri') ? '2' : fields.has('extra.web_uri') ? '3' : '1';
   fields.set('extra.notify_effect', target);
 }

@@ -189,6 +189,7 @@ export const reasonsByRemedy = {
     ...([
       'ttl_in_the_past',
       'silentNotSupported',
+      'classNeeds',
       'memberUnfit',
       'memberRule',
       'missingMember',

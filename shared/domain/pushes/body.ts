@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { time } from '../client-values.ts';
 import { isTimeZone } from './local-time.ts';
+import { messageClassNames } from './message-classes.ts';
 import { pushKinds } from './push-class.ts';
 import { isQuietHours, noQuietHours, quietHoursForm } from './quiet-hours.ts';
 
@@ -93,6 +94,12 @@ export const common = {
     .nullish()
     .describe(
       'Limits per device do not apply to `transactional` pushes. The default is `marketing`.',
+    ),
+  class: z
+    .enum(messageClassNames, `expected one of ${messageClassNames.join(', ')}`)
+    .nullish()
+    .describe(
+      "What the message is about, as each vendor's own message class. Decides how many messages a vendor shows per device and day.",
     ),
   device_cap: z
     .int('expected a whole number')

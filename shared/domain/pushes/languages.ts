@@ -2,6 +2,7 @@ import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 import { dataKeyOwners } from '../labels.ts';
 import { detail } from '../texts/texts.ts';
+import { checkRichContent } from './rich-content.ts';
 
 /**
  * A language tag or the locale of a device. Tags are compared as in BCP 47 (RFC 4647, 3.4). CLDR
@@ -96,18 +97,19 @@ export function translationsOf(value: unknown): Translations | undefined {
     if (canonical === undefined) throw refuse('invalidParameter', detail('languageTags'));
     if (known.has(canonical)) throw refuse('invalidParameter', detail('languagesTwice'));
     known.add(canonical);
-    translations[tag] = checkMembers(members);
+    translations[tag] = checkMembers(members, tag);
   }
   return all.length === 0 ? undefined : translations;
 }
 
-function checkMembers(members: unknown): JsonObject {
+function checkMembers(members: unknown, tag: string): JsonObject {
   if (!isJsonObject(members)) throw refuse('incorrectType', detail('translationExpected'));
   const { alert, title } = members;
   if (alert !== undefined && typeof alert !== 'string' && !isJsonObject(alert))
     throw refuse('incorrectType', detail('translationAlert'));
   if (title !== undefined && title !== null && typeof title !== 'string')
     throw refuse('incorrectType', detail('translationTitle'));
+  checkRichContent(members, `languages.${tag}.`);
   return members;
 }
 

@@ -1,4 +1,5 @@
 import type { AppOptions } from '../apps/app.ts';
+import type { MessageClass } from './message-classes.ts';
 import { noQuietHours } from './quiet-hours.ts';
 
 /**
@@ -19,6 +20,8 @@ export interface PushClass {
    * Quiet hours; override the app's quiet hours (protocol/push.md#quiet-hours). `off` means none.
    */
   quietHours?: string;
+  /** Portable message class (protocol/push.md#message-classes). */
+  messageClass?: MessageClass;
 }
 
 /** Returns the kind and limits in a body. */
@@ -26,10 +29,12 @@ export const pushClassOf = (body: {
   kind?: (typeof pushKinds)[number] | null | undefined;
   device_cap?: number | null | undefined;
   quiet_hours?: string | null | undefined;
+  class?: MessageClass | null | undefined;
 }): PushClass => ({
   ...(body.kind === 'transactional' ? { kind: 'transactional' } : {}),
   ...(typeof body.device_cap === 'number' ? { deviceCap: body.device_cap } : {}),
   ...(typeof body.quiet_hours === 'string' ? { quietHours: body.quiet_hours } : {}),
+  ...(body.class ? { messageClass: body.class } : {}),
 });
 
 /** The part of a push that decides its limits. */

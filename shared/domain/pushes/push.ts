@@ -9,6 +9,7 @@ import { type common, devicesBody, queryBody } from './body.ts';
 import { type Translations, translationsOf } from './languages.ts';
 import { type LocalTime, localRequestOf, localTimeOf } from './local-time.ts';
 import { type PushClass, pushClassOf } from './push-class.ts';
+import { checkRichContent } from './rich-content.ts';
 import { type Variables, variablesOf } from './variables.ts';
 
 /**
@@ -190,6 +191,7 @@ function checkData(body: JsonObject): JsonObject {
     throw refuse('incorrectType', 'data.title: expected a string.');
   if (silent !== undefined && silent !== null && flagIn(silent) === undefined)
     throw refuse('incorrectType', 'data.silent: expected true or false.');
+  checkRichContent(content, 'data.');
   return content;
 }
 
