@@ -17,6 +17,7 @@ import {
   type ProfileChoice,
   toPushMessage,
 } from './contract/connector.ts';
+import type { ProfileClasses } from './contract/message-class.ts';
 import { connectors } from './registry.ts';
 
 /** Push profile as stored, with decrypted credentials. */
@@ -24,7 +25,21 @@ export interface Profile {
   connector: string;
   name: string;
   credentials: unknown;
+  /** Members of the vendor by message class. Null or absent if the profile has none. */
+  messageClasses?: ProfileClasses | null;
 }
+
+/**
+ * Returns `messageClasses` of a profile; undefined if the profile does not exist or has none. The
+ * labels of one gateway are separate.
+ */
+export const classesOf = (
+  profiles: readonly Profile[],
+  connector: string,
+  name: string,
+): ProfileClasses | undefined =>
+  profiles.find((profile) => profile.connector === connector && profile.name === name)
+    ?.messageClasses ?? undefined;
 
 /**
  * Caches the checked credentials of each profile object; null if they are invalid. Checking takes

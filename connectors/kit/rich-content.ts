@@ -7,30 +7,16 @@ import type { JsonObject } from '../../shared/domain/json.ts';
 import {
   type Button,
   type RichContent,
-  type RichMember,
-  richContentOf,
-  richMembers,
+  richContentFor,
 } from '../../shared/domain/pushes/rich-content.ts';
 import type { PushMessage } from '../contract/connector.ts';
-
-const objectIn = (value: unknown): JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
 
 /**
  * Returns the rich content of a push for Android devices. Members of `android` override the default
  * members.
  */
 export const richContentIn = ({ data }: Pick<PushMessage, 'data'>): RichContent =>
-  richContentOf({ ...data, ...objectIn(data.android) });
-
-/** Returns the rich content that a message has for devices of one platform. */
-export function givenRichMembers(
-  { data }: Pick<PushMessage, 'data'>,
-  platform: 'android' | 'ios',
-): RichMember[] {
-  const content = richContentOf({ ...data, ...objectIn(data[platform]) });
-  return richMembers.filter((name) => content[name] !== undefined);
-}
+  richContentFor(data, 'android');
 
 /** True for addresses that a browser opens. Other addresses belong to the app. */
 export const isWebUrl = (url: string | undefined): url is string =>

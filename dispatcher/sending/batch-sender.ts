@@ -2,6 +2,7 @@ import { EqualRefusals } from '../../connectors/contract/attempt-result.ts';
 import { type Report, toPushMessage } from '../../connectors/contract/connector.ts';
 import { isFailure } from '../../connectors/contract/gateway-health.ts';
 import { connectors } from '../../connectors/registry.ts';
+import { classesOf } from '../../connectors/routing.ts';
 import { Batcher } from '../../shared/batcher.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
@@ -203,10 +204,15 @@ export class BatchSender {
   }
 
   async #sendWith(lease: Lease, open: BatchWithRecipients, push: Push): Promise<void> {
-    const { db, clock, latenessBudget } = this.#deps;
+    const { appCache, db, clock, latenessBudget } = this.#deps;
     const { language, expiresAt } = open.batch;
     const pushOrder = orderIn(push.pushOrder, language);
-    const message = toPushMessage({ ...push, pushOrder, expiresAt: expiresAt ?? push.expiresAt });
+    const { appId, connector, profile } = open.batch;
+    const classes = classesOf(await appCache.profiles(appId), connector, profile);
+    const message = toPushMessage(
+      { ...push, pushOrder, expiresAt: expiresAt ?? push.expiresAt },
+      { connector, classes },
+    );
     const badge = lease.connector.badge?.(message) ?? null;
     const recipients = await openRecipients(db, open, open.groups, badge);
     const { slot, probeSize = recipients.length } = this.#task;

@@ -703,6 +703,11 @@ export type ProfileDetail = {
   name: string;
   createdAt: string;
   updatedAt: string;
+  messageClasses?: {
+    [member: string]: {
+      [member: string]: unknown;
+    };
+  };
   kind: string;
   members: {
     [member: string]: unknown;
@@ -845,6 +850,12 @@ export type PushForecast = {
     };
     payload: unknown;
     payloadBytes: number | null;
+    messageClass: {
+      name: 'default' | 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
+      dailyLimit: number | null;
+      missing: string[];
+    };
+    notShown: ('image' | 'url' | 'buttons')[];
     languages?: {
       [member: string]: {
         payload: unknown;
@@ -949,6 +960,11 @@ export type PushProfile = {
   name: string;
   createdAt: string;
   updatedAt: string;
+  messageClasses?: {
+    [member: string]: {
+      [member: string]: unknown;
+    };
+  };
 };
 
 export type PushProgress = {
@@ -1131,6 +1147,12 @@ export type RedriveForecast = {
     };
     payload: unknown;
     payloadBytes: number | null;
+    messageClass: {
+      name: 'default' | 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
+      dailyLimit: number | null;
+      missing: string[];
+    };
+    notShown: ('image' | 'url' | 'buttons')[];
     languages?: {
       [member: string]: {
         payload: unknown;
@@ -2266,6 +2288,7 @@ export interface Operations {
         pgw_team_id?: string | null;
         apns_team_id?: string | null;
         kind?: 'marketing' | 'transactional' | null;
+        class?: 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
         device_cap?: number | null;
         quiet_hours?: string | null;
         lastActiveDeviceOnly?: boolean | null;
@@ -2850,6 +2873,7 @@ export interface Operations {
         pgw_team_id?: string | null;
         apns_team_id?: string | null;
         kind?: 'marketing' | 'transactional' | null;
+        class?: 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
         device_cap?: number | null;
         quiet_hours?: string | null;
         lastActiveDeviceOnly?: boolean | null;
@@ -2891,6 +2915,7 @@ export interface Operations {
         pgw_team_id?: string | null;
         apns_team_id?: string | null;
         kind?: 'marketing' | 'transactional' | null;
+        class?: 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
         device_cap?: number | null;
         quiet_hours?: string | null;
         lastActiveDeviceOnly?: boolean | null;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { allOptions, keyNames } from '../../../shared/domain/apps/app.ts';
+import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { component, count, meaning, timestamp } from '../common.ts';
 
@@ -53,6 +54,10 @@ export const pushProfile = component(
       name: z.string().describe('`_default` for the default profile.'),
       createdAt: timestamp,
       updatedAt: timestamp,
+      messageClasses: z
+        .record(z.string(), jsonObject)
+        .optional()
+        .describe('Members of the vendor by message class, if the profile has them.'),
     })
     .describe('Push profile without its credentials.'),
 );

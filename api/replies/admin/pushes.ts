@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { breakerStates } from '../../../shared/domain/breaker.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { outcomes } from '../../../shared/domain/outcome.ts';
+import { profileClassNames } from '../../../shared/domain/pushes/message-classes.ts';
+import { richMembers } from '../../../shared/domain/pushes/rich-content.ts';
 import { component, count, meaning, remedy, timestamp } from '../common.ts';
 import { languageCounts, outcomeTotals, variableCounts } from '../pushes.ts';
 
@@ -69,6 +71,22 @@ const connectorShare = z.strictObject({
     .unknown()
     .describe('Message to the most frequent device type. Null if it cannot be rendered.'),
   payloadBytes: count.nullable(),
+  messageClass: z
+    .strictObject({
+      name: z.enum(profileClassNames).nullable().describe('Null if the push has no class.'),
+      dailyLimit: count
+        .nullable()
+        .describe('Messages that a device shows per day. Null if the vendor publishes no limit.'),
+      missing: z
+        .array(z.string())
+        .describe(
+          'What the vendor needs and does not get: names of members, `right` if the profile does not list the class, `class` if a transactional push has none.',
+        ),
+    })
+    .describe('Message class at the vendor.'),
+  notShown: z
+    .array(z.enum(richMembers))
+    .describe('Rich content that some of these devices do not show.'),
   languages: z
     .record(z.string(), z.strictObject({ payload: z.unknown(), payloadBytes: count.nullable() }))
     .optional()

@@ -1,5 +1,6 @@
 import { type MessageSource, toPushMessage } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
+import { classesOf, type Profile } from '../../../connectors/routing.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { listDeviceTypes } from '../../../shared/db/tables/audience.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -10,6 +11,7 @@ import {
   dataKeyOwners,
   isAppleDeviceType,
   isConnectorId,
+  labelsOf,
   vendorConnector,
 } from '../../../shared/domain/labels.ts';
 import { orderIn } from '../../../shared/domain/pushes/languages.ts';
@@ -26,6 +28,12 @@ interface RenderTarget {
 const ios: RenderTarget = { connector: 'apns', deviceType: 'ios' };
 const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
 
+/** App of a push, and its profiles, whose message classes change the content. */
+interface ContentScope {
+  app: App;
+  profiles: readonly Profile[];
+}
+
 /**
  * Throws error 1 if a gateway that the push can reach would refuse its content for every device
  * (protocol/push.md#content). There are two cases:
@@ -36,24 +44,33 @@ const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
  * If valid content suits only some gateways, the push is accepted. The recipients of the other
  * gateways are counted with the reason.
  */
-export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
+export async function checkContent(
+  db: Handle,
+  { app, profiles }: ContentScope,
+  push: MessageSource,
+): Promise<void> {
   // The content was already checked for the devices of the first push.
   if (push.pushOrder.redrive) return;
   const order = filledWithDefaults(push.pushOrder);
-  const reason = await rejectionOf(db, app, { ...push, pushOrder: order });
+  const scope = { app, profiles };
+  const reason = await rejectionOf(db, scope, { ...push, pushOrder: order });
   if (reason !== null) throw refuse('invalidParameter', detail('dataRefused', { why: reason }));
   for (const language of Object.keys(order.languages ?? {})) {
     const pushOrder = orderIn(order, language);
-    const why = await rejectionOf(db, app, { ...push, pushOrder });
+    const why = await rejectionOf(db, scope, { ...push, pushOrder });
     if (why !== null)
       throw refuse('invalidParameter', detail('translationRefused', { language, why }));
   }
 }
 
 /** Returns the reason why the content is refused. Returns null if it is accepted. */
-async function rejectionOf(db: Handle, app: App, push: MessageSource): Promise<string | null> {
+async function rejectionOf(
+  db: Handle,
+  { app, profiles }: ContentScope,
+  push: MessageSource,
+): Promise<string | null> {
   const targets = renderTargetsOf(app, push.pushOrder);
-  const judged = judge(push, targets);
+  const judged = judge(push, profiles, targets);
   const mistakes = judged.filter(({ verdict }) => verdict === 'mistake');
   const [mistake] = mistakes.length > 0 ? await reachable(db, app, { push, judged: mistakes }) : [];
   if (mistake) return mistake.error;
@@ -74,10 +91,18 @@ interface Judged {
 }
 
 /** Renders a push for each target and returns the verdicts. */
-function judge(push: MessageSource, targets: RenderTarget[]): Judged[] {
-  const message = toPushMessage(push);
+function judge(
+  push: MessageSource,
+  profiles: readonly Profile[],
+  targets: RenderTarget[],
+): Judged[] {
+  const { target: sent } = push.pushOrder;
+  const name = (sent.kind === 'devices' && sent.deviceProfile) || '_default';
   return targets.map((target) => {
-    const rendering = connectors.get(target.connector)?.render(message, target.deviceType);
+    const { connector } = target;
+    const [classes] = labelsOf(connector).flatMap((one) => classesOf(profiles, one, name) ?? []);
+    const message = toPushMessage(push, { connector, classes });
+    const rendering = connectors.get(connector)?.render(message, target.deviceType);
     if (!rendering || rendering.ok || rendering.outcome === 'dropped')
       return { target, verdict: 'taken', error: '' };
     return { target, verdict: rendering.isMisfit ? 'misfit' : 'mistake', error: rendering.error };
@@ -161,7 +186,7 @@ async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): 
     (deviceType) =>
       deviceType !== 'android' &&
       !isAppleDeviceType(deviceType) &&
-      judge(push, [{ connector: 'channel', deviceType }]).every(
+      judge(push, [], [{ connector: 'channel', deviceType }]).every(
         ({ verdict }) => verdict === 'taken',
       ),
   );

@@ -172,7 +172,8 @@ export class PushService {
 
   async #check(sender: PushSender, push: TimedPush): Promise<void> {
     checkTargets(push.pushOrder, viewerOfPush(sender));
-    await checkContent(this.#deps.db, sender.app, push);
+    const profiles = await this.#deps.appCache.profiles(sender.app.appId);
+    await checkContent(this.#deps.db, { app: sender.app, profiles }, push);
     const missing = await this.#missingProfiles.find(sender.app, push.pushOrder);
     if (missing) throw refuse('invalidParameter', missing);
   }

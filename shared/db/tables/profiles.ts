@@ -6,6 +6,7 @@ import {
   type RotationState,
 } from '../../domain/apps/canary.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
 import { query } from '../query.ts';
@@ -28,6 +29,8 @@ export interface StoredProfile {
   connector: string;
   name: string;
   credentials: unknown;
+  /** Members of the vendor by message class; null if the profile has none. */
+  messageClasses: JsonObject | null;
   /** Changes with every upload, so that connections with older credentials are closed. */
   updatedAt: Date;
   /** Candidate version that some batches try. Absent without a canary. */
@@ -39,26 +42,37 @@ export interface ProfileEntry {
   name: string;
   createdAt: Date;
   updatedAt: Date;
+  messageClasses: JsonObject | null;
 }
 
-const entryColumns = membersOf('p', 'connector, name, created_at, updated_at');
+const entryColumns = membersOf('p', 'connector, name, created_at, updated_at, message_classes');
 
 /**
- * Stores a profile. Replaces a profile with the same name. Returns undefined for an unknown app.
+ * Stores a profile. Replaces a profile with the same name. Message classes that are undefined are
+ * kept. Returns undefined for an unknown app.
  * Locks the app's row, so that the app cannot be deleted until the transaction ends.
  */
 export const putProfile = (
   db: Handle,
   vault: Vault,
-  profile: RotatedProfile & { credentials: unknown },
+  profile: RotatedProfile & {
+    credentials: unknown;
+    messageClasses?: JsonObject | null | undefined;
+  },
 ) =>
   query(db).row<ProfileEntry>(
-    `INSERT INTO push_profile AS p (app_id, connector, name, credentials)
-     SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
+    `INSERT INTO push_profile AS p (app_id, connector, name, credentials, message_classes)
+     SELECT app_id, $2, $3, $4, $5::jsonb FROM app WHERE app_id = $1 FOR KEY SHARE
      ON CONFLICT (app_id, connector, name)
-     DO UPDATE SET credentials = excluded.credentials, updated_at = excluded.updated_at
+     DO UPDATE SET credentials = excluded.credentials, updated_at = excluded.updated_at,
+       message_classes = CASE WHEN $6 THEN p.message_classes ELSE excluded.message_classes END
      RETURNING ${entryColumns}`,
-    [...keyOf(profile), vault.seal(profile.credentials, sealContext(profile))],
+    [
+      ...keyOf(profile),
+      vault.seal(profile.credentials, sealContext(profile)),
+      profile.messageClasses ? JSON.stringify(profile.messageClasses) : null,
+      profile.messageClasses === undefined,
+    ],
   );
 
 export const listProfiles = (db: Handle, appId: string) =>
@@ -101,13 +115,14 @@ export async function openProfiles(
     [appId],
   );
   return rows.map(({ credentials, ...row }) => {
-    const { connector, name, updatedAt } = row;
+    const { connector, name, messageClasses, updatedAt } = row;
     const context = sealContext({ appId, ...row });
     return {
       ...canaryOf(row, vault, context),
       connector,
       name,
       credentials: vault.open(credentials, context),
+      messageClasses,
       updatedAt,
     };
   });

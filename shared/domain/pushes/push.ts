@@ -192,6 +192,8 @@ function checkData(body: JsonObject): JsonObject {
   if (silent !== undefined && silent !== null && flagIn(silent) === undefined)
     throw refuse('incorrectType', 'data.silent: expected true or false.');
   checkRichContent(content, 'data.');
+  for (const name of ['android', 'ios'])
+    if (isJsonObject(content[name])) checkRichContent(content[name], `data.${name}.`);
   return content;
 }
 

@@ -1,5 +1,7 @@
+import { flagIn } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { isAppleDeviceType } from '../labels.ts';
 import { type Detail, detail } from '../texts/texts.ts';
 
 /** Members of `data` with rich content, which each connector puts where its vendor has them. */
@@ -118,4 +120,20 @@ function buttonIn(button: Json): Button | undefined {
   const { id, title, url } = button;
   if (typeof id !== 'string' || typeof title !== 'string') return undefined;
   return { id, title, ...(typeof url === 'string' ? { url } : {}) };
+}
+
+/**
+ * Returns the rich content of `data` for devices of one platform. Members of `ios` and `android`
+ * override the default members.
+ */
+export function richContentFor(data: JsonObject, platform: 'android' | 'ios'): RichContent {
+  const own = data[platform];
+  return richContentOf({ ...data, ...(isJsonObject(own) ? own : {}) });
+}
+
+/** Returns the names of the rich content that a push has for devices of a type. */
+export function givenRichMembers({ data }: { data: JsonObject }, deviceType: string): RichMember[] {
+  if (flagIn(data.silent ?? false)) return [];
+  const content = richContentFor(data, isAppleDeviceType(deviceType) ? 'ios' : 'android');
+  return richMembers.filter((name) => content[name] !== undefined);
 }

@@ -17,7 +17,7 @@ import { reason, reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { plainPush } from '../devices/devices.ts';
-import { connectorOf, noSuchProfile, type ProfileId } from './profiles.ts';
+import { connectorOf, noSuchProfile, type ProfileId, shownProfile } from './profiles.ts';
 
 /** Connectors that serve devices even if `hybridPush` is off (protocol/push.md#hybrid-push). */
 const withoutHybrid: ReadonlySet<ConnectorId> = new Set(['apns', 'channel']);
@@ -154,12 +154,10 @@ export class ProfileDetailService {
       app.options,
       this.#deps.clock.now(),
     );
-    const { name, createdAt, updatedAt, rotation } = profile;
+    const { name, createdAt, messageClasses, updatedAt, rotation } = profile;
     return {
+      ...shownProfile({ connector: id, name, createdAt, updatedAt, messageClasses }),
       connector: id,
-      name,
-      createdAt,
-      updatedAt,
       kind,
       ...viewCredentials(credentialObject.parse(profile.credentials)),
       notAfter: expiresAtMs === null ? null : new Date(expiresAtMs),

@@ -1,5 +1,7 @@
+import { classesError } from '../../../../connectors/contract/profile-classes.ts';
 import {
   checkCredentials,
+  connectors,
   credentialsOf,
   inspectCredentials,
 } from '../../../../connectors/registry.ts';
@@ -13,7 +15,7 @@ import {
 import { maskedCredentials, maskText } from '../../../../shared/domain/admin/masking.ts';
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
-import type { JsonObject } from '../../../../shared/domain/json.ts';
+import type { Json, JsonObject } from '../../../../shared/domain/json.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import {
   type ConnectorId,
@@ -53,25 +55,30 @@ export class ProfileService {
 
   /**
    * Creates or replaces a profile. Throws error 404 if the connector or app is unknown. Throws
-   * error 400 if the name or credentials are invalid or an address is private. Throws error 403 if
+   * error 400 if the name, credentials or message classes are invalid or an address is private.
+   * Absent message classes are kept; null removes them. Throws error 403 if
    * a caller below the role owner changes an address.
    */
   async put(
     { appId, connector, name }: ProfileId,
-    sent: JsonObject,
+    { messageClasses, ...sent }: JsonObject,
     role: OperatorRole = 'owner',
-  ): Promise<ProfileEntry> {
+  ): Promise<ShownProfile> {
     const { db, vault, appCache } = this.#deps;
     const connectorId = connectorOf(connector);
     checkName(name);
     await requireApp(this.#deps, appId);
     const credentials = checkedCredentials(connectorId, sent, this.#deps.clock.now());
-    const profile = { appId, connector: connectorId, name, credentials };
+    const classes = checkedClasses(connectorId, messageClasses);
+    const profile = { appId, connector: connectorId, name, credentials, messageClasses: classes };
     await requireMaySetAddresses(this.#deps, profile, { credentials, role });
     const entry = await db.transaction(async (tx) => {
       const put = await putProfile(tx, vault, profile);
       await endRotation(tx, profile);
-      const after = maskedCredentials(credentials);
+      const after = {
+        ...maskedCredentials(credentials),
+        ...(classes === undefined ? {} : { messageClasses: classes }),
+      };
       const change = { action: 'profile.put', appId, target: `${connectorId}/${name}` };
       if (put)
         await recordChange(tx, {
@@ -82,12 +89,12 @@ export class ProfileService {
       return put;
     });
     appCache.forget(appId);
-    return entry ?? noSuchApp();
+    return shownProfile(entry ?? noSuchApp());
   }
 
-  async list(appId: string): Promise<ProfileEntry[]> {
+  async list(appId: string): Promise<ShownProfile[]> {
     await requireApp(this.#deps, appId);
-    return listProfiles(this.#deps.db, appId);
+    return (await listProfiles(this.#deps.db, appId)).map(shownProfile);
   }
 
   /** Deletes a profile. Throws error 404 if it does not exist. */
@@ -128,6 +135,30 @@ export function checkedCredentials(
   const { refusal } = inspectCredentials(connector, checked.credentials, nowMs);
   if (refusal !== undefined) throw refuse('invalidParameter', reasonText(refusal));
   return jsonObject.parse(checked.credentials);
+}
+
+/** Profile as replies show it. */
+export type ShownProfile = Omit<ProfileEntry, 'messageClasses'> & { messageClasses?: JsonObject };
+
+/** Leaves out message classes if the profile has none. */
+export const shownProfile = ({ messageClasses, ...entry }: ProfileEntry): ShownProfile => ({
+  ...entry,
+  ...(messageClasses ? { messageClasses } : {}),
+});
+
+/**
+ * Returns the message classes of a profile; null removes them, undefined keeps them. Throws error
+ * 400 with the wrong member.
+ */
+function checkedClasses(
+  connector: ConnectorId,
+  classes: Json | undefined,
+): JsonObject | null | undefined {
+  if (classes === undefined || classes === null) return classes;
+  const sender = connectors.get(connector);
+  const error = sender ? classesError(sender, classes) : null;
+  if (error !== null) throw refuse('incorrectType', `${reasonText(error)}.`);
+  return jsonObject.parse(classes);
 }
 
 /** Earlier credentials in the audit. They are masked and never decrypted for it. */

@@ -1,6 +1,11 @@
-import type { MessageSource, PushMessage } from '../../../../connectors/contract/connector.ts';
+import {
+  type MessageSource,
+  type PushMessage,
+  toPushMessage,
+} from '../../../../connectors/contract/connector.ts';
+import { classEffect } from '../../../../connectors/contract/message-class.ts';
 import { connectors } from '../../../../connectors/registry.ts';
-import { type Profile, Router } from '../../../../connectors/routing.ts';
+import { classesOf, type Profile, Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import {
   type DeviceGroup,
@@ -14,6 +19,11 @@ import { type Json, type JsonObject, parseJson } from '../../../../shared/domain
 import { type ConnectorId, canonicalDeviceType } from '../../../../shared/domain/labels.ts';
 import { type Translations, translated } from '../../../../shared/domain/pushes/languages.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
+import {
+  givenRichMembers,
+  type RichMember,
+  richMembers,
+} from '../../../../shared/domain/pushes/rich-content.ts';
 import {
   type ForecastText,
   forecast,
@@ -31,6 +41,13 @@ export interface ConnectorShare {
   problems: Map<string, number>;
   /** Number of devices by type. The message is rendered for each type. */
   types: Map<string, number>;
+}
+
+/** Content of a push, and the profiles of its app. */
+interface ShareContent {
+  push: MessageSource;
+  translations: Translations | undefined;
+  profiles: readonly Profile[];
 }
 
 /** Routes every group of devices in the same way as planning. */
@@ -94,10 +111,16 @@ function addTo(counts: Map<string, number>, key: string, n: number): void {
 export function describeShare(
   id: ConnectorId,
   share: ConnectorShare,
-  { message, translations }: { message: PushMessage; translations: Translations | undefined },
+  { push, translations, profiles }: ShareContent,
 ): JsonObject {
+  const [first = '_default', ...others] = mostFirst(share.profiles);
+  const messages = [first, ...others].map((name) =>
+    toPushMessage(push, { connector: id, classes: classesOf(profiles, id, name) }),
+  );
+  const [message = toPushMessage(push)] = messages;
   const problems = [...share.problems].map(([why, n]) => forecast('unserved', { why, n }));
-  const [type = ''] = [...share.types].sort(([, a], [, b]) => b - a)[0] ?? [];
+  const types = mostFirst(share.types);
+  const [type = ''] = types;
   const { error, ...request } = requestOf(id, message, type);
   if (error !== undefined) problems.unshift(forecast('unrendered', { why: error }));
   const languages = Object.entries(translations ?? {}).map(([language, members]) => {
@@ -109,6 +132,8 @@ export function describeShare(
   return {
     devices: share.devices,
     profiles: Object.fromEntries(share.profiles),
+    messageClass: classOfShare(id, messages, push.pushOrder.kind === 'transactional'),
+    notShown: notShownOf(id, messages, types),
     ...request,
     ...(translations ? { languages: Object.fromEntries(languages) } : {}),
     ...(problems.length === 0
@@ -118,6 +143,41 @@ export function describeShare(
           problems: problems.map(replyText),
         }),
   };
+}
+
+/** Returns the keys of counts, highest count first. */
+const mostFirst = (counts: Map<string, number>): string[] =>
+  [...counts].sort(([, a], [, b]) => b - a).map(([key]) => key);
+
+/**
+ * Returns the message class at a vendor, for the profile with most devices. What any profile lacks
+ * counts as missing.
+ */
+function classOfShare(
+  id: ConnectorId,
+  messages: readonly PushMessage[],
+  isTransactional: boolean,
+): JsonObject {
+  const effects = messages.map((message) => classEffect(id, message, { isTransactional }));
+  const [{ name = null, dailyLimit = null } = {}] = effects;
+  return { name, dailyLimit, missing: [...new Set(effects.flatMap(({ missing }) => missing))] };
+}
+
+/** Returns the rich content that devices of any type in the share do not show. */
+function notShownOf(
+  id: ConnectorId,
+  messages: readonly PushMessage[],
+  types: readonly string[],
+): RichMember[] {
+  const connector = connectors.get(id);
+  const hidden = new Set<RichMember>();
+  for (const message of messages)
+    for (const type of types) {
+      const given = givenRichMembers(message, type);
+      for (const name of connector?.notShown?.(message, type) ?? [])
+        if (given.includes(name)) hidden.add(name);
+    }
+  return richMembers.filter((name) => hidden.has(name));
 }
 
 /** Renders a message for one device type, in the form that its gateway gets. */

@@ -1,4 +1,3 @@
-import { toPushMessage } from '../../../../connectors/contract/connector.ts';
 import { Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countAudience, countDevices, maxGroups } from '../../../../shared/db/tables/audience.ts';
@@ -215,8 +214,9 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
     ...hybridTexts(groups, inputs),
   ];
   const content = {
-    message: toPushMessage({ ...push, pushOrder }),
+    push: { ...push, pushOrder },
     translations: pushOrder.languages,
+    profiles,
   };
   const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, content)]);
   const forecast = await readForecast(tx, {

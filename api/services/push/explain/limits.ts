@@ -68,9 +68,9 @@ function bodySize({ bodyBytes, push }: LimitInputs): ForecastText[] {
   return [forecast('bodyTooLarge', { bytes: bodyBytes, limit: pushBodyBytesBelow })];
 }
 
-async function content(tx: Handle, { app, push }: LimitInputs): Promise<ForecastText[]> {
+async function content(tx: Handle, { app, profiles, push }: LimitInputs): Promise<ForecastText[]> {
   try {
-    await checkContent(tx, app, push);
+    await checkContent(tx, { app, profiles }, push);
     return [];
   } catch (error) {
     if (error instanceof Refusal)

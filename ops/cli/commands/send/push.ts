@@ -20,6 +20,7 @@ import { CommandFailure, futureTime, type Report, UsageError } from '../../repor
 import { row } from '../../row.ts';
 import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
+import { contentOf, contentOptions } from './content.ts';
 import {
   describeExplanation,
   describeResult,
@@ -28,46 +29,6 @@ import {
   watchPush,
   withWarnings,
 } from './result.ts';
-
-/**
- * Options for the content and audience of a push. Their names are the members of the request body.
- */
-export const contentOptions = () => ({
-  alert: text('--alert <text>', 'text of the notification'),
-  title: text('--title <text>', 'title of the notification'),
-  data: json('--data <json or file>', 'the whole data object; --alert and --title are added to it'),
-  where: json(
-    '--where <json or file>',
-    'conditions on installations; without it the push goes to all',
-  ),
-  channels: list('--channels <names...>', 'only subscribers of these channels'),
-  prod: text('--prod <dev or prod>', "which of Apple's gateways"),
-  flow_control: whole(
-    '--flow-control <per second>',
-    'limit of recipients per second, at least 1000',
-    1,
-  ),
-  notification_id: text(
-    '--notification-id <id>',
-    'name of the push, at most 16 letters and digits',
-  ),
-});
-export type Content = Values<ReturnType<typeof contentOptions>>;
-
-/**
- * Returns the members of a push body (protocol/push.md#push-call). Throws `UsageError` if there is
- * no content.
- */
-export function contentOf({ alert, title, data: given, ...members }: Content) {
-  const data = {
-    ...given,
-    ...(alert === undefined ? {} : { alert }),
-    ...(title === undefined ? {} : { title }),
-  };
-  if (Object.keys(data).length === 0)
-    throw new UsageError(say('say what to send: --alert or --data'));
-  return { data, ...members };
-}
 
 /** Members of a push body that limit its lifetime. */
 interface Expiry {

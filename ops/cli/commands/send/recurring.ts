@@ -16,7 +16,7 @@ import { futureTime, type Report, UsageError } from '../../report.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 import { chooseAppId, connect } from '../../service.ts';
 import { table } from '../../table.ts';
-import { type Content, contentOf, contentOptions } from './push.ts';
+import { type Content, contentOf, contentOptions } from './content.ts';
 
 const number = () => argument('<id>', 'number of the recurring push');
 

@@ -102,6 +102,23 @@ type Explanation = Omit<
   'forecast' | 'limits' | 'pace' | 'warning' | 'warnings'
 >;
 
+type Share = NonNullable<Explanation['connectors']['apns']>;
+
+/** Describes the message class at a vendor, its daily limit, and what is missing. */
+function describeClass([id, share]: [string, Share]): string[] {
+  const { name, dailyLimit, missing } = share.messageClass;
+  if (name === null && dailyLimit === null && missing.length === 0) return [];
+  const parts = [
+    name ?? say('no class'),
+    ...(dailyLimit === null ? [] : [say('at most {n} per device and day', { n: dailyLimit })]),
+    ...(missing.length === 0 ? [] : [say('missing: {names}', { names: missing.join(', ') })]),
+  ];
+  return [`${gatewayName(id)}: ${parts.join('; ')}`];
+}
+
+const describeNotShown = ([id, share]: [string, Share]): string[] =>
+  share.notShown.length > 0 ? [`${gatewayName(id)}: ${share.notShown.join(', ')}`] : [];
+
 /** Describes what a push would do. The report's document is the unchanged reply. */
 export function describeExplanation(reply: Explanation): Report {
   const {
@@ -138,6 +155,8 @@ export function describeExplanation(reply: Explanation): Report {
     ...section('Languages:', languages.map(describeLanguage)),
     ...section('Variables:', variables.map(describeVariable)),
     ...section('Warnings:', (texts.warnings ?? []).map(warningIn)),
+    ...section('Message classes:', shares.flatMap(describeClass)),
+    ...section('Not shown:', shares.flatMap(describeNotShown)),
     ...section('Problems:', problems),
     ...section('Limits:', texts.limits.map(sentenceIn)),
     '',

@@ -9,6 +9,7 @@ import { asUnchecked, type Reply, type Unchecked } from '../../../client/client.
 import {
   argument,
   flag,
+  json,
   list,
   optional,
   parsedArgument,
@@ -153,6 +154,10 @@ const putOptions = {
   connector: gateway(),
   files: rest('<files...>'),
   ...credentialOptions(),
+  classes: json(
+    '--classes <json or file>',
+    'members of the vendor by message class: {"order": {"channel_id": "…"}}; without it they stay',
+  ),
 };
 
 /** `carillon profile …`: credentials of push gateways. They can be written but not read. */
@@ -232,12 +237,17 @@ async function store({
   connector,
   files,
   name,
+  classes: messageClasses,
   ...options
 }: Values<typeof putOptions>): Promise<Report> {
   const credentials = await readCredentials(connector, files, options);
   const service = await connect();
   const path = { appId, connector, name };
-  const document = await service.call('putProfile', { path, body: credentials });
+  const body = asUnchecked({
+    ...credentials,
+    ...(messageClasses === undefined ? {} : { messageClasses }),
+  });
+  const document = await service.call('putProfile', { path, body });
   const lines = [
     say('Profile {connector}/{name} ({gateway}) is stored.', {
       connector,

@@ -124,6 +124,7 @@ describe('the check of a profile', () => {
       createdAt: new Date(),
       updatedAt: new Date(),
       rotation: null,
+      messageClasses: null,
     };
     // Needs no database, so that all checks start in one tick of the event loop.
     const open = async () => ({ id: 'vendor_d', profile }) as const;
