@@ -10,7 +10,8 @@ const ttl = duration.refine((value) => Number.parseFloat(value) <= 2_419_200);
 const isAllowedKey = (name: string) => !/^(from|message_type)$|^(google|gcm)(\.|$)/.test(name);
 const data = z.record(text.refine(isAllowedKey), text);
 
-const notification = z.strictObject({ title: text, body: text, image: text }).partial();
+const imageUrl = z.url({ protocol: /^https?$/ });
+const notification = z.strictObject({ title: text, body: text, image: imageUrl }).partial();
 
 const colour = z
   .strictObject({ red: z.number(), green: z.number(), blue: z.number(), alpha: z.number() })

@@ -17,6 +17,7 @@ import {
   startGateway,
   TokenIssuer,
 } from '../../http/server.ts';
+import { buttonsFault, isHttpsUrl } from '../../kit/rich-content.ts';
 
 const topMembers = new Set(['notification', 'data', 'android', 'token']);
 
@@ -52,6 +53,10 @@ function notificationFault(notification: JsonObject): string | null {
   const { badge, bigBody, bigTitle, body, clickAction, importance, notifyId, style, tag, title } =
     notification;
   if (!isText(title) || !isText(body)) return 'title and body are needed';
+  const { buttons, image } = notification;
+  if (image !== undefined && !isHttpsUrl(image)) return 'image must be https';
+  const button = buttonsFault(buttons, { action: 'actionType', intentType: 'intentType' });
+  if (button !== null) return button;
   const action = clickFault(clickAction);
   if (action !== null) return action;
   if (importance !== undefined && importance !== 'LOW' && importance !== 'NORMAL')

@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
+import { buttonsFault, isHttpsUrl } from '../../kit/rich-content.ts';
 
 /** Error of a message, with Huawei's code and text. */
 export interface Fault {
@@ -8,9 +9,10 @@ export interface Fault {
 
 const fault = (code: string, msg: string): Fault => ({ code, msg });
 
+/** Categories of v1. */
 export const categories = new Set([
   ...['IM', 'VOIP', 'SUBSCRIPTION', 'TRAVEL', 'HEALTH', 'WORK', 'ACCOUNT', 'EXPRESS', 'FINANCE'],
-  ...['DEVICE_REMINDER', 'MAIL', 'PLAY_VOICE', 'MARKETING', 'MISS_CALL'],
+  ...['DEVICE_REMINDER', 'MAIL', 'PLAY_VOICE', 'MARKETING'],
 ]);
 
 /** Checks a v1 body without its tokens (protocol/huawei.md#messages). */
@@ -72,6 +74,7 @@ function typeFault(
   return (
     clickFault(notification.click_action) ??
     badgeFault(notification) ??
+    richFault(notification) ??
     importanceFault(notification)
   );
 }
@@ -90,6 +93,13 @@ function clickFault(action: Json | undefined): Fault | null {
   if (action.type === 2 && !/^https:\/\//.test(String(action.url)))
     return fault('80100003', 'Illegal payload: click_action.url');
   return null;
+}
+
+/** Checks picture and buttons. */
+function richFault({ buttons, image }: JsonObject): Fault | null {
+  if (image !== undefined && !isHttpsUrl(image)) return fault('80100003', 'Illegal payload: image');
+  const wrong = buttonsFault(buttons, { action: 'action_type', intentType: 'intent_type' });
+  return wrong === null ? null : fault('80100003', `Illegal payload: ${wrong}`);
 }
 
 function badgeFault({ badge }: JsonObject): Fault | null {

@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
+import { isHttpsUrl } from '../../kit/rich-content.ts';
 import { categories, type Fault, isText, isWithin } from './message-v1.ts';
 
 const fault = (code: string, msg: string): Fault => ({ code, msg });
@@ -69,11 +70,24 @@ function payloadFault(payload: JsonObject, pushType: string): Fault | null {
   return notificationFault(notification, pushType);
 }
 
+const notificationNames = new Set([
+  ...['category', 'title', 'body', 'clickAction', 'image', 'style', 'bigTitle', 'bigBody'],
+  ...['inboxContent', 'notifyId', 'appMessageId', 'profileId', 'badge', 'sound', 'soundDuration'],
+  'foregroundShow',
+]);
+
 function notificationFault(notification: JsonObject, pushType: string): Fault | null {
+  const unknown = Object.keys(notification).find((name) => !notificationNames.has(name));
+  if (unknown !== undefined) return fault('80100003', `Illegal payload: ${unknown}`);
+  if (notification.image !== undefined && !isHttpsUrl(notification.image))
+    return fault('80100022', 'The image must pass the image check first');
   const { appMessageId, badge, category, clickAction, notifyId } = notification;
   for (const name of ['category', 'title', 'body'] as const)
     if (!isText(notification[name])) return fault('80100003', `Illegal payload: ${name}`);
-  if (!categories.has(String(category)) || (category === 'PLAY_VOICE') !== (pushType === '2'))
+  if (
+    !(categories.has(String(category)) || category === 'MISS_CALL') ||
+    (category === 'PLAY_VOICE') !== (pushType === '2')
+  )
     return fault('80100003', 'Illegal payload: category');
   if (!isJsonObject(clickAction) || ![0, 1, 3].includes(Number(clickAction.actionType)))
     return fault('80100003', 'Illegal payload: clickAction');
