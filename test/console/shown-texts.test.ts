@@ -44,6 +44,7 @@ describe('the preview of a text with variables', () => {
     subtitle: '',
     image: '',
     badge: null,
+    buttons: [],
     isSilent: title === '' && text === '',
   });
   const body = (alert: string, fallback = '') => ({

@@ -120,7 +120,48 @@ const field = (kind: FieldKind, ...path: string[]): Field => ({ kind, path });
 export const messageFields = {
   title: field('text', 'data', 'title'),
   alert: field('text', 'data', 'alert'),
+  image: field('text', 'data', 'image'),
+  url: field('text', 'data', 'url'),
 } as const;
+
+/** Maximum number of buttons of a push. */
+export const maxButtons = 3;
+
+/** Button of a notification as the form edits it. `url` is empty if the button opens the app. */
+export interface ButtonDraft {
+  id: string;
+  title: string;
+  url: string;
+}
+
+/** Returns the buttons of a body; undefined if the form cannot show them. */
+export function buttonsOf(body: JsonRecord): ButtonDraft[] | undefined {
+  const found = valueAt(body, ['data', 'buttons']) ?? [];
+  if (!Array.isArray(found)) return undefined;
+  const buttons = found.flatMap((one) => buttonIn(one) ?? []);
+  return buttons.length === found.length ? buttons : undefined;
+}
+
+function buttonIn(value: JsonValue): ButtonDraft | undefined {
+  if (!isRecord(value)) return undefined;
+  const { id = '', title = '', url = '', ...others } = value;
+  return typeof id === 'string' &&
+    typeof title === 'string' &&
+    typeof url === 'string' &&
+    Object.keys(others).length === 0
+    ? { id, title, url }
+    : undefined;
+}
+
+/** Returns the body with other buttons. No button removes the member. */
+export function withButtons(body: JsonRecord, buttons: readonly ButtonDraft[]): JsonRecord {
+  const members = buttons.map(({ id, title, url }) => ({
+    id,
+    title,
+    ...(url === '' ? {} : { url }),
+  }));
+  return withValueAt(body, ['data', 'buttons'], members.length === 0 ? undefined : members);
+}
 
 /** Additional fields of the message. Each applies to the gateways that support it. */
 export const detailFields = {
@@ -146,6 +187,7 @@ export const settingFields = {
   pace: field('count', 'flow_control'),
   prod: field('text', 'prod'),
   kind: field('text', 'kind'),
+  messageClass: field('text', 'class'),
   deviceCap: field('count', 'device_cap'),
   quietHours: field('text', 'quiet_hours'),
   notificationId: field('text', 'notification_id'),

@@ -7,6 +7,8 @@ export interface VisibleMessage {
   subtitle: string;
   /** URL of an image. */
   image: string;
+  /** Titles of the buttons. */
+  buttons: string[];
   /** Number on the app icon. Null if the message sets none. */
   badge: number | null;
   /** True if nothing is shown and only the app receives the message. */
@@ -20,6 +22,8 @@ interface TextPaths {
   subtitle?: string[];
   image?: string[];
   badge?: string[];
+  /** List of buttons, and the member with the title of a button. */
+  buttons?: { path: string; title: string };
 }
 
 const fcm: TextPaths = {
@@ -35,6 +39,8 @@ const textPaths: Readonly<Record<string, TextPaths>> = {
     text: ['aps.alert.body', 'aps.alert'],
     subtitle: ['aps.alert.subtitle'],
     badge: ['aps.badge'],
+    image: ['image'],
+    buttons: { path: 'buttons', title: 'title' },
   },
   fcm,
   vendor_g: fcm,
@@ -46,6 +52,7 @@ const textPaths: Readonly<Record<string, TextPaths>> = {
       'message.android.notification.badge.set_num',
       'message.android.notification.badge.add_num',
     ],
+    buttons: { path: 'message.android.notification.buttons', title: 'name' },
   },
   vendor_b: {
     title: ['title'],
@@ -65,8 +72,14 @@ const textPaths: Readonly<Record<string, TextPaths>> = {
     text: ['android.notification.body'],
     image: ['android.notification.image'],
     badge: ['android.notification.badge.setNum', 'android.notification.badge.addNum'],
+    buttons: { path: 'android.notification.buttons', title: 'name' },
   },
-  channel: { title: ['title'], text: ['alert'] },
+  channel: {
+    title: ['title'],
+    text: ['alert'],
+    image: ['image'],
+    buttons: { path: 'buttons', title: 'title' },
+  },
 };
 
 /**
@@ -86,9 +99,19 @@ export function visibleMessage(connector: string, payload: JsonValue): VisibleMe
     ...texts,
     subtitle: text(locations.subtitle),
     image: text(locations.image),
+    buttons: buttonsIn(payload, locations.buttons),
     badge: typeof badge === 'number' ? badge : null,
     isSilent: texts.title === '' && texts.text === '',
   };
+}
+
+/** Returns the titles of the buttons in a request. */
+function buttonsIn(payload: JsonRecord, buttons: TextPaths['buttons']): string[] {
+  const found = buttons === undefined ? [] : valueIn(payload, buttons.path);
+  return (Array.isArray(found) ? found : []).flatMap((button) => {
+    const title = isRecord(button) ? button[buttons?.title ?? ''] : undefined;
+    return typeof title === 'string' ? [title] : [];
+  });
 }
 
 /** Finds a value by a dotted path. The names of a gateway's form fields may contain dots. */

@@ -419,12 +419,12 @@ export class OppoRules implements GatewayRules {
     this.#second.devices += messages.length;
     if (this.#second.devices > devicesPerSecond) return refusal(55);
     const notification: JsonObject = messages[0]?.notification ?? {};
-    // Chat messages need a template (protocol/oppo.md#notification).
-    if (notification.category === 'IM' && notification.private_msg_template_id === undefined)
-      return { status: 200, body: { code: 54, message: 'private_msg_template_id is null' } };
     const category = String(notification.category ?? 'default');
     if (notification.category !== undefined && categories?.includes(category) === false)
       return refusal(67);
+    // Chat messages need a template (protocol/oppo.md#notification).
+    if (notification.category === 'IM' && notification.private_msg_template_id === undefined)
+      return { status: 200, body: { code: 54, message: 'private_msg_template_id is null' } };
     const used = this.#today.get(category) ?? 0;
     if (used + messages.length > devicesPerDay) return refusal(33);
     this.#today.set(category, used + messages.length);

@@ -1,4 +1,5 @@
 import { useTranslation } from 'react-i18next';
+import { messageClassNames } from '../../../../../shared/domain/pushes/message-classes.ts';
 import {
   isLocalTime,
   localMoment,
@@ -92,6 +93,7 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
               ['transactional', t('compose.transactional')],
             ]}
           />
+          <MessageClass />
           <DraftField
             field={settingFields.deviceCap}
             label={t('compose.deviceCap')}
@@ -113,6 +115,22 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
         </div>
       </fieldset>
     </Panel>
+  );
+}
+
+/** Portable message class. The dry run shows its effect at each vendor. */
+function MessageClass() {
+  const { t } = useTranslation();
+  return (
+    <DraftChoice
+      field={settingFields.messageClass}
+      label={t('compose.class')}
+      hint={t('compose.classHint')}
+      options={[
+        ['', t('compose.noClass')],
+        ...messageClassNames.map((name) => [name, t(`messageClass.${name}`)] as const),
+      ]}
+    />
   );
 }
 

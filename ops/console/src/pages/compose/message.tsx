@@ -20,6 +20,7 @@ import { Panel } from '../../kit/panel.tsx';
 import { vendorName } from '../../text/explanation.ts';
 import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
+import { RichContent } from './rich-content.tsx';
 
 /** Members of `data` for one kind of device, with the name of the kind. */
 const kinds = [
@@ -54,6 +55,7 @@ export function Message() {
           rows={3}
           hint={useCount('alert')}
         />
+        <RichContent />
         <Overrides />
         <details className={styles.more}>
           <summary>{t('compose.languages')}</summary>

@@ -154,7 +154,7 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
       ) : (
         <LockScreen {...{ style, message, app, theme }} onCut={setCut} />
       )}
-      <Notes id={id} isCut={isCut} message={message} />
+      <Notes id={id} isCut={isCut} message={message} notShown={share.notShown} />
       <Size id={id} bytes={visibleShare.payloadBytes ?? 0} />
       <details className={styles.request}>
         <summary>{t('preview.request')}</summary>
@@ -165,16 +165,28 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
   );
 }
 
-function Notes({ id, isCut, message }: { id: string; isCut: boolean; message: VisibleMessage }) {
+interface NotesProps {
+  id: string;
+  isCut: boolean;
+  message: VisibleMessage;
+  notShown: Share['notShown'];
+}
+
+function Notes({ id, isCut, message, notShown }: NotesProps) {
   const { t } = useTranslation();
+  const hidden = notShown.map((name) => t(`rich.${name}`)).join(', ');
   const notes = [
     ...(id === 'channel' ? ['preview.drawnByApp'] : []),
     ...(isCut ? ['preview.cut'] : []),
     ...(message.title === '' && !message.isSilent ? ['preview.noTitle'] : []),
-  ];
+    ...(id === 'apns' && (message.image !== '' || message.buttons.length > 0)
+      ? ['preview.needsExtension']
+      : []),
+  ].map((note) => t(note));
+  if (hidden !== '') notes.push(t('rich.notShown', { names: hidden }));
   return notes.map((note) => (
     <p key={note} className={styles.note}>
-      {t(note)}
+      {note}
     </p>
   ));
 }
@@ -310,7 +322,7 @@ function LockScreen({ style, message, app, theme, onCut }: LockScreenProps) {
       aria-label={t('preview.label', {
         system: style.system,
         title: message.title || app,
-        text: message.text,
+        text: [message.text, ...message.buttons].join('. '),
       })}
     >
       <Clock style={style} />
@@ -338,6 +350,13 @@ function LockScreen({ style, message, app, theme, onCut }: LockScreenProps) {
           </p>
         </div>
         {message.image !== '' && <span className={lockScreenStyles.image} title={message.image} />}
+        {message.buttons.length > 0 && (
+          <div className={lockScreenStyles.buttons}>
+            {message.buttons.map((title) => (
+              <span key={title}>{title}</span>
+            ))}
+          </div>
+        )}
       </div>
     </div>
   );
