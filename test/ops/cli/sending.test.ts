@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
 import { testConfig } from '../../support/api.ts';
@@ -172,4 +175,57 @@ test('a push shows a field of each device, or the default', async () => {
   expect(wrong.stderr).toContain('--variable is name=field:default');
   expect(dryRun.json().variables).toEqual([{ name: 'name', devices: 1, fallback: 1 }]);
   expect(dryRun.json().connectors.channel.payload.alert).toBe('Hello friend: you');
+});
+
+test('a push has a class, a picture, a link and buttons', async () => {
+  const app = await api.createApp({ hybridPush: true });
+  const messageClasses = { order: { category: 'TODO' } };
+  const folder = await mkdtemp(join(tmpdir(), 'carillon-classes-'));
+  const file = join(folder, 'vivo.json');
+  await writeFile(file, JSON.stringify({ appId: '10004', appKey: 'k', appSecret: 's' }));
+  const stored = await run(
+    ...['profile', 'put', app.appId, 'vendor_e', file, '--json'],
+    ...['--classes', JSON.stringify(messageClasses)],
+  );
+  await rm(folder, { recursive: true });
+  expect(stored.json()).toMatchObject({ connector: 'vendor_e', messageClasses });
+  const body = {
+    deviceType: 'android',
+    vendor: 'vivo',
+    registrationId: '12345678901234567890123',
+    installationId: 'vivo-1',
+  };
+  await api.request('POST', '/1.1/installations', { app, body });
+  const send = (...args: string[]) =>
+    run('push', '--app', app.appId, '--alert', 'On its way', '--dry-run', ...args);
+  const rich = [
+    ...['--image', 'https://example.com/a.png', '--url', 'https://example.com/orders/1042'],
+    ...['--button', 'track=Track=https://example.com/t?a=b', '--button', 'later:Later: today'],
+  ];
+  const [shown, document, unknown, wrong] = await Promise.all([
+    send('--class', 'order', ...rich),
+    send('--class', 'order', ...rich, '--json'),
+    send('--class', 'chat'),
+    send('--button', 'track'),
+  ]);
+  expect(shown.stdout).toContain('vivo: order\n');
+  expect(shown.stdout).toContain('vivo: image, buttons');
+  const [share] = Object.values(document.json().connectors);
+  expect(share).toMatchObject({
+    messageClass: { name: 'order', dailyLimit: null, missing: [] },
+    notShown: ['image', 'buttons'],
+    payload: { category: 'TODO', skipType: 2, skipContent: 'https://example.com/orders/1042' },
+  });
+  expect(share).toMatchObject({
+    payload: {
+      clientCustomMap: {
+        buttons: JSON.stringify([
+          { id: 'track', title: 'Track', url: 'https://example.com/t?a=b' },
+          { id: 'later', title: 'Later: today' },
+        ]),
+      },
+    },
+  });
+  expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('subscription') });
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('--button is id=title') });
 });
