@@ -71,7 +71,7 @@ const unlimited: VendorRules = { limits: { service: null, marketing: null, none:
 const twoADay = { service: null, marketing: 2, none: 2 };
 const serviceCategories = ['IM', 'ACCOUNT', 'DEVICE_REMINDER', 'ORDER', 'TODO', 'SUBSCRIPTION'];
 
-/** Limits of apps without a licence for news (protocol/gateways.md#daily-limits-of-vendors). */
+/** Limits of apps without a licence for news (protocol/gateways.md#day-quotas). */
 const vendorRules: Readonly<Partial<Record<ConnectorId, VendorRules>>> = {
   vendor_a: {
     label: {

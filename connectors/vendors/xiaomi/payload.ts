@@ -310,7 +310,7 @@ export function renderXiaomi(
   ]);
   const isPassThrough = fields.get('pass_through') === '1';
   const { messageClass } = message;
-  // Without a channel, Xiaomi shows one message a day or refuses it (protocol/xiaomi.md#classes).
+  // Without a channel, Xiaomi shows one message a day or refuses it (protocol/xiaomi.md#limits).
   if (messageClass && !isPassThrough && !fields.has('extra.channel_id'))
     return misfit(
       reason('classNeeds', {
