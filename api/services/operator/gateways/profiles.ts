@@ -157,7 +157,7 @@ function checkedClasses(
   if (classes === undefined || classes === null) return classes;
   const sender = connectors.get(connector);
   const error = sender ? classesError(sender, classes) : null;
-  if (error !== null) throw refuse('incorrectType', `${reasonText(error)}.`);
+  if (error !== null) throw refuse('incorrectType', detail('classesRefused', { why: error }));
   return jsonObject.parse(classes);
 }
 
