@@ -325,6 +325,15 @@ export function renderXiaomi(
       titleOf({ ...content.payload, alert: fields.get('description') ?? '' }, 49),
     );
   if (!isPassThrough) setEffect(fields, rich.url);
+  // The template of the profile needs the push's values. Other gateways do not.
+  if (messageClass && fields.has('extra.template_id') && !fields.has('extra.template_param'))
+    return misfit(
+      reason('classNeeds', {
+        connector: 'vendor_b',
+        member: 'template_param',
+        messageClass: messageClass.name,
+      }),
+    );
   const problem = formError(fields, { key: vendorKey, isPassThrough });
   if (problem !== null) return { ok: false, error: problem };
   setTimeToLive(fields, message.expiresAtMs - nowMs);

@@ -151,6 +151,40 @@ test('a null in the object of the push removes a member of the class', () => {
   );
 });
 
+test('members of the push fill the template of a profile', () => {
+  const own = { order: 1042, from: 'A "new" shop', state: { a: 1 } };
+  const members = { order: '{{order}}', from: 'From {{ from }}', text: '{{alert}}' };
+  const order = { channel_id: '137', template_id: 'P10645', template_param: members };
+  const filled = { order: '1042', from: 'From A "new" shop', text: 'It is on its way.' };
+  for (const template_param of [members, JSON.stringify(members)]) {
+    const classes = { order: { ...order, template_param } };
+    const request = requestOf('vendor_b', { name: 'order', classes, data: own });
+    expect(JSON.parse(String(request['extra.template_param']))).toEqual(filled);
+  }
+  const oppo = { private_msg_template_id: '6875', private_content_parameters: members };
+  expect(
+    requestOf('vendor_d', { name: 'order', classes: { order: oppo }, data: own }),
+  ).toMatchObject({ private_content_parameters: filled });
+  const unknown = { order: { ...order, template_param: { a: '{{state}} {{none}}' } } };
+  expect(requestOf('vendor_b', { name: 'order', classes: unknown, data: own })).toMatchObject({
+    'extra.template_param': '{"a":"{{state}} {{none}}"}',
+  });
+  const emoji = { alert: 'Sale 🎉' };
+  const message = messageOf('vendor_b', { name: 'order', classes: { order }, data: emoji });
+  expect(connectors.get('vendor_b')?.render(message, 'android')).toMatchObject({
+    ok: false,
+    isMisfit: true,
+    error: expect.stringContaining('messageClasses.order.template_param.text'),
+  });
+  const { template_param: _, ...half } = order;
+  const without = messageOf('vendor_b', { name: 'order', classes: { order: half } });
+  expect(connectors.get('vendor_b')?.render(without, 'android')).toMatchObject({
+    ok: false,
+    isMisfit: true,
+    error: expect.stringContaining('template_param'),
+  });
+});
+
 test('a silent message gets no notification from the class', () => {
   const classes = { im: { channel_id: 'im', priority: 'HIGH' } };
   const request = requestOf('fcm', { name: 'im', classes, data: { silent: true } });

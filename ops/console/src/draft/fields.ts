@@ -316,6 +316,7 @@ export function bodyOfRequest(request: JsonRecord): CopiedBody {
     topic,
     teamId,
     flowControl,
+    messageClass,
     notificationChannel,
   } = request;
   const inData = isRecord(data) ? data._notificationChannel : undefined;
@@ -323,6 +324,7 @@ export function bodyOfRequest(request: JsonRecord): CopiedBody {
     ['data', data],
     ['languages', languages],
     ['variables', variables],
+    ['class', messageClass],
     ['prod', prod === 'dev' ? 'dev' : undefined],
     ['topic', topic],
     ['apns_team_id', teamId],

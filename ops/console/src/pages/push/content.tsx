@@ -60,13 +60,18 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
 
 /** Returns the settings of the push that override options of the app. */
 function settingsOf({ request, ...push }: PushDetail, t: TFunction): [string, ReactNode][] {
-  const { local, quietHours, deviceCap, kind, topic, teamId, notificationChannel } = request;
+  const { local, quietHours, deviceCap, kind, messageClass, ...others } = request;
+  const { topic, teamId, notificationChannel } = others;
   const zone = isRecord(local) ? local.zone : undefined;
   const named: [string, unknown][] = [
     [t('push.defaultZone'), zone],
     [t('compose.quietHours'), quietHours],
     [t('compose.deviceCap'), deviceCap],
     [t('compose.pushKind'), kind === 'transactional' ? t('compose.transactional') : undefined],
+    [
+      t('compose.class'),
+      typeof messageClass === 'string' ? t(`messageClass.${messageClass}`) : undefined,
+    ],
     [t('push.topic'), topic],
     [t('push.team'), teamId],
     [t('compose.notificationChannel'), notificationChannel],
