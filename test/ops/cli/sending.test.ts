@@ -189,6 +189,8 @@ test('a push has a class, a picture, a link and buttons', async () => {
   );
   await rm(folder, { recursive: true });
   expect(stored.json()).toMatchObject({ connector: 'vendor_e', messageClasses });
+  const profile = await run('profile', 'show', app.appId, 'vendor_e');
+  expect(profile.stdout).toMatch(/class order\s+\{"category":"TODO"\}/);
   const body = {
     deviceType: 'android',
     vendor: 'vivo',

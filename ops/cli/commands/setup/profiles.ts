@@ -301,7 +301,16 @@ function describeCheck(
 }
 
 function describe(reply: Reply<'getProfile'>): string {
-  const { kind, members, secrets, notAfter, devices, findings, meanings } = reply;
+  const {
+    kind,
+    members,
+    messageClasses = {},
+    secrets,
+    notAfter,
+    devices,
+    findings,
+    meanings,
+  } = reply;
   const rows = [
     [say('kind'), kind],
     ...Object.entries(members).map(([member, value]) => [
@@ -309,6 +318,10 @@ function describe(reply: Reply<'getProfile'>): string {
       typeof value === 'string' ? value : JSON.stringify(value),
     ]),
     ...Object.entries(secrets).map(([member, { sha256 }]) => [member, `sha256 ${sha256}`]),
+    ...Object.entries(messageClasses).map(([name, own]) => [
+      say('class {name}', { name }),
+      JSON.stringify(own),
+    ]),
     [say('expires'), notAfter ?? '-'],
     [say('devices'), String(devices)],
     ...findings.map((finding, at) => [say('problem'), reasonIn(finding, meanings[at])]),
