@@ -2,7 +2,13 @@ import type { Connector } from '../contract/connector.ts';
 
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
-import { type ApnsPayload, badgeOf, previewApns, renderApns } from './payload.ts';
+import {
+  type ApnsPayload,
+  badgeOf,
+  identityOfApns,
+  previewApns,
+  renderApns,
+} from './payload.ts';
 import { chooseApnsProfile, developmentLimit } from './routing.ts';
 
 /** Creates the connector. Tests pass other timeouts and connection limits. */
@@ -17,6 +23,7 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
     credentials: apnsCredentials,
     render: renderApns,
     preview: previewApns,
+    identityOf: identityOfApns,
     choose: chooseApnsProfile,
     massLimit: developmentLimit,
     badge: badgeOf,

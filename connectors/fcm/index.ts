@@ -1,7 +1,15 @@
 import type { Connector } from '../contract/connector.ts';
 import { defaultTuning, type FcmTuning, openFcm } from './client.ts';
 import { type FcmCredentials, fcmCredentials, inspectFcm } from './credentials.ts';
-import { can, type FcmLabel, type FcmPayload, limits, previewFcm, renderFcm } from './payload.ts';
+import {
+  can,
+  type FcmLabel,
+  type FcmPayload,
+  identityOfFcm,
+  limits,
+  previewFcm,
+  renderFcm,
+} from './payload.ts';
 
 /**
  * Published rate of a project: 600,000 messages per minute, reached after a ramp of one minute
@@ -22,6 +30,7 @@ export function fcmConnector(
     credentials: fcmCredentials,
     render: (message) => renderFcm(id, message),
     preview: previewFcm,
+    identityOf: (message) => identityOfFcm(id, message),
     rate: ({ ratePerSecond: perSecond = published.perSecond }) => ({
       ...published,
       perSecond,

@@ -13,7 +13,7 @@ import {
   vendorConnector,
 } from '../../../shared/domain/labels.ts';
 import { orderIn } from '../../../shared/domain/pushes/languages.ts';
-import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
+import { originalTarget, type PushOrder } from '../../../shared/domain/pushes/push.ts';
 import { filledWithDefaults } from '../../../shared/domain/pushes/variables.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 
@@ -39,7 +39,10 @@ const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
   // The content was already checked for the devices of the first push.
   if (push.pushOrder.redrive) return;
-  const order = filledWithDefaults(push.pushOrder);
+  // A recall without a replacement has no content.
+  if (push.pushOrder.recall && !push.pushOrder.recall.hasReplacement) return;
+  const target = originalTarget(push.pushOrder);
+  const order = filledWithDefaults({ ...push.pushOrder, target });
   const reason = await rejectionOf(db, app, { ...push, pushOrder: order });
   if (reason !== null) throw refuse('invalidParameter', detail('dataRefused', { why: reason }));
   for (const language of Object.keys(order.languages ?? {})) {

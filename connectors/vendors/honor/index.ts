@@ -1,7 +1,15 @@
 import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { type HonorCredentials, honorCredentials, inspectHonor, openHonor } from './client.ts';
-import { bodyOf, can, type HonorPayload, limits, renderHonor, testLimit } from './payload.ts';
+import {
+  bodyOf,
+  can,
+  type HonorPayload,
+  identityOfHonor,
+  limits,
+  renderHonor,
+  testLimit,
+} from './payload.ts';
 import { readReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -14,6 +22,7 @@ export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials,
     credentials: honorCredentials,
     render: (message) => renderHonor(message),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
+    identityOf: identityOfHonor,
     // Honor publishes no rate (protocol/honor.md#message). Like for Huawei, recipients are counted.
     rate: ({ ratePerSecond: perSecond }) =>
       perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },

@@ -5,11 +5,13 @@
  */
 import { createHash } from 'node:crypto';
 import { numberIn } from '../../../shared/domain/client-values.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { misfit, type PushMessage, type Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
-import { deepMerge, unfitMember } from '../../kit/values.ts';
+import { withIds } from '../../kit/recall.ts';
+import { deepMerge, parseObject, unfitMember } from '../../kit/values.ts';
 import {
+  bodyOf,
   can,
   collapseId,
   dataSizeError,
@@ -95,7 +97,8 @@ export function renderV3(
   if (!type.ok) return type;
   const request = requestOf(content.payload, message, type.payload);
   if (!request.ok) return request;
-  const { payload, pushOptions } = request.payload;
+  const { pushOptions } = request.payload;
+  const payload = withReplacedIds(request.payload.payload, message.replaces?.v3);
   const options: JsonObject = {
     ttl: ttlSeconds(message, nowMs),
     biTag: message.objectId,
@@ -110,6 +113,32 @@ export function renderV3(
       (isTest(message) ? testTokens : limits.recipientsPerRequest),
     isRepeatHidden: (typeof notifyId === 'number' && notifyId >= 0) || appMessageId !== undefined,
   });
+}
+
+/** Sets the id of the message that this message replaces, if this message is a notification. */
+const withReplacedIds = (payload: JsonObject, ids: Json | undefined): JsonObject =>
+  isJsonObject(payload.notification)
+    ? { ...payload, notification: withIds(payload.notification, ids) }
+    : payload;
+
+/** A v3 notification that can be recalled or replaced. */
+interface ShownNotification {
+  notifyId: number;
+  /** 0 or 2, the push types of notifications. */
+  pushType: string;
+}
+
+/**
+ * Returns the id of a v3 notification, with which it can be recalled or replaced. Null if the
+ * message shows no notification, or if Huawei chooses the id.
+ */
+export function shownInV3(message: PushMessage): ShownNotification | null {
+  const rendering = renderV3(message);
+  if (!rendering.ok) return null;
+  const { 'push-type': pushType = '' } = rendering.payload.headers;
+  const { payload } = parseObject(bodyOf(rendering.payload, [])) ?? {};
+  const { notifyId } = objectOf(objectOf(payload).notification);
+  return typeof notifyId === 'number' && notifyId >= 0 ? { notifyId, pushType } : null;
 }
 
 /** Members of the vendor's object that only v3 requests have. */

@@ -7,7 +7,7 @@ import {
   openMeizu,
   rateOf,
 } from './client.ts';
-import { can, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
+import { can, identityOfMeizu, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
 import { readMeizuReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -22,6 +22,7 @@ export function meizuConnector(
     credentials: meizuCredentials,
     render: (message) => renderMeizu(message),
     preview: previewMeizu,
+    identityOf: identityOfMeizu,
     rate: rateOf,
     inspect: inspectMeizu,
     receipts: readMeizuReceipts,

@@ -15,6 +15,7 @@ import type {
 } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import { idsIn, withIds } from '../../kit/recall.ts';
 import {
   bit,
   bytes,
@@ -172,7 +173,8 @@ export function renderMeizu(
   const own = vendorMembers(vendor, key);
   if (!own.ok) return own;
   const base = baseMessage(content.payload, message);
-  const whole = withTimeToLive(deepMerge(base, own.payload), message.expiresAtMs - nowMs);
+  const merged = withIds(deepMerge(base, own.payload), message.replaces);
+  const whole = withTimeToLive(merged, message.expiresAtMs - nowMs);
   const problem = messageError(whole);
   if (problem !== null) return { ok: false, error: problem };
   const tooLarge = bodySizeError('vendor_c', Buffer.byteLength(JSON.stringify(whole)), limits);
@@ -186,6 +188,14 @@ export function renderMeizu(
       messageClass: isPrivate ? 'private' : 'public',
     },
   };
+}
+
+/** Returns the key with which a later message replaces a message; null without one. */
+export function identityOfMeizu(message: PushMessage): JsonObject | null {
+  const rendering = renderMeizu(message);
+  if (!rendering.ok) return null;
+  const ids = idsIn(memberOf(rendering.payload.message, 'advanceInfo'), ['notifyKey']);
+  return ids && { advanceInfo: ids };
 }
 
 /** Returns the message for one device. */

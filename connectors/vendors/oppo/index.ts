@@ -1,7 +1,7 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { inspectOppo, type OppoCredentials, openOppo, oppoCredentials, rateOf } from './client.ts';
-import { can, limits, type OppoPayload, previewOppo, renderOppo } from './payload.ts';
+import { can, identityOfOppo, limits, type OppoPayload, previewOppo, renderOppo } from './payload.ts';
 import { readOppoReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -16,6 +16,7 @@ export function oppoConnector(
     credentials: oppoCredentials,
     render: (message) => renderOppo(message),
     preview: previewOppo,
+    identityOf: identityOfOppo,
     rate: rateOf,
     inspect: inspectOppo,
     receipts: readOppoReceipts,

@@ -16,6 +16,7 @@ import {
 } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { MemberTable, membersAt } from '../../kit/members.ts';
+import { idsIn, withIds } from '../../kit/recall.ts';
 import {
   charsOf,
   contentRefused,
@@ -194,9 +195,9 @@ export function renderOppo(
   if (!placed.ok) return placed;
   const { notification: own = {}, ...envelope } = placed.payload;
   const base = baseNotification(content.payload, message);
-  const named = withOwnNumber(
+  const named = withIds(
     styled(deepMerge(base, isJsonObject(own) ? own : {})),
-    message.objectId,
+    message.replaces,
   );
   const notification = withTimeToLive(named, message.expiresAtMs - nowMs);
   const problem = notificationProblem(notification);
@@ -223,6 +224,12 @@ export function renderOppo(
   };
 }
 
+/** Returns the number with which a later message replaces a notification; null without one. */
+export function identityOfOppo(message: PushMessage): JsonObject | null {
+  const rendering = renderOppo(message);
+  return rendering.ok ? idsIn(rendering.payload.notification, ['notify_id']) : null;
+}
+
 /** Returns the notification for one device. */
 export const previewOppo = ({ notification }: OppoPayload): string => JSON.stringify(notification);
 
@@ -239,24 +246,16 @@ function baseNotification(content: AndroidContent, { objectId }: PushMessage): J
     action_parameters: JSON.stringify(data),
     off_line: true,
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
-    ...(typeof collapseId === 'string' && collapseId !== ''
-      ? { notify_id: notifyIdOf(collapseId) }
-      : {}),
+    // A later message with this number replaces the notification. For broadcasts, it also hides a
+    // repeat (protocol/oppo.md#notification).
+    notify_id: notifyIdOf(
+      typeof collapseId === 'string' && collapseId !== '' ? collapseId : objectId,
+    ),
   };
 }
 
 const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean =>
   style === 3 || isEven === true;
-
-/**
- * Sets `notify_id` of a broadcast, if absent, from the push's id. A repeat then replaces the
- * notification (protocol/oppo.md#notification).
- */
-function withOwnNumber(notification: JsonObject, objectId: string): JsonObject {
-  return isForBroadcast(notification) && notification.notify_id === undefined
-    ? { ...notification, notify_id: notifyIdOf(objectId) }
-    : notification;
-}
 
 /** Returns a number from 0 to 2147483647 that depends only on the text. */
 const notifyIdOf = (text: string): number =>

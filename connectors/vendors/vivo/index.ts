@@ -1,7 +1,7 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { inspectVivo, openVivo, rateOf, type VivoCredentials, vivoCredentials } from './client.ts';
-import { can, limits, previewVivo, renderVivo, testLimit, type VivoPayload } from './payload.ts';
+import { can, identityOfVivo, limits, previewVivo, renderVivo, testLimit, type VivoPayload } from './payload.ts';
 import { readVivoReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -16,6 +16,7 @@ export function vivoConnector(
     credentials: vivoCredentials,
     render: (message) => renderVivo(message),
     preview: previewVivo,
+    identityOf: identityOfVivo,
     rate: rateOf,
     testLimit,
     inspect: inspectVivo,

@@ -23,6 +23,7 @@ import {
   titleOf,
 } from '../../kit/android.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import { idsIn, withIds } from '../../kit/recall.ts';
 import {
   charsOf,
   contentRefused,
@@ -198,8 +199,9 @@ export function renderVivo(
   const named = Object.entries(vendor).filter(([name]) => !ownNames.has(name));
   const own = vivoMembers.arrange(Object.fromEntries(named), vendorKey);
   if (!own.ok) return own;
-  const whole = withTitle(
-    deepMerge(baseMessage(content.payload, message, own.payload), own.payload),
+  const whole = withIds(
+    withTitle(deepMerge(baseMessage(content.payload, message, own.payload), own.payload)),
+    message.replaces,
   );
   const problem = messageProblem(whole);
   if (problem !== null) return { ok: false, error: problem };
@@ -213,6 +215,12 @@ export function renderVivo(
     ok: true,
     payload: { message: payload, messageClass: classOf(payload), isRepeatHidden },
   };
+}
+
+/** Returns the number with which a later message replaces a message; null without one. */
+export function identityOfVivo(message: PushMessage): JsonObject | null {
+  const rendering = renderVivo(message);
+  return rendering.ok ? idsIn(rendering.payload.message, ['notifyId']) : null;
 }
 
 /** Returns the message for one device. */

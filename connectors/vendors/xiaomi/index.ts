@@ -7,7 +7,14 @@ import {
   type XiaomiCredentials,
   xiaomiCredentials,
 } from './client.ts';
-import { can, limits, previewXiaomi, renderXiaomi, type XiaomiPayload } from './payload.ts';
+import {
+  can,
+  identityOfXiaomi,
+  limits,
+  previewXiaomi,
+  renderXiaomi,
+  type XiaomiPayload,
+} from './payload.ts';
 import { readXiaomiReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -22,6 +29,8 @@ export function xiaomiConnector(
     credentials: xiaomiCredentials,
     render: (message) => renderXiaomi(message),
     preview: previewXiaomi,
+    identityOf: identityOfXiaomi,
+    canRecall: (message) => identityOfXiaomi(message) !== null,
     rate: rateOf,
     inspect: inspectXiaomi,
     receipts: readXiaomiReceipts,

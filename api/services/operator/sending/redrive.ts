@@ -162,7 +162,7 @@ function orderOf(push: Push, request: RedriveRequest): PushOrder {
 }
 
 /** Returns the target of the first push. If the push listed devices, returns only their number. */
-function shortened(pushOrder: PushOrder): Redrive['target'] {
+export function shortened(pushOrder: PushOrder): Redrive['target'] {
   const target = originalTarget(pushOrder);
   if (target.kind !== 'devices') return target;
   const listed = pushOrder.redrive?.target.listed ?? target.deviceIds.length;
