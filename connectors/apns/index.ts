@@ -2,13 +2,7 @@ import type { Connector } from '../contract/connector.ts';
 
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
-import {
-  type ApnsPayload,
-  badgeOf,
-  identityOfApns,
-  previewApns,
-  renderApns,
-} from './payload.ts';
+import { type ApnsPayload, badgeOf, identityOfApns, previewApns, renderApns } from './payload.ts';
 import { chooseApnsProfile, developmentLimit } from './routing.ts';
 
 /** Creates the connector. Tests pass other timeouts and connection limits. */

@@ -113,9 +113,7 @@ class ChannelSender implements Sender {
   ): Promise<ReadonlySet<string> | undefined> {
     const { clock, messageStore, onCall } = this.#context;
     const startedAtMs = clock.monotonicMs();
-    const deleted = await messageStore
-      .deleteWaiting({ pushId, recipients })
-      .catch(() => undefined);
+    const deleted = await messageStore.deleteWaiting({ pushId, recipients }).catch(() => undefined);
     const seconds = (clock.monotonicMs() - startedAtMs) / 1000;
     onCall(
       deleted

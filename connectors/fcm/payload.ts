@@ -327,7 +327,8 @@ export function identityOfFcm(label: FcmLabel, message: PushMessage): JsonObject
   const second = idsIn(notificationOf(body, 'android_v2'), ['tag', 'id']);
   const collapseKey = (form: string) => objectOf(body[form]).collapse_key ?? null;
   const apnsId = objectOf(objectOf(body.apns).headers)['apns-collapse-id'] ?? null;
-  const apns: JsonObject = apnsId === null ? {} : { apns: { headers: { 'apns-collapse-id': apnsId } } };
+  const apns: JsonObject =
+    apnsId === null ? {} : { apns: { headers: { 'apns-collapse-id': apnsId } } };
   if (second)
     return {
       android_v2: {

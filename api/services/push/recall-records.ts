@@ -1,4 +1,5 @@
 import type { Handle } from '../../../shared/db/pool.ts';
+import { readTotals } from '../../../shared/db/tables/push-progress.ts';
 import {
   countRecalled,
   findRecalls,
@@ -39,6 +40,7 @@ export async function readRecalls(
   appId: string,
   pushes: readonly Pick<Push, 'id' | 'totals'>[],
 ): Promise<Map<number, JsonObject>> {
+  const replies = new Map<number, JsonObject>();
   const recalls = await findRecalls(
     db,
     appId,
@@ -49,15 +51,21 @@ export async function readRecalls(
     appId,
     [...recalls.values()].map(({ id }) => id),
   );
-  return new Map(
-    pushes.flatMap(({ id, totals }) => {
-      const recall = recalls.get(id);
-      return recall ? [[id, toReply(recall, totals ?? {}, counts.get(recall.id) ?? [])]] : [];
-    }),
-  );
+  for (const { id, totals } of pushes) {
+    const recall = recalls.get(id);
+    if (!recall) continue;
+    const sent = totals ?? (await readTotals(db, appId, id));
+    replies.set(id, toReply(recall, sent, counts.get(recall.id) ?? []));
+  }
+  return replies;
 }
 
-const statuses = { done: 'done', failed: 'done', cancelled: 'cancelled', paused: 'paused' } as const;
+const statuses = {
+  done: 'done',
+  failed: 'done',
+  cancelled: 'cancelled',
+  paused: 'paused',
+} as const;
 
 function toReply(
   { objectId, state, createdAt, finishedAt, hasReplacement }: StoredRecall,

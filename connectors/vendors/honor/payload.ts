@@ -217,7 +217,10 @@ export function renderHonor(
 function withReplacedIds(body: JsonObject, ids: JsonObject | undefined): JsonObject {
   const { notification } = objectOf(body.android);
   if (!ids || !isJsonObject(notification)) return body;
-  return { ...body, android: { ...objectOf(body.android), notification: withIds(notification, ids) } };
+  return {
+    ...body,
+    android: { ...objectOf(body.android), notification: withIds(notification, ids) },
+  };
 }
 
 /** Returns the ids with which a later message replaces a notification; null without an id. */

@@ -312,7 +312,8 @@ class HuaweiSender implements Sender {
     const v3 = this.#v3;
     const shown = shownInV3(request.message);
     if (!v3) return reportAll(request, failed(0, reason('noServiceAccount')));
-    if (!shown) return reportAll(request, failed(0, reason('notRecallable', { connector: 'vendor_a' })));
+    if (!shown)
+      return reportAll(request, failed(0, reason('notRecallable', { connector: 'vendor_a' })));
     const { notifyId, pushType } = shown;
     const { appId } = this.#deps.credentials;
     const path = `/v1/${encodeURIComponent(appId)}/messages:revoke`;

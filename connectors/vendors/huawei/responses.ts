@@ -75,7 +75,12 @@ export const responseRules: readonly ResponseRule[] = [
     hint: 'huaweiReceipt',
   },
   // Answers to a recall (protocol/huawei.md#recall). Halves of the request tell which token is meant.
-  { code: '80300017', reason: 'tokens_of_several_apps', reaction: 'ambiguous', singleTarget: 'fail' },
+  {
+    code: '80300017',
+    reason: 'tokens_of_several_apps',
+    reaction: 'ambiguous',
+    singleTarget: 'fail',
+  },
   { code: '80300028', reason: 'token_of_other_app', reaction: 'ambiguous', singleTarget: 'fail' },
   { code: '80300032', reason: 'no_recall_right', reaction: 'fail_push' },
   { code: '80300029', reason: 'test_rate', reaction: 'throttle' },

@@ -7,7 +7,14 @@ import {
   openMeizu,
   rateOf,
 } from './client.ts';
-import { can, identityOfMeizu, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
+import {
+  can,
+  identityOfMeizu,
+  limits,
+  type MeizuPayload,
+  previewMeizu,
+  renderMeizu,
+} from './payload.ts';
 import { readMeizuReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */

@@ -1,7 +1,14 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { inspectOppo, type OppoCredentials, openOppo, oppoCredentials, rateOf } from './client.ts';
-import { can, identityOfOppo, limits, type OppoPayload, previewOppo, renderOppo } from './payload.ts';
+import {
+  can,
+  identityOfOppo,
+  limits,
+  type OppoPayload,
+  previewOppo,
+  renderOppo,
+} from './payload.ts';
 import { readOppoReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */

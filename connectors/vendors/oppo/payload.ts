@@ -195,10 +195,7 @@ export function renderOppo(
   if (!placed.ok) return placed;
   const { notification: own = {}, ...envelope } = placed.payload;
   const base = baseNotification(content.payload, message);
-  const named = withIds(
-    styled(deepMerge(base, isJsonObject(own) ? own : {})),
-    message.replaces,
-  );
+  const named = withIds(styled(deepMerge(base, isJsonObject(own) ? own : {})), message.replaces);
   const notification = withTimeToLive(named, message.expiresAtMs - nowMs);
   const problem = notificationProblem(notification);
   if (problem !== null) return { ok: false, error: problem };

@@ -1,7 +1,15 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { inspectVivo, openVivo, rateOf, type VivoCredentials, vivoCredentials } from './client.ts';
-import { can, identityOfVivo, limits, previewVivo, renderVivo, testLimit, type VivoPayload } from './payload.ts';
+import {
+  can,
+  identityOfVivo,
+  limits,
+  previewVivo,
+  renderVivo,
+  testLimit,
+  type VivoPayload,
+} from './payload.ts';
 import { readVivoReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */

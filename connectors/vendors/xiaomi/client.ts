@@ -172,7 +172,8 @@ class XiaomiSender implements Sender {
   /** Recalls a notification by its number (protocol/xiaomi.md#recall). */
   async recall(request: SendRequest): Promise<void> {
     const identity = identityOfXiaomi(request.message);
-    if (!identity) return reportAll(request, failed(0, reason('notRecallable', { connector: 'vendor_b' })));
+    if (!identity)
+      return reportAll(request, failed(0, reason('notRecallable', { connector: 'vendor_b' })));
     const { clock } = this.#context;
     const { packageName: restricted_package_name } = this.#credentials;
     const parts = [...this.#byRegion(request.recipients)].map((part) =>
@@ -217,11 +218,7 @@ class XiaomiSender implements Sender {
     return parts.values();
   }
 
-  #sendPart(
-    request: SendRequest,
-    part: RegionGroup,
-    payload: XiaomiPayload,
-  ): Promise<void> {
+  #sendPart(request: SendRequest, part: RegionGroup, payload: XiaomiPayload): Promise<void> {
     const { region, isRegionCertain } = part;
     const { clock, quota: dayQuota } = this.#context;
     const form = this.#formOf(payload, request.message.objectId, isRegionCertain);

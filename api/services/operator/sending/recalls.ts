@@ -9,6 +9,8 @@ import { sleep } from '../../../../shared/clock.ts';
 import { runForApp } from '../../../../shared/db/limits/client-pool.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { isFrozen } from '../../../../shared/db/tables/apps.ts';
+import { listOpenBatches } from '../../../../shared/db/tables/batches.ts';
+import { readTotals } from '../../../../shared/db/tables/push-progress.ts';
 import {
   countRecalled,
   countSentDevices,
@@ -38,8 +40,8 @@ import { expiryOf, type PushSender, type PushService } from '../../push/pushes.t
 import { type RecallTotals, replyRecall } from '../../push/recall-records.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
-import type { SendingService } from './sending.ts';
 import { shortened } from './redrive.ts';
+import type { SendingService } from './sending.ts';
 
 /** A recall of a push. `replacement` is the `data` of the message that replaces its message. */
 export interface RecallRequest {
@@ -109,7 +111,7 @@ export class RecallService {
 
   /** Finds a push whose recipients all have an outcome. Waits for a cancelled push to end. */
   async #findEnded(appId: string, publicId: string): Promise<Push> {
-    const { clock } = this.#deps;
+    const { clock, db } = this.#deps;
     const endsAtMs = clock.monotonicMs() + waitMs;
     for (;;) {
       const push = await this.#records.find(appId, publicId);
@@ -118,8 +120,10 @@ export class RecallService {
       if (push.totals !== null) return push;
       if (push.state !== 'cancelled')
         throw refuse('conflict', detail('recallOpen', { state: operatorStatus(push) }));
-      if (clock.monotonicMs() > endsAtMs)
-        throw refuse('conflict', detail('recallEnding'));
+      // A cancelled push stores no totals. Its requests in flight end within seconds.
+      const open = await listOpenBatches(db, appId, push.id);
+      if (open.length === 0) return { ...push, totals: await readTotals(db, appId, push.id) };
+      if (clock.monotonicMs() > endsAtMs) throw refuse('conflict', detail('recallEnding'));
       await sleep(pollMs);
     }
   }
@@ -128,7 +132,9 @@ export class RecallService {
   #requestOf(push: Push, replacement: JsonObject | null): PushRequest {
     const { pushTime, expiresAt, pushOrder } = push;
     const lifeSeconds = Math.round((expiresAt.getTime() - pushTime.getTime()) / 1000);
-    const data = replacement ? checkedData(replacement, pushOrder.prod, this.#deps.clock.now()) : {};
+    const data = replacement
+      ? checkedData(replacement, pushOrder.prod, this.#deps.clock.now())
+      : {};
     return {
       pushOrder: orderOf(push, data, replacement !== null),
       timing: {
