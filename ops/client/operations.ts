@@ -146,6 +146,18 @@ export type ApprovedPush = {
     devices: number;
     fallback: number;
   })[];
+  recall?: {
+    objectId: string;
+    status: 'in-queue' | 'paused' | 'done' | 'cancelled';
+    isReplacement: boolean;
+    createdAt: string;
+    finishedAt: string | null;
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      recalled?: number;
+      replaced?: number;
+      impossible?: number;
+    }>>;
+  };
   approval: {
     above: number | null;
     firstBy: string | null;
@@ -487,6 +499,18 @@ export type ListedPush = {
     devices: number;
     fallback: number;
   })[];
+  recall?: {
+    objectId: string;
+    status: 'in-queue' | 'paused' | 'done' | 'cancelled';
+    isReplacement: boolean;
+    createdAt: string;
+    finishedAt: string | null;
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      recalled?: number;
+      replaced?: number;
+      impossible?: number;
+    }>>;
+  };
   appId: string;
   state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
   flowControl: number | null;
@@ -497,6 +521,7 @@ export type ListedPush = {
   localTime: string | null;
   waitsForApproval: boolean;
   redriveOf: string | null;
+  recallOf: string | null;
   redriven: number;
   recurring: {
     id: number;
@@ -790,6 +815,18 @@ export type PushDetail = {
     devices: number;
     fallback: number;
   })[];
+  recall?: {
+    objectId: string;
+    status: 'in-queue' | 'paused' | 'done' | 'cancelled';
+    isReplacement: boolean;
+    createdAt: string;
+    finishedAt: string | null;
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      recalled?: number;
+      replaced?: number;
+      impossible?: number;
+    }>>;
+  };
   appId: string;
   state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
   flowControl: number | null;
@@ -800,6 +837,7 @@ export type PushDetail = {
   localTime: string | null;
   waitsForApproval: boolean;
   redriveOf: string | null;
+  recallOf: string | null;
   redriven: number;
   recurring: {
     id: number;
@@ -1018,6 +1056,18 @@ export type PushRecord = {
     devices: number;
     fallback: number;
   })[];
+  recall?: {
+    objectId: string;
+    status: 'in-queue' | 'paused' | 'done' | 'cancelled';
+    isReplacement: boolean;
+    createdAt: string;
+    finishedAt: string | null;
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      recalled?: number;
+      replaced?: number;
+      impossible?: number;
+    }>>;
+  };
 };
 
 export type PushTemplate = {
@@ -1292,6 +1342,18 @@ export type ScheduledEntry = {
     devices: number;
     fallback: number;
   })[];
+  recall?: {
+    objectId: string;
+    status: 'in-queue' | 'paused' | 'done' | 'cancelled';
+    isReplacement: boolean;
+    createdAt: string;
+    finishedAt: string | null;
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      recalled?: number;
+      replaced?: number;
+      impossible?: number;
+    }>>;
+  };
   appId: string;
   state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
   flowControl: number | null;
@@ -1302,6 +1364,7 @@ export type ScheduledEntry = {
   localTime: string | null;
   waitsForApproval: boolean;
   redriveOf: string | null;
+  recallOf: string | null;
   redriven: number;
   recurring: {
     id: number;
@@ -2186,6 +2249,33 @@ export interface Operations {
       };
     };
     reply: ApprovedPush;
+  };
+  /**
+   * Recalls the messages of a finished or cancelled push: from gateways that can recall, and from
+   * the device channel. With `replacement`, a new message replaces them elsewhere.
+   */
+  recallPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        dryRun?: boolean;
+        replacement?: {
+          data: {
+            [member: string]: unknown;
+          };
+        };
+      };
+    };
+    reply: {
+      connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+        recalled?: number;
+        replaced?: number;
+        impossible?: number;
+      }>>;
+    };
   };
   /**
    * Deletes the devices whose tokens a finished push found invalid. This includes devices that the
@@ -3511,6 +3601,7 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   pausePush: ['POST', '/apps/{appId}/notifications/{id}/pause'],
   resumePush: ['POST', '/apps/{appId}/notifications/{id}/resume'],
   approvePush: ['POST', '/apps/{appId}/notifications/{id}/approve'],
+  recallPush: ['POST', '/apps/{appId}/notifications/{id}/recall'],
   deleteInvalidDevices: ['POST', '/apps/{appId}/notifications/{id}/delete-invalid'],
   pacePush: ['POST', '/apps/{appId}/notifications/{id}/pace'],
   explainDevice: ['GET', '/apps/{appId}/notifications/{objectId}/devices/{installation}'],
