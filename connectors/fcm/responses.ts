@@ -21,10 +21,15 @@ export interface FcmRule extends ResponseRule {
    * Decided at the end of a send.
    */
   projectHint?: Hint;
+  /** True if the response leaves open whether FCM took the message. */
+  isUnknown?: true;
 }
 
 /** Shortest retry delay that Google recommends (protocol/fcm.md#answers). */
 const minRetryMs = 10_000;
+/** Statuses with which Google's front end gives up (protocol/fcm.md#answers). */
+const gaveUp = { afterMs: minRetryMs, isUnknown: true } as const;
+const isGivenUp = (status: number): boolean => status === 499 || status === 504;
 /** Waits after status 429: the time that Google requests, or a minute (protocol/fcm.md#answers). */
 const quota = { afterMs: minRetryMs, defaultWaitMs: 60_000 };
 
@@ -89,8 +94,8 @@ export const responseRules: readonly FcmRule[] = [
   },
   { code: '429 QUOTA_EXCEEDED', reason: 'quota_exceeded', reaction: 'throttle', ...quota },
   { code: '429 RESOURCE_EXHAUSTED', reason: 'quota_exceeded', reaction: 'throttle', ...quota },
-  // From Google's front end: the client or an FCM server gave up.
-  { code: '499 CANCELLED', reason: 'request_cancelled', reaction: 'retry', afterMs: minRetryMs },
+  // From Google's front end: the client or an FCM server gave up. FCM may have taken the message.
+  { code: '499 CANCELLED', reason: 'request_cancelled', reaction: 'retry', ...gaveUp },
   { code: '500 INTERNAL', reason: 'internal', reaction: 'retry', afterMs: minRetryMs },
   {
     code: '500 UNSPECIFIED_ERROR',
@@ -103,7 +108,7 @@ export const responseRules: readonly FcmRule[] = [
     code: '504 DEADLINE_EXCEEDED',
     reason: 'deadline_exceeded',
     reaction: 'retry',
-    afterMs: minRetryMs,
+    ...gaveUp,
   },
 ];
 
@@ -122,6 +127,7 @@ export function ruleForResponse(status: number, body: string, form: TargetForm =
   if (known.has(meaning)) return ruleFor(meaning);
   const rule = name === '' ? ruleForPage(status) : ruleForStatus(status);
   if (status === 429) return { ...rule, ...quota };
+  if (isGivenUp(status)) return { ...rule, reaction: 'retry', ...gaveUp };
   return delayingReactions.has(rule.reaction) ? { ...rule, afterMs: minRetryMs } : rule;
 }
 

@@ -9,7 +9,8 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 import { misfit, type PushMessage, type Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
 import { withIds } from '../../kit/recall.ts';
-import { deepMerge, parseObject, unfitMember } from '../../kit/values.ts';
+import { deepMerge, httpsUrl, int, parseObject, unfitMember } from '../../kit/values.ts';
+import { type LiveViewProblem, liveViewProblem } from './live-view.ts';
 import {
   bodyOf,
   can,
@@ -205,6 +206,11 @@ function requestOf(
         `${problem} for the push-type ${type}`,
       ),
     };
+  const wrong = kindProblem(payload, type);
+  if (wrong !== null) {
+    const path = isNative(vendor) ? `${key}.payload` : key;
+    return { ok: false, error: unfitMember(`${path}.${wrong.path}`, wrong.rule) };
+  }
   const named = objectOf(vendor.pushOptions);
   const surplus = optionsOfSome.find((name) => name in named && !kind.options.includes(name));
   if (surplus !== undefined)
@@ -219,6 +225,47 @@ function requestOf(
     ([name]) => !optionsOfSome.includes(name) || kind.options.includes(name),
   );
   return { ok: true, payload: { payload, pushOptions: Object.fromEntries(pushOptions) } };
+}
+
+/** Returns the first wrong member of a payload by the rules of its kind, or null. */
+function kindProblem(payload: JsonObject, type: number): LiveViewProblem | null {
+  if (type === 7) return liveViewProblem(payload);
+  const { badge, images, notification } = payload;
+  if (type === 0 && notification === undefined && !isBadge(badge))
+    return {
+      path: 'badge',
+      rule: 'must have addNum from 1 to 99 or setNum from 0 to 99, without other members',
+    };
+  if (type === 1 && images !== undefined && !isFormImage(Array.isArray(images) ? images[0] : null))
+    return {
+      path: 'images',
+      rule: 'must be a list of one object with keyName, an https url and require 0 or 1',
+    };
+  const { action, actionType, uri } = objectOf(objectOf(notification).clickAction);
+  if (actionType === 1 && action === undefined && uri === undefined)
+    return { path: 'clickAction', rule: 'must have action or uri for the actionType 1' };
+  return null;
+}
+
+/** True if a payload without a notification changes the badge. */
+function isBadge(badge: Json | undefined): boolean {
+  const { addNum, setNum, ...more } = objectOf(badge);
+  const isWithin = (value: Json | undefined, from: number) =>
+    value === undefined || int(from, 99).read(value) === value;
+  const isEmpty = addNum === undefined && setNum === undefined;
+  return !isEmpty && Object.keys(more).length === 0 && isWithin(addNum, 1) && isWithin(setNum, 0);
+}
+
+function isFormImage(image: Json | undefined): boolean {
+  const { keyName, require, url } = objectOf(image);
+  const isRequire = require === undefined || require === 0 || require === 1;
+  return (
+    typeof keyName === 'string' &&
+    keyName !== '' &&
+    typeof url === 'string' &&
+    httpsUrl.read(url) !== undefined &&
+    isRequire
+  );
 }
 
 /** Returns the first error that concerns several members of a payload, or null. */

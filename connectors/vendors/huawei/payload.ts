@@ -273,7 +273,7 @@ export const v3Members = new MemberTable(
       foregroundShow: flag,
     }),
     ...membersAt('payload.notification.clickAction', {
-      actionType: oneNumber(0, 1, 3, 5),
+      actionType: oneNumber(0, 1, 3),
       action: text(),
       uri: text(),
       data: jsonObject,

@@ -22,8 +22,6 @@ export const responseRules: readonly ResponseRule[] = [
   // The response lists the refused tokens. The message was sent to the others, so it is never
   // repeated.
   { code: '80100000', reason: 'partial', reaction: 'sent' },
-  { code: '80100020', reason: 'partial', reaction: 'sent' },
-  { code: '80000001', reason: 'internal', reaction: 'retry' },
   { code: '80100001', reason: 'bad_parameter', reaction: 'fail_push' },
   { code: '80100002', reason: 'one_token_only', reaction: 'fail_push' },
   { code: '80100003', reason: 'bad_message', reaction: 'fail_push' },
@@ -74,15 +72,6 @@ export const responseRules: readonly ResponseRule[] = [
     reaction: 'profile_error',
     hint: 'huaweiReceipt',
   },
-  // Answers to a recall (protocol/huawei.md#recall). Halves of the request tell which token is meant.
-  {
-    code: '80300017',
-    reason: 'tokens_of_several_apps',
-    reaction: 'ambiguous',
-    singleTarget: 'fail',
-  },
-  { code: '80300028', reason: 'token_of_other_app', reaction: 'ambiguous', singleTarget: 'fail' },
-  { code: '80300032', reason: 'no_recall_right', reaction: 'fail_push' },
   { code: '80300029', reason: 'test_rate', reaction: 'throttle' },
   { code: '80300030', reason: 'test_token_count', reaction: 'ambiguous', singleTarget: 'fail' },
   {
@@ -99,6 +88,18 @@ export const responseRules: readonly ResponseRule[] = [
   },
   { code: '80600003', reason: 'auth_service_failed', reaction: 'retry' },
   { code: '81000001', reason: 'internal', reaction: 'retry' },
+  // Answers to a recall (protocol/huawei.md#recall). A partial success lists the refused tokens. If
+  // a token belongs to another app, halves of the request tell which token is meant.
+  { code: '80100020', reason: 'partial', reaction: 'sent' },
+  { code: '80000001', reason: 'internal', reaction: 'retry' },
+  {
+    code: '80300017',
+    reason: 'tokens_of_several_apps',
+    reaction: 'ambiguous',
+    singleTarget: 'fail',
+  },
+  { code: '80300028', reason: 'token_of_other_app', reaction: 'ambiguous', singleTarget: 'fail' },
+  { code: '80300032', reason: 'no_recall_right', reaction: 'fail_push' },
   ...groupCodes(),
 ];
 
@@ -158,7 +159,12 @@ const tokenRules: readonly ResponseRule[] = [
     reaction: 'fail',
     isOfDevice: true,
   },
-  { code: 'disableSendHuaweiMsgBecauseOfPenalty', reason: 'app_penalised', reaction: 'fail' },
+  {
+    code: 'disableSendHuaweiMsgBecauseOfPenalty',
+    reason: 'app_penalised',
+    reaction: 'profile_error',
+    hint: 'huaweiBarred',
+  },
   { code: 'differentImgVerifyPolicy', reason: 'image_verified_for_other_type', reaction: 'fail' },
   { code: 'appinfoError', reason: 'app_not_created', reaction: 'fail' },
   { code: 'notSupportPlayVoice', reason: 'play_voice_not_supported', reaction: 'fail' },
