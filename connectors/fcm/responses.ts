@@ -27,9 +27,8 @@ export interface FcmRule extends ResponseRule {
 
 /** Shortest retry delay that Google recommends (protocol/fcm.md#answers). */
 const minRetryMs = 10_000;
-/** Statuses with which Google's front end gives up (protocol/fcm.md#answers). */
+/** Answers with which Google's front end gives up (protocol/fcm.md#answers). */
 const gaveUp = { afterMs: minRetryMs, isUnknown: true } as const;
-const isGivenUp = (status: number): boolean => status === 499 || status === 504;
 /** Waits after status 429: the time that Google requests, or a minute (protocol/fcm.md#answers). */
 const quota = { afterMs: minRetryMs, defaultWaitMs: 60_000 };
 
@@ -127,7 +126,6 @@ export function ruleForResponse(status: number, body: string, form: TargetForm =
   if (known.has(meaning)) return ruleFor(meaning);
   const rule = name === '' ? ruleForPage(status) : ruleForStatus(status);
   if (status === 429) return { ...rule, ...quota };
-  if (isGivenUp(status)) return { ...rule, reaction: 'retry', ...gaveUp };
   return delayingReactions.has(rule.reaction) ? { ...rule, afterMs: minRetryMs } : rule;
 }
 
