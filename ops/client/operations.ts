@@ -330,7 +330,7 @@ export type DeviceExplanation = {
   reason: string | null;
   meaning: Meaning | null;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
   } | null;
   letter: 'waiting' | 'expired' | 'acknowledged' | 'gone' | null;
   gatewayFailure: {
@@ -392,7 +392,7 @@ export type FailureGroup = {
   meaning: Meaning;
   n: number;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
   };
 };
 
@@ -719,7 +719,7 @@ export type ProfileCheck = {
   meaning: Meaning | null;
   sentence: string;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
   } | null;
 };
 
