@@ -299,6 +299,12 @@ test('a recall is refused with its cause', async () => {
   const again = await recall(app, record.body.recall.objectId);
   expect(again).toMatchObject({ status: 409 });
   expect(again.body.error).toContain(push);
+  const redrive = await service.api.request(
+    'POST',
+    `/console/api/apps/${app.appId}/notifications/${record.body.recall.objectId}/redrive`,
+    { admin: true, body: {} },
+  );
+  expect(redrive).toMatchObject({ status: 409 });
 });
 
 test('a sender recalls only its own pushes, and the audit names the recall', async () => {
