@@ -49,6 +49,30 @@ export const languageCounts = z
   .optional()
   .describe('For a push with `languages`: its planned recipients by language.');
 
+/** What a recall did, by connector. Absent numbers are 0. */
+export const recallCounts = z
+  .partialRecord(
+    z.enum(connectorIds),
+    z.strictObject({
+      recalled: count.optional().describe('Devices whose gateway accepted the recall.'),
+      replaced: count.optional().describe('Devices whose message the replacement replaces.'),
+      impossible: count.optional().describe('Devices that keep the message.'),
+    }),
+  )
+  .describe('Devices that the push was sent to, by connector. An absent number is 0.');
+
+const recall = z
+  .strictObject({
+    objectId: z.string().describe('Record of the recall, which is a push.'),
+    status: z.enum(['in-queue', 'paused', 'done', 'cancelled']),
+    isReplacement: z.boolean(),
+    createdAt: timestamp,
+    finishedAt: timestamp.nullable(),
+    connectors: recallCounts,
+  })
+  .optional()
+  .describe('Newest recall of this push. Absent if it was never recalled.');
+
 const successes = Object.fromEntries(
   connectorIds.map((id) => [successField(id), count.optional()] as const),
 );
@@ -110,6 +134,7 @@ export const pushRecord = component(
     'push-time': timestamp,
     languages: languageCounts,
     variables: variableCounts,
+    recall,
   }),
 );
 

@@ -2,7 +2,14 @@ import type { Connector } from '../contract/connector.ts';
 
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
-import { type ApnsPayload, badgeOf, classError, previewApns, renderApns } from './payload.ts';
+import {
+  type ApnsPayload,
+  badgeOf,
+  classError,
+  identityOfApns,
+  previewApns,
+  renderApns,
+} from './payload.ts';
 import { chooseApnsProfile, developmentLimit } from './routing.ts';
 
 /** Creates the connector. Tests pass other timeouts and connection limits. */
@@ -17,6 +24,7 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
     credentials: apnsCredentials,
     render: renderApns,
     preview: previewApns,
+    identityOf: identityOfApns,
     choose: chooseApnsProfile,
     massLimit: developmentLimit,
     badge: badgeOf,

@@ -106,6 +106,16 @@ export function renderApnsText(message: PushMessage): Rendering<ApnsText> {
   }
 }
 
+/**
+ * Returns the collapse id of a message, with which a later message replaces it
+ * (protocol/apns.md#repeats). Null if the system does not show the message.
+ */
+export function identityOfApns(message: PushMessage): JsonObject | null {
+  const rendering = renderApnsText(message);
+  if (!rendering.ok || !rendering.payload.isRepeatHidden) return null;
+  return { collapseId: rendering.payload.collapseId };
+}
+
 /** Returns the body for one device. An incremented badge is shown as 1. */
 export function previewApns({ body, badgeAt: at }: ApnsPayload): string {
   const text = body.toString('utf8');
@@ -122,7 +132,12 @@ function render(message: PushMessage): ApnsText {
   const text = textOfBody(aps, content.custom, isSpliced);
   // If the push has no collapse id, its own id is used. A repeat then replaces its own notification
   // and no other (protocol/apns.md#repeats). Apps handle the types that the system does not show.
-  const collapseId = collapseIdOf(content) ?? (isShown ? message.objectId : null);
+  // A replacement carries the id of the message that it replaces.
+  const replaced = message.replaces?.collapseId;
+  const collapseId =
+    typeof replaced === 'string'
+      ? replaced
+      : (collapseIdOf(content) ?? (isShown ? message.objectId : null));
   const bytes = Buffer.byteLength(text) + (isSpliced ? badgeDigits : 0);
   if (bytes > maxBytes) throw new PayloadError(tooLarge(bytes, maxBytes), true);
   return {

@@ -9,6 +9,7 @@ import type {
   SenderContext,
   SendRequest,
 } from '../contract/connector.ts';
+import { reportAll } from '../kit/response-rules.ts';
 import { renderChannelContent } from './payload.ts';
 
 /** Empty, because devices of the device channel log in to this service. */
@@ -28,6 +29,8 @@ export const channel: Connector<z.infer<typeof credentials>, JsonObject> = {
   tokenField: 'installationId',
   credentials,
   render: renderChannelContent,
+  // Messages that wait for their devices are deleted (protocol/channel.md).
+  canRecall: () => true,
   inspect: () => ({ kind: 'none', expiresAtMs: null, problems: [] }),
   open: (_credentials, context) => new ChannelSender(context),
 };
@@ -45,6 +48,14 @@ export const enqueueFailed: Extract<AttemptResult, { kind: 'retry' }> = {
 
 /** Result if the process stops before the messages are stored. */
 export const stopping: AttemptResult = { kind: 'retry', status: 0, reason: 'stopping', afterMs: 0 };
+
+/** Result of a recall if the device has the message already, or if the message has expired. */
+const onDevice: AttemptResult = {
+  kind: 'rejected',
+  outcome: 'dropped',
+  status: 0,
+  reason: reason('onDevice'),
+};
 
 /** Returns the permanent failure of content that devices of this type cannot take. */
 export function unrenderable(error: string): AttemptResult {
@@ -86,6 +97,30 @@ class ChannelSender implements Sender {
       const attempt = await this.#sendGroup(request, group);
       for (const { index } of group.recipients) request.report(index, attempt);
     }
+  }
+
+  /** Deletes messages that wait for their devices. A message on a device stays there. */
+  async recall({ pushId, recipients, report, signal }: SendRequest): Promise<void> {
+    if (signal.aborted) return reportAll({ recipients, report }, stopping);
+    const deleted = await this.#deleteWaiting(pushId, recipients);
+    for (const { id, index } of recipients)
+      report(index, deleted ? (deleted.has(id) ? { kind: 'sent' } : onDevice) : enqueueFailed);
+  }
+
+  async #deleteWaiting(
+    pushId: number,
+    recipients: Recipient[],
+  ): Promise<ReadonlySet<string> | undefined> {
+    const { clock, messageStore, onCall } = this.#context;
+    const startedAtMs = clock.monotonicMs();
+    const deleted = await messageStore.deleteWaiting({ pushId, recipients }).catch(() => undefined);
+    const seconds = (clock.monotonicMs() - startedAtMs) / 1000;
+    onCall(
+      deleted
+        ? { status: 200, reason: '', seconds }
+        : { status: 0, reason: enqueueFailed.reason, seconds },
+    );
+    return deleted;
   }
 
   /** Does nothing, because the worker thread owns the message store. */

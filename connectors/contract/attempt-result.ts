@@ -49,8 +49,18 @@ export type AttemptResult =
       afterMs: number | null;
       cause?: string | undefined;
     }
-  /** The request was written but got no response. The message may have been delivered. */
-  | { kind: 'unknown'; reason: string; isRepeatHidden: boolean; cause?: string | undefined }
+  /**
+   * The request was written but got no response, or a response that leaves open whether the gateway
+   * took the message. The message may have been delivered. `afterMs` is the minimum wait before a
+   * repeat.
+   */
+  | {
+      kind: 'unknown';
+      reason: string;
+      isRepeatHidden: boolean;
+      cause?: string | undefined;
+      afterMs?: number;
+    }
   /**
    * Credentials or configuration are wrong, so all recipients of the profile would get this result.
    * `hint` tells the operator what to fix.

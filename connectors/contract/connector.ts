@@ -42,6 +42,11 @@ export interface PushMessage {
   /** Epoch milliseconds. */
   expiresAtMs: number;
   createdAtMs: number;
+  /**
+   * Ids of the message that this message replaces, as `Connector.identityOf` returns them. Absent
+   * if it replaces none.
+   */
+  replaces?: JsonObject;
 }
 
 /** Fields of a push record that its message is built from. */
@@ -84,6 +89,17 @@ export function toPushMessage(
     expiresAtMs: expiresAt.getTime(),
     createdAtMs: createdAt.getTime(),
   };
+}
+
+/** Returns the message of the earlier push that a push recalls; undefined for other pushes. */
+export function recalledMessage({ recall }: PushOrder): PushMessage | undefined {
+  if (!recall) return undefined;
+  return toPushMessage({
+    objectId: recall.objectId,
+    pushOrder: { ...recall.order, target: recall.target },
+    createdAt: new Date(recall.createdAtMs),
+    expiresAt: new Date(recall.expiresAtMs),
+  });
 }
 
 /** One device of a batch, as loaded by the worker thread that sends to it. */
@@ -247,6 +263,12 @@ export interface Sender {
    */
   sendTexts?(request: Omit<SendRequest, 'recipients'>, texts: PersonalTexts): Promise<void>;
   /**
+   * Recalls the message of an earlier push, which `request` contains, from its recipients. Resolves
+   * and reports like `send`; `sent` means that the gateway accepted the recall. `pushId` is the
+   * internal id of the earlier push. Called only if `Connector.canRecall` returns true.
+   */
+  recall?(request: SendRequest): Promise<void>;
+  /**
    * Opens the connection that the first message of this environment needs, without sending a
    * request. Resolves when it is open or has failed. Absent if there is nothing to open in advance.
    */
@@ -276,6 +298,11 @@ export interface MessageStore {
     expiresAtMs: number;
     recipients: Recipient[];
   }): Promise<void>;
+  /**
+   * Deletes the messages of a push that wait for these recipients. Resolves to the installations
+   * (`Recipient.id`) whose message was deleted.
+   */
+  deleteWaiting(push: { pushId: number; recipients: Recipient[] }): Promise<ReadonlySet<string>>;
 }
 
 export interface SenderContext {
@@ -403,6 +430,17 @@ export interface Connector<C = unknown, P = unknown> {
    * accepted, as a check.
    */
   render(message: PushMessage, deviceType: string): Rendering<P>;
+  /**
+   * Returns the ids of a message that this connector sent, which a later message can carry to
+   * replace it on the device (`PushMessage.replaces`). Null if the message has no such id. Pure. If
+   * absent, the gateway replaces no message.
+   */
+  identityOf?(message: PushMessage, deviceType: string): JsonObject | null;
+  /**
+   * Returns whether the gateway can recall a message that it accepted for devices of this type
+   * (`Sender.recall`). Pure. If absent, it cannot.
+   */
+  canRecall?(message: PushMessage, deviceType: string): boolean;
   /**
    * Returns the request body as JSON text, for a dry run. Pure. If absent, the payload is the body.
    */

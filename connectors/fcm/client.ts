@@ -214,6 +214,12 @@ class Delivery {
       this.#remaining.push(recipient);
       return 'stop';
     }
+    if (rule.isUnknown) {
+      const { isRepeatHidden } = this.#options.payload;
+      const { reason, afterMs = 0 } = rule;
+      request.report(recipient.index, { kind: 'unknown', reason, isRepeatHidden, afterMs });
+      return this.#endingOf(form) ? 'stop' : undefined;
+    }
     if (rule.projectHint !== undefined) return this.#reportLater({ recipient, form, status, rule });
     const attempt = withForm(
       attemptResult(rule, status, { retryAfterMs: reply.retryAfterMs }),

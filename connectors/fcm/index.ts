@@ -7,6 +7,7 @@ import {
   type FcmLabel,
   type FcmPayload,
   fcmMembers,
+  identityOfFcm,
   limits,
   notShown,
   previewFcm,
@@ -32,6 +33,7 @@ export function fcmConnector(
     credentials: fcmCredentials,
     render: (message) => renderFcm(id, message),
     preview: previewFcm,
+    identityOf: (message) => identityOfFcm(id, message),
     rate: ({ ratePerSecond: perSecond = published.perSecond }) => ({
       ...published,
       perSecond,

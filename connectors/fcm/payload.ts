@@ -5,7 +5,7 @@
  */
 
 import { time } from '../../shared/domain/client-values.ts';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type RichMember, richMembers } from '../../shared/domain/pushes/rich-content.ts';
 import type {
   Capabilities,
@@ -16,6 +16,7 @@ import type {
 import { type AndroidContent, androidContent, bodySizeError } from '../kit/android.ts';
 import { classMembers, withoutNotification } from '../kit/class-layers.ts';
 import { MemberTable, membersAt, part } from '../kit/members.ts';
+import { idsIn, withIds } from '../kit/recall.ts';
 import {
   contentRefused,
   deepMerge,
@@ -28,6 +29,7 @@ import {
   number,
   object,
   oneName,
+  parseObject,
   refined,
   scalarText,
   text,
@@ -283,10 +285,11 @@ export function renderFcm(
     isNative(vendor) ? { android: { ttl } } : messageOf(content.payload, message, ttl),
     hasNotification ? ofClass.payload : withoutNotification(ofClass.payload),
   );
-  const body = deepMerge(
+  const merged = deepMerge(
     isJsonObject(own.payload.android_v2) ? inSecondForm(base, ttl) : base,
     own.payload,
   );
+  const body = withReplacedIds(merged, message.replaces);
   const rest = JSON.stringify(body).slice(1, -1);
   const tooLarge = bodySizeError(label, Buffer.byteLength(rest) + 2, limits);
   if (tooLarge) return tooLarge;
@@ -298,6 +301,51 @@ export function renderFcm(
       isRepeatHidden: hasTag(body),
     },
   };
+}
+
+/**
+ * Sets the ids of the message that this message replaces, if this message is a notification of the
+ * same form (`android` or `android_v2`).
+ */
+function withReplacedIds(body: JsonObject, ids: JsonObject | undefined): JsonObject {
+  if (!ids) return body;
+  const form = 'android_v2' in ids ? 'android_v2' : 'android';
+  return notificationOf(body, form) === undefined ? body : withIds(body, ids);
+}
+
+/** Returns the Android notification of a message in one of its forms. */
+function notificationOf(body: JsonObject, form: 'android' | 'android_v2'): JsonObject | undefined {
+  const config = objectOf(body[form]);
+  const part = form === 'android_v2' ? objectOf(config.remote_notification) : config;
+  return isJsonObject(part.notification) ? part.notification : undefined;
+}
+
+const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ? value : {});
+
+/**
+ * Returns the ids with which a later message replaces a message: the tag of the shown notification,
+ * and the collapse keys of the stored message. Null for a message without a tag.
+ */
+export function identityOfFcm(label: FcmLabel, message: PushMessage): JsonObject | null {
+  const rendering = renderFcm(label, message);
+  if (!rendering.ok) return null;
+  const body = objectOf(parseObject(previewFcm(rendering.payload))?.message);
+  const first = idsIn(notificationOf(body, 'android'), ['tag']);
+  const second = idsIn(notificationOf(body, 'android_v2'), ['tag', 'id']);
+  const collapseKey = (form: string) => objectOf(body[form]).collapse_key ?? null;
+  const apnsId = objectOf(objectOf(body.apns).headers)['apns-collapse-id'] ?? null;
+  const apns: JsonObject =
+    apnsId === null ? {} : { apns: { headers: { 'apns-collapse-id': apnsId } } };
+  if (second)
+    return {
+      android_v2: {
+        collapse_key: collapseKey('android_v2'),
+        remote_notification: { notification: second },
+      },
+      ...apns,
+    };
+  if (!first) return null;
+  return { android: { collapse_key: collapseKey('android'), notification: first }, ...apns };
 }
 
 /**

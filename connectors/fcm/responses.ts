@@ -21,10 +21,14 @@ export interface FcmRule extends ResponseRule {
    * Decided at the end of a send.
    */
   projectHint?: Hint;
+  /** True if the response leaves open whether FCM took the message. */
+  isUnknown?: true;
 }
 
 /** Shortest retry delay that Google recommends (protocol/fcm.md#answers). */
 const minRetryMs = 10_000;
+/** Answers with which Google's front end gives up (protocol/fcm.md#answers). */
+const gaveUp = { afterMs: minRetryMs, isUnknown: true } as const;
 /** Waits after status 429: the time that Google requests, or a minute (protocol/fcm.md#answers). */
 const quota = { afterMs: minRetryMs, defaultWaitMs: 60_000 };
 
@@ -89,8 +93,8 @@ export const responseRules: readonly FcmRule[] = [
   },
   { code: '429 QUOTA_EXCEEDED', reason: 'quota_exceeded', reaction: 'throttle', ...quota },
   { code: '429 RESOURCE_EXHAUSTED', reason: 'quota_exceeded', reaction: 'throttle', ...quota },
-  // From Google's front end: the client or an FCM server gave up.
-  { code: '499 CANCELLED', reason: 'request_cancelled', reaction: 'retry', afterMs: minRetryMs },
+  // From Google's front end: the client or an FCM server gave up. FCM may have taken the message.
+  { code: '499 CANCELLED', reason: 'request_cancelled', reaction: 'retry', ...gaveUp },
   { code: '500 INTERNAL', reason: 'internal', reaction: 'retry', afterMs: minRetryMs },
   {
     code: '500 UNSPECIFIED_ERROR',
@@ -103,7 +107,7 @@ export const responseRules: readonly FcmRule[] = [
     code: '504 DEADLINE_EXCEEDED',
     reason: 'deadline_exceeded',
     reaction: 'retry',
-    afterMs: minRetryMs,
+    ...gaveUp,
   },
 ];
 

@@ -12,8 +12,9 @@ const maxPushes = 512;
  * Returns a request without its condition and device ids. The channels remain, because the message
  * contains them. Only planning needs the rest, which may be large.
  */
-function withoutCondition({ redrive, ...order }: PushOrder): PushOrder {
-  const target = originalTarget({ ...order, ...(redrive ? { redrive } : {}) });
+function withoutCondition(whole: PushOrder): PushOrder {
+  const { redrive: _, ...order } = whole;
+  const target = originalTarget(whole);
   const channels = target.kind === 'query' ? target.channels : null;
   return { ...order, target: { kind: 'query', where: {}, channels } };
 }

@@ -151,7 +151,8 @@ export async function checkDailyCap(
   deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'queries'>,
   { ids, stored }: BatchInWork,
 ): Promise<string | undefined> {
-  if (stored.attempt > 0) return undefined;
+  // A recall without a replacement sends no message.
+  if (stored.attempt > 0 || stored.isRecall) return undefined;
   const app = await deps.appCache.app(ids.appId);
   if (!app) return undefined;
   const cap = app.options.dailyRecipientCap;

@@ -1,6 +1,7 @@
 import { EqualRefusals } from '../../connectors/contract/attempt-result.ts';
 import { type Report, toPushMessage } from '../../connectors/contract/connector.ts';
 import { isFailure } from '../../connectors/contract/gateway-health.ts';
+import { recallMessages } from '../../connectors/contract/recall.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { classesOf } from '../../connectors/routing.ts';
 import { Batcher } from '../../shared/batcher.ts';
@@ -21,6 +22,7 @@ import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { type LatenessBudget, sendPaced } from './pace.ts';
 import { personalSender } from './personal-sender.ts';
+import { RecallSender } from './recall-sender.ts';
 import { type OpenBatch, openRecipients } from './recipients.ts';
 import type { Lease, SenderCache } from './sender-cache.ts';
 import { InFlightBatch, interruptCount } from './shared-memory.ts';
@@ -213,14 +215,20 @@ export class BatchSender {
       { ...push, pushOrder, expiresAt: expiresAt ?? push.expiresAt },
       { connector, classes },
     );
+    // A recall without a replacement has no content and changes no badge.
     const badge = lease.connector.badge?.(message) ?? null;
     const recipients = await openRecipients(db, open, open.groups, badge);
     const { slot, probeSize = recipients.length } = this.#task;
     this.#hasUnsent = probeSize < recipients.length;
     recipients.limit(probeSize);
     open.tally.useSaveTimes(recipients);
-    const { variables } = push.pushOrder;
-    const sender = variables ? await personalSender(db, lease, open, variables) : lease.sender;
+    const { variables, recall } = push.pushOrder;
+    const messages = recall && recallMessages({ ...push, pushOrder });
+    const sender = messages
+      ? new RecallSender(lease, { messages, pushId: recall.pushId })
+      : variables
+        ? await personalSender(db, lease, open, variables)
+        : lease.sender;
     const report: Report = (index, attempt) => {
       open.tally.record(index, attempt);
       this.#progress?.countAnswer(isFailure(attempt));

@@ -74,6 +74,11 @@ export class CanarySender implements Sender {
     });
   }
 
+  /** Recalls with the current version only. */
+  async recall(request: SendRequest): Promise<void> {
+    await this.#current.recall?.(request);
+  }
+
   async warmUp(message: Parameters<NonNullable<Sender['warmUp']>>[0]): Promise<void> {
     await Promise.all([this.#candidate.warmUp?.(message), this.#current.warmUp?.(message)]);
   }

@@ -24,6 +24,7 @@ import {
   releaseGatewayToken,
   saveGatewayToken,
 } from '../../shared/db/tables/gateways.ts';
+import { deleteWaitingMessages } from '../../shared/db/tables/recalls.ts';
 import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { reason, reasonText } from '../../shared/domain/reasons.ts';
@@ -349,6 +350,11 @@ export const messageStore = (db: Database, appId: string): MessageStore => ({
       expiresAt: new Date(expiresAtMs),
       installations: recipients.map((recipient) => Number(recipient.id)),
     });
+  },
+  deleteWaiting: async ({ pushId, recipients }) => {
+    const ids = recipients.map(({ id }) => Number(id));
+    const deleted = await deleteWaitingMessages(db, { appId, id: pushId }, ids);
+    return new Set(deleted.map(String));
   },
 });
 

@@ -102,7 +102,11 @@ export class Tally {
         break;
       case 'unknown':
         if (this.#isRepeatable(attempt))
-          this.#retry(index, { status: 0, reason: attempt.reason, isRepeat: true });
+          this.#retry(
+            index,
+            { status: 0, reason: attempt.reason, isRepeat: true },
+            attempt.afterMs ?? null,
+          );
         else this.fail(index, { outcome: 'failed', status: 0, reason: 'unknown' });
         break;
       case 'profile_error': {

@@ -5,6 +5,7 @@ import { WrongPathPart } from '../client/client.ts';
 import { helpFormat, removedNames } from './command.ts';
 import { breakerCommands, freezeCommands } from './commands/control/freezes.ts';
 import { controlCommands } from './commands/control/pushes.ts';
+import { recallCommand } from './commands/control/recall.ts';
 import { redriveCommand } from './commands/control/redrive.ts';
 import { accessCommands, auditCommand } from './commands/people/access.ts';
 import { deviceCommands, userCommands } from './commands/people/users.ts';
@@ -97,7 +98,13 @@ const tasks: Readonly<Partial<Record<English, readonly AddCommand[]>>> = {
     ...outboxCommands,
     ...receiptCommands,
   ],
-  'Control:': [...controlCommands, redriveCommand, ...freezeCommands, ...breakerCommands],
+  'Control:': [
+    ...controlCommands,
+    recallCommand,
+    redriveCommand,
+    ...freezeCommands,
+    ...breakerCommands,
+  ],
   'People:': [...userCommands, ...deviceCommands, ...accessCommands, auditCommand],
   'Set up:': [...appCommands, ...profileCommands, ...smsTextCommands, ...importCommands],
   'Operate:': [

@@ -146,6 +146,18 @@ export type ApprovedPush = {
     devices: number;
     fallback: number;
   })[];
+  recall?: {
+    objectId: string;
+    status: 'in-queue' | 'paused' | 'done' | 'cancelled';
+    isReplacement: boolean;
+    createdAt: string;
+    finishedAt: string | null;
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      recalled?: number;
+      replaced?: number;
+      impossible?: number;
+    }>>;
+  };
   approval: {
     above: number | null;
     firstBy: string | null;
@@ -318,7 +330,7 @@ export type DeviceExplanation = {
   reason: string | null;
   meaning: Meaning | null;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
   } | null;
   letter: 'waiting' | 'expired' | 'acknowledged' | 'gone' | null;
   gatewayFailure: {
@@ -380,7 +392,7 @@ export type FailureGroup = {
   meaning: Meaning;
   n: number;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
   };
 };
 
@@ -487,6 +499,18 @@ export type ListedPush = {
     devices: number;
     fallback: number;
   })[];
+  recall?: {
+    objectId: string;
+    status: 'in-queue' | 'paused' | 'done' | 'cancelled';
+    isReplacement: boolean;
+    createdAt: string;
+    finishedAt: string | null;
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      recalled?: number;
+      replaced?: number;
+      impossible?: number;
+    }>>;
+  };
   appId: string;
   state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
   flowControl: number | null;
@@ -497,6 +521,7 @@ export type ListedPush = {
   localTime: string | null;
   waitsForApproval: boolean;
   redriveOf: string | null;
+  recallOf: string | null;
   redriven: number;
   recurring: {
     id: number;
@@ -694,7 +719,7 @@ export type ProfileCheck = {
   meaning: Meaning | null;
   sentence: string;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
   } | null;
 };
 
@@ -795,6 +820,18 @@ export type PushDetail = {
     devices: number;
     fallback: number;
   })[];
+  recall?: {
+    objectId: string;
+    status: 'in-queue' | 'paused' | 'done' | 'cancelled';
+    isReplacement: boolean;
+    createdAt: string;
+    finishedAt: string | null;
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      recalled?: number;
+      replaced?: number;
+      impossible?: number;
+    }>>;
+  };
   appId: string;
   state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
   flowControl: number | null;
@@ -805,6 +842,7 @@ export type PushDetail = {
   localTime: string | null;
   waitsForApproval: boolean;
   redriveOf: string | null;
+  recallOf: string | null;
   redriven: number;
   recurring: {
     id: number;
@@ -1034,6 +1072,18 @@ export type PushRecord = {
     devices: number;
     fallback: number;
   })[];
+  recall?: {
+    objectId: string;
+    status: 'in-queue' | 'paused' | 'done' | 'cancelled';
+    isReplacement: boolean;
+    createdAt: string;
+    finishedAt: string | null;
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      recalled?: number;
+      replaced?: number;
+      impossible?: number;
+    }>>;
+  };
 };
 
 export type PushTemplate = {
@@ -1314,6 +1364,18 @@ export type ScheduledEntry = {
     devices: number;
     fallback: number;
   })[];
+  recall?: {
+    objectId: string;
+    status: 'in-queue' | 'paused' | 'done' | 'cancelled';
+    isReplacement: boolean;
+    createdAt: string;
+    finishedAt: string | null;
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      recalled?: number;
+      replaced?: number;
+      impossible?: number;
+    }>>;
+  };
   appId: string;
   state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
   flowControl: number | null;
@@ -1324,6 +1386,7 @@ export type ScheduledEntry = {
   localTime: string | null;
   waitsForApproval: boolean;
   redriveOf: string | null;
+  recallOf: string | null;
   redriven: number;
   recurring: {
     id: number;
@@ -2208,6 +2271,33 @@ export interface Operations {
       };
     };
     reply: ApprovedPush;
+  };
+  /**
+   * Recalls the messages of a finished or cancelled push: from gateways that can recall, and from
+   * the device channel. With `replacement`, a new message replaces them elsewhere.
+   */
+  recallPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        dryRun?: boolean;
+        replacement?: {
+          data: {
+            [member: string]: unknown;
+          };
+        };
+      };
+    };
+    reply: {
+      connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+        recalled?: number;
+        replaced?: number;
+        impossible?: number;
+      }>>;
+    };
   };
   /**
    * Deletes the devices whose tokens a finished push found invalid. This includes devices that the
@@ -3536,6 +3626,7 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   pausePush: ['POST', '/apps/{appId}/notifications/{id}/pause'],
   resumePush: ['POST', '/apps/{appId}/notifications/{id}/resume'],
   approvePush: ['POST', '/apps/{appId}/notifications/{id}/approve'],
+  recallPush: ['POST', '/apps/{appId}/notifications/{id}/recall'],
   deleteInvalidDevices: ['POST', '/apps/{appId}/notifications/{id}/delete-invalid'],
   pacePush: ['POST', '/apps/{appId}/notifications/{id}/pace'],
   explainDevice: ['GET', '/apps/{appId}/notifications/{objectId}/devices/{installation}'],

@@ -11,9 +11,11 @@ import type { PushRule, Routing, TargetPage } from './rule.ts';
  * sent. A second person must approve it (protocol/admin-api.md#approvals).
  */
 export const approval: PushRule = {
-  of({ app, push: { expiresAt }, nowMs }) {
+  of({ app, push: { expiresAt, pushOrder }, nowMs }) {
     const { approvalAboveDevices: above } = app.options;
-    if (above === null) return undefined;
+    // A recall without a replacement shows no new text to anybody.
+    const needsNone = pushOrder.recall && !pushOrder.recall.hasReplacement;
+    if (above === null || needsNone) return undefined;
     return {
       aboveDevices: above,
 

@@ -1,8 +1,10 @@
 import { claimFailures } from '../db/tables/push-failures.ts';
+import { findSentRoutes } from '../db/tables/recalls.ts';
 import { chargeDevices, countCappedDevices, readDeviceDay } from '../db/tables/recipients.ts';
 import { deviceCapOf } from '../domain/pushes/push-class.ts';
 import { reason } from '../domain/reasons.ts';
 import { forecast } from '../domain/texts/texts.ts';
+import { profileKey } from './admission.ts';
 import {
   endUnsent,
   idsOf,
@@ -59,6 +61,40 @@ export const redrive: PushRule = {
       },
 
       tally: (_page, size) => [{ metric: 'redrivenRecipients', labels: {}, recipients: size }],
+    };
+  },
+};
+
+/** Reason of recipients that are served by another gateway or profile than the earlier push was. */
+const routeChanged = reason('routeChanged');
+
+/**
+ * Recalls messages through the gateway and profile that sent them (protocol/admin-api.md#recall).
+ * Another gateway does not know the message.
+ */
+export const recall: PushRule = {
+  of({ push: { pushOrder } }) {
+    const { recall: earlier } = pushOrder;
+    if (!earlier) return undefined;
+    return {
+      async batches(tx, { appId }, page) {
+        const ids = page.batches.flatMap(({ recipients }) => recipients);
+        if (ids.length === 0) return page;
+        const routes = await findSentRoutes(tx, { appId, id: earlier.pushId }, ids);
+        const changed: PageOfBatches = { batches: [], unsent: [...page.unsent] };
+        for (const batch of page.batches) {
+          const route = profileKey(batch.connector, batch.profile);
+          const [same = [], others = []] = [true, false].map((isSame) =>
+            batch.recipients.filter((id) => (routes.get(id) === route) === isSame),
+          );
+          if (same.length > 0) changed.batches.push({ ...batch, recipients: same });
+          if (others.length > 0)
+            changed.unsent.push(
+              endUnsent({ ...batch, recipients: others }, 'dropped', routeChanged),
+            );
+        }
+        return changed;
+      },
     };
   },
 };

@@ -3,7 +3,7 @@ import { approval, massLimit } from './admission.ts';
 import { languages, variables } from './content.ts';
 import { localTime } from './local-time.ts';
 import { quietHours } from './quiet-hours.ts';
-import { deviceCap, lastActiveDevice, redrive } from './recipients.ts';
+import { deviceCap, lastActiveDevice, recall, redrive } from './recipients.ts';
 import type { PushRule, Rule, RuledPush } from './rule.ts';
 
 /**
@@ -15,6 +15,7 @@ const pushRules: readonly PushRule[] = [
   approval,
   lastActiveDevice,
   redrive,
+  recall,
   localTime,
   quietHours,
   // After the quiet hours: a recipient that expires during its quiet hours must not use up its

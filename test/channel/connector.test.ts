@@ -129,6 +129,7 @@ describe('sending on the device channel', () => {
             if (options.fails) throw new Error('the database is away');
             stored.push(message);
           },
+          deleteWaiting: async () => new Set(),
         },
       },
     );

@@ -33,6 +33,10 @@ const listed = {
     .string()
     .nullable()
     .describe('Push that this push redrives. Null if this push is not a redrive.'),
+  recallOf: z
+    .string()
+    .nullable()
+    .describe('Push that this push recalls. Null if this push is not a recall.'),
   redriven: count.describe('Recipients that redrives of this push have taken over.'),
   recurring: z
     .strictObject({ id: z.int(), name: z.string() })

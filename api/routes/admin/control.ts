@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Freeze } from '../../../shared/db/tables/apps.ts';
 import type { Operator } from '../../../shared/domain/admin/operator.ts';
+import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { flowControl, queryBody } from '../../../shared/domain/pushes/body.ts';
 import { usageReport } from '../../replies/admin/apps.ts';
 import { quotas } from '../../replies/admin/gateways.ts';
@@ -8,7 +9,7 @@ import { breaker, deviceExplanation, pushForecast } from '../../replies/admin/pu
 import { approvedPush } from '../../replies/admin/records.ts';
 import { freeze } from '../../replies/admin/service.ts';
 import { count, resultsOf } from '../../replies/common.ts';
-import { pushRecord } from '../../replies/pushes.ts';
+import { pushRecord, recallCounts } from '../../replies/pushes.ts';
 import { ofPush } from '../../replies/refusals.ts';
 import { parsedByService } from '../../requests/checked.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
@@ -25,6 +26,17 @@ const pushPath = '/console/api/apps/:appId/notifications/:id';
 const resumption = z.strictObject({ flow_control: flowControl });
 
 const pace = z.strictObject({ flow_control: flowControl.unwrap() });
+
+const recallBody = z.strictObject({
+  dryRun: z
+    .boolean('expected true or false')
+    .optional()
+    .describe('True to recall nothing and only return the numbers.'),
+  replacement: z
+    .strictObject({ data: jsonObject.describe('Content, like `data` of a push.') })
+    .optional()
+    .describe('Message that replaces the message of the push.'),
+});
 
 const pushOf = ({
   params,
@@ -196,6 +208,25 @@ export default [
     refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) =>
       json(await pushControl.approve({ ...pushOf(call), controller: call.operator })),
+  }),
+  route({
+    method: 'POST',
+    path: `${pushPath}/recall`,
+    operation: 'recallPush',
+    summary:
+      'Recalls the messages of a finished or cancelled push: from gateways that can recall, and ' +
+      'from the device channel. With `replacement`, a new message replaces them elsewhere.',
+    auth: 'admin',
+    role: 'sender',
+    limit: operatorBody,
+    body: recallBody,
+    reply: z.strictObject({ connectors: recallCounts }),
+    refusals: ['notFound', 'objectNotFound', 'conflict', ...ofPush],
+    handle: async (call, { recalls }) => {
+      const { dryRun: isDryRun = false, replacement } = call.body;
+      const request = { isDryRun, replacement: replacement?.data ?? null };
+      return json(await recalls.recall(call.operator, pushOf(call), request));
+    },
   }),
   route({
     method: 'POST',

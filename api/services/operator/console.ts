@@ -21,6 +21,7 @@ import { MoveInService } from './overview/move-in.ts';
 import { OverviewService, QueueService, SearchService } from './overview/overview.ts';
 import { FailureService, PushListService } from './pushes/push-list.ts';
 import { AudienceService } from './sending/audience.ts';
+import { RecallService } from './sending/recalls.ts';
 import { RecurringPushService } from './sending/recurring.ts';
 import { RedriveForecastService, RedriveService } from './sending/redrive.ts';
 import { SavedItemService } from './sending/saved-items.ts';
@@ -87,6 +88,7 @@ function createSending(deps: ApiDeps, services: PushServices, pushList: PushList
     sending,
     freezes: new FreezeService(deps),
     redrives,
+    recalls: new RecallService(deps, services, sending),
     redriveForecasts: new RedriveForecastService(deps, redrives),
     audience: new AudienceService(deps, services.reads),
     suggestions: new SuggestionService(deps),

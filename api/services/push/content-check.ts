@@ -15,7 +15,7 @@ import {
   vendorConnector,
 } from '../../../shared/domain/labels.ts';
 import { orderIn } from '../../../shared/domain/pushes/languages.ts';
-import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
+import { originalTarget, type PushOrder } from '../../../shared/domain/pushes/push.ts';
 import { filledWithDefaults } from '../../../shared/domain/pushes/variables.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 
@@ -51,7 +51,10 @@ export async function checkContent(
 ): Promise<void> {
   // The content was already checked for the devices of the first push.
   if (push.pushOrder.redrive) return;
-  const order = filledWithDefaults(push.pushOrder);
+  // A recall without a replacement has no content.
+  if (push.pushOrder.recall && !push.pushOrder.recall.hasReplacement) return;
+  const target = originalTarget(push.pushOrder);
+  const order = filledWithDefaults({ ...push.pushOrder, target });
   const scope = { app, profiles };
   const reason = await rejectionOf(db, scope, { ...push, pushOrder: order });
   if (reason !== null) throw refuse('invalidParameter', detail('dataRefused', { why: reason }));

@@ -29,6 +29,7 @@ import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { pushRecordClass } from '../../../shared/query/schema.ts';
 import { masterViewer } from '../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../deps.ts';
+import { readRecalls } from './recall-records.ts';
 
 /** Query of a list of records. */
 export interface ListRequest {
@@ -48,6 +49,8 @@ interface RecordDetails {
   /** Number of recipients by language (for pushes with translations) and by variable. */
   languages: Map<number, LanguageCounts>;
   variables: Map<number, VariableCounts>;
+  /** Newest recall of each push. */
+  recalls: Map<number, JsonObject>;
 }
 
 /**
@@ -250,6 +253,7 @@ export class PushRecordService {
       gatewayFailures,
       languages,
       variables: await this.#countsOf(appId, 'variables', records),
+      recalls: await readRecalls(this.#deps.db, appId, records),
     };
   }
 
@@ -260,7 +264,7 @@ export class PushRecordService {
 
   async #toPublic(record: Push, details?: RecordDetails): Promise<JsonObject> {
     const totals = record.totals ?? (await readTotals(this.#deps.db, record.appId, record.id));
-    const { receipts, gatewayFailures, languages, variables } =
+    const { receipts, gatewayFailures, languages, variables, recalls } =
       details ?? (await this.#detailsOf(record.appId, [record]));
     const counted = { ...record, repeats: await this.#repeatsOf(record) };
     const document = toPublicRecord(counted, totals, {
@@ -268,8 +272,10 @@ export class PushRecordService {
       gatewayFailure: gatewayFailures.get(record.id) ?? '',
     });
     const { pushOrder } = record;
+    const recall = recalls.get(record.id);
     return {
       ...document,
+      ...(recall ? { recall } : {}),
       ...(pushOrder.languages ? { languages: replyLanguages(languages.get(record.id) ?? {}) } : {}),
       ...(pushOrder.variables ? { variables: replyVariables(variables.get(record.id) ?? {}) } : {}),
     };

@@ -201,11 +201,11 @@ export class MissingProfiles {
 
   /**
    * Returns the text of the refusal if a device of the push needs a missing profile. Returns
-   * undefined otherwise, and always for a redrive: its devices without a profile fail again, each
+   * undefined otherwise, and always for a redrive or a recall: its devices without a profile fail, each
    * with the reason.
    */
   async find(app: App, pushOrder: PushOrder): Promise<Detail | undefined> {
-    if (pushOrder.redrive) return undefined;
+    if (pushOrder.redrive || pushOrder.recall) return undefined;
     const profiles = await this.#deps.appCache.profiles(app.appId);
     const missing = missingForDevices(profiles, pushOrder);
     if (missing) return missing;

@@ -7,6 +7,7 @@ import {
   can,
   type HonorPayload,
   honorMembers,
+  identityOfHonor,
   limits,
   notShown,
   renderHonor,
@@ -24,6 +25,7 @@ export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials,
     credentials: honorCredentials,
     render: (message) => renderHonor(message),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
+    identityOf: identityOfHonor,
     // Honor publishes no rate (protocol/honor.md#message). Like for Huawei, recipients are counted.
     rate: ({ ratePerSecond: perSecond }) =>
       perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },

@@ -19,6 +19,7 @@ import { sideOf } from '../../contract/message-class.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { withClass } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import { idsIn, withIds } from '../../kit/recall.ts';
 import { richNotification } from '../../kit/rich-content.ts';
 import {
   deepMerge,
@@ -30,6 +31,7 @@ import {
   object,
   oneName,
   oneNumber,
+  parseObject,
   text,
   unfitMember,
   type ValueType,
@@ -216,7 +218,10 @@ export function renderHonor(
   );
   if (!own.ok) return own;
   const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, biTag: message.objectId };
-  const body = deepMerge({ android }, bodyWith(own.payload, content.payload, { message, options }));
+  const body = withReplacedIds(
+    deepMerge({ android }, bodyWith(own.payload, content.payload, { message, options })),
+    message.replaces,
+  );
   const text = JSON.stringify({ ...body, token: [] });
   const tooLarge = bodySizeError('vendor_f', Buffer.byteLength(text), limits);
   if (tooLarge) return tooLarge;
@@ -224,6 +229,24 @@ export function renderHonor(
   const { notifyId, tag } = objectOf(objectOf(body.android).notification);
   const isRepeatHidden = (typeof tag === 'string' && tag !== '') || typeof notifyId === 'number';
   return { ok: true, payload: { head: text.slice(0, -tail.length), tail, isRepeatHidden } };
+}
+
+/** Sets the ids of the message that this message replaces, if this message is a notification. */
+function withReplacedIds(body: JsonObject, ids: JsonObject | undefined): JsonObject {
+  const { notification } = objectOf(body.android);
+  if (!ids || !isJsonObject(notification)) return body;
+  return {
+    ...body,
+    android: { ...objectOf(body.android), notification: withIds(notification, ids) },
+  };
+}
+
+/** Returns the ids with which a later message replaces a notification; null without an id. */
+export function identityOfHonor(message: PushMessage): JsonObject | null {
+  const rendering = renderHonor(message);
+  if (!rendering.ok) return null;
+  const { android } = parseObject(bodyOf(rendering.payload, [])) ?? {};
+  return idsIn(objectOf(android).notification, ['tag', 'notifyId']);
 }
 
 /**

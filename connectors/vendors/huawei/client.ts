@@ -38,8 +38,8 @@ import {
 } from '../../kit/access-token.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { expired, failed, reportAll, unrenderable } from '../../kit/response-rules.ts';
-import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
-import { renderV3 } from './payload-v3.ts';
+import { bodyOf, type HuaweiPayload, limits, renderV1 } from './payload.ts';
+import { renderV3, shownInV3 } from './payload-v3.ts';
 import { type ApiVersion, isHarmonyToken, parseResponse } from './responses.ts';
 
 // Client of Huawei: credentials, access tokens and sender. Huawei has two APIs
@@ -196,6 +196,11 @@ interface PushApi {
   render(message: PushMessage): Rendering<HuaweiPayload>;
 }
 
+/** Most tokens of one recall (protocol/huawei.md#recall). */
+const maxRecalledTokens = 1000;
+/** Upper bound for the bytes of a recall without its tokens. */
+const recallBodyBytes = 64;
+
 /** Reasons with which one API refuses a token that the other API may accept. */
 const otherSystem = new Set(['no_right', 'refused_without_reason', 'all_tokens_invalid']);
 
@@ -299,6 +304,49 @@ class HuaweiSender implements Sender {
     });
   }
 
+  /**
+   * Recalls a notification from HarmonyOS devices (protocol/huawei.md#recall). The path contains
+   * the client id of the app, and the access token is the one of v3.
+   */
+  async recall(request: SendRequest): Promise<void> {
+    const v3 = this.#v3;
+    const shown = shownInV3(request.message);
+    if (!v3) return reportAll(request, failed(0, reason('noServiceAccount')));
+    if (!shown)
+      return reportAll(request, failed(0, reason('notRecallable', { connector: 'vendor_a' })));
+    const { notifyId, pushType } = shown;
+    const { appId } = this.#deps.credentials;
+    const path = `/v1/${encodeURIComponent(appId)}/messages:revoke`;
+    const longest = Math.max(
+      1,
+      ...request.recipients.map(({ deviceToken }) => JSON.stringify(deviceToken).length + 1),
+    );
+    await sendMulticast(
+      {
+        clock: this.#deps.context.clock,
+        group: 'recall',
+        recipientsPerRequest: Math.max(
+          1,
+          Math.min(maxRecalledTokens, Math.floor((limits.bodyBytes - recallBodyBytes) / longest)),
+        ),
+        tokens: v3.tokens,
+        isRepeatHidden: true,
+        exchange: (token, accessToken, signal) =>
+          this.#exchange(
+            { api: 'v3', path },
+            {
+              body: JSON.stringify({ notifyId, token }),
+              headers: { 'push-type': pushType },
+              deviceTokens: token,
+              token: accessToken,
+              signal,
+            },
+          ),
+      },
+      request,
+    );
+  }
+
   check(): Promise<GatewayCheck> {
     return this.#v1.tokens.check();
   }
@@ -326,7 +374,7 @@ class HuaweiSender implements Sender {
         exchange: (deviceTokens, token, signal) =>
           this.#exchange(pushApi, {
             body: bodyOf(payload, deviceTokens),
-            payload,
+            headers: payload.headers,
             deviceTokens,
             token,
             signal,
@@ -337,17 +385,18 @@ class HuaweiSender implements Sender {
   }
 
   async #exchange(
-    pushApi: PushApi,
+    pushApi: Pick<PushApi, 'api' | 'path'>,
     call: {
       body: string;
-      payload: HuaweiPayload;
+      /** Headers of the message. */
+      headers: Readonly<Record<string, string>>;
       deviceTokens: string[];
       token: string;
       signal: AbortSignal;
     },
   ): Promise<ExchangeResult> {
-    const { deviceTokens, body, payload, signal, token } = call;
-    const headers = { authorization: `Bearer ${token}`, ...payload.headers };
+    const { deviceTokens, body, signal, token } = call;
+    const headers = { authorization: `Bearer ${token}`, ...call.headers };
     const reply = await this.#deps.client.request({
       ...jsonPost(pushApi.path, body, headers),
       signal,

@@ -5,12 +5,15 @@
  */
 import { createHash } from 'node:crypto';
 import { numberIn } from '../../../shared/domain/client-values.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { misfit, type PushMessage, type Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
 import { withClass } from '../../kit/class-layers.ts';
-import { deepMerge, unfitMember } from '../../kit/values.ts';
+import { withIds } from '../../kit/recall.ts';
+import { deepMerge, httpsUrl, int, parseObject, unfitMember } from '../../kit/values.ts';
+import { type LiveViewProblem, liveViewProblem } from './live-view.ts';
 import {
+  bodyOf,
   can,
   collapseId,
   dataSizeError,
@@ -96,7 +99,8 @@ export function renderV3(
   if (!type.ok) return type;
   const request = requestOf(content.payload, message, type.payload);
   if (!request.ok) return request;
-  const { payload, pushOptions } = request.payload;
+  const { pushOptions } = request.payload;
+  const payload = withReplacedIds(request.payload.payload, message.replaces?.v3);
   const leftS = ttlSeconds(message, nowMs);
   const { ttl = leftS } = pushOptions;
   const options: JsonObject = {
@@ -116,6 +120,32 @@ export function renderV3(
       (isTest(message) ? testTokens : limits.recipientsPerRequest),
     isRepeatHidden: (typeof notifyId === 'number' && notifyId >= 0) || appMessageId !== undefined,
   });
+}
+
+/** Sets the id of the message that this message replaces, if this message is a notification. */
+const withReplacedIds = (payload: JsonObject, ids: Json | undefined): JsonObject =>
+  isJsonObject(payload.notification)
+    ? { ...payload, notification: withIds(payload.notification, ids) }
+    : payload;
+
+/** A v3 notification that can be recalled or replaced. */
+interface ShownNotification {
+  notifyId: number;
+  /** 0 or 2, the push types of notifications. */
+  pushType: string;
+}
+
+/**
+ * Returns the id of a v3 notification, with which it can be recalled or replaced. Null if the
+ * message shows no notification, or if Huawei chooses the id.
+ */
+export function shownInV3(message: PushMessage): ShownNotification | null {
+  const rendering = renderV3(message);
+  if (!rendering.ok) return null;
+  const { 'push-type': pushType = '' } = rendering.payload.headers;
+  const { payload } = parseObject(bodyOf(rendering.payload, [])) ?? {};
+  const { notifyId } = objectOf(objectOf(payload).notification);
+  return typeof notifyId === 'number' && notifyId >= 0 ? { notifyId, pushType } : null;
 }
 
 /** Members of the vendor's object that only v3 requests have. */
@@ -184,6 +214,11 @@ function requestOf(
         `${problem} for the push-type ${type}`,
       ),
     };
+  const wrong = kindProblem(payload, type);
+  if (wrong !== null) {
+    const path = isNative(vendor) ? `${key}.payload` : key;
+    return { ok: false, error: unfitMember(`${path}.${wrong.path}`, wrong.rule) };
+  }
   const named = objectOf(vendor.pushOptions);
   const surplus = optionsOfSome.find((name) => name in named && !kind.options.includes(name));
   if (surplus !== undefined)
@@ -198,6 +233,47 @@ function requestOf(
     ([name]) => !optionsOfSome.includes(name) || kind.options.includes(name),
   );
   return { ok: true, payload: { payload, pushOptions: Object.fromEntries(pushOptions) } };
+}
+
+/** Returns the first wrong member of a payload by the rules of its kind, or null. */
+function kindProblem(payload: JsonObject, type: number): LiveViewProblem | null {
+  if (type === 7) return liveViewProblem(payload);
+  const { badge, images, notification } = payload;
+  if (type === 0 && notification === undefined && !isBadge(badge))
+    return {
+      path: 'badge',
+      rule: 'must have addNum from 1 to 99 or setNum from 0 to 99, without other members',
+    };
+  if (type === 1 && images !== undefined && !isFormImage(Array.isArray(images) ? images[0] : null))
+    return {
+      path: 'images',
+      rule: 'must be a list of one object with keyName, an https url and require 0 or 1',
+    };
+  const { action, actionType, uri } = objectOf(objectOf(notification).clickAction);
+  if (actionType === 1 && action === undefined && uri === undefined)
+    return { path: 'clickAction', rule: 'must have action or uri for the actionType 1' };
+  return null;
+}
+
+/** True if a payload without a notification changes the badge. */
+function isBadge(badge: Json | undefined): boolean {
+  const { addNum, setNum, ...more } = objectOf(badge);
+  const isWithin = (value: Json | undefined, from: number) =>
+    value === undefined || int(from, 99).read(value) === value;
+  const isEmpty = addNum === undefined && setNum === undefined;
+  return !isEmpty && Object.keys(more).length === 0 && isWithin(addNum, 1) && isWithin(setNum, 0);
+}
+
+function isFormImage(image: Json | undefined): boolean {
+  const { keyName, require, url } = objectOf(image);
+  const isRequire = require === undefined || require === 0 || require === 1;
+  return (
+    typeof keyName === 'string' &&
+    keyName !== '' &&
+    typeof url === 'string' &&
+    httpsUrl.read(url) !== undefined &&
+    isRequire
+  );
 }
 
 /** Returns the first error that concerns several members of a payload, or null. */

@@ -20,6 +20,7 @@ import {
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { classErrorIn, withClass, withoutNotification } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import { idsIn, withIds } from '../../kit/recall.ts';
 import { richNotification } from '../../kit/rich-content.ts';
 import {
   any,
@@ -36,6 +37,7 @@ import {
   oneName,
   oneNumber,
   oneWord,
+  parseObject,
   text,
   texts,
   unfitMember,
@@ -281,7 +283,7 @@ export const v3Members = new MemberTable(
       foregroundShow: flag,
     }),
     ...membersAt('payload.notification.clickAction', {
-      actionType: oneNumber(0, 1, 3, 5),
+      actionType: oneNumber(0, 1, 3),
       action: text(),
       uri: text(),
       data: jsonObject,
@@ -461,7 +463,7 @@ export function renderV1(
   const own = ownMessage(content.payload, message, options.intentHost);
   if (!own.ok) return own;
   const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, bi_tag: message.objectId };
-  const body = deepMerge({ android }, own.payload);
+  const body = withReplacedIds(deepMerge({ android }, own.payload), message.replaces?.v1);
   return splitAtTokens(
     'v1',
     { validate_only: false, message: { ...body, token: [] } },
@@ -470,6 +472,22 @@ export function renderV1(
       isRepeatHidden: isReplaced(objectOf(objectOf(body.android).notification)),
     },
   );
+}
+
+/** Sets the ids of the message that this message replaces, if this message is a notification. */
+function withReplacedIds(body: JsonObject, ids: Json | undefined): JsonObject {
+  const android = objectOf(body.android);
+  return isJsonObject(android.notification)
+    ? { ...body, android: { ...android, notification: withIds(android.notification, ids) } }
+    : body;
+}
+
+/** Returns the ids with which a later v1 message replaces a notification; null without an id. */
+export function identityInV1(message: PushMessage): JsonObject | null {
+  const rendering = renderV1(message);
+  if (!rendering.ok) return null;
+  const sent = objectOf(parseObject(bodyOf(rendering.payload, []))?.message);
+  return idsIn(objectOf(sent.android).notification, ['tag', 'notify_id']);
 }
 
 /**

@@ -88,6 +88,18 @@ export const responseRules: readonly ResponseRule[] = [
   },
   { code: '80600003', reason: 'auth_service_failed', reaction: 'retry' },
   { code: '81000001', reason: 'internal', reaction: 'retry' },
+  // Answers to a recall (protocol/huawei.md#recall). A partial success lists the refused tokens. If
+  // a token belongs to another app, halves of the request tell which token is meant.
+  { code: '80100020', reason: 'partial', reaction: 'sent' },
+  { code: '80000001', reason: 'internal', reaction: 'retry' },
+  {
+    code: '80300017',
+    reason: 'tokens_of_several_apps',
+    reaction: 'ambiguous',
+    singleTarget: 'fail',
+  },
+  { code: '80300028', reason: 'token_of_other_app', reaction: 'ambiguous', singleTarget: 'fail' },
+  { code: '80300032', reason: 'no_recall_right', reaction: 'fail_push' },
   ...groupCodes(),
 ];
 
@@ -147,7 +159,12 @@ const tokenRules: readonly ResponseRule[] = [
     reaction: 'fail',
     isOfDevice: true,
   },
-  { code: 'disableSendHuaweiMsgBecauseOfPenalty', reason: 'app_penalised', reaction: 'fail' },
+  {
+    code: 'disableSendHuaweiMsgBecauseOfPenalty',
+    reason: 'app_penalised',
+    reaction: 'profile_error',
+    hint: 'huaweiBarred',
+  },
   { code: 'differentImgVerifyPolicy', reason: 'image_verified_for_other_type', reaction: 'fail' },
   { code: 'appinfoError', reason: 'app_not_created', reaction: 'fail' },
   { code: 'notSupportPlayVoice', reason: 'play_voice_not_supported', reaction: 'fail' },

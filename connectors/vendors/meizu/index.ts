@@ -10,6 +10,7 @@ import {
 } from './client.ts';
 import {
   can,
+  identityOfMeizu,
   limits,
   type MeizuPayload,
   meizuMembers,
@@ -30,6 +31,7 @@ export function meizuConnector(
     credentials: meizuCredentials,
     render: (message) => renderMeizu(message),
     preview: previewMeizu,
+    identityOf: identityOfMeizu,
     rate: rateOf,
     classError: (members, path) => classErrorIn(meizuMembers, members, path),
     notShown: () => ['image', 'buttons'],

@@ -16,6 +16,7 @@ import type {
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { withClass } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import { idsIn, withIds } from '../../kit/recall.ts';
 import { isWebUrl } from '../../kit/rich-content.ts';
 import {
   bit,
@@ -176,7 +177,8 @@ export function renderMeizu(
   );
   if (!own.ok) return own;
   const base = baseMessage(content.payload, message, own.payload);
-  const whole = withTimeToLive(deepMerge(base, own.payload), message.expiresAtMs - nowMs);
+  const merged = withIds(deepMerge(base, own.payload), message.replaces);
+  const whole = withTimeToLive(merged, message.expiresAtMs - nowMs);
   const problem = messageError(whole);
   if (problem !== null) return { ok: false, error: problem };
   const tooLarge = bodySizeError('vendor_c', Buffer.byteLength(JSON.stringify(whole)), limits);
@@ -190,6 +192,14 @@ export function renderMeizu(
       messageClass: isPrivate ? 'private' : 'public',
     },
   };
+}
+
+/** Returns the key with which a later message replaces a message; null without one. */
+export function identityOfMeizu(message: PushMessage): JsonObject | null {
+  const rendering = renderMeizu(message);
+  if (!rendering.ok) return null;
+  const ids = idsIn(memberOf(rendering.payload.message, 'advanceInfo'), ['notifyKey']);
+  return ids && { advanceInfo: ids };
 }
 
 /** Returns the message for one device. */

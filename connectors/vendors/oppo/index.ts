@@ -2,7 +2,15 @@ import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.
 import type { Connector } from '../../contract/connector.ts';
 import { classErrorIn } from '../../kit/class-layers.ts';
 import { inspectOppo, type OppoCredentials, openOppo, oppoCredentials, rateOf } from './client.ts';
-import { can, limits, type OppoPayload, oppoMembers, previewOppo, renderOppo } from './payload.ts';
+import {
+  can,
+  identityOfOppo,
+  limits,
+  type OppoPayload,
+  oppoMembers,
+  previewOppo,
+  renderOppo,
+} from './payload.ts';
 import { readOppoReceipts } from './receipts.ts';
 
 /** Creates the connector. Tests pass shorter timeouts. */
@@ -17,6 +25,7 @@ export function oppoConnector(
     credentials: oppoCredentials,
     render: (message) => renderOppo(message),
     preview: previewOppo,
+    identityOf: identityOfOppo,
     rate: rateOf,
     classError: (members, path) =>
       classErrorIn(oppoMembers, members, path, { notification: 'notification' }),

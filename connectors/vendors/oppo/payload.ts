@@ -17,6 +17,7 @@ import {
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { withClass } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt } from '../../kit/members.ts';
+import { idsIn, withIds } from '../../kit/recall.ts';
 import { isWebUrl } from '../../kit/rich-content.ts';
 import {
   charsOf,
@@ -198,10 +199,7 @@ export function renderOppo(
   if (!placed.ok) return placed;
   const { notification: own = {}, ...envelope } = placed.payload;
   const base = baseNotification(content.payload, message, isJsonObject(own) ? own : {});
-  const named = withOwnNumber(
-    styled(deepMerge(base, isJsonObject(own) ? own : {})),
-    message.objectId,
-  );
+  const named = withIds(styled(deepMerge(base, isJsonObject(own) ? own : {})), message.replaces);
   const notification = withTimeToLive(named, message.expiresAtMs - nowMs);
   const problem = notificationProblem(notification);
   if (problem !== null) return { ok: false, error: problem };
@@ -225,6 +223,12 @@ export function renderOppo(
         (isBroadcast ? notification.notify_id : notification.app_message_id) !== undefined,
     },
   };
+}
+
+/** Returns the number with which a later message replaces a notification; null without one. */
+export function identityOfOppo(message: PushMessage): JsonObject | null {
+  const rendering = renderOppo(message);
+  return rendering.ok ? idsIn(rendering.payload.notification, ['notify_id']) : null;
 }
 
 /** Returns the notification for one device. */
@@ -254,24 +258,16 @@ function baseNotification(
       : { click_action_type: 0, action_parameters: JSON.stringify(data) }),
     off_line: true,
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
-    ...(typeof collapseId === 'string' && collapseId !== ''
-      ? { notify_id: notifyIdOf(collapseId) }
-      : {}),
+    // A later message with this number replaces the notification. For broadcasts, it also hides a
+    // repeat (protocol/oppo.md#notification).
+    notify_id: notifyIdOf(
+      typeof collapseId === 'string' && collapseId !== '' ? collapseId : objectId,
+    ),
   };
 }
 
 const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean =>
   style === 3 || isEven === true;
-
-/**
- * Sets `notify_id` of a broadcast, if absent, from the push's id. A repeat then replaces the
- * notification (protocol/oppo.md#notification).
- */
-function withOwnNumber(notification: JsonObject, objectId: string): JsonObject {
-  return isForBroadcast(notification) && notification.notify_id === undefined
-    ? { ...notification, notify_id: notifyIdOf(objectId) }
-    : notification;
-}
 
 /** Returns a number from 0 to 2147483647 that depends only on the text. */
 const notifyIdOf = (text: string): number =>

@@ -4,6 +4,7 @@ import { classErrorIn } from '../../kit/class-layers.ts';
 import { inspectVivo, openVivo, rateOf, type VivoCredentials, vivoCredentials } from './client.ts';
 import {
   can,
+  identityOfVivo,
   limits,
   previewVivo,
   renderVivo,
@@ -25,6 +26,7 @@ export function vivoConnector(
     credentials: vivoCredentials,
     render: (message) => renderVivo(message),
     preview: previewVivo,
+    identityOf: identityOfVivo,
     rate: rateOf,
     testLimit,
     classError: (members, path) => classErrorIn(vivoMembers, members, path),

@@ -24,6 +24,7 @@ import {
 } from '../../kit/android.ts';
 import { withClass } from '../../kit/class-layers.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
+import { idsIn, withIds } from '../../kit/recall.ts';
 import { isWebUrl } from '../../kit/rich-content.ts';
 import {
   charsOf,
@@ -204,8 +205,9 @@ export function renderVivo(
     (members, path) => vivoMembers.arrange(members, path),
   );
   if (!own.ok) return own;
-  const whole = withTitle(
-    deepMerge(baseMessage(content.payload, message, own.payload), own.payload),
+  const whole = withIds(
+    withTitle(deepMerge(baseMessage(content.payload, message, own.payload), own.payload)),
+    message.replaces,
   );
   const problem = messageProblem(whole);
   if (problem !== null) return { ok: false, error: problem };
@@ -219,6 +221,12 @@ export function renderVivo(
     ok: true,
     payload: { message: payload, messageClass: classOf(payload), isRepeatHidden },
   };
+}
+
+/** Returns the number with which a later message replaces a message; null without one. */
+export function identityOfVivo(message: PushMessage): JsonObject | null {
+  const rendering = renderVivo(message);
+  return rendering.ok ? idsIn(rendering.payload.message, ['notifyId']) : null;
 }
 
 /** Returns the message for one device. */

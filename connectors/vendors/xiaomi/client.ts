@@ -5,6 +5,7 @@
 
 import { z } from 'zod';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { reason } from '../../../shared/domain/reasons.ts';
 import {
   createHttpClient,
   formPost,
@@ -37,13 +38,14 @@ import {
 } from '../../kit/multicast.ts';
 import { deviceTokensIn, receiptUrl } from '../../kit/receipts.ts';
 import {
+  failed,
   type ResponseRule,
   reportAll,
   ruleForReply,
   unrenderable,
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
-import { limits, renderXiaomi, type XiaomiPayload } from './payload.ts';
+import { identityOfXiaomi, limits, renderXiaomi, type XiaomiPayload } from './payload.ts';
 import { deadToken, requestedReceipts } from './receipts.ts';
 import {
   channelQuotaExceeded,
@@ -135,6 +137,7 @@ export function inspectXiaomi({ ca }: XiaomiCredentials, nowMs: number): Credent
 }
 
 const path = '/v3/message/regid';
+const recallPath = '/v1/message/regid/revoke';
 
 /** Opens the sender of one profile. It connects when the first push is sent. */
 export function openXiaomi(
@@ -166,6 +169,32 @@ class XiaomiSender implements Sender {
     await Promise.all(parts);
   }
 
+  /** Recalls a notification by its number (protocol/xiaomi.md#recall). */
+  async recall(request: SendRequest): Promise<void> {
+    const identity = identityOfXiaomi(request.message);
+    if (!identity)
+      return reportAll(request, failed(0, reason('notRecallable', { connector: 'vendor_b' })));
+    const { clock } = this.#context;
+    const { packageName: restricted_package_name } = this.#credentials;
+    const parts = [...this.#byRegion(request.recipients)].map((part) =>
+      sendMulticast(
+        {
+          clock,
+          group: `recall ${part.region}`,
+          recipientsPerRequest: limits.recipientsPerRequest,
+          isRepeatHidden: true,
+          exchange: (deviceTokens, _token, signal) => {
+            const registration_ids = deviceTokens.join(',');
+            const form = { registration_ids, restricted_package_name, ...identity };
+            return this.#exchange({ path: recallPath, form, deviceTokens, signal }, part);
+          },
+        },
+        { ...request, recipients: part.recipients },
+      ),
+    );
+    await Promise.all(parts);
+  }
+
   check(): Promise<GatewayCheck> {
     const { region } = regionFor(this.#credentials, null);
     const baseUrl = baseUrlOf(this.#credentials, region);
@@ -189,13 +218,9 @@ class XiaomiSender implements Sender {
     return parts.values();
   }
 
-  #sendPart(
-    request: SendRequest,
-    { region, isRegionCertain }: RegionGroup,
-    payload: XiaomiPayload,
-  ): Promise<void> {
+  #sendPart(request: SendRequest, part: RegionGroup, payload: XiaomiPayload): Promise<void> {
+    const { region, isRegionCertain } = part;
     const { clock, quota: dayQuota } = this.#context;
-    const client = this.#clientOf(region);
     const form = this.#formOf(payload, request.message.objectId, isRegionCertain);
     return sendMulticast(
       {
@@ -204,21 +229,33 @@ class XiaomiSender implements Sender {
         recipientsPerRequest: limits.recipientsPerRequest,
         quota: { dayQuota, messageClass: payload.messageClass },
         isRepeatHidden: payload.isRepeatHidden,
-        exchange: async (deviceTokens, _token, signal) => {
-          const authorization = `key=${this.#credentials.appSecret}`;
+        exchange: (deviceTokens, _token, signal) => {
           const body = { registration_id: deviceTokens.join(','), ...form };
-          const reply = await client.request({
-            ...formPost(path, body, { authorization }),
-            signal,
-          });
-          const result =
-            reply.kind === 'response' ? parseResponse(reply, deviceTokens, isRegionCertain) : reply;
-          this.#context.onCall(gatewayCall(result, reply.seconds));
-          return result;
+          return this.#exchange({ path, form: body, deviceTokens, signal }, part);
         },
       },
       request,
     );
+  }
+
+  /** Sends one form to the host of a region. */
+  async #exchange(
+    call: {
+      path: string;
+      form: Record<string, string>;
+      deviceTokens: readonly string[];
+      signal: AbortSignal;
+    },
+    { region, isRegionCertain }: RegionGroup,
+  ): Promise<ExchangeResult> {
+    const { form, deviceTokens, signal } = call;
+    const authorization = `key=${this.#credentials.appSecret}`;
+    const post = formPost(call.path, form, { authorization });
+    const reply = await this.#clientOf(region).request({ ...post, signal });
+    const result =
+      reply.kind === 'response' ? parseResponse(reply, deviceTokens, isRegionCertain) : reply;
+    this.#context.onCall(gatewayCall(result, reply.seconds));
+    return result;
   }
 
   /**

@@ -10,6 +10,7 @@ import {
 import {
   can,
   classError,
+  identityOfXiaomi,
   limits,
   previewXiaomi,
   renderXiaomi,
@@ -29,6 +30,8 @@ export function xiaomiConnector(
     credentials: xiaomiCredentials,
     render: (message) => renderXiaomi(message),
     preview: previewXiaomi,
+    identityOf: identityOfXiaomi,
+    canRecall: (message) => identityOfXiaomi(message) !== null,
     rate: rateOf,
     classError,
     notShown: () => ['image', 'buttons'],

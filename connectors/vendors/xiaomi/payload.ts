@@ -324,6 +324,8 @@ export function renderXiaomi(
       'title',
       titleOf({ ...content.payload, alert: fields.get('description') ?? '' }, 49),
     );
+  const { notify_id: replacedId } = message.replaces ?? {};
+  if (!isPassThrough && typeof replacedId === 'string') fields.set('notify_id', replacedId);
   if (!isPassThrough) setEffect(fields, rich.url);
   // The template of the profile needs the push's values. Other gateways do not.
   if (messageClass && fields.has('extra.template_id') && !fields.has('extra.template_param'))
@@ -347,6 +349,14 @@ export function renderXiaomi(
       isRepeatHidden: !isPassThrough,
     },
   };
+}
+
+/** Returns the number with which a notification is recalled or replaced; null if it has none. */
+export function identityOfXiaomi(message: PushMessage): { notify_id: string } | null {
+  const rendering = renderXiaomi(message);
+  if (!rendering.ok || rendering.payload.fields.pass_through === '1') return null;
+  const { notify_id } = rendering.payload.fields;
+  return notify_id === undefined ? null : { notify_id };
 }
 
 /** Returns the form for one device as JSON. */

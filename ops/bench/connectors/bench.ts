@@ -123,7 +123,7 @@ function memoryContext(): SenderContext {
   const claimed = new Set<string>();
   return {
     clock: systemClock,
-    messageStore: { enqueue: async () => undefined },
+    messageStore: { enqueue: async () => undefined, deleteWaiting: async () => new Set() },
     tokens: {
       read: async (credential) => kept.get(credential) ?? null,
       claim: async (credential) => {

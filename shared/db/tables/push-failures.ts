@@ -279,6 +279,7 @@ export async function listUndelivered(
               ${countOf('capped')} AS capped
          FROM notification
         WHERE app_id = $1 AND totals IS NOT NULL AND state IN ('done', 'failed')
+          AND recall_of IS NULL
           AND ($4::timestamptz IS NULL OR finished_at >= $4)
             AND ($5::timestamptz IS NULL OR created_at < $5)
           AND ($6::bigint IS NULL OR id < $6)) AS push

@@ -303,6 +303,8 @@ export interface BatchSnapshot {
   isPaced: boolean;
   /** True if its recipients get different texts, usually one text per request. */
   isPersonal: boolean;
+  /** True if its push recalls messages and sends none. */
+  isRecall: boolean;
   slot: Slot | null;
   /** Slot reserved by the rate of its gateway. */
   rateSlot: Slot | null;
@@ -334,7 +336,8 @@ const snapshotColumns = `${membersOf('b', columnsOfBatch)},
           ${membersOf('n', 'state, created_at, push_time, first_sent_at')},
           n.expires_at AS "pushExpiry", n.halts AS "profileErrors", ${sizeSql('b')} AS size,
           ${openCountSql('b')} AS open, n.request ->> 'flowControl' IS NOT NULL AS "isPaced",
-          n.request ? 'variables' AS "isPersonal", ${slotColumns}, ${rateColumns}`;
+          n.request ? 'variables' AS "isPersonal",
+          n.request @> '{"recall":{"hasReplacement":false}}' AS "isRecall", ${slotColumns}, ${rateColumns}`;
 
 const snapshotStatement = new AppStatement(
   3,

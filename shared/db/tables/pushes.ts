@@ -25,12 +25,14 @@ export interface NewPush {
 const insertStatement =
   prepare(`INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
                              push_time, expires_at, created_at, updated_at, from_service,
-                             created_by, created_token, trace_parent, redrive_of, recurring_id)
+                             created_by, created_token, trace_parent, redrive_of, recurring_id,
+                             recall_of)
    SELECT app_id, object_id, notification_id, state, request, request ->> 'prod',
           to_timestamp(push_ms / 1000.0), to_timestamp(expires_ms / 1000.0),
           to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0),
           coalesce(from_service, 'push'), created_by, created_token, trace_parent,
-          (request #>> '{redrive,pushId}')::bigint, (request #>> '{recurring,id}')::bigint
+          (request #>> '{redrive,pushId}')::bigint, (request #>> '{recurring,id}')::bigint,
+          (request #>> '{recall,pushId}')::bigint
      FROM json_to_recordset($1::json) AS p (
        app_id text, object_id text, notification_id text, state text, request jsonb,
        push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text,

@@ -44,6 +44,7 @@ export const reasonsByRemedy = {
       'noTopic',
     ] as const),
     ...(['foreignTopic', 'certificateTopic', 'certificateOfOtherApp'] as const),
+    ...(['token_of_other_app', 'tokens_of_several_apps'] as const),
   ],
   noProfile: [
     ...(['noProfileNamed', 'notOnThisServer', 'noApnsProfile', 'noApnsProfileOfTeam'] as const),
@@ -121,6 +122,7 @@ export const reasonsByRemedy = {
     ] as const),
     ...([
       'no_live_view_right',
+      'no_recall_right',
       'no_permission',
       'no_push_type_right',
       'system_messages_off',
@@ -302,6 +304,7 @@ export const reasonsByRemedy = {
   quietHours: ['quietHours'],
   localTime: ['localTimePassed'],
   cancelled: ['cancelled'],
+  notRecalled: ['notRecallable', 'onDevice', 'routeChanged'],
   vendorCode: [
     ...(['other', 'unknown_code', 'unknown_reason', 'refused_without_reason'] as const),
     ...(['send_result_false', 'envelope', 'error', 'smsStatus'] as const),
@@ -358,7 +361,7 @@ function codeOf(outcome: Outcome, reason: string): RemedyCode {
     case 'capped':
       return found === 'vendorCode' ? 'gatewayQuota' : found;
     case 'dropped':
-      return found === 'cancelled' ? 'cancelled' : 'dropped';
+      return found === 'cancelled' || found === 'notRecalled' ? found : 'dropped';
     default:
       return found;
   }

@@ -41,28 +41,32 @@ export const pushClassOf = (body: {
 interface LimitedPush extends PushClass {
   /** Outcomes of the recipients that a redrive sends to again. */
   redrive?: { outcomes: readonly string[] };
+  /** Present if the push recalls an earlier push. */
+  recall?: object;
 }
 
 /**
  * Returns how many pushes a device may get per day, including this push; null if unlimited. A
- * redrive counts as part of the earlier push, except for recipients that exceeded a limit.
+ * redrive counts as part of the earlier push, except for recipients that exceeded a limit. A recall
+ * always counts as part of the earlier push.
  */
 export function deviceCapOf(
-  { kind, deviceCap, redrive }: LimitedPush,
+  { kind, deviceCap, redrive, recall }: LimitedPush,
   { devicePushesPerDay }: Pick<AppOptions, 'devicePushesPerDay'>,
 ): number | null {
-  if (kind === 'transactional' || (redrive && !redrive.outcomes.includes('capped'))) return null;
+  if (kind === 'transactional' || recall) return null;
+  if (redrive && !redrive.outcomes.includes('capped')) return null;
   return (deviceCap ?? devicePushesPerDay) || null;
 }
 
 /**
- * Returns the quiet hours of a push; null if it has none. Transactional pushes have none
- * (protocol/push.md#quiet-hours).
+ * Returns the quiet hours of a push; null if it has none. Transactional pushes and recalls
+ * have none (protocol/push.md#quiet-hours).
  */
 export function quietHoursOf(
-  { kind, quietHours }: PushClass,
+  { kind, quietHours, recall }: LimitedPush,
   options: Pick<AppOptions, 'quietHours'>,
 ): string | null {
-  if (kind === 'transactional' || quietHours === noQuietHours) return null;
+  if (kind === 'transactional' || recall || quietHours === noQuietHours) return null;
   return quietHours ?? options.quietHours;
 }

@@ -46,6 +46,11 @@ export interface PushOrder extends PushClass {
    * names no device.
    */
   redrive?: Redrive;
+  /**
+   * Present if the push recalls or replaces the messages of an earlier push. `target` then names no
+   * device, and `data` is the replacement; without a replacement it is empty.
+   */
+  recall?: Recall;
   /** Present if the push was created by a recurring push. */
   recurring?: RecurringName;
   /**
@@ -72,6 +77,21 @@ export interface Redrive extends RedriveSelection {
   target: PushOrder['target'] & { listed?: number };
 }
 
+/** The earlier push whose messages a push recalls (protocol/admin-api.md#recall). */
+export interface Recall {
+  /** Id of the earlier push. `objectId` is its public id. */
+  pushId: number;
+  objectId: string;
+  /** Content of the earlier push. Its messages carry ids that a replacement needs. */
+  order: Omit<PushOrder, 'target' | 'recall' | 'redrive'>;
+  /** Target of the earlier push, which decides the routes. Listed devices are left out. */
+  target: PushOrder['target'];
+  /** Epoch milliseconds. */
+  createdAtMs: number;
+  expiresAtMs: number;
+  hasReplacement: boolean;
+}
+
 /** Outcomes after which a recipient can be sent to again. */
 export const redrivenOutcomes = ['failed', 'expired', 'capped'] as const;
 
@@ -93,11 +113,11 @@ export interface RedriveSelection {
 }
 
 /**
- * Returns the target that the content was written for. In a redrive this is the target of the first
- * push.
+ * Returns the target that the content was written for. In a redrive or a recall this is the target
+ * of the first push.
  */
-export const originalTarget = ({ target, redrive }: PushOrder): PushOrder['target'] =>
-  redrive?.target ?? target;
+export const originalTarget = ({ target, redrive, recall }: PushOrder): PushOrder['target'] =>
+  redrive?.target ?? recall?.target ?? target;
 
 /** Ids and times of a push request. */
 export interface PushTiming {

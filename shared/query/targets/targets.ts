@@ -23,6 +23,7 @@ import { installationClass } from '../schema.ts';
 import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
 import { type MemberUse, masterViewer, type Viewer } from '../viewer.ts';
+import { recallCondition } from './recall.ts';
 import { failureConditions, redriveCondition } from './redrive.ts';
 
 export { Params };
@@ -88,7 +89,8 @@ export function targetCondition(
   const targets = [
     `app_id = ${params.add(app.appId)}`,
     'valid',
-    activeCondition(app, { params, nowMs }),
+    // A device that became idle after the push may still show its message.
+    ...(pushOrder.recall ? [] : [activeCondition(app, { params, nowMs })]),
     ...selectedConditions(app.appId, pushOrder, {
       params,
       ...(afterId === undefined ? {} : { afterId }),
@@ -108,9 +110,10 @@ export type Part = (add: (value: unknown) => string) => string;
 
 function selectedConditions(
   appId: string,
-  { target, redrive }: PushOrder,
+  { target, redrive, recall }: PushOrder,
   from: { params: Params; afterId?: number },
 ): string[] {
+  if (recall) return [recallCondition(appId, recall, from)];
   if (redrive) return [redriveCondition(appId, redrive, from)];
   return target.kind === 'query'
     ? queryConditions(appId, target, from.params)
@@ -256,7 +259,15 @@ export function targetClauses(
   const clauses: Clause[] = [
     ...selectedClauses(app.appId, pushOrder, params),
     { kind: 'valid', text: 'valid', condition: 'valid' },
-    { kind: 'fresh', text: 'updatedAt', condition: activeCondition(app, { params, nowMs }) },
+    ...(pushOrder.recall
+      ? []
+      : [
+          {
+            kind: 'fresh' as const,
+            text: 'updatedAt',
+            condition: activeCondition(app, { params, nowMs }),
+          },
+        ]),
   ];
   const targets = () =>
     [`app_id = ${params.add(app.appId)}`, ...clauses.map(({ condition }) => `(${condition})`)].join(
@@ -269,7 +280,15 @@ export function targetClauses(
   return [...clauses, ...narrowed];
 }
 
-function selectedClauses(appId: string, { target, redrive }: PushOrder, params: Params): Clause[] {
+function selectedClauses(
+  appId: string,
+  { target, redrive, recall }: PushOrder,
+  params: Params,
+): Clause[] {
+  if (recall) {
+    const sent = recallCondition(appId, recall, { params });
+    return [{ kind: 'devices', text: `recall of ${recall.objectId}`, condition: sent }];
+  }
   if (!redrive)
     return target.kind === 'query'
       ? queryClauses(appId, target, params)

@@ -148,6 +148,7 @@ const changes: Record<string, Change> = {
   rotateKey: ['POST', of('/keys/hookKey/rotate'), { graceSeconds: 60 }, 'app.rotate-key'],
   resendAppPush: ['POST', () => failedPush('resend'), { outcomes: ['failed'] }, 'push.send'],
   redriveAppPush: ['POST', () => failedPush('redrive'), {}, 'push.send'],
+  recallPush: ['POST', () => failedPush('recall'), {}, 'push.recall'],
   cancelPush: ['POST', ofPush('cancel'), undefined, 'push.cancel'],
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],

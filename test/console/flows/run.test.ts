@@ -77,6 +77,35 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await page.getByRole('row', { name: /^Lost\s+3\s+0\s+0\s+3\s+0\s/ }).waitFor();
   });
 
+  test('recalls a push after a dry run, and shows what was done', async () => {
+    const { objectId } = (
+      await admin('POST', app, '/push', { where: {}, data: { alert: 'Wrong price' } })
+    ).body;
+    await service.untilDone(app, objectId);
+    const page = await openApp(`/pushes/${objectId}`);
+    await press(page, 'Recall');
+    const dialog = page.getByRole('alertdialog');
+    await dialog.getByText('APNs: stays on 3').waitFor();
+    expect(await dialog.getByRole('button', { name: 'Recall from 0 devices' }).isDisabled()).toBe(
+      true,
+    );
+    await dialog.getByLabel('Replace it where it cannot be recalled').check();
+    await dialog.getByLabel('New text').fill('Right price');
+    await dialog.getByText('APNs: replaced on 3').waitFor();
+    const before = service.apns.total;
+    await confirm(page, 'Recall from 3 devices');
+    await page.getByText('Recalled by').waitFor();
+    await page.getByText('APNs: replaced on 3').waitFor();
+    expect(service.apns.total - before).toBe(3);
+    const ids = service.apns.requests.slice(-3).map(({ headers }) => headers['apns-collapse-id']);
+    expect(ids).toEqual([objectId, objectId, objectId]);
+    const { recall } = (await admin('GET', app, `/notifications/${objectId}`)).body;
+    await page.getByRole('link', { name: recall.objectId }).click();
+    await page.getByText('Recalls the push').waitFor();
+    await page.getByRole('heading', { name: 'Right price', level: 1 }).waitFor();
+    expect(await page.getByRole('button', { name: 'Recall', exact: true }).count()).toBe(0);
+  });
+
   test('processes a refused receipt of a gateway again', async () => {
     const digest = 'refused';
     const vault = new Vault(testConfig(service.databaseUrl).secrets);

@@ -207,6 +207,31 @@ test('a token of the role sender is sufficient for scheduled pushes and users', 
   expect((await asSender('scheduled', 'cancel', String(entry.id))).code).toBe(0);
 });
 
+test('carillon recall shows what it would do, and then replaces the message', async () => {
+  const own = await service.api.createApp();
+  await service.addApnsProfile(own);
+  await service.addIosInstallations(own, 2);
+  const dispatcher = await service.dispatch();
+  const push = ['push', '--app', own.appId, '--alert', 'Wrong price', '--json'];
+  const { objectId } = (await run(push)).json();
+  const recall = ['recall', objectId, '--app', own.appId];
+  const replace = ['--replace', 'Right price'];
+  const expected = { connectors: { apns: { replaced: 2 } } };
+  const sent = service.apns.total;
+  expect((await run([...recall, '--dry-run', ...replace, '--json'])).json()).toEqual(expected);
+  const table = await run([...recall, '--dry-run']);
+  expect(table.stdout).toMatch(/APNs +0 +0 +2/);
+  expect(table.stdout).toContain('Nothing was recalled.');
+  expect(service.apns.total).toBe(sent);
+  expect((await run([...recall, ...replace, '--json'])).json()).toEqual(expected);
+  expect(service.apns.total).toBe(sent + 2);
+  expect(String(service.apns.requests.at(-1)?.body)).toContain('Right price');
+  const json = ['--replace', '{"data":{"alert":"Best price"}}'];
+  expect((await run([...recall, ...json])).stdout).toMatch(/APNs +0 +2 +0/);
+  expect(String(service.apns.requests.at(-1)?.body)).toContain('Best price');
+  await dispatcher.stack.close();
+});
+
 test('carillon redrive sends a push again to failed recipients, only once', async () => {
   const own = await service.api.createApp();
   await service.addApnsProfile(own);

@@ -36,6 +36,7 @@ const withoutRow: Readonly<Record<string, string>> = {
   'profile stage': 'credentials from files',
   push: 'content and progress',
   redrive: 'many pushes',
+  recall: 'waits',
   record: 'three views of a push',
   pushes: 'a column that few apps need',
   failures: 'two views',

@@ -22,7 +22,7 @@ export function aContext(
   const calls: GatewayCall[] = [];
   return {
     clock,
-    messageStore: { enqueue: async () => undefined },
+    messageStore: { enqueue: async () => undefined, deleteWaiting: async () => new Set() },
     tokens: new MemoryTokens(clock),
     quota: new MemoryQuota(),
     callbackUrl: 'https://push.example.com/callbacks/vendor/app/secret',

@@ -122,7 +122,7 @@ export class ProfileCheckService {
   #context(): SenderContext {
     return {
       clock: this.#clock,
-      messageStore: { enqueue: async () => undefined },
+      messageStore: { enqueue: async () => undefined, deleteWaiting: async () => new Set() },
       tokens: {
         read: async () => null,
         claim: async () => false,

@@ -87,6 +87,7 @@ export class PushListService {
       localTime: push.pushOrder.local?.time ?? null,
       waitsForApproval: waiting.has(push.id),
       redriveOf: push.pushOrder.redrive?.objectId ?? null,
+      recallOf: push.pushOrder.recall?.objectId ?? null,
       redriven: push.redriven,
       recurring: toRecurringName(push.pushOrder),
     }));
@@ -143,8 +144,10 @@ function requestOf({
   target: originalTarget,
   redrive,
   recurring: _,
-  ...rest
+  recall,
+  ...order
 }: PushOrder): JsonObject {
+  const rest = recall ? { ...order, recall: { objectId: recall.objectId } } : order;
   if (redrive) {
     const { target, pushId: _, outcomes, ...selection } = redrive;
     return { ...rest, target, redrive: { ...selection, outcomes: [...outcomes] } };

@@ -103,10 +103,12 @@ export class RedriveService {
 
   /**
    * Finds a push that can be sent again. Throws error 101 (status 404) if it does not exist, error
-   * 409 if it is open or cancelled.
+   * 409 if it is open, cancelled or a recall.
    */
   async find({ appId, publicId }: PushName): Promise<Push> {
     const push = await this.#records.find(appId, publicId);
+    const { recall } = push.pushOrder;
+    if (recall) throw refuse('conflict', detail('isRecall', { objectId: recall.objectId }));
     if (push.state === 'cancelled') throw refuse('conflict', detail('wasCancelled'));
     if (push.totals === null)
       throw refuse('conflict', detail('stillOpen', { state: operatorStatus(push) }));
@@ -162,7 +164,7 @@ function orderOf(push: Push, request: RedriveRequest): PushOrder {
 }
 
 /** Returns the target of the first push. If the push listed devices, returns only their number. */
-function shortened(pushOrder: PushOrder): Redrive['target'] {
+export function shortened(pushOrder: PushOrder): Redrive['target'] {
   const target = originalTarget(pushOrder);
   if (target.kind !== 'devices') return target;
   const listed = pushOrder.redrive?.target.listed ?? target.deviceIds.length;

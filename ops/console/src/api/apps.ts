@@ -276,7 +276,7 @@ export function useSearchHits(text: string) {
 }
 
 /** Returns a value after it has stayed unchanged for a moment. */
-function useDebounced(value: string): string {
+export function useDebounced(value: string): string {
   const [debounced, setDebounced] = useState(value);
   useEffect(() => {
     const timer = setTimeout(() => setDebounced(value), searchDelayMs);

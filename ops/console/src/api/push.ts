@@ -281,3 +281,52 @@ export function useRedrive({ appId, pushId }: PushId, onSent: (objectId: string)
     },
   });
 }
+
+/** Replacement of a recalled push. Undefined recalls without a replacement. */
+export type Replacement = NonNullable<Input<'recallPush'>['body']>['replacement'];
+
+/** What a recall of a push would do. Runs only if `isRequested` is true. */
+export function useRecallForecast(
+  { appId, pushId }: PushId,
+  replacement: Replacement,
+  isRequested: boolean,
+) {
+  return useQuery({
+    queryKey: ['recall', appId, pushId, replacement],
+    queryFn: ({ signal }) =>
+      call('recallPush', {
+        path: { appId, id: pushId },
+        body: { dryRun: true, ...(replacement && { replacement }) },
+        signal,
+      }),
+    enabled: isRequested,
+    placeholderData: keepPreviousData,
+    staleTime: 0,
+  });
+}
+
+/** Recalls a push. Then reloads the push, which contains the result. */
+export function useRecall({ appId, pushId }: PushId) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (replacement: Replacement) =>
+      call('recallPush', {
+        path: { appId, id: pushId },
+        body: replacement ? { replacement } : {},
+      }),
+    onSettled: () => client.invalidateQueries({ queryKey: ['push', appId, pushId] }),
+  });
+}
+
+const recallPollMs = 1000;
+
+/** Reloads a push while a recall of it runs. */
+export function useRecallProgress({ appId, pushId }: PushId, isRunning: boolean): void {
+  const client = useQueryClient();
+  useEffect(() => {
+    if (!isRunning) return;
+    const reload = () => void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
+    const timer = setInterval(reload, recallPollMs);
+    return () => clearInterval(timer);
+  }, [client, appId, pushId, isRunning]);
+}

@@ -62,10 +62,12 @@ function payloadFault(payload: JsonObject, pushType: string): Fault | null {
   if (missing !== undefined) return fault('80100003', `Illegal payload: ${missing}`);
   if (extraData !== undefined && !isText(extraData))
     return fault('80100003', 'Illegal payload: extraData');
+  if (pushType === '7') return liveViewFault(payload);
   if (pushType !== '0' && pushType !== '2')
     return notification === undefined ? null : fault('80100003', 'Illegal payload: notification');
   // A payload that contains only a badge is allowed.
-  if (notification === undefined && badge !== undefined) return null;
+  if (notification === undefined && badge !== undefined)
+    return isBadge(badge) ? null : fault('80100001', 'Illegal badge');
   if (!isJsonObject(notification)) return fault('80100003', 'Illegal payload: notification');
   return notificationFault(notification, pushType);
 }
@@ -75,6 +77,56 @@ const notificationNames = new Set([
   ...['inboxContent', 'notifyId', 'appMessageId', 'profileId', 'badge', 'sound', 'soundDuration'],
   'foregroundShow',
 ]);
+const liveViewEvents = new Set([
+  ...['TAXI', 'DELIVERY', 'FLIGHT', 'TRAIN', 'QUEUE', 'PICK_UP', 'SCORE', 'RENT', 'TIMER'],
+  ...['WORKOUT', 'NAVIGATION'],
+]);
+/** Layouts with which a push may create a live view, by event. */
+const created = new Map([
+  ['FLIGHT', [5]],
+  ['TRAIN', [5]],
+  ['TAXI', [3, 4, 5, 7]],
+]);
+const blocks = new Map([
+  [3, ['richProgress']],
+  [4, ['singleTextBlock']],
+  [5, ['firstTextBlock', 'lastTextBlock']],
+  [7, ['game']],
+]);
+
+/** Checks a live view (protocol/huawei.md#live-views). */
+function liveViewFault(payload: JsonObject): Fault | null {
+  const { activityData, activityId, event, operation, status, version } = payload;
+  const illegal = (name: string) => fault('80100003', `Illegal payload: ${name}`);
+  const isCreated = operation === 0;
+  if (!isWithin(activityId, -0x80000000, 0x7fffffff)) return illegal('activityId');
+  if (!isWithin(operation, 0, 2)) return illegal('operation');
+  if (!liveViewEvents.has(String(event))) return illegal('event');
+  if (isCreated && !created.has(String(event))) return illegal('event cannot be created by push');
+  if (isCreated && status === undefined) return illegal('status');
+  if (version !== undefined && !isWithin(version, 0, 0x7fffffff)) return illegal('version');
+  if (operation === 2 && activityData === undefined) return null;
+  if (!isJsonObject(activityData) || !isJsonObject(activityData.notificationData))
+    return illegal('activityData');
+  const { keywords, ...shown } = activityData.notificationData;
+  const type = Number(shown.type);
+  if (!(isCreated ? created.get(String(event)) : [3, 4, 5, 7])?.includes(type))
+    return illegal('notificationData.type');
+  const block = blocks.get(type)?.find((name) => !isJsonObject(shown[name]));
+  if (block !== undefined) return illegal(block);
+  if (!isText(shown.contentTitle) || String(shown.contentTitle).length > 1024)
+    return illegal('contentTitle');
+  if (!Array.isArray(shown.contentText) || !isJsonObject(shown.clickAction))
+    return illegal('contentText or clickAction');
+  if (shown.keepTime !== undefined && !isWithin(shown.keepTime, 0, 3600))
+    return illegal('keepTime');
+  const text = JSON.stringify(shown);
+  if (status !== undefined && !text.includes('{{status}}')) return illegal('{{status}}');
+  const keyword = { FLIGHT: 'flightNo', TRAIN: 'trainNo' }[String(event)];
+  if (!isCreated || keyword === undefined) return null;
+  const value = isJsonObject(keywords) ? keywords[keyword] : undefined;
+  return isText(value) && text.includes(`{{${keyword}}}`) ? null : illegal(`keywords.${keyword}`);
+}
 
 function notificationFault(notification: JsonObject, pushType: string): Fault | null {
   const unknown = Object.keys(notification).find((name) => !notificationNames.has(name));

@@ -11,7 +11,7 @@ import {
   type SandboxReply,
   type TokenIssuer,
 } from '../../http/server.ts';
-import { type Fault, v1Fault } from './message-v1.ts';
+import { type Fault, isWithin, v1Fault } from './message-v1.ts';
 import { v3Fault } from './message-v3.ts';
 
 /**
@@ -173,7 +173,7 @@ export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayR
     targetsOf: (call) =>
       call.path === tokenPath
         ? { tokens: [], isTokenCall: true }
-        : { tokens: tokensOf(objectIn(call)) },
+        : { tokens: [...tokensOf(objectIn(call)), ...recalledTokensOf(objectIn(call))] },
     handle: (call) =>
       call.path === tokenPath
         ? grantToken(call, memory.app, memory.tokenIssuer)
@@ -200,6 +200,8 @@ class CallHandler {
   }
 
   handle(call: SandboxCall): SandboxReply {
+    if (call.method === 'POST' && call.path === `/v1/${this.#memory.app.appId}/messages:revoke`)
+      return this.#recall(call);
     const api = this.#apiOf(call);
     if (api === null)
       return { status: 404, body: '', violation: `no such path: ${call.method} ${call.path}` };
@@ -218,6 +220,40 @@ class CallHandler {
     if (fault !== null) return this.#respond(200, fault.code, fault.msg);
     const limit = this.#limit(body, tokens, api);
     return limit ?? this.#deliver(tokens, api);
+  }
+
+  /**
+   * Recalls notifications of HarmonyOS devices (protocol/huawei.md#recall). The token must be a JWT.
+   */
+  #recall(call: SandboxCall): SandboxReply {
+    const refusal = this.#accessRefusal(call, 'v3');
+    if (refusal !== null) return this.#respond(401, refusal, 'auth failed');
+    const pushType = [call.headers['push-type']].flat()[0];
+    if (pushType !== '0' && pushType !== '2')
+      return this.#respond(400, '80100001', 'Illegal push-type');
+    const body = objectIn(call);
+    if (body === undefined) return this.#respond(400, '80100003', 'no JSON');
+    const { notifyId, token, ...more } = body;
+    const tokens = recalledTokensOf(body);
+    const isComplete = Array.isArray(token) && tokens.length === token.length;
+    if (!isComplete || !isWithin(notifyId, 0, 0x7fffffff) || Object.keys(more).length > 0)
+      return this.#respond(400, '80300032', 'give token and notifyId');
+    const fault = countFault(tokens);
+    if (fault !== null) return this.#respond(200, fault.code, fault.msg);
+    if (call.body.length > maxBytes)
+      return this.#respond(200, '80300008', 'Recall is longer than 4096 bytes.');
+    const refused = new Map(
+      tokens.flatMap((one): [string, string][] => {
+        const why = this.#refusal(one, 'v3');
+        return why === null ? [] : [[one, why]];
+      }),
+    );
+    const accepted = tokens.filter((one) => !refused.has(one));
+    if (refused.size === 0) return { ...this.#respond(200, '80000000', 'Success'), accepted };
+    const msg = partialV3(accepted, refused);
+    return accepted.length > 0
+      ? { ...this.#respond(200, '80100020', msg), accepted }
+      : this.#respond(200, '80300007', msg);
   }
 
   #apiOf({ method, path }: SandboxCall): Api | null {
@@ -348,6 +384,10 @@ function isTest({ message, pushOptions }: JsonObject): boolean {
     (isJsonObject(pushOptions) && pushOptions.testMessage === true)
   );
 }
+
+/** Returns the tokens of a recall, which names them directly. */
+const recalledTokensOf = ({ token }: JsonObject = {}): string[] =>
+  Array.isArray(token) ? token.filter((one) => typeof one === 'string') : [];
 
 function tokensOf(body: JsonObject | undefined): string[] {
   const { message, target } = body ?? {};

@@ -245,6 +245,24 @@ export interface XiaomiGateway extends SandboxGateway {
 }
 
 const path = '/v3/message/regid';
+const recallPath = '/v1/message/regid/revoke';
+
+const recalledIdsOf = (form: URLSearchParams): string[] =>
+  (form.get('registration_ids') ?? '').split(',').filter(Boolean);
+
+/** Returns the first rule that a recall breaks (protocol/xiaomi.md#recall), or null. */
+function recallFault(form: URLSearchParams): Fault | null {
+  const names = [...form.keys()].sort().join(' ');
+  if (names !== 'notify_id registration_ids restricted_package_name')
+    return fault(10008, `the fields ${names.slice(0, 80)}`);
+  const targets = recalledIdsOf(form);
+  if (targets.length === 0) return fault(10016, 'a recall without devices');
+  if (new Set(targets).size < targets.length || targets.length > maxTargets)
+    return fault(10017, 'a device twice, or too many devices');
+  return isInt(form.get('notify_id') ?? '', 0, 2_147_483_647)
+    ? null
+    : fault(10017, 'notify_id is no number');
+}
 
 /** Starts the gateway. Resolves when it listens. */
 export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise<XiaomiGateway> {
@@ -308,11 +326,13 @@ class XiaomiRules implements GatewayRules {
   }
 
   targetsOf(call: SandboxCall): { tokens: readonly string[] } {
-    return { tokens: regIdsOf(formIn(call)) };
+    const form = formIn(call);
+    return { tokens: call.path === recallPath ? recalledIdsOf(form) : regIdsOf(form) };
   }
 
   handle(call: SandboxCall): SandboxReply {
-    if (call.path !== path || call.method !== 'POST')
+    const isRecall = call.path === recallPath;
+    if ((call.path !== path && !isRecall) || call.method !== 'POST')
       return { status: 404, violation: `${call.method} ${call.path}` };
     if (call.headers.authorization !== `key=${this.#options.appSecret}`)
       return refusal(21301, 'auth failed');
@@ -323,10 +343,11 @@ class XiaomiRules implements GatewayRules {
     )
       return { ...refusal(10008, 'content type'), violation: 'a body that is not a form in UTF-8' };
     const form = formIn(call);
-    const fault = faultOf(form);
+    const fault = isRecall ? recallFault(form) : faultOf(form);
     if (fault) return { ...refusal(fault.code, fault.violation), violation: fault.violation };
     if (form.get('restricted_package_name') !== this.#options.packageName)
       return refusal(22022, 'bad package name');
+    if (isRecall) return this.#recall(form);
     const channel = form.get('extra.channel_id');
     if (!this.#isChannel(channel)) return refusal(27001, 'invalid channel info!');
     if (this.#isTooFast())
@@ -370,6 +391,18 @@ class XiaomiRules implements GatewayRules {
     this.#logReceiptRequest(id, accepted, form);
     const data = { id, day_quota: String(quota), day_acked: String(sent) };
     return ok(bad.length === 0 ? data : { ...data, bad_regids: bad.join(',') }, accepted);
+  }
+
+  /** Recalls a notification. Registration ids that are not valid are listed like in a send. */
+  #recall(form: URLSearchParams): SandboxReply {
+    const targets = recalledIdsOf(form);
+    const bad = targets.filter((token) => this.#state.deadTokens.has(token));
+    const accepted = targets.filter((token) => !this.#state.deadTokens.has(token));
+    if (accepted.length === 0) return refusal(20301, 'No valid targets!');
+    return ok(
+      { id: 'recall', ...(bad.length === 0 ? {} : { bad_regids: bad.join(',') }) },
+      accepted,
+    );
   }
 
   #logReceiptRequest(id: string, accepted: string[], form: URLSearchParams): void {

@@ -62,6 +62,10 @@ export async function recordRepeatedPushes(calls: ExampleRecorder): Promise<void
     path: { id: results[1].objectId },
     body: { outcomes: ['failed'] },
   });
+  await calls.send('recallPush', {
+    path,
+    body: { dryRun: true, replacement: { data: { alert: 'The bridge opens on Monday.' } } },
+  });
   await calls.send('deleteInvalidDevices', { path });
 }
 

@@ -330,6 +330,120 @@ describe('a message for HarmonyOS', () => {
     formData: {},
   };
 
+  const liveView = {
+    activityId: 1,
+    operation: 0,
+    event: 'FLIGHT',
+    status: 'BOARDING',
+    version: 1,
+    activityData: {
+      notificationData: {
+        type: 5,
+        keywords: { flightNo: 'MU5101' },
+        contentTitle: '{{flightNo}} {{status}}',
+        contentText: [{ text: 'Gate 12' }],
+        clickAction: { actionType: 0 },
+        firstTextBlock: { title: '08:00' },
+        lastTextBlock: { title: '10:05' },
+        keepTime: 3600,
+      },
+      capsuleData: { type: 1, status: 1, icon: 'plane.png', bgColor: '#FF0A59F7' },
+    },
+  };
+  type Change = Record<string, unknown>;
+  /** The live view with changed members; null removes one. */
+  const liveViewWith = (more: Change, shown: Change = {}, capsule: Change = {}) => ({
+    'push-type': 7,
+    payload: {
+      ...liveView,
+      activityData: {
+        notificationData: { ...liveView.activityData.notificationData, ...shown },
+        capsuleData: { ...liveView.activityData.capsuleData, ...capsule },
+      },
+      ...more,
+    } as JsonObject,
+  });
+  const taxi = {
+    type: 3,
+    keywords: null,
+    richProgress: { progress: 40 },
+    contentTitle: 'Your car {{status}}',
+  };
+
+  test.each<[string, JsonObject]>([
+    ['a flight', liveViewWith({})],
+    [
+      'an update of a delivery',
+      liveViewWith({ operation: 1, event: 'DELIVERY', status: null }, taxi),
+    ],
+    ['a taxi', liveViewWith({ event: 'TAXI' }, taxi)],
+    ['an end without content', liveViewWith({ operation: 2, activityData: null })],
+  ])('accepts the live view of %s', (_name, hms) => {
+    const body = v3({ alert: 'a', hms });
+    expect(body.fault).toBeNull();
+    expect(body.pushType).toBe('7');
+  });
+
+  const shown = 'hms.payload.activityData.notificationData';
+  const capsule = 'hms.payload.activityData.capsuleData';
+  test.each<[JsonObject, string]>([
+    [liveViewWith({ event: 'PARTY' }), 'hms.payload.event must be one of TAXI, DELIVERY'],
+    [
+      liveViewWith({ event: 'DELIVERY' }),
+      'hms.payload.event must be FLIGHT, TAXI, TRAIN to create',
+    ],
+    [liveViewWith({ activityId: 2 ** 31 }), 'hms.payload.activityId must be a whole number'],
+    [liveViewWith({ version: -1 }), 'hms.payload.version must be a whole number'],
+    [liveViewWith({ status: null }), 'hms.payload.status must be a status'],
+    [liveViewWith({ activityData: null }), 'hms.payload.activityData must be an object'],
+    [liveViewWith({}, { type: 3 }), `${shown}.type must be 5`],
+    [
+      liveViewWith({ event: 'TAXI' }, { ...taxi, type: 6 }),
+      `${shown}.type must be one of 3, 4, 5, 7`,
+    ],
+    [
+      liveViewWith({ event: 'TAXI' }, { ...taxi, richProgress: null }),
+      `${shown}.richProgress must`,
+    ],
+    [liveViewWith({}, { lastTextBlock: null }), `${shown}.lastTextBlock must be an object`],
+    [
+      liveViewWith({}, { contentTitle: 'x'.repeat(1025) }),
+      `${shown}.contentTitle must be a string`,
+    ],
+    [liveViewWith({}, { contentText: 'Gate' }), `${shown}.contentText must be a list`],
+    [liveViewWith({}, { clickAction: null }), `${shown}.clickAction must be an object`],
+    [
+      liveViewWith({}, { keepTime: 3601 }),
+      `${shown}.keepTime must be a whole number from 0 to 3600`,
+    ],
+    [
+      liveViewWith({}, { contentTitle: '{{flightNo}}' }),
+      `${shown}.contentTitle must contain {{status}}`,
+    ],
+    [
+      liveViewWith({}, { contentTitle: '{{status}}' }),
+      `${shown}.contentTitle must contain {{flightNo}}`,
+    ],
+    [liveViewWith({}, { keywords: null }), `${shown}.keywords.flightNo must be a string`],
+    [liveViewWith({}, {}, { type: 4 }), `${capsule}.type must be 1, 2 or 3`],
+    [liveViewWith({}, {}, { status: 0 }), `${capsule}.status must be 1 or -1`],
+    [liveViewWith({}, {}, { bgColor: 'red' }), `${capsule}.bgColor must be a colour`],
+    [
+      liveViewWith({}, {}, { icon: 'https://a/b.png' }),
+      `${capsule}.icon must be the name of a file`,
+    ],
+    [{ payload: { badge: { addNum: 0 } } }, 'hms.payload.badge must have addNum'],
+    [{ payload: { badge: { setNum: 100 } } }, 'hms.payload.badge must have addNum'],
+    [{ payload: { badge: {} } }, 'hms.payload.badge must have addNum'],
+    [
+      { payload: { ...form, images: [{ keyName: 'k', url: 'http://a/b.png' }] }, 'push-type': 1 },
+      'hms.payload.images must be a list of one object',
+    ],
+    [{ clickAction: { actionType: 1 } }, 'hms.clickAction must have action or uri'],
+  ])('with a rule of its kind broken is refused: %j', (hms, error) => {
+    expect(problemIn(hms)).toContain(error);
+  });
+
   test.each<[number, JsonObject, unknown]>([
     [0, { payload: { notification } }, { notification }],
     [0, { payload: { badge: { setNum: 3 } } }, { badge: { setNum: 3 } }],
@@ -345,11 +459,7 @@ describe('a message for HarmonyOS', () => {
       { extraData: 'x', proxyData: 'ENABLE' },
     ],
     [6, { extraData: { k: 1 } }, { extraData: '{"k":1}' }],
-    [
-      7,
-      { payload: { activityId: 1, operation: 1, event: 'TAXI' } },
-      { activityId: 1, operation: 1, event: 'TAXI' },
-    ],
+    [7, { payload: liveView as JsonObject }, liveView],
     [10, { payload: { extraData: 'call' } }, { extraData: 'call' }],
   ])('of the push-type %i has the body of its kind: %j', (type, own, payload) => {
     const body = v3({ alert: 'a', hms: { ...own, 'push-type': String(type) } });
@@ -440,7 +550,7 @@ describe('a message for HarmonyOS', () => {
     [{ appMessageId: 'a/b?' }, 'hms.appMessageId must be 1 to 64 letters'],
     [{ soundDuration: 61 }, 'hms.soundDuration must be a whole number from 1 to 60'],
     [{ inboxContent: ['a', 'b', 'c', 'd'] }, 'hms.inboxContent must be a list of at most 3'],
-    [{ clickAction: { actionType: 2 } }, 'hms.clickAction.actionType must be one of 0, 1, 3, 5'],
+    [{ clickAction: { actionType: 2 } }, 'hms.clickAction.actionType must be 0, 1 or 3'],
     [{ clickAction: { actionType: 0, data: 'text' } }, 'hms.clickAction.data must be an object'],
   ])('with a wrong member is refused: %j', (hms, error) => {
     expect(problemIn(hms)).toContain(error);

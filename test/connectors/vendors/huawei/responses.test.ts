@@ -105,6 +105,12 @@ const table: [number, string, Partial<Record<string, unknown>>][] = [
   [200, '80300037', { kind: 'profile_error', reason: 'app_penalised' }],
   [200, '80600003', { kind: 'retry', reason: 'auth_service_failed' }],
   [500, '81000001', { kind: 'retry', reason: 'internal' }],
+  // Without a list of the refused tokens, the outcome is unknown.
+  [200, '80100020', { kind: 'rejected', reason: 'partial_unreadable' }],
+  [200, '80000001', { kind: 'retry', reason: 'internal' }],
+  [200, '80300017', { kind: 'rejected', reason: 'tokens_of_several_apps' }],
+  [200, '80300028', { kind: 'rejected', reason: 'token_of_other_app' }],
+  [200, '80300032', { kind: 'rejected', reason: 'no_recall_right' }],
   ...Array.from({ length: 13 }, (_, i): [number, string, object] => [
     200,
     String(82_000_001 + i),
@@ -235,7 +241,7 @@ describe('HarmonyOS devices', () => {
     ['noPushTypeRight', 'rejected', 'no_push_type_right'],
     ['atomicUnableSendUnsubscribedMsg', 'rejected', 'atomic_service_not_subscribed'],
     ['countryNotSupport', 'rejected', 'country_not_supported'],
-    ['disableSendHuaweiMsgBecauseOfPenalty', 'rejected', 'app_penalised'],
+    ['disableSendHuaweiMsgBecauseOfPenalty', 'profile_error', 'app_penalised'],
     ['differentImgVerifyPolicy', 'rejected', 'image_verified_for_other_type'],
     ['appinfoError', 'rejected', 'app_not_created'],
     ['notSupportPlayVoice', 'rejected', 'play_voice_not_supported'],

@@ -21,6 +21,7 @@ import { Approval, Controls } from './controls.tsx';
 import { Failures, KeptTokens } from './failures.tsx';
 import { GatewayMessages } from './gateway-messages.tsx';
 import { Progress } from './progress.tsx';
+import { Recall, RecallState } from './recall.tsx';
 import { Redrive, Redrives } from './redrive.tsx';
 
 /**
@@ -88,6 +89,7 @@ export function Push() {
           <>
             <Controls appId={appId} push={push} />
             <Redrive appId={appId} push={push} />
+            <Recall appId={appId} push={push} />
             {maySend && (
               <Link
                 to="/apps/$appId/pushes/new"
@@ -115,6 +117,7 @@ export function Push() {
       <Approval appId={appId} push={push} />
       <KeptTokens appId={appId} push={push} />
       <Redrives appId={appId} push={push} />
+      <RecallState appId={appId} push={push} />
       <PushTabs appId={appId} push={push} progress={progress.data} />
       <Commands
         request={requestOf('getAppPush', { path: { appId, id: pushId } })}
