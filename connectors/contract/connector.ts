@@ -10,10 +10,12 @@ import type { z } from 'zod';
 import type { Clock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
+import type { ChannelStorage } from '../../shared/domain/pushes/live-activity.ts';
 import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
 import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { AttemptResult, EqualRefusals, GatewayCall, Report } from './attempt-result.ts';
+import type { ChannelManager } from './broadcast-channels.ts';
 
 /**
  * Message of a push, shared by all its recipients and built once per push. `data` still contains
@@ -35,6 +37,8 @@ export interface PushMessage {
   notificationChannel?: string;
   /** Channels that the push was sent to. */
   channels?: string[];
+  /** Present for a broadcast to a channel of APNs, which is the only recipient. */
+  broadcast?: { storage: ChannelStorage };
   /** Epoch milliseconds. */
   expiresAtMs: number;
   createdAtMs: number;
@@ -57,6 +61,7 @@ export function toPushMessage({
 }: MessageSource): PushMessage {
   const target = originalTarget(pushOrder);
   const channels = target.kind === 'query' ? target.channels : null;
+  const audience = pushOrder.liveActivity?.target;
   return {
     objectId,
     data: pushOrder.data,
@@ -67,6 +72,7 @@ export function toPushMessage({
       ? {}
       : { notificationChannel: pushOrder.notificationChannel }),
     ...(channels === null ? {} : { channels }),
+    ...(audience?.kind === 'channel' ? { broadcast: { storage: audience.storage } } : {}),
     expiresAtMs: expiresAt.getTime(),
     createdAtMs: createdAt.getTime(),
   };
@@ -416,6 +422,15 @@ export interface Connector<C = unknown, P = unknown> {
    */
   badge?(message: PushMessage): 'Increment' | number | null;
   inspect(credentials: C, nowMs: number): CredentialReport;
+  /**
+   * Returns the manager of broadcast channels. Returns null if the credentials do not serve the
+   * topic, or if they have several topics and none is requested. Absent if the gateway has no
+   * broadcast channels.
+   */
+  channels?(
+    credentials: C,
+    options: { prod: 'dev' | 'prod'; topic: string | null; clock: Clock },
+  ): ChannelManager | null;
   /**
    * Parses a call with receipts. `profiles` contains all credentials of the app for this connector,
    * to check a signature. Pure; never throws. Absent if the gateway sends no receipts.

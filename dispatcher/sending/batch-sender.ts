@@ -18,6 +18,7 @@ import {
 import { orderIn } from '../../shared/domain/pushes/languages.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { Logger } from '../../shared/process/logging.ts';
+import { activityGroups } from './activity-tokens.ts';
 import { type LatenessBudget, sendPaced } from './pace.ts';
 import { personalSender } from './personal-sender.ts';
 import { type OpenBatch, openRecipients } from './recipients.ts';
@@ -208,7 +209,15 @@ export class BatchSender {
     const pushOrder = orderIn(push.pushOrder, language);
     const message = toPushMessage({ ...push, pushOrder, expiresAt: expiresAt ?? push.expiresAt });
     const badge = lease.connector.badge?.(message) ?? null;
-    const recipients = await openRecipients(db, open, open.groups, badge);
+    const { liveActivity } = push.pushOrder;
+    const tokens = liveActivity
+      ? await activityGroups(
+          db,
+          { batch: open.batch, groups: open.groups, nowMs: clock.now() },
+          { ...push, pushOrder: { ...push.pushOrder, liveActivity } },
+        )
+      : open;
+    const recipients = await openRecipients(db, open, tokens, badge);
     const { slot, probeSize = recipients.length } = this.#task;
     this.#hasUnsent = probeSize < recipients.length;
     recipients.limit(probeSize);

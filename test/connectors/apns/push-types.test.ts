@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pushTypes } from '../../../connectors/apns/aps.ts';
 import { apnsCredentials } from '../../../connectors/apns/credentials.ts';
 import { apnsConnector } from '../../../connectors/apns/index.ts';
 import { renderApns } from '../../../connectors/apns/payload.ts';
+import { pushTypes } from '../../../connectors/apns/push-types.ts';
 import { chooseApnsProfile } from '../../../connectors/apns/routing.ts';
 import { bodyProblem } from '../../../ops/sandbox/apns/rules.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

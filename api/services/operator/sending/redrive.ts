@@ -108,6 +108,7 @@ export class RedriveService {
   async find({ appId, publicId }: PushName): Promise<Push> {
     const push = await this.#records.find(appId, publicId);
     if (push.state === 'cancelled') throw refuse('conflict', detail('wasCancelled'));
+    if (push.pushOrder.liveActivity) throw refuse('conflict', detail('activityNoRedrive'));
     if (push.totals === null)
       throw refuse('conflict', detail('stillOpen', { state: operatorStatus(push) }));
     return push;
