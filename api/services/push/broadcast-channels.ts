@@ -150,7 +150,8 @@ export class BroadcastChannelService {
     if (!/^[!-~]{1,512}$/.test(name)) throw refuse('objectNotFound', detail('channelGone'));
     const known = await findChannel(this.#deps.db, app.appId, prod, name);
     return {
-      channel: known?.channel ?? name,
+      // The ids of APNs are base64. A path may have them in the alphabet of URLs.
+      channel: known?.channel ?? name.replaceAll('-', '+').replaceAll('_', '/'),
       topic: topic ?? known?.topic ?? null,
       prod,
       known,

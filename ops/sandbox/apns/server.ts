@@ -184,6 +184,8 @@ export type { Misbehaviour } from '../kit/misbehaviour.ts';
 export interface ApnsGatewayOptions extends SandboxOptions {
   /** Provider keys that the gateway accepts, such as the keys of `createApnsCredentials()`. */
   keys?: readonly ApnsKey[];
+  /** Port of the management server of broadcast channels. A free port by default. */
+  managementPort?: number;
   /**
    * If true, lowers the stream limit to 1 after a refused device token, until the next success
    * (protocol/apns.md#connections).
@@ -279,12 +281,13 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
 
   override async open(): Promise<this> {
     await super.open();
-    const { host, server } = this.#options;
+    const { host, managementPort, server } = this.#options;
     if (this.#options.checks !== 'none')
       await this.channels.open({
         authority: this.authority,
         ...(host === undefined ? {} : { host }),
         ...(server === undefined ? {} : { server }),
+        ...(managementPort === undefined ? {} : { port: managementPort }),
       });
     return this;
   }
