@@ -12,7 +12,6 @@ import {
   channelStorages,
   epochSeconds,
   isActivityId,
-  isActivityToken,
   type LiveActivity,
 } from './live-activity.ts';
 import { checkTexts, flowControlOf, type PushRequest, timing, whereOf } from './push.ts';
@@ -201,10 +200,11 @@ export const tokenBody = z
       .describe('objectId of the installation, instead of its installationId.'),
     token: z
       .string()
-      .refine(isActivityToken, 'expected 1 to 512 hexadecimal digits')
+      .regex(/^[0-9a-fA-F]{1,512}$/, 'expected 1 to 512 hexadecimal digits')
       .describe('Token in hexadecimal.'),
     activityId: z
       .string()
+      .regex(/^[A-Za-z0-9_~:@-][A-Za-z0-9._~:@-]{0,127}$/, activityIdForm)
       .refine(isActivityId, activityIdForm)
       .nullish()
       .describe('Activity of an update token. The app chooses the id.'),

@@ -66,10 +66,6 @@ export const activityIdForm =
   'expected at most 128 letters, digits or ._~:@- without a dot at the beginning; ' +
   'tokens and channels are no ids';
 
-/** True if a text is a token of a Live Activity. Its length is not fixed. */
-export const isActivityToken = (text: string): boolean =>
-  text.length <= 512 && /^[0-9a-f]+$/i.test(text);
-
 /** Returns a time as APNs takes it. */
 export const epochSeconds = (time: Date): number => Math.floor(time.getTime() / 1000);
 
