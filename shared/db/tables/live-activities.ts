@@ -120,6 +120,18 @@ export const readClock = (db: Handle, { appId, kind, name }: ActivityClock) =>
     [appId, kind, name],
   );
 
+const insertClock = `
+  INSERT INTO live_activity_clock AS c (app_id, kind, name, at) VALUES ($1, $2, $3, $4::bigint)
+  ON CONFLICT (app_id, kind, name) DO UPDATE`;
+
+/** Statements that move a clock. A sharded database takes no parameters in a conflict clause. */
+const moveTexts = {
+  given: `${insertClock} SET at = excluded.at, updated_at = excluded.updated_at
+    WHERE c.at < excluded.at RETURNING at::float8 AS value`,
+  now: `${insertClock} SET at = greatest(excluded.at, c.at + 1), updated_at = excluded.updated_at
+    RETURNING at::float8 AS value`,
+};
+
 /**
  * Moves a clock forward and returns the new timestamp. With `given`, the timestamp is the caller's;
  * it is undefined if the clock is not older. Without it, the timestamp is `nowS`, or one second
@@ -131,15 +143,12 @@ export const advanceClock = (
   { appId, kind, name }: ActivityClock,
   { given, nowS }: { given: number | null; nowS: number },
 ) =>
-  query(tx).value<number>(
-    `INSERT INTO live_activity_clock AS c (app_id, kind, name, at) VALUES ($1, $2, $3, $4::bigint)
-     ON CONFLICT (app_id, kind, name) DO UPDATE
-       SET at = CASE WHEN $5 THEN excluded.at ELSE greatest(excluded.at, c.at + 1) END,
-           updated_at = excluded.updated_at
-       WHERE NOT $5 OR c.at < excluded.at
-     RETURNING at::float8 AS value`,
-    [appId, kind, name, given ?? nowS, given !== null],
-  );
+  query(tx).value<number>(given === null ? moveTexts.now : moveTexts.given, [
+    appId,
+    kind,
+    name,
+    given ?? nowS,
+  ]);
 
 /** Deletes clocks of activities and channels that got nothing since a time. */
 export const deleteOldClocks = sweepOf({

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { query } from '../../../shared/db/query.ts';
 import { maxTokensOfDevice, maxTypesOfApp } from '../../../shared/db/tables/live-activities.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { startTestApi } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 
 /** Calls for Live Activities: bodies, tokens, timestamps, channels, dry runs. */
@@ -236,7 +237,7 @@ describe('tokens', () => {
 describe('timestamps', () => {
   const stampsOf = (app: App) =>
     query(service.db).column<number>(
-      `SELECT (request #>> '{data,aps,timestamp}')::int FROM notification WHERE app_id = $1 ORDER BY id`,
+      `SELECT (request #>> '{data,aps,timestamp}')::bigint FROM notification WHERE app_id = $1 ORDER BY id`,
       [app.appId],
     );
 
@@ -248,6 +249,22 @@ describe('timestamps', () => {
     expect(stamps).toHaveLength(30);
     expect(new Set(stamps).size).toBe(30);
     expect(stamps).toEqual([...stamps].sort((a, b) => a - b));
+  });
+
+  test('are the same for all processes, also after a restart', async () => {
+    const { app } = await anApp();
+    const later = '2099-01-01T00:00:00Z';
+    await call(app, '/a1', { ...update, timestamp: later });
+    const other = await startTestApi({ databaseUrl: service.databaseUrl });
+    try {
+      const send = (body: object) =>
+        other.request('POST', '/1.1/liveActivities/a1', { app, master: true, body });
+      expect(await send({ ...update, timestamp: later })).toMatchObject({ status: 400 });
+      expect(await send(update)).toMatchObject({ status: 200 });
+    } finally {
+      await other.close();
+    }
+    expect(await stampsOf(app)).toEqual([0, 1].map((n) => Date.parse(later) / 1000 + n));
   });
 
   test('that are not newer are refused, and store nothing', async () => {

@@ -55,6 +55,12 @@ async function report(app: App, objectId: string | undefined, of: object, own = 
   return own;
 }
 
+const admin = (method: 'GET' | 'POST', app: App, path: string, body?: object) =>
+  service.api.request(method, `/console/api/apps/${app.appId}${path}`, {
+    admin: true,
+    ...(body ? { body } : {}),
+  });
+
 const lastTo = (own: string) => service.apns.requests.findLast((one) => one.token === own);
 const sentTo = (own: string) => JSON.parse(String(lastTo(own)?.body));
 const countTokens = (app: App) =>
@@ -104,6 +110,8 @@ describe('an activity', () => {
       });
       expect(lastTo(own.toLowerCase())?.headers).not.toHaveProperty('apns-collapse-id');
     }
+    const why = await admin('GET', app, `/notifications/${record.objectId}/devices/${ids[2]}`);
+    expect(why.body.sentence).toContain('has no push-to-start token for the attributesType');
   });
 
   test('is updated and ended by its update tokens, with growing timestamps', async () => {
@@ -317,5 +325,22 @@ describe('a broadcast', () => {
     const record = await accepted(app, pathOf(channel), { event: 'update', contentState });
     expect(record.outcomes).toEqual({ [outcome]: 1 });
     service.apns.behave();
+    for (const view of ['failures', 'failures/summary', 'timeline', 'progress'])
+      expect(
+        (await admin('GET', app, `/notifications/${record.objectId}/${view}`)).status,
+        view,
+      ).toBe(200);
+    const redrive = await admin('POST', app, `/notifications/${record.objectId}/redrive`, {
+      outcomes: ['failed'],
+    });
+    expect(redrive.status).toBe(409);
+  });
+
+  test('is explained to a device', async () => {
+    const { app, ids } = await appWith(1);
+    const channel = await channelOf(app);
+    const { objectId } = await accepted(app, pathOf(channel), { event: 'update', contentState });
+    const why = await admin('GET', app, `/notifications/${objectId}/devices/${ids[0]}`);
+    expect(why.body.sentence).toContain('only Apple knows the devices of a channel');
   });
 });
