@@ -16,8 +16,8 @@ export function requirePlainPath(path: string): void {
   throw refuse('invalidParameter', detail('ambiguousPath'));
 }
 
-/** Base64, whose alphabet contains a slash. */
-const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
+/** A name in base64, whose alphabet contains a slash. Ids of channels have 24 characters. */
+const base64 = /^[A-Za-z0-9+/]{16,}={0,2}$/;
 
 /**
  * True if the last part of a path is base64 with an encoded slash, and the route accepts it. Without

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { flagQuery } from '../../shared/domain/client-values.ts';
 import { queryBody } from '../../shared/domain/pushes/body.ts';
+import { checkStorable } from '../../shared/domain/pushes/live-activity-body.ts';
 import type { Limit } from '../route.ts';
 import type { ChannelScope } from '../services/push/broadcast-channels.ts';
 
@@ -35,12 +36,14 @@ export const channelDeletionQuery = channelQuery.extend({
 const { prod, topic, pgw_team_id } = queryBody.shape;
 
 /** Body of the deletion of a channel. Each member may be in the query instead. */
-export const channelDeletionBody = z.strictObject({
-  prod,
-  topic,
-  pgw_team_id,
-  dryRun: z.boolean('expected true or false').nullish(),
-});
+export const channelDeletionBody = z
+  .strictObject({
+    prod,
+    topic,
+    pgw_team_id,
+    dryRun: z.boolean('expected true or false').nullish(),
+  })
+  .check(checkStorable);
 
 interface Given {
   prod?: 'dev' | 'prod' | '' | null | undefined;

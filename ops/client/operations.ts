@@ -2989,11 +2989,21 @@ export interface Operations {
           [member: string]: unknown;
         };
         alert: {
-          title?: string | {
+          title: string | {
             'loc-key': string;
             'loc-args'?: string[];
           };
           body?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          sound?: string;
+        } | {
+          title?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          body: string | {
             'loc-key': string;
             'loc-args'?: string[];
           };
@@ -3111,11 +3121,21 @@ export interface Operations {
         staleDate?: string | null;
         dismissalDate?: string | null;
         alert?: {
-          title?: string | {
+          title: string | {
             'loc-key': string;
             'loc-args'?: string[];
           };
           body?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          sound?: string;
+        } | {
+          title?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          body: string | {
             'loc-key': string;
             'loc-args'?: string[];
           };
@@ -3158,11 +3178,21 @@ export interface Operations {
         staleDate?: string | null;
         dismissalDate?: string | null;
         alert?: {
-          title?: string | {
+          title: string | {
             'loc-key': string;
             'loc-args'?: string[];
           };
           body?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          sound?: string;
+        } | {
+          title?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          body: string | {
             'loc-key': string;
             'loc-args'?: string[];
           };

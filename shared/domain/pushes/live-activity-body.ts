@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { time } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
-import type { JsonObject } from '../json.ts';
+import { type JsonObject, unstorableText } from '../json.ts';
 import { jsonObject, jsonValue } from '../json-schema.ts';
 import { type Detail, detail } from '../texts/texts.ts';
 import { queryBody } from './body.ts';
@@ -29,28 +29,40 @@ const dryRun = z
 
 const { prod, topic, pgw_team_id, apns_team_id } = queryBody.shape;
 
+const text = z.string().min(1, 'must not be empty');
+
 /** A text, or a key of the texts of the app with its arguments. */
 const localizable = z.union(
-  [
-    z.string(),
-    z.strictObject({ 'loc-key': z.string().min(1), 'loc-args': z.array(z.string()).optional() }),
-  ],
+  [text, z.strictObject({ 'loc-key': text, 'loc-args': z.array(z.string()).optional() })],
   'expected a text, or an object with loc-key and loc-args',
 );
 
+const sound = z.string('expected the name of a sound').min(1).optional();
+
 const alert = z
-  .strictObject({
-    title: localizable.optional(),
-    body: localizable.optional(),
-    sound: z.string('expected the name of a sound').min(1).optional(),
-  })
-  .refine(({ title, body }) => isFilled(title) || isFilled(body), 'expected a title or a body')
+  .union([
+    z.strictObject({ title: localizable, body: localizable.optional(), sound }),
+    z.strictObject({ title: localizable.optional(), body: localizable, sound }),
+  ])
   .describe(
     'Texts that the device shows: `title`, `body` and `sound`. A text may be ' +
       '`{"loc-key", "loc-args"}`.',
   );
 
-const isFilled = (text: unknown): boolean => text !== undefined && text !== '';
+/** Adds an error for each member with a text that cannot be stored, such as a text with U+0000. */
+export const checkStorable = ({ value, issues }: z.core.ParsePayload<object>) => {
+  for (const [member, given] of Object.entries(value)) {
+    const fault = given instanceof Date ? undefined : unstorableText(given, member);
+    if (fault) issues.push(issueAt(member, fault, value));
+  }
+};
+
+const issueAt = (member: string, message: string, input: unknown) => ({
+  code: 'custom' as const,
+  path: [member],
+  message,
+  input,
+});
 
 /** Name of a Swift struct. */
 export const attributesType = z
@@ -141,6 +153,7 @@ export const startBody = z
       lastActiveDeviceOnly: true,
     }).shape,
   })
+  .check(checkStorable)
   .refine(({ inputPushToken, inputPushChannel }) => !(inputPushToken && inputPushChannel), {
     path: ['inputPushChannel'],
     message: 'inputPushToken and inputPushChannel exclude each other',
@@ -172,22 +185,15 @@ const checkChange = ({ value, issues }: z.core.ParsePayload<Change>) => {
     issues.push(issueAt('dismissalDate', 'dismissalDate goes with the event end only', value));
 };
 
-const issueAt = (member: string, message: string, input: unknown) => ({
-  code: 'custom' as const,
-  path: [member],
-  message,
-  input,
-});
-
 /** Body of `POST /1.1/liveActivities/:activityId`. */
 export const changeBody = z
   .strictObject({ ...changeMembers, priority: directPriority })
-  .check(checkChange);
+  .check(checkStorable, checkChange);
 
 /** Body of `POST /1.1/liveActivities/channels/:channel`. */
 export const broadcastBody = z
   .strictObject({ ...changeMembers, priority: broadcastPriority })
-  .check(checkChange);
+  .check(checkStorable, checkChange);
 
 /** Body of `POST /1.1/liveActivities/tokens`. */
 export const tokenBody = z
@@ -211,6 +217,7 @@ export const tokenBody = z
     attributesType: attributesType.nullish().describe('Type of a push-to-start token.'),
     dryRun,
   })
+  .check(checkStorable)
   .refine(({ installationId, objectId }) => Boolean(installationId) !== Boolean(objectId), {
     path: ['installationId'],
     message: 'give either installationId or objectId',
@@ -221,16 +228,18 @@ export const tokenBody = z
   });
 
 /** Body of `POST /1.1/liveActivities/channels`. */
-export const channelBody = z.strictObject({
-  storage: z
-    .enum(channelStorages, 'expected "none" or "last"')
-    .describe('Whether APNs stores the newest message for devices that are offline.'),
-  prod,
-  topic: topic.describe('Bundle id. Needed if the profile lists several topics.'),
-  pgw_team_id,
-  apns_team_id,
-  dryRun,
-});
+export const channelBody = z
+  .strictObject({
+    storage: z
+      .enum(channelStorages, 'expected "none" or "last"')
+      .describe('Whether APNs stores the newest message for devices that are offline.'),
+    prod,
+    topic: topic.describe('Bundle id. Needed if the profile lists several topics.'),
+    pgw_team_id,
+    apns_team_id,
+    dryRun,
+  })
+  .check(checkStorable);
 
 export type StartBody = z.output<typeof startBody>;
 export type ChangeBody = z.output<typeof changeBody> | z.output<typeof broadcastBody>;
