@@ -39,6 +39,17 @@ const priority = <const T extends 10 | 5 | 1>(...values: T[]): Source<T> => {
   return { declared, read: read as (given: string) => Promise<T> };
 };
 
+/** Texts that the device shows. Only the service checks them. */
+type Alert = NonNullable<ChangeBody['alert']>;
+
+const alert = (): Source<Alert> => {
+  const { declared, read } = json('--alert <json or file>', 'texts to show: title, body and sound');
+  return {
+    declared,
+    ...(read ? { read: read as unknown as (text: string) => Promise<Alert> } : {}),
+  };
+};
+
 /** Options of all events. */
 const shared = () => ({
   contentState: required(json('--state <json or file>', 'state of the activity')),
@@ -53,7 +64,7 @@ const shared = () => ({
 const change = () => ({
   ...shared(),
   dismissalDate: time('--dismiss <time>', 'with end: time at which the activity vanishes'),
-  alert: json('--alert <json or file>', 'texts to show: title, body and sound'),
+  alert: alert(),
 });
 
 const activity = () => ({ activityId: argument('<activityId>', 'the activity') });
@@ -82,7 +93,7 @@ export const liveActivityCommands = [
       attributesType: argument('<attributesType>', 'name of the Swift type of the attributes'),
       attributes: required(json('--attributes <json or file>', 'attributes of the activity')),
       ...shared(),
-      alert: required(json('--alert <json or file>', 'texts to show: title, body and sound')),
+      alert: required(alert()),
       priority: priority(10, 5),
       where: json('--where <json or file>', 'conditions on installations; without it all count'),
       channels: list('--channels <names...>', 'only subscribers of these channels'),
