@@ -63,7 +63,7 @@ describe.skipIf(!hasChromium)('Live Activities in a browser', () => {
       await page.getByLabel('Activity', { exact: true }).fill('order-1');
       await page.getByLabel('Content state').fill(`{"at": "${event}"}`);
       await page.getByRole('button', { name: 'Dry run' }).click();
-      await page.getByText(`"event": "${event}"`).waitFor();
+      await page.locator('pre').getByText(`"event": "${event}"`).waitFor();
       await page.getByRole('button', { name: 'Send', exact: true }).click();
       await expect.poll(() => last()).toMatchObject({ event, 'content-state': { at: event } });
     }
@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium)('Live Activities in a browser', () => {
     await row.getByRole('button', { name: 'Broadcast' }).click();
     await page.getByLabel('Content state').fill('{"stage": 7}');
     await page.getByRole('button', { name: 'Dry run' }).click();
-    await page.getByText('"stage": 7').waitFor();
+    await page.locator('pre').getByText('"stage": 7').waitFor();
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     await expect.poll(() => last()).toMatchObject({ 'content-state': { stage: 7 } });
     await row.getByRole('button', { name: 'Delete' }).click();
