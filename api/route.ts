@@ -129,6 +129,8 @@ interface RouteShape<Q, B> {
   status?: number;
   /** True for a GET that changes something. HEAD of the path then does not run the handler. */
   writes?: boolean;
+  /** True if the last part of the path may be base64 with an encoded slash. */
+  takesBase64Name?: boolean;
 }
 
 export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
@@ -196,6 +198,7 @@ export interface Route {
   /** True if no credential is checked before the body is read. */
   isPublic: boolean;
   writes: boolean;
+  takesBase64Name: boolean;
   isBatch: boolean;
   isBatchable: boolean;
   admit(params: Record<string, string>, services: Services): Promise<void> | void;
@@ -244,6 +247,7 @@ export function route<Q, B>(
     acceptsNullBody: spec.acceptsNullBody ?? spec.body === undefined,
     isPublic: (spec.auth === 'none' || spec.auth === 'login') && !('admit' in spec),
     writes: spec.writes === true,
+    takesBase64Name: spec.takesBase64Name === true,
     isBatch: 'isBatch' in spec && spec.isBatch === true,
     isBatchable: 'isBatchable' in spec ? spec.isBatchable === true : isOfApp(spec.auth),
     admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),

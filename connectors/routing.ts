@@ -131,7 +131,7 @@ export class Router {
   route(target: RoutingKey): Route {
     const connector = this.#connectorOf(target);
     if (connector === 'channel') return this.#deviceChannel(target);
-    if (connector === 'apns' && !target.has_token)
+    if (connector === 'apns' && !target.has_token && !this.#push.pushOrder.liveActivity)
       return { connector, profile: '', error: noDeviceToken };
     let error = '';
     for (const label of labelsOf(connector)) {
@@ -146,7 +146,8 @@ export class Router {
     const listed = originalTarget(this.#push.pushOrder);
     if (listed.kind === 'devices' && listed.vendor !== null)
       return requestedConnector(listed.vendor) ?? 'channel';
-    if (isAppleDeviceType(target.device_type)) return 'apns';
+    // Only Apple's devices report tokens of Live Activities.
+    if (this.#push.pushOrder.liveActivity || isAppleDeviceType(target.device_type)) return 'apns';
     const vendor = vendorOfDevice(target.device_type, target.vendor);
     if (!this.#app.options.hybridPush || !target.has_registration || vendor === null)
       return 'channel';

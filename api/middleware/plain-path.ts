@@ -16,6 +16,22 @@ export function requirePlainPath(path: string): void {
   throw refuse('invalidParameter', detail('ambiguousPath'));
 }
 
+/** A name in base64, whose alphabet contains a slash. Ids of channels have 24 characters. */
+const base64 = /^[A-Za-z0-9+/]{16,}={0,2}$/;
+
+/**
+ * True if the last part of a path is base64 with an encoded slash, and the route accepts it. Without
+ * a dot, no software can resolve such a part to another folder.
+ */
+function hasBase64Name(path: string, route: Route | undefined): boolean {
+  const [last = '', ...rest] = path.split('/').reverse();
+  return (
+    route?.takesBase64Name === true &&
+    isPlainPath(rest.join('/')) &&
+    base64.test(last.replaceAll(/%(2f|2b|3d)/gi, (text) => decodeURIComponent(text)))
+  );
+}
+
 /**
  * Checks the path of every request before any file or route is found. People who opened a link of a
  * mail get a page. `find` returns the route of a path.
@@ -25,6 +41,7 @@ export function requirePlainPaths(
 ): Middleware {
   return async (ctx, next) => {
     const [path = ''] = ctx.originalUrl.split('?');
+    if (!isPlainPath(path) && hasBase64Name(path, find(ctx.method, ctx.path))) return next();
     try {
       requirePlainPath(path);
     } catch (error) {

@@ -84,6 +84,11 @@ export const pushRecord = component(
     notificationId: z.string(),
     msg: document.describe('`data` of the push.'),
     where: document.describe('Condition on installations.'),
+    liveActivity: document
+      .optional()
+      .describe(
+        'For a push to Live Activities: its event, what it was sent to, its times, and its content.',
+      ),
     prod: z.enum(['dev', 'prod']),
     status: z
       .string()

@@ -114,6 +114,16 @@ export const ofPush = names(
   ...ofQuery,
 );
 
+/** Refusals of calls that reach the management server of APNs. */
+export const ofChannels = names(
+  'incorrectType',
+  'invalidParameter',
+  'objectNotFound',
+  'thresholdExceeded',
+  'tooManyRequests',
+  'unavailable',
+);
+
 /** Refusals of the name, ACL and members of a role. */
 export const ofRole = names(
   ...ofMembers,

@@ -15,9 +15,12 @@ import { createConsole } from './operator/console.ts';
 import { DeviceEditService } from './operator/devices/devices.ts';
 import { ProfileService } from './operator/gateways/profiles.ts';
 import { UsageService } from './operator/gateways/quotas.ts';
+import { ActivitySendingService } from './operator/sending/activity-sending.ts';
 import { UserAdminService } from './operator/users/users.ts';
+import { BroadcastChannelService } from './push/broadcast-channels.ts';
 import { DryRunService } from './push/explain/dry-run.ts';
 import { PushTraceService } from './push/explain/push-trace.ts';
+import { LiveActivityService } from './push/live-activities.ts';
 import { PushControlService } from './push/push-control.ts';
 import { PushRecordService } from './push/push-records.ts';
 import { PushService, ScheduleService } from './push/pushes.ts';
@@ -43,6 +46,7 @@ export function createServices(deps: ApiDeps) {
   const pushes = new PushService(deps);
   const receipts = new ReceiptService(deps);
   const dryRun = new DryRunService(deps, reads);
+  const liveActivities = new LiveActivityService(deps, { pushes, dryRun });
   const operator = createConsole(deps, {
     records: pushRecords,
     traces: pushTraces,
@@ -50,6 +54,7 @@ export function createServices(deps: ApiDeps) {
     dryRun,
     reads,
   });
+  const broadcastChannels = new BroadcastChannelService(deps, { activities: liveActivities });
   const roleLookup = new RoleLookup(deps, accounts.lookup);
   return {
     appCache: deps.appCache,
@@ -98,6 +103,13 @@ export function createServices(deps: ApiDeps) {
     usage: new UsageService(deps),
     dryRun,
     pushTraces,
+    liveActivities,
+    broadcastChannels,
+    activitySending: new ActivitySendingService(deps, {
+      sending: operator.sending,
+      activities: liveActivities,
+      channels: broadcastChannels,
+    }),
   };
 }
 

@@ -18,6 +18,7 @@ import {
   unfitMember,
   type ValueType,
 } from '../kit/values.ts';
+import { type PushTypeName, pushTypeOf } from './push-types.ts';
 
 /**
  * Error in iOS content, for the caller. `renderApns` catches it. `isMisfit` is true if no member is
@@ -232,12 +233,6 @@ export function withoutEmpty({ alert, sound, ...aps }: JsonObject): JsonObject {
 
 export const isShowing = (aps: JsonObject): boolean => showingMembers.some((name) => name in aps);
 
-// Table of the push types of APNs (protocol/apns.md#push-types): topic, authentication, priority,
-// expiration, form and size of the body. A push is checked against the row of its type when it is
-// accepted. Nothing else in the connector depends on a push type.
-
-export type Priority = '10' | '5' | '1';
-
 /** Rules for `aps` of one push type. */
 export interface ApsForm {
   members: Readers;
@@ -253,29 +248,6 @@ export interface ApsForm {
   withoutShowing?: string;
 }
 
-interface PushType {
-  /** Suffix of the bundle id in `apns-topic`. */
-  topicSuffix: string;
-  /**
-   * The type needs token authentication. For the other types, the list of topics in a certificate
-   * says whether the certificate is valid for them.
-   */
-  isTokenOnly?: true;
-  /** Valid values of `apns-priority`; the first is the default. */
-  priorities: readonly [Priority, ...Priority[]];
-  /** Sends `apns-expiration` 0, so that APNs tries only once. A late call must not ring. */
-  expiresAtOnce?: true;
-  /** Rules for `aps`. Null if the body has no `aps`. */
-  aps: ApsForm | null;
-  /** The type may also be used in the plain layout. */
-  isPlain?: true;
-  /**
-   * The system shows a notification. A later notification with the same collapse id replaces it.
-   */
-  isShown?: true;
-  maxBytes: number;
-}
-
 const anyContent: ApsForm = { members: notificationMembers, showing: 'allowed' };
 const reload: ApsForm = {
   members: reloadMembers,
@@ -283,87 +255,30 @@ const reload: ApsForm = {
   required: ['content-changed'],
 };
 
-const usual = { priorities: ['10', '5'], aps: anyContent, maxBytes: 4096 } as const;
-
-export const pushTypes: ReadonlyMap<string, PushType> = new Map<string, PushType>([
-  [
-    'alert',
-    {
-      ...usual,
-      topicSuffix: '',
-      priorities: ['10', '5', '1'],
-      aps: { members: notificationMembers, showing: 'needed', withoutShowing: 'background' },
-      isPlain: true,
-      isShown: true,
+/** Rules by push type. Types with other rules than `anyContent` are listed. */
+const forms: Readonly<Partial<Record<PushTypeName, ApsForm>>> = {
+  alert: { members: notificationMembers, showing: 'needed', withoutShowing: 'background' },
+  background: {
+    members: backgroundMembers,
+    showing: 'forbidden',
+    required: ['content-available'],
+  },
+  liveactivity: {
+    members: activityMembers,
+    showing: 'allowed',
+    required: ['event', 'timestamp'],
+    requiredByEvent: {
+      start: ['content-state', 'attributes-type', 'attributes', 'alert'],
+      update: ['content-state'],
     },
-  ],
-  [
-    'background',
-    {
-      ...usual,
-      topicSuffix: '',
-      priorities: ['5'],
-      aps: { members: backgroundMembers, showing: 'forbidden', required: ['content-available'] },
-      isPlain: true,
-    },
-  ],
-  ['voip', { ...usual, topicSuffix: '.voip', expiresAtOnce: true, maxBytes: 5120 }],
-  ['complication', { ...usual, topicSuffix: '.complication' }],
-  ['fileprovider', { ...usual, topicSuffix: '.pushkit.fileprovider', aps: null }],
-  ['mdm', { ...usual, topicSuffix: '', aps: null }],
-  ['location', { ...usual, topicSuffix: '.location-query', isTokenOnly: true }],
-  [
-    'pushtotalk',
-    { ...usual, topicSuffix: '.voip-ptt', priorities: ['10'], expiresAtOnce: true, aps: null },
-  ],
-  [
-    'liveactivity',
-    {
-      ...usual,
-      topicSuffix: '.push-type.liveactivity',
-      aps: {
-        members: activityMembers,
-        showing: 'allowed',
-        required: ['event', 'timestamp'],
-        requiredByEvent: {
-          start: ['content-state', 'attributes-type', 'attributes', 'alert'],
-          update: ['content-state'],
-        },
-        excluding: ['input-push-token', 'input-push-channel'],
-      },
-    },
-  ],
-  ['widgets', { ...usual, topicSuffix: '.push-type.widgets', aps: reload }],
-  ['controls', { ...usual, topicSuffix: '.push-type.controls', aps: reload }],
-]);
+    excluding: ['input-push-token', 'input-push-channel'],
+  },
+  widgets: reload,
+  controls: reload,
+};
 
-/** Push type of content that has none. */
-export const defaultPushType = 'alert';
+const formByType = new Map(Object.entries(forms));
 
-/**
- * Returns the row of a push type. Throws if the type is unknown, which rendering has already
- * excluded.
- */
-export function pushTypeOf(name: string): PushType {
-  const type = pushTypes.get(name);
-  if (!type) throw new Error(`${name} is no push type`);
-  return type;
-}
-
-/**
- * Returns the topic to send to APNs; undefined if the credentials do not cover it. A topic without
- * suffix gets the suffix of the push type. A listed topic may already have a suffix.
- */
-export function sendableTopic(
-  topic: string,
-  pushType: string,
-  listed: readonly string[],
-): string | undefined {
-  const { topicSuffix } = pushTypeOf(pushType);
-  const hasSuffix = topicSuffix !== '' && topic.endsWith(topicSuffix);
-  if (listed.includes(topic)) return hasSuffix ? topic : `${topic}${topicSuffix}`;
-  for (const { topicSuffix: known } of pushTypes.values())
-    if (known !== '' && topic.endsWith(known) && listed.includes(topic.slice(0, -known.length)))
-      return topic;
-  return undefined;
-}
+/** Returns the rules for `aps` of a push type. Null if its body has no `aps`. */
+export const apsFormOf = (pushType: string): ApsForm | null =>
+  pushTypeOf(pushType).hasAps ? (formByType.get(pushType) ?? anyContent) : null;

@@ -26,11 +26,11 @@ import {
 } from '../http2/transport.ts';
 import { checkHttp2 } from '../kit/connection-check.ts';
 import { failed, profileError, reportAll, retry, sent } from '../kit/response-rules.ts';
-import { sendableTopic } from './aps.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
 import { type ApnsPayload, renderApns } from './payload.ts';
 import { renderTexts } from './personal.ts';
 import { type ProviderToken, ProviderTokens, TokenLock } from './provider-token.ts';
+import { bundleIdIn, sendableTopic } from './push-types.ts';
 import {
   type ApnsError,
   apnsIdEnd,
@@ -75,7 +75,10 @@ interface DeliveryOptions {
   payload: ApnsPayload;
   /** Body of each recipient by `index`. Absent if the bodies differ at most by the badge. */
   bodies?: ReadonlyMap<number, string> | undefined;
+  /** Topic of the request, or the bundle id in the path of a broadcast. */
   topic: string;
+  /** Channel of a broadcast. */
+  channel?: string | undefined;
   /** True if the credentials have no other topic. */
   isOnlyTopic: boolean;
   ending: Ending;
@@ -219,7 +222,7 @@ class Delivery {
       const isOutdated = !isLast && session.token() !== this.#token;
       return ending.attempt || isOutdated ? 'stop' : undefined;
     }
-    const answer = parseError(reply);
+    const answer = parseError(reply, this.#options.channel !== undefined);
     session.onCall({ status: reply.status, reason: answer.reason, seconds: reply.seconds });
     if (!isLast && (answer.reaction === 'renew_token' || answer.reaction === 'renew_connection')) {
       this.#cause ??= answer.reaction;
@@ -268,12 +271,12 @@ class Delivery {
   }
 
   #template(token: ProviderToken | null, count: number): RequestTemplate {
-    const { message, payload, topic } = this.#options;
+    const { message, payload, topic, channel } = this.#options;
     return {
-      pathPrefix: '/3/device/',
+      pathPrefix: channel === undefined ? '/3/device/' : '/4/broadcasts/apps/',
       headers: {
         ...(token === null ? {} : { authorization: token.authorization }),
-        'apns-topic': topic,
+        ...(channel === undefined ? { 'apns-topic': topic } : { 'apns-channel-id': channel }),
         'apns-push-type': payload.pushType,
         'apns-priority': payload.priority,
         'apns-expiration': payload.expiration,
@@ -283,8 +286,10 @@ class Delivery {
       // (protocol/apns.md#connections). If a push has many recipients, its collapse id gets an
       // entry too, because each further request then needs only one byte for it.
       batchHeaders:
-        count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
-      requestHeaderName: 'apns-id',
+        count < manyRecipients
+          ? ['apns-expiration', 'apns-collapse-id', 'apns-channel-id']
+          : ['apns-expiration'],
+      requestHeaderName: channel === undefined ? 'apns-id' : 'apns-request-id',
       requestHeaderPrefix: apnsIdPrefix(message.objectId),
       body: payload.body,
       ...(payload.badgeAt === undefined ? {} : { spliceAt: payload.badgeAt }),
@@ -292,10 +297,10 @@ class Delivery {
   }
 
   #requests(recipients: Recipient[]): TransportRequest[] {
-    const { payload, bodies } = this.#options;
+    const { payload, bodies, channel, topic } = this.#options;
     const isSpliced = payload.badgeAt !== undefined;
     return recipients.map(({ deviceToken, badge, id, index }) => ({
-      path: deviceToken.toLowerCase(),
+      path: channel === undefined ? deviceToken.toLowerCase() : encodeURIComponent(topic),
       headerValue: apnsIdEnd(id),
       // The dispatcher increments the badge before the first attempt. A device without a stored
       // badge shows 1.
@@ -308,13 +313,17 @@ class Delivery {
   }
 }
 
+/** Channel ids are base64. They become the value of a header. */
+const channelForm = /^[!-~]{1,512}$/;
+const badChannel = failed(0, 'BadChannelId');
+
 /** Hexadecimal. The length is not fixed, because Apple may change it (protocol/apns.md#request). */
 const tokenForm = /^[0-9a-fA-F]+$/;
 /**
  * Maximum length of a token. It is checked apart from the pattern, because a quantifier with an
  * upper limit doubles the time of the match.
  */
-const maxTokenChars = 200;
+const maxTokenChars = 512;
 
 const notHexadecimal = failed(0, reason('tokenNotHexadecimal'));
 
@@ -322,7 +331,11 @@ const notHexadecimal = failed(0, reason('tokenNotHexadecimal'));
  * Returns a failure if a token cannot be put into a path. The device is kept, because no gateway
  * called the token invalid.
  */
-function malformed({ deviceToken }: Recipient): AttemptResult | undefined {
+function malformed(
+  { deviceToken }: Recipient,
+  { broadcast }: PushMessage,
+): AttemptResult | undefined {
+  if (broadcast) return channelForm.test(deviceToken) ? undefined : badChannel;
   return deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken)
     ? undefined
     : notHexadecimal;
@@ -412,6 +425,7 @@ class ApnsSender implements Sender {
           payload,
           bodies,
           topic,
+          ...(message.broadcast ? { channel: members[0]?.deviceToken } : {}),
           ending,
           refusals,
           report,
@@ -468,11 +482,13 @@ class ApnsSender implements Sender {
       const topic =
         requestedTopic === undefined
           ? undefined
-          : sendableTopic(requestedTopic, payload.pushType, listed);
+          : topicOf(requestedTopic, message, payload.pushType, listed);
       const unserved =
-        topic === undefined ? null : certificateProblem(this.#credentials, payload.pushType, topic);
+        topic === undefined || message.broadcast
+          ? null
+          : certificateProblem(this.#credentials, payload.pushType, topic);
       const problem =
-        malformed(recipient) ??
+        malformed(recipient, message) ??
         (topic === undefined ? withoutTopic(requestedTopic) : undefined) ??
         (unserved === null ? undefined : failed(0, unserved));
       if (topic === undefined || problem) {
@@ -545,6 +561,17 @@ class ApnsSender implements Sender {
       onEvent: this.#context.onTransport,
     };
   }
+}
+
+/** Returns the topic of a request. The path of a broadcast has the bundle id without a suffix. */
+function topicOf(
+  requested: string,
+  { broadcast }: PushMessage,
+  pushType: string,
+  listed: readonly string[],
+): string | undefined {
+  const topic = sendableTopic(requested, pushType, listed);
+  return topic !== undefined && broadcast ? bundleIdIn(topic) : topic;
 }
 
 /**

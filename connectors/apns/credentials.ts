@@ -1,6 +1,7 @@
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { dayMs } from '../../shared/clock.ts';
+import { isBaseUrl } from '../../shared/domain/addresses.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import type { CredentialReport } from '../contract/connector.ts';
 import {
@@ -174,6 +175,12 @@ const common = {
    */
   environment: z.enum(['prod', 'dev']).optional(),
   endpoint: z.url({ protocol: /^https$/, error: 'endpoint must be an https URL' }).optional(),
+  /** Replaces the host and port of the management server of broadcast channels. */
+  managementEndpoint: z
+    .url({ protocol: /^https$/, error: 'managementEndpoint must be an https URL' })
+    .max(2048)
+    .refine((text) => isBaseUrl(text), 'managementEndpoint must be a base URL')
+    .optional(),
   /** Accepted as in all profiles, but unused, because APNs has no token call. */
   authEndpoint: z.url({ protocol: /^https?$/ }).optional(),
   ca: trustedCertificates.optional(),

@@ -1,5 +1,6 @@
 import type { Connector } from '../contract/connector.ts';
 
+import { openChannels } from './channels.ts';
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
 import {
@@ -30,6 +31,7 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
     badge: badgeOf,
     classError,
     inspect: inspectApns,
+    channels: openChannels,
     open: (credentials, context) => openApns(credentials, context, tuning),
   };
 }

@@ -10,18 +10,23 @@ import { misfit, type PushMessage, type Rendering } from '../contract/connector.
 import { contentRefused, oneNumber, oneWord, text, unfitMember } from '../kit/values.ts';
 import {
   type ApsForm,
+  apsFormOf,
   as,
-  defaultPushType,
   isShowing,
   notificationMembers,
   PayloadError,
-  type Priority,
-  pushTypeOf,
-  pushTypes,
   showingMembers,
   withoutEmpty,
   withTitle,
 } from './aps.ts';
+import {
+  broadcastType,
+  defaultPushType,
+  type Priority,
+  type PushType,
+  pushTypeOf,
+  pushTypes,
+} from './push-types.ts';
 
 /** The part of a rendered push that all recipients share. */
 export interface ApnsPayload extends Omit<ApnsText, 'text' | 'bytes' | 'maxBytes'> {
@@ -127,7 +132,10 @@ function render(message: PushMessage): ApnsText {
   const content = contentOf(message);
   const { aps: own, pushType } = checkBody(content, typeNameOf(content));
   const aps = own && withExtras(own, { message, content, pushType });
-  const { expiresAtOnce, isShown = false, maxBytes, priorities } = pushTypeOf(pushType);
+  const type = message.broadcast ? broadcastType : pushTypeOf(pushType);
+  const { isShown = false, maxBytes, priorities } = type;
+  // APNs refuses another expiration for a channel that stores no message.
+  const expiresAtOnce = type.expiresAtOnce || message.broadcast?.storage === 'none';
   const isSpliced = aps?.badge === 'Increment';
   const text = textOfBody(aps, content.custom, isSpliced);
   // If the push has no collapse id, its own id is used. A repeat then replaces its own notification
@@ -138,6 +146,9 @@ function render(message: PushMessage): ApnsText {
     typeof replaced === 'string'
       ? replaced
       : (collapseIdOf(content) ?? (isShown ? message.objectId : null));
+  // A device ignores a second state of an activity with the same timestamp. A repeated start makes
+  // a second activity.
+  const isState = pushType === 'liveactivity' && aps?.event !== 'start';
   const bytes = Buffer.byteLength(text) + (isSpliced ? badgeDigits : 0);
   if (bytes > maxBytes) throw new PayloadError(tooLarge(bytes, maxBytes), true);
   return {
@@ -146,9 +157,10 @@ function render(message: PushMessage): ApnsText {
     maxBytes,
     ...(isSpliced ? { badgeAt } : {}),
     pushType,
-    priority: priorityOf(content, pushType) ?? classPriority(message, pushType) ?? priorities[0],
+    priority:
+      priorityOf(content, pushType, type) ?? classPriority(message, pushType) ?? priorities[0],
     collapseId,
-    isRepeatHidden: isShown && collapseId !== null,
+    isRepeatHidden: isState || (isShown && collapseId !== null),
     expiration: expiresAtOnce ? '0' : String(Math.ceil(message.expiresAtMs / 1000)),
   };
 }
@@ -293,8 +305,8 @@ const controlReaders: Readonly<Record<Control, (path: string, value: Json) => Js
 function typeNameOf({ apsPath, control }: IosContent): string {
   const given = control.get('pushType');
   const name = String(given?.value ?? defaultPushType);
-  const { aps, isPlain = false } = pushTypeOf(name);
-  if (isPlain || aps === null || apsPath !== null) return name;
+  const { hasAps, isPlain = false } = pushTypeOf(name);
+  if (isPlain || !hasAps || apsPath !== null) return name;
   const plain = [...pushTypes].filter(([, type]) => type.isPlain).map(([one]) => one);
   throw new PayloadError(
     unfitMember(
@@ -312,7 +324,7 @@ function checkBody(
   content: IosContent,
   pushType: string,
 ): { pushType: string; aps: JsonObject | null } {
-  const { aps: form } = pushTypeOf(pushType);
+  const form = apsFormOf(pushType);
   // A null removes a member of an earlier layer. Default members of the plain layout belong to a
   // notification, so other push types ignore them.
   const given = [...content.aps].filter(
@@ -395,10 +407,13 @@ function classPriority(message: PushMessage, pushType: string): Priority | undef
 }
 
 /** Returns the priority that the content names; undefined if it names none. */
-function priorityOf({ control }: IosContent, pushType: string): Priority | undefined {
+function priorityOf(
+  { control }: IosContent,
+  pushType: string,
+  { priorities }: PushType,
+): Priority | undefined {
   const given = control.get('priority');
   if (!given) return undefined;
-  const { priorities } = pushTypeOf(pushType);
   const priority = priorities.find((one) => one === String(given.value));
   if (priority === undefined) {
     const isDerived = control.get('pushType')?.value !== pushType;

@@ -143,7 +143,28 @@ export const responseRules: readonly ResponseRule[] = [
   { status: 503, reason: 'Shutdown', reaction: 'retry_elsewhere' },
 ];
 
-const byKey = new Map(responseRules.map((rule) => [`${rule.status} ${rule.reason}`, rule]));
+/**
+ * Rules for broadcasts (protocol/apns.md#broadcast-answers). Authentication errors and temporary
+ * errors have the same rules as for device tokens.
+ */
+export const broadcastRules: readonly ResponseRule[] = [
+  { status: 400, reason: 'FeatureNotEnabled', reaction: 'fail_topic', hint: 'apnsBroadcastOff' },
+  { status: 400, reason: 'MissingChannelId', reaction: 'fail_push' },
+  { status: 400, reason: 'BadChannelId', reaction: 'fail_push' },
+  // The channel was deleted or belongs to the other environment. It never comes back.
+  { status: 400, reason: 'ChannelNotRegistered', reaction: 'dead_token', isProof: true },
+  { status: 400, reason: 'BadRequestParams', reaction: 'fail_push' },
+  { status: 400, reason: 'BadRequestPayload', reaction: 'fail_push' },
+  { status: 400, reason: 'MissingPushType', reaction: 'fail_push' },
+  { status: 400, reason: 'CannotCreateChannelConfig', reaction: 'fail_push' },
+  { status: 403, reason: 'TopicMismatch', reaction: 'fail_topic', hint: 'apnsTopicForbidden' },
+];
+
+const toMap = (rules: readonly ResponseRule[]) =>
+  new Map(rules.map((rule) => [`${rule.status} ${rule.reason}`, rule]));
+
+const byKey = toMap(responseRules);
+const broadcastByKey = toMap([...responseRules, ...broadcastRules]);
 
 /**
  * Error response of APNs with its rule. `reason` comes from a bounded set, because it is a metric
@@ -158,10 +179,13 @@ export interface ApnsError extends ResponseRule {
  * Returns the rule of an error response. An unknown reason gets a rule by its status. A body that
  * does not come from APNs leads to a retry. Neither rule marks a token as dead.
  */
-export function parseError(reply: Extract<RequestResult, { kind: 'response' }>): ApnsError {
+export function parseError(
+  reply: Extract<RequestResult, { kind: 'response' }>,
+  isBroadcast = false,
+): ApnsError {
   const { status } = reply;
   const error = parse(reply.body);
-  const rule = byKey.get(`${status} ${error?.reason}`);
+  const rule = (isBroadcast ? broadcastByKey : byKey).get(`${status} ${error?.reason}`);
   if (rule)
     return error?.timestamp === undefined ? rule : { ...rule, invalidSinceMs: error.timestamp };
   return { status, reason: httpReason(status), ...byStatus(status, error !== undefined) };
@@ -182,7 +206,11 @@ function byStatus(status: number, hasOwnBody: boolean): { reaction: Reaction; hi
 function parse(body: string): { reason: string; timestamp?: number } | undefined {
   const { reason, timestamp } = parseObject(body) ?? {};
   if (typeof reason !== 'string') return undefined;
-  return typeof timestamp === 'number' && timestamp > 0 ? { reason, timestamp } : { reason };
+  // Apple's list of broadcast errors prints this reason with a blank.
+  const name = reason === 'Service Unavailable' ? 'ServiceUnavailable' : reason;
+  return typeof timestamp === 'number' && timestamp > 0
+    ? { reason: name, timestamp }
+    : { reason: name };
 }
 
 // Results of attempts.
@@ -211,7 +239,9 @@ export function attemptResult(
         status,
         reason,
         ...(answer.invalidSinceMs === undefined ? {} : { invalidSinceMs: answer.invalidSinceMs }),
-        ...(answer.isProof && answer.invalidSinceMs !== undefined ? { isProof: true } : {}),
+        ...(answer.isProof && (status !== 410 || answer.invalidSinceMs !== undefined)
+          ? { isProof: true }
+          : {}),
       };
     case 'fail':
     case 'fail_push':

@@ -6,9 +6,9 @@ import type {
   ProfileCriteria,
   PushMessage,
 } from '../contract/connector.ts';
-import { pushTypeOf, sendableTopic } from './aps.ts';
 import { type ApnsCredentials, certificateTopicsOf, topicsOf } from './credentials.ts';
 import { pushTypeIn } from './payload.ts';
+import { pushTypeOf, sendableTopic } from './push-types.ts';
 
 type Candidate = NamedCredentials<ApnsCredentials>;
 
@@ -21,7 +21,8 @@ function serves(candidate: Candidate, prod: 'dev' | 'prod'): boolean {
 /**
  * Chooses the profile for an Apple device (protocol/push.md#credentials-for-ios).
  *
- * - Profiles with token authentication come before certificates.
+ * - Profiles with token authentication come before certificates, unless the push type needs a
+ *   certificate.
  * - The team id of the device selects the team, or else the team id of the push. If neither is set,
  *   only one team may own the topic.
  * - Among certificates, `deviceProfile` of the device comes before the environment.
@@ -32,13 +33,18 @@ export function chooseApnsProfile(
   message: Pick<PushMessage, 'prod' | 'topic' | 'teamId' | 'data'>,
 ): ProfileChoice {
   if (profiles.length === 0) return { ok: false, error: reason('noApnsProfile') };
+  const pushType = pushTypeIn(message);
+  const needed = pushType === null ? undefined : pushTypeOf(pushType).auth;
   const tokens = profiles.filter(({ credentials }) => credentials.auth === 'token');
-  if (tokens.length > 0) return chooseToken(tokens, criteria, message);
-  const choice = chooseCertificate(profiles, criteria, message.prod);
+  const certificates = profiles.filter(({ credentials }) => credentials.auth === 'certificate');
+  if (needed === 'certificate' && certificates.length === 0)
+    return { ok: false, error: reason('needsCertificate', { type: String(pushType) }) };
+  if (needed !== 'certificate' && tokens.length > 0) return chooseToken(tokens, criteria, message);
+  const choice = chooseCertificate(certificates, criteria, message.prod);
   const profile = choice.ok ? profiles.find(({ name }) => name === choice.profile) : undefined;
-  const pushType = profile && pushTypeIn(message);
   const topic = criteria.topic ?? message.topic ?? (profile && topicsOf(profile.credentials)[0]);
-  const error = pushType && topic ? certificateProblem(profile.credentials, pushType, topic) : null;
+  const error =
+    profile && pushType && topic ? certificateProblem(profile.credentials, pushType, topic) : null;
   return error === null ? choice : { ok: false, error };
 }
 
@@ -52,7 +58,7 @@ export function certificateProblem(
   topic: string,
 ): string | null {
   if (credentials.auth !== 'certificate') return null;
-  if (pushTypeOf(pushType).isTokenOnly)
+  if (pushTypeOf(pushType).auth === 'token')
     return reason('needsTokenAuthentication', { type: pushType });
   const listed = certificateTopicsOf(credentials);
   const sent = sendableTopic(topic, pushType, topicsOf(credentials));

@@ -10,11 +10,13 @@ import type { z } from 'zod';
 import type { Clock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
+import type { ChannelStorage } from '../../shared/domain/pushes/live-activity.ts';
 import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
 import type { RichMember } from '../../shared/domain/pushes/rich-content.ts';
 import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { AttemptResult, EqualRefusals, GatewayCall, Report } from './attempt-result.ts';
+import type { ChannelManager } from './broadcast-channels.ts';
 import { type AppliedClass, appliedClass, type ProfileClasses } from './message-class.ts';
 
 /**
@@ -39,6 +41,8 @@ export interface PushMessage {
   channels?: string[];
   /** Message class at the vendor. Absent if the push has no class. */
   messageClass?: AppliedClass;
+  /** Present for a broadcast to a channel of APNs, which is the only recipient. */
+  broadcast?: { storage: ChannelStorage };
   /** Epoch milliseconds. */
   expiresAtMs: number;
   createdAtMs: number;
@@ -75,6 +79,7 @@ export function toPushMessage(
   const target = originalTarget(pushOrder);
   const channels = target.kind === 'query' ? target.channels : null;
   const messageClass = profile && appliedClass(pushOrder, profile);
+  const audience = pushOrder.liveActivity?.target;
   return {
     objectId,
     data: pushOrder.data,
@@ -86,6 +91,7 @@ export function toPushMessage(
       : { notificationChannel: pushOrder.notificationChannel }),
     ...(channels === null ? {} : { channels }),
     ...(messageClass === undefined ? {} : { messageClass }),
+    ...(audience?.kind === 'channel' ? { broadcast: { storage: audience.storage } } : {}),
     expiresAtMs: expiresAt.getTime(),
     createdAtMs: createdAt.getTime(),
   };
@@ -478,6 +484,15 @@ export interface Connector<C = unknown, P = unknown> {
    */
   notShown?(message: PushMessage, deviceType: string): readonly RichMember[];
   inspect(credentials: C, nowMs: number): CredentialReport;
+  /**
+   * Returns the manager of broadcast channels. Returns null if the credentials do not serve the
+   * topic, or if they have several topics and none is requested. Absent if the gateway has no
+   * broadcast channels.
+   */
+  channels?(
+    credentials: C,
+    options: { prod: 'dev' | 'prod'; topic: string | null; clock: Clock },
+  ): ChannelManager | null;
   /**
    * Parses a call with receipts. `profiles` contains all credentials of the app for this connector,
    * to check a signature. Pure; never throws. Absent if the gateway sends no receipts.

@@ -17,6 +17,7 @@ import {
   rewriteTokens,
 } from '../../shared/db/tables/installations.ts';
 import { deleteOldInvalidTokenNotices } from '../../shared/db/tables/invalid-tokens.ts';
+import { deleteOldClocks, deleteOldTokens } from '../../shared/db/tables/live-activities.ts';
 import { deleteOldMessages } from '../../shared/db/tables/outbox.ts';
 import {
   deleteOldPushes,
@@ -48,6 +49,11 @@ const requestRetentionMs = 10 * 60_000;
  * Failed logins count for 15 minutes, and a lock lasts as long (protocol/users.md#account-lock).
  */
 const loginRetentionMs = 35 * 60_000;
+/**
+ * Update tokens of Live Activities are kept for a while after their end, so that `why` can tell
+ * that they ended.
+ */
+const updateTokenRetentionMs = 2 * dayMs;
 /** A notice of an invalid token is kept for this time, until the next push to the device. */
 const noticeRetentionMs = 30 * dayMs;
 /** More than a year, so that a bill can be written after the end of a year. */
@@ -88,6 +94,8 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
   ({ db }, now) => deleteOldRates(db, new Date(now - recordRetentionMs)),
   ({ db }, now) => deleteOldGatewayTokens(db, new Date(now - recordRetentionMs)),
   ({ db }, now, rows) => deleteOldInvalidTokenNotices(db, new Date(now - noticeRetentionMs), rows),
+  ({ db }, now, rows) => deleteOldTokens(db, new Date(now - updateTokenRetentionMs), rows),
+  ({ db }, now, rows) => deleteOldClocks(db, new Date(now - recordRetentionMs), rows),
   ({ db }, now, rows) => deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rows),
   ({ db }, now, rows) => deleteOldAudit(db, new Date(now - auditRetentionMs), rows),
 ];

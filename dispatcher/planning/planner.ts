@@ -2,8 +2,10 @@ import { Router } from '../../connectors/routing.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { dueIn } from '../../shared/db/query.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
+import { channelRoutingKey } from '../../shared/db/tables/audience.ts';
 import { findBatchesWithoutJob } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
+import { channelRecipient } from '../../shared/domain/pushes/live-activity.ts';
 import {
   activeSince,
   Params,
@@ -180,6 +182,8 @@ async function writeBatches(
     const device = await deps.queries.findDevice(lookup);
     return writePages(deps, begun, { pages: singlePage(device ? [device] : []), signal });
   }
+  if (push.pushOrder.liveActivity?.target.kind === 'channel')
+    return writePages(deps, begun, { pages: singlePage([channelTarget]), signal });
   const database = await chooseScanDatabase(deps.db, deps.readDb);
   deps.metrics.scans.inc({ database: database.url === deps.db.url ? 'primary' : 'standby' });
   const start = await openStart(deps, database, begun);
@@ -196,6 +200,9 @@ async function writeBatches(
   const pages = start?.part === null ? singlePage([]) : readPages(reader, start?.part);
   return writePages(deps, plan, { pages, signal });
 }
+
+/** The only recipient of a broadcast. APNs itself knows the devices. */
+const channelTarget = { id: channelRecipient, routingKey: channelRoutingKey };
 
 /** Opens the next start to plan. Returns undefined if the push has only one start. */
 async function openStart(

@@ -20,6 +20,7 @@ import {
 import { orderIn } from '../../shared/domain/pushes/languages.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { Logger } from '../../shared/process/logging.ts';
+import { activityGroups } from './activity-tokens.ts';
 import { type LatenessBudget, sendPaced } from './pace.ts';
 import { personalSender } from './personal-sender.ts';
 import { RecallSender } from './recall-sender.ts';
@@ -217,7 +218,15 @@ export class BatchSender {
     );
     // A recall without a replacement has no content and changes no badge.
     const badge = lease.connector.badge?.(message) ?? null;
-    const recipients = await openRecipients(db, open, open.groups, badge);
+    const { liveActivity } = push.pushOrder;
+    const tokens = liveActivity
+      ? await activityGroups(
+          db,
+          { batch: open.batch, groups: open.groups, nowMs: clock.now() },
+          { ...push, pushOrder: { ...push.pushOrder, liveActivity } },
+        )
+      : open;
+    const recipients = await openRecipients(db, open, tokens, badge);
     const { slot, probeSize = recipients.length } = this.#task;
     this.#hasUnsent = probeSize < recipients.length;
     recipients.limit(probeSize);

@@ -150,20 +150,23 @@ export class OpenRecipients implements RecipientSource {
 const installationDeleted = reason('installationDeleted');
 
 /**
- * Prepares the open recipients of a batch. Ends recipients whose installation was deleted as
- * `dropped`.
+ * Prepares the open recipients of a batch. Ends recipients without a token as `dropped`, with the
+ * reason `withoutToken`: by default their installation was deleted.
  */
 export async function openRecipients(
   db: Database,
   { batch, tally }: OpenBatch,
-  groups: RecipientGroup[],
+  {
+    groups,
+    withoutToken = installationDeleted,
+  }: { groups: RecipientGroup[]; withoutToken?: string },
   change: BadgeChange,
 ): Promise<OpenRecipients> {
   const badges = await badgesOf(db, batch, change);
   const recipients = new OpenRecipients(batch, groups, badges);
   for (let index = 0; index < batch.recipients.length; index += 1)
     if (tally.isOpen(index) && !recipients.add(index))
-      tally.fail(index, { outcome: 'dropped', status: 0, reason: installationDeleted });
+      tally.fail(index, { outcome: 'dropped', status: 0, reason: withoutToken });
   return recipients;
 }
 

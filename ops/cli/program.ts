@@ -9,6 +9,7 @@ import { recallCommand } from './commands/control/recall.ts';
 import { redriveCommand } from './commands/control/redrive.ts';
 import { accessCommands, auditCommand } from './commands/people/access.ts';
 import { deviceCommands, userCommands } from './commands/people/users.ts';
+import { liveActivityCommands } from './commands/send/live-activities.ts';
 import { audienceCommands, pushCommand } from './commands/send/push.ts';
 import { recurringCommands } from './commands/send/recurring.ts';
 import { savedCommands, scheduledCommands } from './commands/send/saved.ts';
@@ -88,6 +89,7 @@ const tasks: Readonly<Partial<Record<English, readonly AddCommand[]>>> = {
     ...scheduledCommands,
     ...recurringCommands,
     ...savedCommands,
+    ...liveActivityCommands,
   ],
   'Look:': [
     overviewCommand,

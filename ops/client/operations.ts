@@ -1,6 +1,12 @@
 // Generated from the OpenAPI description by `npm run docs`. Do not edit.
 // Types of the admin API: parameters, body and reply of each operation, and its method and path.
 
+export type AcceptedPush = {
+  objectId: string;
+  createdAt: string;
+  warnings?: string[];
+};
+
 export type Acl = {
   [member: string]: {
     read?: boolean;
@@ -103,6 +109,9 @@ export type ApprovedPush = {
     [member: string]: unknown;
   };
   where: {
+    [member: string]: unknown;
+  };
+  liveActivity?: {
     [member: string]: unknown;
   };
   prod: 'dev' | 'prod';
@@ -226,8 +235,29 @@ export type Breaker = {
   } | null;
 };
 
+export type BroadcastChannel = {
+  channel: string;
+  storage: 'none' | 'last';
+  prod: 'dev' | 'prod';
+  topic: string;
+  createdAt: string | null;
+};
+
 export type CaptchaText = {
   code: string;
+};
+
+export type ChannelDryRun = {
+  dryRun: boolean;
+  prod: 'dev' | 'prod';
+  topic: string;
+  request: {
+    method: string;
+    url: string;
+    body?: {
+      [member: string]: unknown;
+    };
+  };
 };
 
 export type ConsoleSession = {
@@ -251,6 +281,10 @@ export type ConsoleToken = {
   createdAt: string;
   expiresAt: string | null;
   usedAt: string | null;
+};
+
+export type CreatedChannel = {
+  channel: string;
 };
 
 export type CreatedConsoleToken = {
@@ -431,6 +465,12 @@ export type Installation = {
   [member: string]: unknown;
 };
 
+export type ListedChannel = {
+  channel: string;
+  storage: 'none' | 'last' | null;
+  createdAt: string | null;
+};
+
 export type ListedMessage = {
   kind: 'sms' | 'mail';
   to: string;
@@ -456,6 +496,9 @@ export type ListedPush = {
     [member: string]: unknown;
   };
   where: {
+    [member: string]: unknown;
+  };
+  liveActivity?: {
     [member: string]: unknown;
   };
   prod: 'dev' | 'prod';
@@ -527,6 +570,117 @@ export type ListedPush = {
     id: number;
     name: string;
   } | null;
+};
+
+export type LiveActivityForecast = {
+  devices: number;
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+    devices: number;
+    profiles: {
+      [member: string]: number;
+    };
+    payload: unknown;
+    payloadBytes: number | null;
+    languages?: {
+      [member: string]: {
+        payload: unknown;
+        payloadBytes: number | null;
+      };
+    };
+    problem?: string;
+    problems?: ({
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+    })[];
+  }>>;
+  limits: string[];
+  estimatedSeconds: number | null;
+  starts?: ({
+    at: string;
+    devices: number;
+    isLate: boolean;
+  })[];
+  languages?: ({
+    language: string | null;
+    devices: number;
+    fallback: number;
+  })[];
+  quietHours?: {
+    hours: string;
+    waiting: number;
+    expired: number;
+    ends: ({
+      at: string;
+      devices: number;
+    })[];
+  };
+  variables?: ({
+    name: string;
+    devices: number;
+    fallback: number;
+  })[];
+  pace: string;
+  plan: string[];
+  warning?: string;
+  warnings?: string[];
+  texts: {
+    limits: ({
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+    })[];
+    pace: {
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+    };
+    warning: {
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+    } | null;
+    warnings?: ({
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+    })[];
+  };
+  forecast: {
+    scheduledPushes: number;
+    scheduledIsLeast: boolean;
+    cap: {
+      day: string;
+      zone: 'UTC';
+      used: number;
+      scheduled: number;
+      draft: number;
+      limit: number;
+      over: number;
+    };
+    quotas: {
+      day: string;
+      zone: 'Asia/Shanghai';
+      results: ({
+        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        profile: string;
+        used: number;
+        scheduled: number;
+        draft: number;
+        closedReason: string | null;
+        closedMeaning: Meaning | null;
+      })[];
+    };
+  };
+  dryRun: boolean;
+  withToken: number;
+  withoutToken: number;
+  liveActivity: object | null;
 };
 
 export type LoginLink = {
@@ -779,6 +933,9 @@ export type PushDetail = {
   where: {
     [member: string]: unknown;
   };
+  liveActivity?: {
+    [member: string]: unknown;
+  };
   prod: 'dev' | 'prod';
   status: string;
   devices: number;
@@ -1029,6 +1186,9 @@ export type PushRecord = {
     [member: string]: unknown;
   };
   where: {
+    [member: string]: unknown;
+  };
+  liveActivity?: {
     [member: string]: unknown;
   };
   prod: 'dev' | 'prod';
@@ -1321,6 +1481,9 @@ export type ScheduledEntry = {
     [member: string]: unknown;
   };
   where: {
+    [member: string]: unknown;
+  };
+  liveActivity?: {
     [member: string]: unknown;
   };
   prod: 'dev' | 'prod';
@@ -2923,6 +3086,255 @@ export interface Operations {
     };
     reply: Empty;
   };
+  /** Starts a Live Activity, as `POST /1.1/liveActivities` does. */
+  startAppLiveActivity: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body: {
+        event: 'start';
+        attributesType: string;
+        attributes: {
+          [member: string]: unknown;
+        };
+        contentState: {
+          [member: string]: unknown;
+        };
+        alert: {
+          title: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          body?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          sound?: string;
+        } | {
+          title?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          body: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          sound?: string;
+        };
+        staleDate?: string | null;
+        inputPushToken?: boolean | 1 | null;
+        inputPushChannel?: string | null;
+        priority?: 10 | 5 | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        apns_team_id?: string | null;
+        timestamp?: string | null;
+        relevanceScore?: number | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+        expirationTime?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expirationInterval?: number | string | null;
+        notification_id?: string | null;
+        req_id?: string | null;
+        dryRun?: boolean | null;
+        where?: object | unknown[] | string;
+        cql?: string;
+        channels?: string | string[] | null;
+        flow_control?: number | null;
+        kind?: 'marketing' | 'transactional' | null;
+        device_cap?: number | null;
+        quiet_hours?: string | null;
+        lastActiveDeviceOnly?: boolean | null;
+      };
+    };
+    reply: AcceptedPush | LiveActivityForecast;
+  };
+  /** Creates a broadcast channel at APNs. Each call creates another channel. */
+  createAppBroadcastChannel: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body: {
+        storage: 'none' | 'last';
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        apns_team_id?: string | null;
+        dryRun?: boolean | null;
+      };
+    };
+    reply: ChannelDryRun;
+  };
+  /** Lists the broadcast channels of a bundle id. */
+  listAppBroadcastChannels: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        prod?: 'dev' | 'prod' | '';
+        topic?: string;
+        pgw_team_id?: string;
+      };
+    };
+    reply: {
+      results: ListedChannel[];
+    };
+  };
+  /** Returns a broadcast channel. In the path, its id has `-` for `+` and `_` for `/`. */
+  getAppBroadcastChannel: {
+    input: {
+      path: {
+        appId: string;
+        channel: string;
+      };
+      query?: {
+        prod?: 'dev' | 'prod' | '';
+        topic?: string;
+        pgw_team_id?: string;
+      };
+    };
+    reply: BroadcastChannel;
+  };
+  /** Deletes a broadcast channel for good. Its activities cannot be reached any more. */
+  deleteAppBroadcastChannel: {
+    input: {
+      path: {
+        appId: string;
+        channel: string;
+      };
+      query?: {
+        prod?: 'dev' | 'prod' | '';
+        topic?: string;
+        pgw_team_id?: string;
+        dryRun?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: Empty | ChannelDryRun;
+  };
+  /** Updates or ends the activities that subscribe to a broadcast channel. */
+  sendAppBroadcast: {
+    input: {
+      path: {
+        appId: string;
+        channel: string;
+      };
+      body: {
+        event: 'update' | 'end';
+        contentState?: object | null;
+        staleDate?: string | null;
+        dismissalDate?: string | null;
+        alert?: {
+          title: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          body?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          sound?: string;
+        } | {
+          title?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          body: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          sound?: string;
+        } | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        apns_team_id?: string | null;
+        timestamp?: string | null;
+        relevanceScore?: number | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+        expirationTime?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expirationInterval?: number | string | null;
+        notification_id?: string | null;
+        req_id?: string | null;
+        dryRun?: boolean | null;
+        priority?: 10 | 5 | 1 | null;
+      };
+    };
+    reply: AcceptedPush | LiveActivityForecast;
+  };
+  /** Updates or ends a Live Activity, as `POST /1.1/liveActivities/:activityId` does. */
+  changeAppLiveActivity: {
+    input: {
+      path: {
+        appId: string;
+        activityId: string;
+      };
+      body: {
+        event: 'update' | 'end';
+        contentState?: object | null;
+        staleDate?: string | null;
+        dismissalDate?: string | null;
+        alert?: {
+          title: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          body?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          sound?: string;
+        } | {
+          title?: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          body: string | {
+            'loc-key': string;
+            'loc-args'?: string[];
+          };
+          sound?: string;
+        } | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        apns_team_id?: string | null;
+        timestamp?: string | null;
+        relevanceScore?: number | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+        expirationTime?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expirationInterval?: number | string | null;
+        notification_id?: string | null;
+        req_id?: string | null;
+        dryRun?: boolean | null;
+        priority?: 10 | 5 | null;
+      };
+    };
+    reply: AcceptedPush | LiveActivityForecast;
+  };
   /**
    * Sends a push. The body is the same as for `POST /1.1/push` or `POST /1.1/push/devices`.
    * `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409
@@ -3671,6 +4083,13 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   unlockUser: ['POST', '/apps/{appId}/users/{id}/unlock'],
   sendUserReset: ['POST', '/apps/{appId}/users/{id}/send-reset'],
   verifyUser: ['POST', '/apps/{appId}/users/{id}/verify'],
+  startAppLiveActivity: ['POST', '/apps/{appId}/liveActivities'],
+  createAppBroadcastChannel: ['POST', '/apps/{appId}/liveActivities/channels'],
+  listAppBroadcastChannels: ['GET', '/apps/{appId}/liveActivities/channels'],
+  getAppBroadcastChannel: ['GET', '/apps/{appId}/liveActivities/channels/{channel}'],
+  deleteAppBroadcastChannel: ['DELETE', '/apps/{appId}/liveActivities/channels/{channel}'],
+  sendAppBroadcast: ['POST', '/apps/{appId}/liveActivities/channels/{channel}'],
+  changeAppLiveActivity: ['POST', '/apps/{appId}/liveActivities/{activityId}'],
   sendAppPush: ['POST', '/apps/{appId}/push'],
   listScheduledAppPushes: ['GET', '/apps/{appId}/scheduled'],
   moveScheduledAppPush: ['PATCH', '/apps/{appId}/scheduled/{id}'],

@@ -44,9 +44,12 @@ export const reasonTemplates = {
   hybridOff: 'hybridPush is off: no device gets pushes by these credentials.',
   noServiceAccount: 'the profile has no serviceAccount',
   // Routes to a device.
+  activitySuperseded: 'a newer state of the activity was sent before the retry',
+  activityTokenGone: 'the token of the Live Activity ended or was replaced',
   certificateTopic: 'the certificate does not serve the topic {topic}',
   foreignTopic: 'the topic {topic} is not among those of the profile',
   installationDeleted: 'the installation was deleted',
+  needsCertificate: 'the push type {type} needs a certificate',
   needsTokenAuthentication: 'the push type {type} needs token authentication',
   noApnsCertificateNamed: 'no APNs certificate named {profile}',
   noApnsCertificateOfEnvironment: 'no APNs certificate serves the {environment} environment',

@@ -52,7 +52,9 @@ export function replyDefect(
   targets: Targets,
 ): string | undefined {
   const { status, text } = reply;
-  const usesHost = sent.headers['X-LC-Id'] === targets.hostless.appId;
+  // The management server of broadcast channels is unreachable, too.
+  const usesHost =
+    sent.headers['X-LC-Id'] === targets.hostless.appId || /liveActivities/i.test(sent.path);
   if (status >= 500 && !(usesHost && hostStatuses.has(status))) return `a ${status}`;
   if (status < 200 || (status >= 300 && status < 400 && status !== 304)) return `a ${status}`;
   if (status >= 400) return refusalDefect(sent, reply);

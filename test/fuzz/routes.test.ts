@@ -80,7 +80,14 @@ async function createApp(options: object = {}): Promise<App> {
   });
   const { publicKey: _, ...apns } = createApnsCredentials();
   const key = { appId: app.appId, name: '_default' };
-  await profiles.put({ ...key, connector: 'apns' }, { auth: 'token', ...apns });
+  await profiles.put(
+    { ...key, connector: 'apns' },
+    {
+      auth: 'token',
+      ...apns,
+      managementEndpoint: 'https://127.0.0.1:1',
+    },
+  );
   await profiles.put(
     { ...key, connector: 'vendor_b' },
     { appId: '1', appSecret: 's', packageName: 'com.example' },

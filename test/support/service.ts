@@ -158,7 +158,13 @@ async function putApnsProfile(
     appId: app.appId,
     connector: 'apns',
     name,
-    credentials: { auth: 'token', ...own, endpoint: gateway.url, ca: gateway.ca },
+    credentials: {
+      auth: 'token',
+      ...own,
+      endpoint: gateway.url,
+      managementEndpoint: gateway.channels.url,
+      ca: gateway.ca,
+    },
   });
 }
 

@@ -122,7 +122,8 @@ async function reachable(
   app: App,
   { push: { pushOrder }, judged }: { push: MessageSource; judged: Judged[] },
 ): Promise<Judged[]> {
-  if (pushOrder.target.kind !== 'query' || wantedTypes(pushOrder.target.where)) return judged;
+  const { liveActivity, target } = pushOrder;
+  if (liveActivity || target.kind !== 'query' || wantedTypes(target.where)) return judged;
   const types = await listDeviceTypes(db, app.appId);
   if (types.length === 0) return judged;
   const hasApple = types.some(isAppleDeviceType);
@@ -130,7 +131,11 @@ async function reachable(
   return judged.filter(({ target }) => (target.connector === 'apns' ? hasApple : hasOther));
 }
 
-function renderTargetsOf({ options }: App, { data, target }: PushOrder): RenderTarget[] {
+function renderTargetsOf(
+  { options }: App,
+  { data, target, liveActivity }: PushOrder,
+): RenderTarget[] {
+  if (liveActivity) return [ios];
   if (target.kind === 'query') {
     const vendors = options.hybridPush ? vendorsNamedIn(data) : [];
     const deviceTypes = wantedTypes(target.where) ?? [ios.deviceType, android.deviceType];
@@ -182,8 +187,9 @@ function wantedTypes(where: unknown): string[] | undefined {
  * their messages may contain any members. Called only if the usual types reject the message.
  */
 async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): Promise<boolean> {
-  const { data, target } = push.pushOrder;
-  if (target.kind !== 'query' || wantedTypes(target.where) || !hasOwnMembers(data)) return false;
+  const { data, target, liveActivity } = push.pushOrder;
+  if (liveActivity || target.kind !== 'query' || wantedTypes(target.where) || !hasOwnMembers(data))
+    return false;
   const types = await listDeviceTypes(db, app.appId);
   return types.some(
     (deviceType) =>

@@ -51,6 +51,8 @@ export interface UnstoredPush {
   app: App;
   reqId: string | null;
   push: NewPush;
+  /** Completes the push in the transaction that stores it, before it is stored. */
+  prepare?: ((tx: Handle, push: NewPush) => Promise<void>) | undefined;
   /** Writes the audit record of a push of the admin API, in the same transaction. */
   onStored?: ((tx: Handle) => Promise<void>) | undefined;
 }
@@ -98,8 +100,10 @@ export class PushStore {
    */
   store(push: UnstoredPush): Promise<StoredPush> {
     const { push: record } = push;
-    // A scheduled push locks a row of its app. A push of the admin API writes an audit record.
-    const isStoredAlone = record.state === 'scheduled' || push.onStored !== undefined;
+    // A scheduled push locks a row of its app. A push of the admin API writes an audit record. A
+    // prepared push may lock a row.
+    const isStoredAlone =
+      record.state === 'scheduled' || push.onStored !== undefined || push.prepare !== undefined;
     if (isStoredAlone) return this.#storeAlone(push);
     return (push.reqId ? this.#claiming : this.#plain).run(push);
   }
@@ -128,6 +132,7 @@ export class PushStore {
   async #storeAll(tx: Handle, pushes: UnstoredPush[]): Promise<StoredPush[]> {
     const claims = await claimIds(tx, pushes);
     const first = pushes.filter((push) => !repeatedBy(push, claims));
+    for (const { prepare, push } of first) await prepare?.(tx, push);
     const queued = first.filter(({ push }) => push.state === 'queued').map(({ push }) => push);
     if (queued.length > 0)
       await insertQueuedPushes(tx, this.#deps.queue, queued, { wakeName: null });

@@ -1,11 +1,18 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { databaseNow } from '../../../shared/db/query.ts';
+import {
+  type ActivityClock,
+  advanceClock,
+  readClock,
+} from '../../../shared/db/tables/live-activities.ts';
 import type { NewPush } from '../../../shared/db/tables/pushes.ts';
 import { cancelScheduled, listScheduled } from '../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { type Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { timestampOf, withTimestamp } from '../../../shared/domain/pushes/live-activity.ts';
+import type { ActivityRequest } from '../../../shared/domain/pushes/live-activity-body.ts';
 import {
   defaultExpiryMs,
   expiryAfter,
@@ -103,6 +110,41 @@ export class PushService {
       : now.getTime();
   }
 
+  /**
+   * Sends a Live Activity push. The clock of its activity or channel moves in the transaction that
+   * stores the push, so that the states of an activity have the order of their pushes. Throws error
+   * 1 if the timestamp of the caller is not newer than the last one.
+   */
+  async sendActivity(
+    sender: PushSender,
+    { request, timestamp }: ActivityRequest,
+  ): Promise<AcceptedPush> {
+    const nowMs = this.#deps.clock.now();
+    const name = clockOf(sender.app, request.pushOrder);
+    const prepare = name && ((tx: Handle, push: NewPush) => setTimestamp(tx, push, name));
+    const setTimestamp = async (tx: Handle, push: NewPush, clock: ActivityClock) => {
+      const nowS = Math.floor(nowMs / 1000);
+      const at = await advanceClock(tx, clock, { given: timestamp, nowS });
+      if (at === undefined) throw await staleTimestamp(tx, clock);
+      push.pushOrder = { ...push.pushOrder, data: withTimestamp(push.pushOrder.data, at) };
+    };
+    return this.#accept(sender, request, new Date(nowMs), prepare);
+  }
+
+  /**
+   * Returns a Live Activity push with the timestamp that it would get now. Changes nothing. Throws
+   * as `sendActivity`.
+   */
+  async previewActivity(app: App, { request, timestamp }: ActivityRequest): Promise<PushRequest> {
+    const clock = clockOf(app, request.pushOrder);
+    if (!clock) return request;
+    const last = await readClock(this.#deps.db, clock);
+    if (timestamp !== null && timestamp <= last) throw await staleTimestamp(this.#deps.db, clock);
+    const at = timestamp ?? Math.max(timestampOf(request.pushOrder.data), last + 1);
+    const data = withTimestamp(request.pushOrder.data, at);
+    return { ...request, pushOrder: { ...request.pushOrder, data } };
+  }
+
   /** Sends a push whose order another service has built. Throws error 1 with a message. */
   sendOrder(sender: PushSender, request: PushRequest): Promise<AcceptedPush> {
     return this.#accept(sender, request, new Date(this.#deps.clock.now()));
@@ -133,6 +175,7 @@ export class PushService {
     sender: PushSender,
     { pushOrder, timing: requestedTiming, warnings }: PushRequest,
     now: Date,
+    prepare?: (tx: Handle, push: NewPush) => Promise<void>,
   ): Promise<AcceptedPush> {
     const { adminSettings } = sender;
     const timing = adminSettings
@@ -159,6 +202,7 @@ export class PushService {
         app: sender.app,
         reqId: timing.reqId,
         push: created,
+        prepare,
         onStored: adminSettings && ((tx) => adminSettings.onStored(tx, created)),
       });
     });
@@ -171,13 +215,29 @@ export class PushService {
   }
 
   async #check(sender: PushSender, push: TimedPush): Promise<void> {
-    checkTargets(push.pushOrder, viewerOfPush(sender));
+    checkTargets(push.pushOrder, sender.viewer ?? viewerOf(sender.app, sender.isMaster));
     const profiles = await this.#deps.appCache.profiles(sender.app.appId);
     await checkContent(this.#deps.db, { app: sender.app, profiles }, push);
     const missing = await this.#missingProfiles.find(sender.app, push.pushOrder);
     if (missing) throw refuse('invalidParameter', missing);
   }
 }
+
+/** Returns the clock of the activity or channel of a push. A start has none. */
+function clockOf({ appId }: App, { liveActivity }: PushOrder): ActivityClock | undefined {
+  const { kind, name } = liveActivity?.target ?? {};
+  return name === undefined || kind === undefined || kind === 'type'
+    ? undefined
+    : { appId, kind, name };
+}
+
+const staleTimestamp = async (db: Handle, clock: ActivityClock): Promise<Refusal> =>
+  refuse(
+    'invalidParameter',
+    detail('activityTimestamp', {
+      at: new Date((await readClock(db, clock)) * 1000).toISOString(),
+    }),
+  );
 
 const toNewPush = (
   { appId }: App,
@@ -199,9 +259,8 @@ const toNewPush = (
  * Returns the rights with which the condition is checked. An app key gets no rights, because the
  * push is planned later, when the caller's rights cannot be applied.
  */
-const viewerOfPush = ({ app, isMaster, viewer }: PushSender): Viewer =>
-  viewer ??
-  (isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] });
+export const viewerOf = ({ appId }: App, isMaster: boolean): Viewer =>
+  isMaster ? masterViewer(appId) : { appId, classes: new Set(), subjects: [] };
 
 /**
  * Returns when a push expires. The request may contain a time. Otherwise a lifetime, seven days by

@@ -207,6 +207,8 @@ export class MissingProfiles {
   async find(app: App, pushOrder: PushOrder): Promise<Detail | undefined> {
     if (pushOrder.redrive || pushOrder.recall) return undefined;
     const profiles = await this.#deps.appCache.profiles(app.appId);
+    if (pushOrder.liveActivity?.target.kind === 'channel')
+      return missingApnsProfile(profiles, pushOrder, '');
     const missing = missingForDevices(profiles, pushOrder);
     if (missing) return missing;
     const group = await this.#unserved.find(
@@ -270,8 +272,9 @@ function hasProfile(profiles: StoredProfile[], connector: ConnectorId, name: str
 }
 
 /** Conditions for devices that name no profile. */
-const usesApns = `device_token IS NOT NULL AND coalesce(device_profile, '') = ''`;
-const usesVendor = `registration_id IS NOT NULL AND coalesce(device_profile, '') = ''`;
+const namesNoProfile = `coalesce(device_profile, '') = ''`;
+const usesApns = `device_token IS NOT NULL AND ${namesNoProfile}`;
+const usesVendor = `registration_id IS NOT NULL AND ${namesNoProfile}`;
 
 /** HarmonyOS devices belong to Huawei, with or without a vendor. */
 const harmonyKinds = harmonyDeviceTypes.map((deviceType) => ({ deviceType, vendor: null }));
@@ -283,8 +286,10 @@ function unservedGroups(
 ): UnservedGroup[] {
   const message = missingApnsProfile(profiles, pushOrder, '');
   const kinds = appleDeviceTypes.map((deviceType) => ({ deviceType, vendor: null }));
-  const groups: UnservedGroup[] = message ? [{ kinds, condition: usesApns, message }] : [];
-  if (!app.options.hybridPush) return groups;
+  // A device with a token of a Live Activity may have no device token.
+  const condition = pushOrder.liveActivity ? namesNoProfile : usesApns;
+  const groups: UnservedGroup[] = message ? [{ kinds, condition, message }] : [];
+  if (pushOrder.liveActivity || !app.options.hybridPush) return groups;
   const missing = vendorIds.filter((vendor) => !hasProfile(profiles, vendor, '_default'));
   return [
     ...groups,

@@ -11,6 +11,7 @@ const guide = [
   { text: 'Getting started', link: '/getting-started' },
   { text: 'Concepts', link: '/concepts' },
   { text: 'Sending', link: '/sending' },
+  { text: 'Live Activities', link: '/live-activities' },
   { text: 'Moving in', link: '/moving-in' },
 ];
 

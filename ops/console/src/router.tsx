@@ -96,6 +96,14 @@ const recurring = createRoute({
     'Recurring',
   ),
 });
+const liveActivities = createRoute({
+  getParentRoute: () => app,
+  path: '/pushes/live-activities',
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/live-activities/live-activities.tsx')),
+    'LiveActivities',
+  ),
+});
 const push = createRoute({
   getParentRoute: () => app,
   path: '/pushes/$pushId',
@@ -253,6 +261,7 @@ export const router = createRouter({
       scheduled,
       undelivered,
       recurring,
+      liveActivities,
       push,
       compare,
       why,

@@ -74,6 +74,8 @@ export interface TypedDefinition<G> extends SandboxDefinition {
 /** Options of one gateway of the sandbox. */
 export interface InstanceOptions extends SandboxOptions {
   authority: CertificateAuthority;
+  /** Port of a second server, if the gateway has one. */
+  managementPort?: number;
 }
 
 /** The parts of a definition that depend on the vendor. */

@@ -16,7 +16,10 @@ export interface Sandbox {
 export interface StartOptions {
   secrets?: SandboxSecrets;
   host?: string;
-  /** First port. The gateways use consecutive ports from there. If absent, they use free ports. */
+  /**
+   * First port. The gateways use consecutive ports from there, and the management server of APNs a
+   * port after them. If absent, they use free ports.
+   */
   firstPort?: number;
   /** Number of recent requests that each gateway stores with their bodies. */
   keptRequests?: number;
@@ -38,7 +41,9 @@ export async function startGateways(options: StartOptions = {}): Promise<Sandbox
         checks,
         host,
         ...(keptRequests === undefined ? {} : { keptRequests }),
-        ...(firstPort === undefined ? {} : { port: firstPort + i }),
+        ...(firstPort === undefined
+          ? {}
+          : { port: firstPort + i, managementPort: firstPort + definitions.length + i }),
       };
       instances.push(await startInstance(definition, secrets.apps.get(definition.connector), own));
     }

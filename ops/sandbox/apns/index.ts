@@ -1,5 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http2';
 import { defineGateway } from '../all/definition.ts';
 import type { ApnsCredentials, ApnsGateway } from './server.ts';
+
+/** Path of a request. Without checks, only the device token is recorded. */
+const pathOf = (headers: IncomingHttpHeaders, token: string): string =>
+  headers[':path'] ?? `/3/device/${token}`;
 
 export const definition = defineGateway<ApnsCredentials, ApnsGateway>({
   connector: 'apns',
@@ -9,10 +14,11 @@ export const definition = defineGateway<ApnsCredentials, ApnsGateway>({
     return {
       createApp: () => createApnsCredentials(),
       start: (key, options) => startApnsGateway({ ...options, keys: [key] }),
-      credentials: ({ publicKey: _, ...token }, { ca, url }) => ({
+      credentials: ({ publicKey: _, ...token }, { ca, url, channels }) => ({
         auth: 'token',
         ...token,
         endpoint: url,
+        ...(channels.url === '' ? {} : { managementEndpoint: channels.url }),
         ca,
       }),
     };
@@ -26,8 +32,8 @@ export const definition = defineGateway<ApnsCredentials, ApnsGateway>({
       violations: gateway.protocolErrors.length,
     }),
     requests: () =>
-      gateway.requests.map(({ body, status, token }) => ({
-        path: `/3/device/${token}`,
+      gateway.requests.map(({ body, headers, status, token }) => ({
+        path: pathOf(headers, token),
         status,
         devices: 1,
         body,

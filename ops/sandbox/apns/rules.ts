@@ -2,37 +2,9 @@
  * Checks of requests that APNs makes (protocol/apns.md#request and protocol/apns.md#answers). Pure.
  */
 import type { IncomingHttpHeaders } from 'node:http2';
+import { pushTypes } from '../../../connectors/apns/push-types.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Refusal } from './tokens.ts';
-
-/**
- * Requirements of APNs for one push type (protocol/apns.md#push-types). Independent of the
- * connector's table.
- */
-interface TypeRules {
-  /** Suffix of the topic. `mdm` has its own topic. */
-  suffix: string;
-  priorities?: readonly string[];
-  /** True if the body must have `aps`, false if it must not, undefined if it may. */
-  hasAps?: boolean;
-  /** True if `apns-expiration` must be 0. */
-  isImmediate?: true;
-  maxBytes?: number;
-}
-
-const types = new Map<string, TypeRules>([
-  ['alert', { suffix: '', priorities: ['10', '5', '1'], hasAps: true }],
-  ['background', { suffix: '', priorities: ['5'], hasAps: true }],
-  ['voip', { suffix: '.voip', isImmediate: true, maxBytes: 5120 }],
-  ['complication', { suffix: '.complication' }],
-  ['fileprovider', { suffix: '.pushkit.fileprovider', hasAps: false }],
-  ['mdm', { suffix: '', hasAps: false }],
-  ['liveactivity', { suffix: '.push-type.liveactivity', hasAps: true }],
-  ['location', { suffix: '.location-query' }],
-  ['pushtotalk', { suffix: '.voip-ptt', priorities: ['10'], isImmediate: true, hasAps: false }],
-  ['controls', { suffix: '.push-type.controls', hasAps: true }],
-  ['widgets', { suffix: '.push-type.widgets', hasAps: true }],
-]);
 
 const typeOf = (headers: IncomingHttpHeaders): string =>
   String(headers['apns-push-type'] ?? 'alert');
@@ -58,7 +30,9 @@ const refusals = {
 
 /** Beginning of the path of a request, before the device token. */
 export const pathPrefix = '/3/device/';
-const tokenForm = /^[0-9a-fA-F]{64,200}$/;
+const tokenForm = /^[0-9a-fA-F]{64,512}$/;
+/** Tokens of Live Activities have any length. */
+const activityTokenForm = /^[0-9a-fA-F]{1,512}$/;
 const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Returns the device token of a request, or the refusal if there is no valid token. */
@@ -68,7 +42,8 @@ export function deviceTokenOf(headers: IncomingHttpHeaders): string | Refusal {
   if (!path.startsWith(pathPrefix)) return refusals.badPath;
   const token = path.slice(pathPrefix.length);
   if (token === '') return refusals.missingToken;
-  return tokenForm.test(token) ? token : refusals.badToken;
+  const form = typeOf(headers) === 'liveactivity' ? activityTokenForm : tokenForm;
+  return form.test(token) ? token : refusals.badToken;
 }
 
 /**
@@ -80,7 +55,7 @@ export function checkTopic(
   topics: readonly string[],
 ): Refusal | undefined {
   const topic = headers['apns-topic'];
-  const suffix = types.get(typeOf(headers))?.suffix;
+  const suffix = pushTypes.get(typeOf(headers))?.topicSuffix;
   if (suffix === undefined) return refusals.pushType;
   if (typeof topic !== 'string' || topic === '')
     return topics.length === 1 ? undefined : refusals.missingTopic;
@@ -94,13 +69,15 @@ export function checkTopic(
 /** Checks the remaining headers. */
 export function checkHeaders(headers: IncomingHttpHeaders): Refusal | undefined {
   const priority = headers['apns-priority'] ?? '10';
-  const { isImmediate, priorities = ['10', '5'] } = types.get(typeOf(headers)) ?? {};
-  if (!priorities.includes(String(priority))) return refusals.priority;
+  const { expiresAtOnce, priorities = [] } = pushTypes.get(typeOf(headers)) ?? {};
+  if (!priorities.some((one) => one === priority)) return refusals.priority;
   const expiration = headers['apns-expiration'];
   if (expiration !== undefined && !/^\d{1,15}$/.test(String(expiration)))
     return refusals.expiration;
-  if (isImmediate && expiration !== '0') return refusals.expiration;
+  if (expiresAtOnce && expiration !== '0') return refusals.expiration;
   const collapseId = headers['apns-collapse-id'];
+  // Not mentioned for Live Activities, whose timestamps order their states.
+  if (collapseId !== undefined && typeOf(headers) === 'liveactivity') return refusals.collapse;
   if (collapseId !== undefined && Buffer.byteLength(String(collapseId)) > 64)
     return refusals.collapse;
   const messageId = headers['apns-id'];
@@ -115,7 +92,7 @@ export function checkPayload(
   lastGood: Buffer,
 ): Refusal | undefined {
   if (body.length === 0) return refusals.empty;
-  if (body.length > (types.get(typeOf(headers))?.maxBytes ?? 4096)) return refusals.tooLarge;
+  if (body.length > (pushTypes.get(typeOf(headers))?.maxBytes ?? 4096)) return refusals.tooLarge;
   if (body.equals(lastGood)) return undefined;
   // Apple's table has no reason for malformed JSON or wrong members. PayloadEmpty is the nearest
   // reason.
@@ -133,13 +110,16 @@ export function bodyProblem(body: Buffer, pushType: string): string | undefined 
     return 'no JSON in UTF-8';
   }
   if (!isJsonObject(parsed) || Object.keys(parsed).length === 0) return 'no members';
-  const { hasAps } = types.get(pushType) ?? {};
   const { aps } = parsed;
-  if (hasAps === false) return aps === undefined ? undefined : 'a body with aps';
-  if (aps === undefined) return hasAps ? 'a body without aps' : undefined;
+  if (pushTypes.get(pushType)?.hasAps === false)
+    return aps === undefined ? undefined : 'a body with aps';
+  if (aps === undefined) return needsAps.has(pushType) ? 'a body without aps' : undefined;
   if (!isJsonObject(aps)) return 'aps is no object';
   return memberProblem(aps, pushType) ?? formProblem(aps, pushType);
 }
+
+/** Types whose body must have `aps`. Others, such as VoIP, may have one. */
+const needsAps = new Set(['alert', 'background', 'liveactivity', 'controls', 'widgets']);
 
 const isString = (value: Json): boolean => typeof value === 'string';
 const isBit = (value: Json): boolean => value === 0 || value === 1;

@@ -4,7 +4,7 @@
  * start`.
  */
 
-import { generateKeyPairSync, randomInt } from 'node:crypto';
+import { generateKeyPairSync, randomInt, randomUUID } from 'node:crypto';
 import {
   constants,
   createSecureServer,
@@ -19,6 +19,7 @@ import { listedTopics } from '../kit/certificates.ts';
 import { LoopbackGateway, type SandboxOptions } from '../kit/gateway.ts';
 import type { Identity } from '../kit/listen.ts';
 import { disrupt, type Misbehaviour } from '../kit/misbehaviour.ts';
+import { BroadcastChannels, broadcastPrefix } from './channels.ts';
 import { checkHeaders, checkPayload, checkTopic, deviceTokenOf, pathPrefix } from './rules.ts';
 import { type ApnsKey, type Refusal, TokenVerifier, type ValidToken } from './tokens.ts';
 
@@ -133,9 +134,12 @@ export function respond(
 ): void {
   state.open -= 1;
   if (stream.destroyed || stream.closed) return;
-  const id = headers['apns-id'] ?? 'EABEAE54-14A8-11E5-B60B-1697F925EC7B';
+  const isBroadcast = (headers[':path'] ?? '').startsWith(broadcastPrefix);
+  const idName = isBroadcast ? 'apns-request-id' : 'apns-id';
+  const id = headers[idName] ?? 'EABEAE54-14A8-11E5-B60B-1697F925EC7B';
   if (answer === undefined) {
-    stream.respond({ ':status': 200, 'apns-id': id }, withoutBody);
+    const unique = isBroadcast ? { 'apns-unique-id': randomUUID() } : {};
+    stream.respond({ ':status': 200, [idName]: id, ...unique }, withoutBody);
     return;
   }
   const { status, reason, timestampMs, retryAfter } = answer;
@@ -144,7 +148,7 @@ export function respond(
   stream.respond(
     {
       ':status': status,
-      'apns-id': id,
+      [idName]: id,
       ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
     },
     withoutDate,
@@ -180,6 +184,8 @@ export type { Misbehaviour } from '../kit/misbehaviour.ts';
 export interface ApnsGatewayOptions extends SandboxOptions {
   /** Provider keys that the gateway accepts, such as the keys of `createApnsCredentials()`. */
   keys?: readonly ApnsKey[];
+  /** Port of the management server of broadcast channels. A free port by default. */
+  managementPort?: number;
   /**
    * If true, lowers the stream limit to 1 after a refused device token, until the next success
    * (protocol/apns.md#connections).
@@ -237,6 +243,8 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
    * Maximum number of open requests on one connection, before and after the connection was trusted.
    */
   readonly peakStreams = { untrusted: 0, trusted: 0 };
+  /** Broadcast channels, with their management server. */
+  readonly channels: BroadcastChannels;
   /** Protocol errors that ended connections. A client causes one if it exceeds the stream limit. */
   readonly protocolErrors: string[] = [];
   protected readonly successes = [{ path: '' }];
@@ -252,6 +260,9 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
     const { keys = [], maxStreams = 1000, onRequest } = options;
     this.#options = options;
     this.#verifier = new TokenVerifier(keys);
+    this.channels = new BroadcastChannels((session, headers) =>
+      this.#managementTopics(session, headers),
+    );
     this.maxStreams = maxStreams;
     this.onPath =
       onRequest &&
@@ -268,7 +279,21 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
       session.goaway(constants.NGHTTP2_NO_ERROR, 0, goawayData(reason));
   }
 
+  override async open(): Promise<this> {
+    await super.open();
+    const { host, managementPort, server } = this.#options;
+    if (this.#options.checks !== 'none')
+      await this.channels.open({
+        authority: this.authority,
+        ...(host === undefined ? {} : { host }),
+        ...(server === undefined ? {} : { server }),
+        ...(managementPort === undefined ? {} : { port: managementPort }),
+      });
+    return this;
+  }
+
   override async close(): Promise<void> {
+    await this.channels.close();
     for (const session of this.#sessions.keys()) session.destroy();
     await super.close();
   }
@@ -325,7 +350,8 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
   #process(received: ReceivedRequest): void {
     const { headers, state, connection } = received;
     const body = received.body ?? emptyBody;
-    const token = deviceTokenOf(headers);
+    const isBroadcast = (headers[':path'] ?? '').startsWith(broadcastPrefix);
+    const token = isBroadcast ? String(headers['apns-channel-id'] ?? '') : deviceTokenOf(headers);
     const name = typeof token === 'string' ? token : '';
     const misbehaviour = this.misbehaviours.pick({ tokens: [name], path: headers[':path'] ?? '' });
     if (misbehaviour?.kind === 'refuse') {
@@ -374,6 +400,8 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
     const { headers, state } = received;
     const allowed = this.#topicsOf(state, headers);
     if ('reason' in allowed) return allowed;
+    if ((headers[':path'] ?? '').startsWith(broadcastPrefix))
+      return this.channels.checkBroadcast(headers, allowed.topics, body);
     const refusal =
       checkTopic(headers, allowed.topics) ??
       checkHeaders(headers) ??
@@ -391,6 +419,17 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
     const token = this.#verifier.check(headers.authorization, this.clock.now());
     if ('reason' in token) return token;
     return recordToken(state, token) ?? token.key;
+  }
+
+  /** Topics of a connection to the management server. */
+  #managementTopics(
+    session: ServerHttp2Session | undefined,
+    headers: IncomingHttpHeaders,
+  ): { topics: readonly string[] } | Refusal {
+    const topics = session ? certificateTopics(session) : null;
+    if (topics !== null) return { topics };
+    const token = this.#verifier.check(headers.authorization, this.clock.now());
+    return 'reason' in token ? token : token.key;
   }
 
   #checkDevice(token: string, headers: IncomingHttpHeaders): Answer | undefined {

@@ -285,7 +285,7 @@ export const lockAppRow = (tx: Handle, appId: string) =>
  * dispatcher is creating a push from one, its transaction has ended when this deletion continues.
  * On a sharded database `push_freeze` has no foreign key.
  */
-const tablesOfApp = `recurring_push, installation, device_day, notification, push_batch, push_failure, failure_count,
+const tablesOfApp = `recurring_push, live_activity_token, installation, device_day, notification, push_batch, push_failure, failure_count,
   failed_receipt, push_receipt, push_receipt_total, dead_notice, request_ledger, scheduled_push,
   saved_item, channel_message, channel_deposit, channel_group, channel_inbox, channel_session,
   push_freeze, outbox, verification_code, sms_send, send_budget, sms_conversion, sms_breaker,

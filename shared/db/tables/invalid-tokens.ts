@@ -4,8 +4,10 @@ import {
   minInvalidTokens,
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
+import { tokensOfTarget } from '../../domain/pushes/live-activity.ts';
 import type { Handle } from '../pool.ts';
 import { listsOf, query, sweepOf } from '../query.ts';
+import { readLiveActivity } from './live-activities.ts';
 import type { ReceiptSource } from './receipts.ts';
 
 /** Maximum installations that one statement deletes. */
@@ -86,7 +88,8 @@ interface InvalidSelection extends PushKey {
  */
 export async function deleteInvalid(db: Handle, selection: InvalidSelection): Promise<number> {
   let deleted = 0;
-  let after: number | null = 0;
+  // The recipient of a broadcast has the id 0.
+  let after: number | null = -1;
   while (after !== null) {
     const page: DeletedPage = await deleteInvalidPage(db, selection, after);
     deleted += page.deleted;
@@ -110,6 +113,7 @@ export async function deleteInvalidPage(
   { appId, pushId, profile, deletable, successes }: InvalidSelection,
   after: number,
 ): Promise<DeletedPage> {
+  const tokens = await deletedTokens(db, { appId, pushId });
   const { last, size, deleted } = await query(db).one<DeletedPage & { size: number }>(
     `WITH page AS MATERIALIZED (
        SELECT installation, dead_as_of FROM push_failure
@@ -122,9 +126,7 @@ export async function deleteInvalidPage(
                                         '+') <@ $8 END) END
         ORDER BY installation LIMIT ${pageSize}),
      gone AS (
-       DELETE FROM installation i USING page p
-        WHERE i.app_id = $1 AND i.id = p.installation AND i.updated_at = p.dead_as_of
-          RETURNING i.id)
+       ${tokens.text})
      SELECT (SELECT max(installation) FROM page) AS last, (SELECT count(*) FROM page) AS size,
             (SELECT count(*) FROM gone) AS deleted`,
     [
@@ -138,9 +140,44 @@ export async function deleteInvalidPage(
         deletable.called,
       ],
       successes && [...successes],
+      ...tokens.values,
     ],
   );
   return { last: size < pageSize ? null : last, deleted };
+}
+
+/**
+ * Returns the statement that deletes what the invalid tokens of a page belong to: installations. A
+ * token of a Live Activity is deleted itself, and its installation stays. A channel that APNs does
+ * not know is marked.
+ */
+async function deletedTokens(
+  db: Handle,
+  { appId, pushId }: PushKey,
+): Promise<{ text: string; values: unknown[] }> {
+  const found = await readLiveActivity(db, appId, pushId);
+  if (!found)
+    return {
+      text: `DELETE FROM installation i USING page p
+        WHERE i.app_id = $1 AND i.id = p.installation AND i.updated_at = p.dead_as_of
+          RETURNING i.id`,
+      values: [],
+    };
+  const { target } = found.activity;
+  const tokens = tokensOfTarget(target);
+  return tokens === null
+    ? {
+        text: `UPDATE live_activity_channel c SET gone_at = now()
+          WHERE c.app_id = $1 AND c.prod = $9 AND c.channel = $10 AND c.gone_at IS NULL
+            AND EXISTS (SELECT FROM page) RETURNING 1`,
+        values: [found.prod, target.name],
+      }
+    : {
+        text: `DELETE FROM live_activity_token t USING page p
+          WHERE t.app_id = $1 AND t.kind = $9 AND t.name = $10 AND t.installation = p.installation
+            AND t.reported_at = p.dead_as_of RETURNING 1`,
+        values: [tokens.kind, tokens.name],
+      };
 }
 
 /** Records on a push which profiles kept their invalid tokens. An empty list removes the record. */

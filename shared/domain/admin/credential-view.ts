@@ -18,11 +18,12 @@ const visibleMembers = new Set([
     'badgeClass',
   ],
   ...['transport', 'ratePerSecond', 'appId', 'clientId', 'intentHost', 'endpoint', 'authEndpoint'],
+  'managementEndpoint',
   ...['project_id', 'client_email', 'private_key_id', 'token_uri', 'key_id', 'sub_account'],
 ]);
 
 /** Members that contain a URL, possibly with user and password. */
-const urlMembers = new Set(['endpoint', 'authEndpoint', 'token_uri']);
+const urlMembers = new Set(['endpoint', 'authEndpoint', 'managementEndpoint', 'token_uri']);
 
 /** Digest of a secret. It shows whether two secrets differ without showing them. */
 export interface Fingerprint {

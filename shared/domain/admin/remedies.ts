@@ -33,9 +33,11 @@ export const reasonsByRemedy = {
     ...(['registration_id_invalid', 'token_format_error', 'uninstalled_or_unsubscribed'] as const),
     ...(['unknown_user', 'unregistered', 'fid_unregistered', 'tokenNotHexadecimal'] as const),
     ...(['registrationMalformed', 'installationDeleted', 'token_platform_not_supported'] as const),
+    ...(['activityTokenGone', 'ChannelNotRegistered'] as const),
   ],
   wrongApp: [
     ...(['BadDeviceToken', 'DeviceTokenNotForTopic', 'sender_id_mismatch', 'BadTopic'] as const),
+    'TopicMismatch',
     ...([
       'MissingTopic',
       'TopicDisallowed',
@@ -55,6 +57,7 @@ export const reasonsByRemedy = {
       'needs_service_account',
     ] as const),
     ...(['noServiceAccount', 'needsTokenAuthentication', 'massPushWithDevelopment'] as const),
+    'needsCertificate',
   ],
   hybridPush: ['hybridOff'],
   noAddress: ['noDeviceToken', 'noInstallationId', 'MissingDeviceToken', 'address'],
@@ -127,7 +130,7 @@ export const reasonsByRemedy = {
       'no_push_type_right',
       'system_messages_off',
     ] as const),
-    ...(['backup_url_not_permitted'] as const),
+    ...(['backup_url_not_permitted', 'FeatureNotEnabled'] as const),
   ],
   category: [
     ...([
@@ -173,6 +176,12 @@ export const reasonsByRemedy = {
   message: [
     ...([
       'BadCollapseId',
+      'BadChannelId',
+      'BadRequestParams',
+      'BadRequestPayload',
+      'CannotCreateChannelConfig',
+      'MissingChannelId',
+      'MissingPushType',
       'BadExpirationDate',
       'BadPriority',
       'InvalidPushType',
@@ -300,7 +309,7 @@ export const reasonsByRemedy = {
     ...(['quota_unavailable', 'token_store_unavailable', 'mailboxUnavailable'] as const),
   ],
   unanswered: ['unknown'],
-  expired: ['expired'],
+  expired: ['expired', 'activitySuperseded'],
   quietHours: ['quietHours'],
   localTime: ['localTimePassed'],
   cancelled: ['cancelled'],

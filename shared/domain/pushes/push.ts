@@ -7,6 +7,7 @@ import { isJsonObject, type Json, type JsonObject, parseJson, unstorableText } f
 import { type Detail, detail } from '../texts/texts.ts';
 import { type common, devicesBody, queryBody } from './body.ts';
 import { type Translations, translationsOf } from './languages.ts';
+import type { LiveActivity } from './live-activity.ts';
 import { type LocalTime, localRequestOf, localTimeOf } from './local-time.ts';
 import { type PushClass, pushClassOf } from './push-class.ts';
 import { checkRichContent } from './rich-content.ts';
@@ -57,6 +58,11 @@ export interface PushOrder extends PushClass {
    * If true, each user gets the push on one device only: the targeted device that was saved last.
    */
   lastActiveDeviceOnly?: true;
+  /**
+   * Present if the push starts, updates or ends Live Activities. It is then sent to their tokens or
+   * to a broadcast channel, and `target` only narrows the devices.
+   */
+  liveActivity?: LiveActivity;
 }
 
 /** The recurring push that created a push. `name` is its name at that time. */
@@ -169,7 +175,8 @@ export const flowControlOf = (requested: number | null | undefined): number | nu
 const queryMembers: ReadonlySet<string> = new Set(Object.keys(queryBody.shape));
 const devicesMembers: ReadonlySet<string> = new Set(Object.keys(devicesBody.shape));
 
-function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
+/** Parses a body. Throws error 1, 107, 111, 112 or 152, with a text that names the member. */
+export function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
   const result = schema.safeParse(body, { error: issueText });
   if (result.success) return result.data;
   const issue = result.error.issues[0];
@@ -182,8 +189,12 @@ function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
 }
 
 type Common = z.infer<z.ZodObject<typeof common>>;
+type Expiring = Pick<
+  Common,
+  'expiration_time' | 'expiration_interval' | 'notification_id' | 'req_id'
+>;
 
-function timing(body: Common, pushTime: Date | null, nowMs: number): PushTiming {
+export function timing(body: Expiring, pushTime: Date | null, nowMs: number): PushTiming {
   if (body.expiration_time && body.expiration_interval)
     throw refuse('invalidParameter', detail('oneExpiry'));
   if (pushTime && pushTime.getTime() - nowMs > maxAheadMs)
@@ -241,7 +252,7 @@ function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod'
  * Returns the condition in `where`: a dictionary, a list (implicit AND), or a JSON string of either
  * (protocol/queries.md#query-parameters, protocol/push.md#push-call).
  */
-function whereOf(body: JsonObject): Json {
+export function whereOf(body: JsonObject): Json {
   const where = body.where;
   if (where === undefined || where === null) return {};
   if (typeof where !== 'string') {
@@ -259,7 +270,7 @@ function whereOf(body: JsonObject): Json {
 }
 
 /** Throws error 111 if a string is not valid Unicode (protocol/push.md#push-call). */
-function checkTexts(value: Json, path: string): void {
+export function checkTexts(value: Json, path: string): void {
   const fault = unstorableText(value, path);
   if (fault) throw refuse('incorrectType', fault);
 }

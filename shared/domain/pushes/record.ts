@@ -4,6 +4,7 @@ import { type ConnectorId, connectorIds, successField } from '../labels.ts';
 import { addTotals, type OutcomeTotals } from '../outcome.ts';
 import { reasonText } from '../reasons.ts';
 import { type KeptTokens, keptText } from './invalid-tokens.ts';
+import { shownActivity } from './live-activity.ts';
 import { noReceipts, originalTarget, type PushOrder, type ReceiptTotals } from './push.ts';
 
 /** State of a push. develop/dispatcher.md shows the transitions. */
@@ -155,6 +156,9 @@ export function toPublicRecord(
     notificationId: record.notificationId,
     msg: record.pushOrder.data,
     where: publicWhere(record.pushOrder),
+    ...(record.pushOrder.liveActivity
+      ? { liveActivity: shownActivity(record.pushOrder.liveActivity, record.pushOrder.data) }
+      : {}),
     prod: record.pushOrder.prod,
     status: publicStatus(record),
     devices: record.devices,

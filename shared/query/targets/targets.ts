@@ -14,6 +14,13 @@ import { isHiddenMember } from '../../domain/admin/masking.ts';
 import type { App } from '../../domain/apps/app.ts';
 import { storedFormsOfToken } from '../../domain/installations/identity.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';
+import { appleDeviceTypes } from '../../domain/labels.ts';
+import {
+  type ActivityTarget,
+  type ActivityTokenKind,
+  tokensOfTarget,
+  updateTokenLifeMs,
+} from '../../domain/pushes/live-activity.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import { narrowTargets } from '../../rules/rules.ts';
 import type { Condition } from '../condition.ts';
@@ -95,11 +102,31 @@ export function targetCondition(
       params,
       ...(afterId === undefined ? {} : { afterId }),
     }),
+    ...tokenClauses(app.appId, pushOrder, { params, nowMs }).map(({ condition }) => condition),
   ].join(' AND ');
   const narrowed = narrowTargets(pushOrder, () => targets).map(({ condition }) => condition);
   return [targets, ...narrowed, ...(part ? [part((value) => params.add(value))] : [])].join(
     ' AND ',
   );
+}
+
+/**
+ * Returns the condition for the Apple devices that match a Live Activity push and have no token for
+ * it.
+ */
+export function appleCondition(
+  app: TargetApp,
+  pushOrder: PushOrder,
+  { params, nowMs }: { params: Params; nowMs: number },
+): string {
+  const { liveActivity: _, ...anyDevice } = pushOrder;
+  return [
+    targetCondition(app, anyDevice, { params, nowMs }),
+    `device_type = ANY(${params.add(appleDeviceTypes)}::text[])`,
+    ...tokenClauses(app.appId, pushOrder, { params, nowMs }).map(
+      ({ condition }) => `NOT (${condition})`,
+    ),
+  ].join(' AND ');
 }
 
 /**
@@ -235,9 +262,49 @@ export function targetPageQuery(
   };
 }
 
+/** Clauses of a Live Activity push. */
+type ActivityClauseKind = 'startToken' | 'updateToken' | 'freshToken' | 'broadcast';
+
+/** Returns the oldest report of an update token that has not ended. */
+export const updateTokenSince = (nowMs: number): Date => new Date(nowMs - updateTokenLifeMs);
+
+/**
+ * Returns the clauses that limit a Live Activity push to devices with a token. A broadcast has no
+ * target among the devices, because APNs does not tell who subscribes to a channel.
+ */
+function tokenClauses(
+  appId: string,
+  { liveActivity }: PushOrder,
+  { params, nowMs }: { params: Params; nowMs: number },
+): Clause[] {
+  if (!liveActivity) return [];
+  const { target } = liveActivity;
+  const tokens = tokensOfTarget(target);
+  if (tokens === null) return [{ kind: 'broadcast', text: target.name, condition: 'false' }];
+  const hasToken = (more: string) =>
+    `id IN (SELECT t.installation FROM live_activity_token t WHERE t.app_id = ${params.add(appId)}
+      AND t.kind = ${params.add(tokens.kind)} AND t.name = ${params.add(tokens.name)}${more})`;
+  const clause = {
+    kind: clauseOfTokens[tokens.kind],
+    text: textOfTarget(target),
+    condition: hasToken(''),
+  };
+  if (tokens.kind === 'start') return [clause];
+  const isFresh = ` AND t.reported_at > ${params.add(updateTokenSince(nowMs))}`;
+  return [clause, { ...clause, kind: 'freshToken', condition: hasToken(isFresh) }];
+}
+
+const clauseOfTokens = { start: 'startToken', update: 'updateToken' } as const satisfies Record<
+  ActivityTokenKind,
+  ActivityClauseKind
+>;
+
+const textOfTarget = ({ kind, name }: ActivityTarget): string =>
+  kind === 'type' ? `attributesType ${name}` : `activity ${name}`;
+
 /** One part of a push's target condition, with the caller's text and its SQL. */
 export interface Clause {
-  kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh' | 'rule';
+  kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh' | 'rule' | ActivityClauseKind;
   /**
    * The caller's text, without device ids and without values that identify a user. The clauses
    * `valid` and `fresh` have the name of the member that they test.
@@ -258,6 +325,7 @@ export function targetClauses(
 ): Clause[] {
   const clauses: Clause[] = [
     ...selectedClauses(app.appId, pushOrder, params),
+    ...tokenClauses(app.appId, pushOrder, { params, nowMs }),
     { kind: 'valid', text: 'valid', condition: 'valid' },
     ...(pushOrder.recall
       ? []
@@ -399,10 +467,10 @@ export function isUnselective(pushOrder: PushOrder): boolean {
 
 /**
  * Returns the `where` of a push that selects devices by `where` only. Returns undefined if the push
- * names channels or lists devices.
+ * names channels, lists devices or needs tokens of Live Activities.
  */
-function conditionOf({ target }: PushOrder): Condition | undefined {
-  return hasOnlyWhere(target)
+function conditionOf({ target, liveActivity }: PushOrder): Condition | undefined {
+  return !liveActivity && hasOnlyWhere(target)
     ? parseWhere(target.where, installationClass, masterViewer(''))
     : undefined;
 }
@@ -433,7 +501,11 @@ function needsScan(condition: Condition): boolean {
  * Returns the column and its value if a push targets one device by a unique column. Returns
  * undefined for other conditions, which need a scan.
  */
-export function pointTarget(appId: string, { target }: PushOrder): PointTarget | undefined {
+export function pointTarget(
+  appId: string,
+  { target, liveActivity }: PushOrder,
+): PointTarget | undefined {
+  if (liveActivity) return undefined;
   if (target.kind === 'devices') {
     const [value, ...others] = target.deviceIds;
     const isPoint = target.deviceType === 'ios' && value !== undefined && others.length === 0;

@@ -16,6 +16,7 @@ import {
 import { useTestService } from '../../support/service.ts';
 import * as accounts from './examples/accounts.ts';
 import * as apps from './examples/apps.ts';
+import { recordLiveActivities } from './examples/live-activities.ts';
 import * as pushes from './examples/pushes.ts';
 import { ExampleRecorder } from './examples/recorder.ts';
 import { stableExamples } from './examples/stable-values.ts';
@@ -98,6 +99,7 @@ async function record(authEndpoint: string): Promise<void> {
   await accounts.recordCaptchas(calls, service);
   await accounts.recordInstallations(calls);
   await accounts.recordBatches(calls);
+  await recordLiveActivities(calls);
   await apps.recordProfiles(calls, authEndpoint);
   await apps.recordReceipts(calls, service);
   await apps.recordSavedItems(calls);
@@ -137,6 +139,7 @@ beforeAll(async () => {
     [functions.url]: 'https://functions.example.com',
     [tokens.url]: 'https://oppo.example.com',
     [service.apns.url]: 'https://apns.example.com',
+    [service.apns.channels.url]: 'https://apns-manage.example.com',
   };
   recorded = stableExamples(calls.examples, { startedAtMs, texts });
   if (process.env.UPDATE_EXAMPLES === '1') await writeFile(file, textOf(recorded));

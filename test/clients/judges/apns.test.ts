@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pushTypes } from '../../../connectors/apns/aps.ts';
+import { pushTypes } from '../../../connectors/apns/push-types.ts';
 import { hasPrograms, mavenPackages, minutesMs } from '../../../ops/check/toolchains.ts';
 import { freePort } from '../../../ops/local/ports.ts';
 import { type ApnsCredentials, createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';

@@ -127,11 +127,14 @@ describe('headers', () => {
         'pgw-push-type': type,
       })),
       ...['fileprovider', 'mdm', 'pushtotalk'].map((type) => ({ k: 1, 'pgw-push-type': type })),
-      {
+    ];
+    // A device ignores a second state with the same timestamp.
+    expect(
+      rendered({
         aps: { event: 'update', timestamp: 1_790_000_000, 'content-state': {} },
         'pgw-push-type': 'liveactivity',
-      },
-    ];
+      }),
+    ).toMatchObject({ collapseId: null, isRepeatHidden: true });
     for (const data of unseen) {
       expect(rendered(data)).toMatchObject({ collapseId: null, isRepeatHidden: false });
       const named = rendered({ ...data, 'collapse-id': 'c1' });

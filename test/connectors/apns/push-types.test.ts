@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pushTypes } from '../../../connectors/apns/aps.ts';
 import { apnsCredentials } from '../../../connectors/apns/credentials.ts';
 import { apnsConnector } from '../../../connectors/apns/index.ts';
 import { renderApns } from '../../../connectors/apns/payload.ts';
+import { pushTypes } from '../../../connectors/apns/push-types.ts';
 import { chooseApnsProfile } from '../../../connectors/apns/routing.ts';
 import { bodyProblem } from '../../../ops/sandbox/apns/rules.ts';
+import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { reason, reasonText } from '../../../shared/domain/reasons.ts';
 import {
@@ -312,6 +313,21 @@ describe('a certificate', () => {
     expect(choose(credentials, call)).toEqual({ ok: false, error });
     expect(choose(credentials, talk)).toEqual({ ok: true, profile: '_default' });
     expect(bench.gateway.total).toBe(total);
+  });
+
+  test('serves mdm, also beside a token, which does not', async () => {
+    const credentials = await certificate();
+    const { publicKey: _, ...key } = createApnsCredentials();
+    const token = { name: 'token', credentials: apnsCredentials.parse({ auth: 'token', ...key }) };
+    const criteria = { deviceProfile: '', topic: null, teamId: null };
+    const message = aMessage(ofType('mdm', { mdm: 'PushMagic' }));
+    const both = [token, { name: '_default', credentials }];
+    expect(chooseApnsProfile(both, criteria, message)).toEqual({ ok: true, profile: '_default' });
+    expect(chooseApnsProfile([token], criteria, message)).toEqual({
+      ok: false,
+      error: reason('needsCertificate', { type: 'mdm' }),
+    });
+    expect(chooseApnsProfile(both, criteria, aMessage())).toEqual({ ok: true, profile: 'token' });
   });
 
   test('without a list is tried: APNs decides', async () => {

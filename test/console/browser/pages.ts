@@ -33,6 +33,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'scheduled pushes', path: ofApp('/pushes/scheduled') },
   { name: 'undelivered pushes', path: ofApp('/pushes/undelivered') },
   { name: 'recurring pushes', path: ofApp('/pushes/recurring') },
+  { name: 'live activities', path: ofApp('/pushes/live-activities') },
   { name: 'push: progress', path: ofPush() },
   { name: 'push: failures', path: ofPush('?tab=failures') },
   { name: 'push: content', path: ofPush('?tab=content') },

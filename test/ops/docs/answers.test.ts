@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { responseRules as apns } from '../../../connectors/apns/responses.ts';
+import { responseRules as apns, broadcastRules } from '../../../connectors/apns/responses.ts';
 import { responseRules as huawei } from '../../../connectors/vendors/huawei/responses.ts';
 import { callRules, targetRules } from '../../../connectors/vendors/meizu/responses.ts';
 import { responseRules as oppo } from '../../../connectors/vendors/oppo/responses.ts';
@@ -46,7 +46,10 @@ test.each([
   ['meizu', [...callRules, ...targetRules].map(rule)],
   ['oppo', oppo.map(rule)],
   ['vivo', vivo.map(rule)],
-  ['apns', apns.map(({ reason, reaction }) => ({ code: reason, reaction }))],
+  [
+    'apns',
+    [...apns, ...broadcastRules].map(({ reason, reaction }) => ({ code: reason, reaction })),
+  ],
 ] as const)(
   'the page of %s lists each code of the gateway with its reaction',
   async (page, rules) => {

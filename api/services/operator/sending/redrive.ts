@@ -110,6 +110,7 @@ export class RedriveService {
     const { recall } = push.pushOrder;
     if (recall) throw refuse('conflict', detail('isRecall', { objectId: recall.objectId }));
     if (push.state === 'cancelled') throw refuse('conflict', detail('wasCancelled'));
+    if (push.pushOrder.liveActivity) throw refuse('conflict', detail('activityNoRedrive'));
     if (push.totals === null)
       throw refuse('conflict', detail('stillOpen', { state: operatorStatus(push) }));
     return push;

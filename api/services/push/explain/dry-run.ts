@@ -1,13 +1,21 @@
 import { Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { countAudience, countDevices, maxGroups } from '../../../../shared/db/tables/audience.ts';
+import {
+  channelRouting,
+  countAudience,
+  countDevices,
+  maxGroups,
+} from '../../../../shared/db/tables/audience.ts';
+import { countEndedTokens } from '../../../../shared/db/tables/live-activities.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
+import { shownActivity } from '../../../../shared/domain/pushes/live-activity.ts';
 import {
+  type PushOrder,
   type PushRequest,
   parsePush,
   parsePushToDevices,
@@ -15,13 +23,21 @@ import {
 } from '../../../../shared/domain/pushes/push.ts';
 import { filledWithDefaults } from '../../../../shared/domain/pushes/variables.ts';
 import {
+  type Detail,
   detail,
+  forecast,
   replyDetail,
   replyText,
   writeText,
 } from '../../../../shared/domain/texts/texts.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
-import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
+import {
+  appleCondition,
+  checkTargets,
+  Params,
+  targetCondition,
+  updateTokenSince,
+} from '../../../../shared/query/targets/targets.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
 import { profileKey } from '../../../../shared/rules/admission.ts';
 import type { ForecastScope, Rule, RuleForecast } from '../../../../shared/rules/rule.ts';
@@ -29,7 +45,8 @@ import { rulesOf } from '../../../../shared/rules/rules.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { operatorViewer } from '../../operator/access/member-rights.ts';
 import type { ReadAudit } from '../../operator/audit/audit.ts';
-import { expiryOf } from '../pushes.ts';
+import { checkContent } from '../content-check.ts';
+import { expiryOf, type PushSender, viewerOf } from '../pushes.ts';
 import { MissingProfiles } from '../unserved-devices.ts';
 import {
   type ConnectorShare,
@@ -78,21 +95,8 @@ export class DryRunService {
     if (!app) throw refuse('notFound', detail('noApp'));
     const nowMs = this.#deps.clock.now();
     const viewer = operatorViewer(operator, appId);
-    const { pushOrder, timing, warnings } = parseDraft(viewer, draft, nowMs);
-    const createdAt = new Date(nowMs);
-    const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
-    const push = { objectId: newPushObjectId(), pushOrder, expiresAt, createdAt };
-    // Needs its own connection, so it runs before this call takes one.
-    const missing = await this.#missingProfiles.find(app, pushOrder);
-    const profiles = await this.#deps.appCache.profiles(appId);
-    const inputs = { ...draft, app, push, timing, profiles, missing, nowMs };
-    const measured = await this.#deps.queries.read(
-      { app, isMaster: true },
-      (tx) => measure(tx, inputs),
-      {
-        timeoutMs: countTimeoutMs,
-      },
-    );
+    const request = parseDraft(viewer, draft, nowMs);
+    const measured = await this.#measure(app, { ...draft, request, nowMs });
     await this.#reads.record({
       action: 'push.explain',
       appId,
@@ -103,12 +107,85 @@ export class DryRunService {
       ...measured,
       digest: this.#seal.of({ appId, body: draft.body }, measured.devices),
     };
-    if (warnings.length === 0) return report;
-    return {
-      ...report,
-      warnings: warnings.map((one) => writeText('details', one, 'en')),
-      texts: { ...report.texts, warnings: warnings.map(replyDetail) },
-    };
+    return withWarnings(report, request.warnings);
+  }
+
+  /**
+   * Explains a Live Activity push that another service has built. Adds what it would start, update
+   * or end, and the devices with and without a token. Throws as the push if its content is refused.
+   */
+  async explainActivity(
+    { app, isMaster, viewer, prodHeader }: PushSender,
+    request: PushRequest,
+  ): Promise<JsonObject> {
+    const nowMs = this.#deps.clock.now();
+    const { pushOrder, warnings } = request;
+    const { liveActivity, data } = pushOrder;
+    checkTargets(pushOrder, viewer ?? viewerOf(app, isMaster));
+    const profiles = await this.#deps.appCache.profiles(app.appId);
+    await checkContent(this.#deps.db, { app, profiles }, this.#pushOf(request, nowMs));
+    const draft = { body: {}, bodyBytes: 0, prodHeader };
+    const measured = await this.#measure(app, { ...draft, request, nowMs });
+    const withoutToken = await this.#withoutToken(app, pushOrder, nowMs);
+    const limits = [
+      ...(withoutToken > 0 ? [forecast('activityWithoutToken', { devices: withoutToken })] : []),
+      ...(data['apns-priority'] === 10 ? [forecast('activityBudget')] : []),
+    ];
+    return withWarnings(
+      {
+        ...measured,
+        limits: [...measured.limits, ...limits.map((one) => writeText('forecasts', one, 'en'))],
+        texts: { ...measured.texts, limits: [...measured.texts.limits, ...limits.map(replyText)] },
+        dryRun: true,
+        withToken: measured.devices,
+        withoutToken,
+        liveActivity: liveActivity ? shownActivity(liveActivity, data) : null,
+      },
+      warnings,
+    );
+  }
+
+  /**
+   * Counts the devices that would get the push if they had a token: Apple devices that match a
+   * start, and devices whose update token has ended.
+   */
+  async #withoutToken(app: App, pushOrder: PushOrder, nowMs: number): Promise<number> {
+    const target = pushOrder.liveActivity?.target;
+    if (!target || target.kind === 'channel') return 0;
+    const { appId } = app;
+    return this.#deps.queries.read(
+      { app, isMaster: true },
+      async (tx) => {
+        if (target.kind === 'activity') {
+          const tokens = { appId, kind: 'update', name: target.name } as const;
+          return countEndedTokens(tx, tokens, updateTokenSince(nowMs));
+        }
+        const params = new Params();
+        const text = appleCondition(app, pushOrder, { params, nowMs });
+        return countDevices(tx, { text, values: params.values });
+      },
+      { timeoutMs: countTimeoutMs },
+    );
+  }
+
+  #pushOf({ pushOrder, timing }: PushRequest, nowMs: number) {
+    const createdAt = new Date(nowMs);
+    const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
+    return { objectId: newPushObjectId(), pushOrder, expiresAt, createdAt };
+  }
+
+  async #measure(
+    app: App,
+    { request, nowMs, ...draft }: PushDraft & { request: PushRequest; nowMs: number },
+  ) {
+    const push = this.#pushOf(request, nowMs);
+    // Needs its own connection, so it runs before this call takes one.
+    const missing = await this.#missingProfiles.find(app, push.pushOrder);
+    const profiles = await this.#deps.appCache.profiles(app.appId);
+    const inputs = { ...draft, app, push, timing: request.timing, profiles, missing, nowMs };
+    return this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, inputs), {
+      timeoutMs: countTimeoutMs,
+    });
   }
 
   /**
@@ -165,6 +242,16 @@ export function parseDraft(
   return request;
 }
 
+/** Adds the warnings of a push to its dry run. */
+function withWarnings<T extends { texts: object }>(report: T, warnings: readonly Detail[]) {
+  if (warnings.length === 0) return report;
+  return {
+    ...report,
+    warnings: warnings.map((one) => writeText('details', one, 'en')),
+    texts: { ...report.texts, warnings: warnings.map(replyDetail) },
+  };
+}
+
 /** Inputs of a dry run. */
 export type DryRunInputs = Omit<
   LimitInputs,
@@ -195,7 +282,10 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
   const pushOrder = filledWithDefaults(push.pushOrder);
   const params = new Params();
   const text = targetCondition(app, pushOrder, { params, nowMs });
-  const { groups, devices } = await countAudience(tx, { text, values: params.values });
+  const { groups, devices } =
+    pushOrder.liveActivity?.target.kind === 'channel'
+      ? { groups: [{ ...channelRouting, devices: 1 }], devices: 1 }
+      : await countAudience(tx, { text, values: params.values });
   const shares = splitByConnector(groups, router);
   const duration = await estimateDuration(tx, app, { pushOrder, shares });
   const isTruncated = groups.length >= maxGroups;

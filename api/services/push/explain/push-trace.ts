@@ -18,6 +18,7 @@ import { type GatewayFailure, hasAnswered } from '../../../../shared/domain/brea
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
+import { updateTokenLifeMs } from '../../../../shared/domain/pushes/live-activity.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText, withStatus } from '../../../../shared/domain/reasons.ts';
 import {
@@ -393,6 +394,17 @@ function clauseText({ device, validityDays }: PushTrace, clause: Clause): TraceT
       return textOf('unmetCondition', { clause: clause.text });
     case 'devices':
       return textOf('unlisted', { clause: clause.text });
+    case 'startToken':
+      return textOf('noStartToken', { clause: clause.text });
+    case 'updateToken':
+      return textOf('noUpdateToken', { clause: clause.text });
+    case 'freshToken':
+      return textOf('endedUpdateToken', {
+        clause: clause.text,
+        hours: updateTokenLifeMs / 3_600_000,
+      });
+    case 'broadcast':
+      return textOf('broadcastOnly', { clause: clause.text });
     case 'valid':
       return textOf('invalidDevice');
     case 'fresh':

@@ -36,6 +36,11 @@ const alphabets: [names: RegExp, form: RegExp, alphabet: string][] = [
   [/^(code|smsCode)$/, /^\d{6}$/, '0123456789'],
   [/^(code|captcha_code)$/, /^[A-Z0-9]{4}$/, 'ABCDEFGHJKLMNPQRSTUVWXYZ'],
   [/^(keyId|teamId)$/, /^[A-Z0-9]{10}$/, 'ABCDEFGHJKLMNPQRSTUVWXYZ0123456789'],
+  [
+    /^channel$/,
+    /^[A-Za-z0-9+/]{22}==$/,
+    'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789',
+  ],
   [/^sessionToken$/, long, 'abcdefghijklmnopqrstuvwxyz0123456789'],
   [/^code$/, /^[\w-]{43}$/, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'],
   [randomNames, long, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'],

@@ -127,6 +127,13 @@ export function Pushes() {
             >
               {t('recurring.title')}
             </Link>
+            <Link
+              to="/apps/$appId/pushes/live-activities"
+              params={{ appId }}
+              className={buttonClass('plain')}
+            >
+              {t('liveActivity.title')}
+            </Link>
             {maySend && (
               <Link
                 to="/apps/$appId/pushes/new"

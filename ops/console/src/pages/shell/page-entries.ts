@@ -65,6 +65,12 @@ export const appPages = [
     words: ['周期推送', '循环推送', 'cron', 'recurring', 'repeat', 'every day'],
   }),
   pageEntry({
+    to: '/apps/$appId/pushes/live-activities',
+    title: 'liveActivity.title',
+    isUnlisted: true,
+    words: ['实时活动', '灵动岛', 'live activity', 'ActivityKit', 'broadcast', 'channels'],
+  }),
+  pageEntry({
     to: '/apps/$appId/devices',
     title: 'nav.devices',
     key: 'd',
