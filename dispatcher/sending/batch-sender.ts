@@ -61,6 +61,7 @@ export class BatchLoader {
       deviceToken: ofField('deviceToken'),
       registrationId: ofField('registrationId'),
       installationId: ofField('installationId'),
+      subscription: ofField('subscription'),
     };
   }
 

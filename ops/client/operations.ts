@@ -118,6 +118,7 @@ export type ApprovedPush = {
   vivoSuccesses?: number;
   honorSuccesses?: number;
   lcSuccesses?: number;
+  webSuccesses?: number;
   delivered: number;
   clicked: number;
   invalidTokens: number;
@@ -126,7 +127,7 @@ export type ApprovedPush = {
   displaced: number;
   quietWaits?: number;
   keptTokens?: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     answers: number;
     invalid: number;
@@ -159,7 +160,7 @@ export type ApprovedPush = {
 export type Audience = {
   devices: number;
   isLeast: boolean;
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', number>>;
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', number>>;
   problems: {
     [member: string]: number;
   };
@@ -200,7 +201,7 @@ export type AuditEntry = {
 
 export type Breaker = {
   id: string;
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   appId: string;
   profile: string;
   state: 'closed' | 'half-open' | 'open';
@@ -365,7 +366,7 @@ export type Empty = object;
 
 export type FailedReceipt = {
   id: string;
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   status: number;
   reason: string;
   bytes: number;
@@ -373,7 +374,7 @@ export type FailedReceipt = {
 };
 
 export type FailureGroup = {
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   outcome: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
   status: number;
   reason: string;
@@ -392,7 +393,7 @@ export type Freeze = {
 };
 
 export type GatewayMessage = {
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   messageId: string;
   devices: number;
   at: string;
@@ -404,6 +405,14 @@ export type Installation = {
   installationId?: string;
   vendor?: string;
   registrationId?: string;
+  subscription?: {
+    endpoint: string;
+    keys: {
+      p256dh: string;
+      auth: string;
+    };
+    keyId?: string;
+  };
   deviceProfile?: string;
   apnsTopic?: string;
   pgwTopic?: string;
@@ -459,6 +468,7 @@ export type ListedPush = {
   vivoSuccesses?: number;
   honorSuccesses?: number;
   lcSuccesses?: number;
+  webSuccesses?: number;
   delivered: number;
   clicked: number;
   invalidTokens: number;
@@ -467,7 +477,7 @@ export type ListedPush = {
   displaced: number;
   quietWaits?: number;
   keptTokens?: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     answers: number;
     invalid: number;
@@ -537,7 +547,7 @@ export type Meta = {
   address: string;
   now: string;
   connectors: ({
-    id: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    id: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     wire: string[];
     dataKeys: string[];
     credentials: unknown;
@@ -665,7 +675,7 @@ export type Overview = {
   queues: QueueState[];
   profilesExpiring: ({
     appId: string;
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     expiresAt: string | null;
     problems: string[];
@@ -673,7 +683,7 @@ export type Overview = {
   })[];
   findings: ({
     appId: string;
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     expiresAt: string | null;
     problems: string[];
@@ -699,7 +709,7 @@ export type ProfileCheck = {
 };
 
 export type ProfileDetail = {
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   name: string;
   createdAt: string;
   updatedAt: string;
@@ -762,6 +772,7 @@ export type PushDetail = {
   vivoSuccesses?: number;
   honorSuccesses?: number;
   lcSuccesses?: number;
+  webSuccesses?: number;
   delivered: number;
   clicked: number;
   invalidTokens: number;
@@ -770,7 +781,7 @@ export type PushDetail = {
   displaced: number;
   quietWaits?: number;
   keptTokens?: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     answers: number;
     invalid: number;
@@ -828,7 +839,7 @@ export type PushDetail = {
 
 export type PushFailure = {
   objectId: string | null;
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   outcome: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
   status: number;
   reason: string;
@@ -838,7 +849,7 @@ export type PushFailure = {
 
 export type PushForecast = {
   devices: number;
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
     devices: number;
     profiles: {
       [member: string]: number;
@@ -931,7 +942,7 @@ export type PushForecast = {
       day: string;
       zone: 'Asia/Shanghai';
       results: ({
-        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         profile: string;
         used: number;
         scheduled: number;
@@ -945,7 +956,7 @@ export type PushForecast = {
 };
 
 export type PushProfile = {
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   name: string;
   createdAt: string;
   updatedAt: string;
@@ -956,8 +967,8 @@ export type PushProgress = {
   devices: number;
   planned: boolean;
   outcomes: OutcomeTotals;
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', OutcomeTotals>>;
-  open: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', number>>;
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', OutcomeTotals>>;
+  open: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', number>>;
   repeats: number;
   delivered: number;
   clicked: number;
@@ -990,6 +1001,7 @@ export type PushRecord = {
   vivoSuccesses?: number;
   honorSuccesses?: number;
   lcSuccesses?: number;
+  webSuccesses?: number;
   delivered: number;
   clicked: number;
   invalidTokens: number;
@@ -998,7 +1010,7 @@ export type PushRecord = {
   displaced: number;
   quietWaits?: number;
   keptTokens?: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     answers: number;
     invalid: number;
@@ -1032,7 +1044,7 @@ export type PushTemplate = {
 export type PushTimeline = {
   from: string;
   stepMs: number;
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
     sent: number[];
     other: number[];
   }>>;
@@ -1117,14 +1129,14 @@ export type RedriveForecast = {
     notKept: number;
   };
   causes: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     outcome: 'failed' | 'expired' | 'capped';
     status: number;
     reason: string;
     n: number;
     meaning: Meaning;
   })[];
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
     devices: number;
     profiles: {
       [member: string]: number;
@@ -1192,7 +1204,7 @@ export type RedriveForecast = {
       day: string;
       zone: 'Asia/Shanghai';
       results: ({
-        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         profile: string;
         used: number;
         scheduled: number;
@@ -1264,6 +1276,7 @@ export type ScheduledEntry = {
   vivoSuccesses?: number;
   honorSuccesses?: number;
   lcSuccesses?: number;
+  webSuccesses?: number;
   delivered: number;
   clicked: number;
   invalidTokens: number;
@@ -1272,7 +1285,7 @@ export type ScheduledEntry = {
   displaced: number;
   quietWaits?: number;
   keptTokens?: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     answers: number;
     invalid: number;
@@ -1812,7 +1825,7 @@ export interface Operations {
       query?: {
         limit?: number;
         cursor?: string;
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         outcome?: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
         reason?: string;
       };
@@ -1922,6 +1935,15 @@ export interface Operations {
         deviceToken?: string | null;
         installationId?: string | null;
         registrationId?: string | null;
+        subscription?: {
+          endpoint: string;
+          keys: {
+            p256dh: string;
+            auth: string;
+          };
+          expirationTime?: number | null;
+          keyId?: string;
+        } | string | null;
         vendor?: string | null;
         deviceProfile?: string | null;
         apnsTopic?: string | null;
@@ -2580,7 +2602,7 @@ export interface Operations {
       query?: {
         limit?: number;
         cursor?: string;
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
       };
     };
     reply: {
@@ -2597,7 +2619,7 @@ export interface Operations {
         appId: string;
       };
       body?: {
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         cursor?: string;
       };
     };
@@ -2613,7 +2635,7 @@ export interface Operations {
         appId: string;
       };
       body?: {
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         cursor?: string;
       };
     };
@@ -3133,7 +3155,7 @@ export interface Operations {
       query?: {
         limit?: number;
         cursor?: string;
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         reason?: string;
         from?: string;
         to?: string;
@@ -3158,7 +3180,7 @@ export interface Operations {
       };
       body?: {
         outcomes?: ('failed' | 'expired' | 'capped')[];
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         reason?: string;
         from?: string;
         to?: string;
@@ -3185,7 +3207,7 @@ export interface Operations {
       };
       body?: {
         outcomes?: ('failed' | 'expired' | 'capped')[];
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         reason?: string;
         from?: string;
         to?: string;

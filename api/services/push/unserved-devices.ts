@@ -276,6 +276,13 @@ const usesVendor = `registration_id IS NOT NULL AND coalesce(device_profile, '')
 /** HarmonyOS devices belong to Huawei, with or without a vendor. */
 const harmonyKinds = harmonyDeviceTypes.map((deviceType) => ({ deviceType, vendor: null }));
 
+/** Browsers, if the app has no profile for Web Push. */
+const unservedBrowsers: UnservedGroup = {
+  kinds: [{ deviceType: 'web', vendor: 'webpush' }],
+  condition: usesVendor,
+  message: detail('noVendorProfile', { vendor: displayName('webpush') }),
+};
+
 function unservedGroups(
   app: App,
   profiles: StoredProfile[],
@@ -284,6 +291,7 @@ function unservedGroups(
   const message = missingApnsProfile(profiles, pushOrder, '');
   const kinds = appleDeviceTypes.map((deviceType) => ({ deviceType, vendor: null }));
   const groups: UnservedGroup[] = message ? [{ kinds, condition: usesApns, message }] : [];
+  if (!hasProfile(profiles, 'webpush', '_default')) groups.push(unservedBrowsers);
   if (!app.options.hybridPush) return groups;
   const missing = vendorIds.filter((vendor) => !hasProfile(profiles, vendor, '_default'));
   return [

@@ -121,7 +121,10 @@ export function defineGateway<App extends object, G extends { url: string }>(
  */
 const ratePerSecond = 1_000_000;
 
-type HttpParts<App, G> = Omit<GatewayParts<App, G>, 'control'>;
+type HttpParts<App, G> = Omit<GatewayParts<App, G>, 'control'> & {
+  /** False if the gateway has no token call. */
+  hasTokenCall?: boolean;
+};
 
 /** Defines an HTTP gateway. Adds the members that all profiles have to `credentials`. */
 export function defineHttpGateway<App extends object, G extends SandboxGateway>(
@@ -136,7 +139,8 @@ export function defineHttpGateway<App extends object, G extends SandboxGateway>(
         credentials(app: App, gateway: G) {
           const { ca, url } = gateway;
           const own = loaded.credentials(app, gateway);
-          return { ...own, endpoint: url, authEndpoint: url, ca, ratePerSecond };
+          const members: JsonObject = { ...own, endpoint: url, ca, ratePerSecond };
+          return parts.hasTokenCall === false ? members : { ...members, authEndpoint: url };
         },
       };
     },

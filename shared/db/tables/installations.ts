@@ -27,6 +27,7 @@ const valueByColumn: Readonly<Record<string, (draft: InstallationDraft) => Draft
   vendor: (draft) => draft.vendor,
   vendor_name: (draft) => draft.vendorName,
   registration_id: (draft) => draft.registrationId,
+  subscription_keys: (draft) => draft.subscriptionKeys,
   device_profile: (draft) => draft.deviceProfile,
   topic: (draft) => draft.topic,
   team_id: (draft) => draft.teamId,
@@ -53,7 +54,8 @@ const sentToken =
 
 /** Columns of an `Installation`. `large` returns the expression of a member that may be large. */
 export const installationColumns = (large = (column: string) => column): string => {
-  const plain = `id, object_id, device_type, installation_id, vendor, vendor_name, registration_id, device_profile,
+  const plain = `id, object_id, device_type, installation_id, vendor, vendor_name, registration_id, subscription_keys,
+    device_profile,
     topic, team_id, valid, time_zone, badge, created_at, updated_at`;
   return `${membersOf('installation', plain)}, ${sentToken} AS "deviceToken", wire_names AS "hasWireNames",
     ${large('fields')} AS fields, ${large('channels')} AS channels`;

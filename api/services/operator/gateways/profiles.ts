@@ -1,14 +1,19 @@
 import {
   checkCredentials,
+  connectors,
   credentialsOf,
   inspectCredentials,
 } from '../../../../connectors/registry.ts';
+import type { Vault } from '../../../../shared/crypto.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
 import {
   deleteProfile,
   endRotation,
   listProfiles,
+  openProfile,
   type ProfileEntry,
   putProfile,
+  type RotatedProfile,
 } from '../../../../shared/db/tables/profiles.ts';
 import { maskedCredentials, maskText } from '../../../../shared/domain/admin/masking.ts';
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
@@ -65,10 +70,12 @@ export class ProfileService {
     const connectorId = connectorOf(connector);
     checkName(name);
     await requireApp(this.#deps, appId);
-    const credentials = checkedCredentials(connectorId, sent, this.#deps.clock.now());
-    const profile = { appId, connector: connectorId, name, credentials };
-    await requireMaySetAddresses(this.#deps, profile, { credentials, role });
+    const checked = checkedCredentials(connectorId, sent, this.#deps.clock.now());
+    const id = { appId, connector: connectorId, name };
+    await requireMaySetAddresses(this.#deps, id, { credentials: checked, role });
     const entry = await db.transaction(async (tx) => {
+      const credentials = await completedCredentials(tx, vault, { ...id, sent: checked });
+      const profile = { ...id, credentials };
       const put = await putProfile(tx, vault, profile);
       await endRotation(tx, profile);
       const after = maskedCredentials(credentials);
@@ -128,6 +135,21 @@ export function checkedCredentials(
   const { refusal } = inspectCredentials(connector, checked.credentials, nowMs);
   if (refusal !== undefined) throw refuse('invalidParameter', reasonText(refusal));
   return jsonObject.parse(checked.credentials);
+}
+
+/**
+ * Returns the credentials to store: those that were sent, with the members that the connector adds
+ * (`Connector.complete`). Locks the stored profile until the transaction ends.
+ */
+export async function completedCredentials(
+  tx: Handle,
+  vault: Vault,
+  { sent, ...id }: RotatedProfile & { sent: JsonObject },
+): Promise<JsonObject> {
+  const connector = connectors.get(connectorOf(id.connector));
+  if (!connector?.complete) return sent;
+  const stored = await openProfile(tx, vault, id, { isLocked: true });
+  return jsonObject.parse(connector.complete(sent, stored?.credentials));
 }
 
 /** Earlier credentials in the audit. They are masked and never decrypted for it. */
