@@ -1,11 +1,16 @@
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { parseEndpoint, type PushService, serviceOfHost } from '../../shared/domain/installations/push-services.ts';
+import {
+  type PushService,
+  parseEndpoint,
+  serviceOfHost,
+} from '../../shared/domain/installations/push-services.ts';
 import { keyIdOf, subscriptionIn } from '../../shared/domain/installations/subscription.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import { EqualRefusals, maxEqualRefusals } from '../contract/attempt-result.ts';
 import type {
   AttemptResult,
+  GatewayCheck,
   Recipient,
   Sender,
   SenderContext,
@@ -18,6 +23,7 @@ import {
   type TransportLoad,
   type TransportTiming,
 } from '../http2/transport.ts';
+import { checkConnection } from '../kit/connection-check.ts';
 import {
   attemptResult,
   expired,
@@ -44,6 +50,9 @@ const maxWaiting = 2000;
 /** Services with open connections. Further services close those that were used longest ago. */
 const maxOrigins = 64;
 
+/** Push service to which a check connects. */
+const exampleService = 'https://updates.push.services.mozilla.com';
+
 /** A device of a send: where its message goes and how it is encrypted. */
 interface Target {
   recipient: Recipient;
@@ -59,6 +68,8 @@ interface Group {
   origin: string;
   signer: VapidSigner;
   payload: WebPushPayload;
+  /** The profile replaces the host of the endpoints, or names a proxy. */
+  isOfProfile: boolean;
   targets: Target[];
 }
 
@@ -87,6 +98,7 @@ class WebPushSender implements Sender {
   readonly #signers: ReadonlyMap<string, VapidSigner>;
   /** Origins by base URL, the one that was used last at the end. */
   readonly #origins = new Map<string, Origin>();
+  #isClosed = false;
 
   constructor(credentials: WebPushCredentials, context: SenderContext, tuning: WebPushTuning) {
     this.#credentials = credentials;
@@ -111,11 +123,17 @@ class WebPushSender implements Sender {
     const { message, recipients, signal } = request;
     const nowMs = this.#context.clock.now();
     if (message.expiresAtMs <= nowMs) return reportAll(request, expired);
-    if (signal.aborted) return reportAll(request, stopping);
+    if (signal.aborted || this.#isClosed) return reportAll(request, stopping);
     const groups = this.#groupsOf(recipients, request);
     const verdict = new Verdict(request);
     await Promise.all(groups.map((group) => this.#sendGroup(group, request, verdict)));
     verdict.reportUndecided();
+  }
+
+  /** Connects to one push service. Push services have no call that checks a sender. */
+  check(): Promise<GatewayCheck> {
+    const { ca, endpoint = exampleService, proxy } = this.#credentials;
+    return checkConnection({ baseUrl: proxy ?? endpoint, ca }, this.#tuning.timing.connectMs);
   }
 
   load(): TransportLoad {
@@ -127,6 +145,7 @@ class WebPushSender implements Sender {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all([...this.#origins.values()].map((origin) => origin.close()));
   }
 
@@ -155,6 +174,8 @@ class WebPushSender implements Sender {
             origin: url.origin,
             signer,
             payload: rendering.payload,
+            isOfProfile:
+              this.#credentials.endpoint !== undefined || this.#credentials.proxy !== undefined,
             targets: [],
           };
           groups.set(key, group);
@@ -368,8 +389,7 @@ class GroupSend {
   }
 
   #onResult(target: Target, result: OriginResult): ResponseDecision {
-    if (result.kind === 'response')
-      this.#onResponse(target, result.status, result.body, result);
+    if (result.kind === 'response') this.#onResponse(target, result.status, result.body, result);
     else this.#onFailure(target, result);
     return this.#endingNow() ? 'stop' : undefined;
   }
@@ -416,7 +436,10 @@ class GroupSend {
     const seconds = 'seconds' in result ? result.seconds : 0;
     if (result.kind === 'unknown')
       this.#context.onCall({ status: 0, reason: result.reason, seconds });
-    const attempt = failureOf(result, isRepeatHidden);
+    const attempt = failureOf(result, {
+      isRepeatHidden,
+      isOfProfile: this.#group.isOfProfile,
+    });
     if (isFailure(attempt)) this.#origin.record(true);
     this.#report(index, attempt);
   }
@@ -430,18 +453,23 @@ class GroupSend {
   }
 }
 
-/** Returns the result of a request without a response. */
+/**
+ * Returns the result of a request without a response. `isOfProfile`: the profile chose the address,
+ * so a refused address or certificate is an error of the profile. Otherwise it concerns one service.
+ */
 function failureOf(
   result: Exclude<OriginResult, { kind: 'response' }>,
-  isRepeatHidden: boolean,
+  { isRepeatHidden, isOfProfile }: { isRepeatHidden: boolean; isOfProfile: boolean },
 ): AttemptResult {
   const { cause, reason: why } = { cause: undefined, ...result };
   const details = cause === undefined ? {} : { cause };
   if (result.kind === 'unknown')
     return { kind: 'unknown', reason: why, isRepeatHidden, ...details };
-  // A refused address or certificate concerns one service, not the profile.
-  if (why === 'address_refused' || why === 'certificate_refused' || why === 'bad_request')
-    return failed(0, why);
+  if (why === 'address_refused' || why === 'certificate_refused')
+    return isOfProfile
+      ? unanswered({ kind: 'not_sent', reason: why, seconds: 0, ...details }, isRepeatHidden)
+      : failed(0, why);
+  if (why === 'bad_request') return failed(0, why);
   const waitMs = 'afterMs' in result ? result.afterMs : null;
   return { ...notProcessed(why, waitMs), ...details };
 }

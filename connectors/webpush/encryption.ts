@@ -49,7 +49,13 @@ export function encrypt(text: Buffer, browser: BrowserKeys, random?: MessageRand
   const shared = pair.computeSecret(browser.publicKey);
   const salt = random?.salt ?? randomBytes(saltBytes);
   const secret = Buffer.from(
-    hkdfSync('sha256', shared, browser.auth, Buffer.concat([keyInfo, browser.publicKey, senderKey]), 32),
+    hkdfSync(
+      'sha256',
+      shared,
+      browser.auth,
+      Buffer.concat([keyInfo, browser.publicKey, senderKey]),
+      32,
+    ),
   );
   const contentKey = Buffer.from(hkdfSync('sha256', secret, salt, contentKeyInfo, 16));
   const nonce = Buffer.from(hkdfSync('sha256', secret, salt, nonceInfo, 12));

@@ -12,8 +12,8 @@ import {
   limits,
   previewWebPush,
   renderWebPush,
-  webBadgeOf,
   type WebPushPayload,
+  webBadgeOf,
 } from './payload.ts';
 
 /** Creates the connector. Tests pass other timeouts. */

@@ -75,7 +75,10 @@ export class Origin {
   }
 
   /** Sends requests. Calls `onResult` exactly once for each. */
-  async sendMany({ headers, requests, signal }: OriginBatch, onResult: OnOriginResult): Promise<void> {
+  async sendMany(
+    { headers, requests, signal }: OriginBatch,
+    onResult: OnOriginResult,
+  ): Promise<void> {
     this.#client ??= this.#open();
     const client = await this.#client;
     if ('sendMany' in client) {

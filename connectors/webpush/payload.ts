@@ -135,7 +135,9 @@ export function renderWebPush(message: PushMessage, deviceType: string): Renderi
         ? typeof payload === 'string'
           ? payload
           : JSON.stringify(payload)
-        : JSON.stringify(silent ? plainOf(content.payload) : messageOf(content.payload, message, count)),
+        : JSON.stringify(
+            silent ? plainOf(content.payload) : messageOf(content.payload, message, count),
+          ),
     );
   const isCounted = badge === 'Increment' && !isNative && !silent;
   // An incremented badge counts with the most digits that it may get.
@@ -190,7 +192,9 @@ const contentMembers = new Set([
 
 function contentOf(data: JsonObject): Rendering<WebContent> {
   const { web } = data;
-  const own = isJsonObject(web) ? webMembers.arrange(web, 'web') : { ok: true as const, payload: {} };
+  const own = isJsonObject(web)
+    ? webMembers.arrange(web, 'web')
+    : { ok: true as const, payload: {} };
   if (!own.ok) return own;
   const { notification: given, ...over } = own.payload;
   const defaults = Object.fromEntries(
@@ -227,13 +231,17 @@ function contentOf(data: JsonObject): Rendering<WebContent> {
   };
 }
 
-const wordIn = (value: Json | undefined): string | null => (typeof value === 'string' ? value : null);
+const wordIn = (value: Json | undefined): string | null =>
+  typeof value === 'string' ? value : null;
 
 /** Returns the custom members: those of the push, and those in `data.custom`. */
 function customOf(defaults: JsonObject): JsonObject {
   const { custom, ...members } = defaults;
   const named = Object.entries(members).filter(([name]) => !contentMembers.has(name));
-  return { ...Object.fromEntries(named), ...(isJsonObject(custom) ? custom : custom === undefined ? {} : { custom }) };
+  return {
+    ...Object.fromEntries(named),
+    ...(isJsonObject(custom) ? custom : custom === undefined ? {} : { custom }),
+  };
 }
 
 /** Returns the portable picture, link and buttons of a push as members of a notification. */

@@ -5,7 +5,12 @@
 import type { PushService } from '../../shared/domain/installations/push-services.ts';
 import { isJsonObject } from '../../shared/domain/json.ts';
 import { isTemporaryStatus } from '../../shared/http/result.ts';
-import { type ResponseRule, responseTable, ruleForStatus } from '../kit/response-rules.ts';
+import {
+  type ResponseRule,
+  responseTable,
+  ruleForPage,
+  ruleForStatus,
+} from '../kit/response-rules.ts';
 import { parseObject } from '../kit/values.ts';
 
 /** A rule, and whether it concerns the VAPID key of the subscription. */
@@ -50,7 +55,11 @@ const refusedSender = (code: string): WebPushRule => ({
   reaction: 'profile_error',
   hint: 'webpushSender',
 });
-const malformed = (code: string): WebPushRule => ({ code, reason: 'bad_request', reaction: 'fail' });
+const malformed = (code: string): WebPushRule => ({
+  code,
+  reason: 'bad_request',
+  reaction: 'fail',
+});
 
 export const responseRules: readonly WebPushRule[] = [
   { code: '200', reason: 'ok', reaction: 'sent' },
@@ -82,10 +91,12 @@ export const responseRules: readonly WebPushRule[] = [
   refusedSender('apple 400 BadAuthorizationHeader'),
   refusedSender('apple 400 BadVapidPublicKey'),
   refusedSender('apple 400 BadJwtToken'),
-  { code: 'microsoft 406', reason: 'rate_exceeded', reaction: 'throttle', defaultWaitMs: rateWaitMs },
-  // The reason of the refusal is in a header that may be absent.
-  otherKey('microsoft 401'),
-  otherKey('microsoft 403'),
+  {
+    code: 'microsoft 406',
+    reason: 'rate_exceeded',
+    reaction: 'throttle',
+    defaultWaitMs: rateWaitMs,
+  },
 ];
 
 const ruleFor: (code: string) => WebPushRule = responseTable(responseRules);
@@ -94,12 +105,15 @@ const known = new Set(responseRules.map(({ code }) => code));
 /** Returns the rule of an answer: the first row that fits, from the most specific code on. */
 export function ruleForAnswer(service: PushService, status: number, body: string): WebPushRule {
   const detail = detailOf(service, status, body);
+  // Push services answer with JSON, a short text or nothing. HTML is the page of a proxy.
+  if (status >= 400 && detail === '' && /^\s*</.test(body)) return ruleForPage(status);
   const code = [`${service} ${status} ${detail}`, `${service} ${status}`, `${status}`].find((one) =>
     known.has(one),
   );
   if (code !== undefined) return ruleFor(code);
   if (isTemporaryStatus(status)) return ruleForStatus(status);
-  if (status >= 300 && status < 400) return { code: `${status}`, reason: 'redirected', reaction: 'fail' };
+  if (status >= 300 && status < 400)
+    return { code: `${status}`, reason: 'redirected', reaction: 'fail' };
   return { code: `http_${status}`, reason: 'bad_request', reaction: 'fail' };
 }
 

@@ -222,7 +222,9 @@ export class InstallationService {
         const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
         const source = includeSourceFor(caller, { db: tx, hasAcl });
         const documents = await resolveIncludes(
-          found.map((row) => installationDocument(row, { hasAcl, hasSubscription: caller.isMaster })),
+          found.map((row) =>
+            installationDocument(row, { hasAcl, hasSubscription: caller.isMaster }),
+          ),
           list.include,
           source,
         );
@@ -323,7 +325,9 @@ async function recordUpdate(
     appId,
     target: current.objectId,
     before: masked(installationDocument(current, { hasAcl: true, hasSubscription: false })),
-    after: masked(installationDocument(saved.installation, { hasAcl: true, hasSubscription: false })),
+    after: masked(
+      installationDocument(saved.installation, { hasAcl: true, hasSubscription: false }),
+    ),
   });
 }
 

@@ -40,7 +40,9 @@ export class WebPushKeys {
    * if the subscription is invalid.
    */
   async withKeyId(appId: string, changes: InstallationChanges): Promise<InstallationChanges> {
-    const write = changes.writes.find(({ path }) => path.length === 1 && path[0] === 'subscription');
+    const write = changes.writes.find(
+      ({ path }) => path.length === 1 && path[0] === 'subscription',
+    );
     const sent = write && subscriptionIn(write.value as Json);
     if (!write || !sent || parseSubscription(sent, 'subscription').keyId !== '') return changes;
     const keyId = await this.#currentId(appId, textIn(changes, 'deviceProfile'));

@@ -21,8 +21,8 @@ import {
   type Environment,
 } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { subjectIn, writeFinding } from '../../../shared/domain/texts/texts.ts';
 import { setPushHosts } from '../../../shared/domain/installations/push-services.ts';
+import { subjectIn, writeFinding } from '../../../shared/domain/texts/texts.ts';
 import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
 import { language, say } from '../language.ts';
 import type { Report } from '../report.ts';

@@ -66,7 +66,10 @@ export const hashIn = (target: string): string | undefined =>
 export type Opened = { ok: true; text: Buffer; senderKey: Buffer } | { ok: false; error: string };
 
 /** Decrypts a body as a browser does (RFC 8188, RFC 8291). */
-export function decrypt(body: Buffer, browser: Pick<Browser, 'publicKey' | 'privateKey' | 'auth'>): Opened {
+export function decrypt(
+  body: Buffer,
+  browser: Pick<Browser, 'publicKey' | 'privateKey' | 'auth'>,
+): Opened {
   if (body.length < 86 + 17) return { ok: false, error: 'the body is too short' };
   const salt = body.subarray(0, 16);
   const recordSize = body.readUInt32BE(16);
@@ -83,11 +86,16 @@ export function decrypt(body: Buffer, browser: Pick<Browser, 'publicKey' | 'priv
     const secret = Buffer.from(hkdfSync('sha256', shared, browser.auth, info, 32));
     const derived = (name: string, length: number) =>
       Buffer.from(hkdfSync('sha256', secret, salt, `Content-Encoding: ${name}\0`, length));
-    const decipher = createDecipheriv('aes-128-gcm', derived('aes128gcm', 16), derived('nonce', 12));
+    const decipher = createDecipheriv(
+      'aes-128-gcm',
+      derived('aes128gcm', 16),
+      derived('nonce', 12),
+    );
     decipher.setAuthTag(record.subarray(-16));
     const padded = Buffer.concat([decipher.update(record.subarray(0, -16)), decipher.final()]);
     const end = padded.findLastIndex((byte) => byte !== 0);
-    if (padded[end] !== 2) return { ok: false, error: 'the record has no delimiter of a last record' };
+    if (padded[end] !== 2)
+      return { ok: false, error: 'the record has no delimiter of a last record' };
     return { ok: true, text: padded.subarray(0, end), senderKey };
   } catch {
     return { ok: false, error: 'the body cannot be decrypted' };

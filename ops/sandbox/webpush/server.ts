@@ -5,7 +5,10 @@
  */
 import { createPublicKey, verify } from 'node:crypto';
 import { z } from 'zod';
-import { type PushService, serviceOfHost } from '../../../shared/domain/installations/push-services.ts';
+import {
+  type PushService,
+  serviceOfHost,
+} from '../../../shared/domain/installations/push-services.ts';
 import {
   type GatewayRules,
   type GatewayState,
@@ -175,12 +178,18 @@ class WebPushRules implements GatewayRules {
   handle(call: SandboxCall): SandboxReply {
     const token = tokenIn(call);
     const origin = token?.claims?.aud ?? '';
-    const service = URL.canParse(origin) ? (serviceOfHost(new URL(origin).host) ?? 'other') : 'other';
+    const service = URL.canParse(origin)
+      ? (serviceOfHost(new URL(origin).host) ?? 'other')
+      : 'other';
     const browser = this.#browserOf(call);
     const fault = this.#faultOf(call, { token, service, browser });
     if (fault !== undefined || !browser) return refusal(service, fault ?? 'unknown');
     const { text, senderKey } = decrypted(call.body, browser);
-    if (text === undefined || senderKey === undefined || senderKey.toString('base64url') === token?.key)
+    if (
+      text === undefined ||
+      senderKey === undefined ||
+      senderKey.toString('base64url') === token?.key
+    )
       return refusal(service, 'encoding');
     this.#state.messages.push({
       endpoint: browser.endpoint,
@@ -227,12 +236,14 @@ class WebPushRules implements GatewayRules {
   ): Fault | undefined {
     if (call.method !== 'POST' || !browser) return 'unknown';
     if (header(call, 'authorization') === undefined) return 'noAuthorization';
-    if (!token || !isValid(token, originOf(browser), this.#state.nowMs() / 1000, service)) return 'badToken';
+    if (!token || !isValid(token, originOf(browser), this.#state.nowMs() / 1000, service))
+      return 'badToken';
     if (this.#state.deadTokens.has(tokenOf(browser))) return 'gone';
     const ttl = header(call, 'ttl');
     if (ttl === undefined || !/^\d+$/.test(ttl)) return 'noTtl';
     const policy = header(call, 'x-wns-cache-policy');
-    if (service === 'microsoft' && (policy === 'no-cache') !== (Number(ttl) === 0)) return 'cachePolicy';
+    if (service === 'microsoft' && (policy === 'no-cache') !== (Number(ttl) === 0))
+      return 'cachePolicy';
     if (service === 'apple' && Number(ttl) === 0) return 'noTtl';
     const urgency = header(call, 'urgency');
     if (urgency !== undefined && !/^(very-low|low|normal|high)$/.test(urgency)) return 'badUrgency';

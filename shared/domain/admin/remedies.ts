@@ -33,6 +33,7 @@ export const reasonsByRemedy = {
     ...(['registration_id_invalid', 'token_format_error', 'uninstalled_or_unsubscribed'] as const),
     ...(['unknown_user', 'unregistered', 'fid_unregistered', 'tokenNotHexadecimal'] as const),
     ...(['registrationMalformed', 'installationDeleted', 'token_platform_not_supported'] as const),
+    ...(['subscription_of_other_key', 'subscriptionKeyUnknown'] as const),
   ],
   wrongApp: [
     ...(['BadDeviceToken', 'DeviceTokenNotForTopic', 'sender_id_mismatch', 'BadTopic'] as const),
@@ -56,7 +57,10 @@ export const reasonsByRemedy = {
     ...(['noServiceAccount', 'needsTokenAuthentication', 'massPushWithDevelopment'] as const),
   ],
   hybridPush: ['hybridOff'],
-  noAddress: ['noDeviceToken', 'noInstallationId', 'MissingDeviceToken', 'address'],
+  noAddress: [
+    ...(['noDeviceToken', 'noInstallationId', 'MissingDeviceToken', 'address'] as const),
+    ...(['noSubscription', 'pushServiceNotListed'] as const),
+  ],
   credentials: [
     ...(['BadCertificate', 'BadCertificateEnvironment', 'BadEnvironmentKeyIdInToken'] as const),
     ...([
@@ -106,7 +110,7 @@ export const reasonsByRemedy = {
       'certificateUnnamed',
       'credentialsUnfit',
     ] as const),
-    ...(['certificateUntrusted'] as const),
+    ...(['certificateUntrusted', 'sender_refused'] as const),
   ],
   clock: [
     ...(['ExpiredProviderToken', 'jwt_expired', 'jwt_too_long', 'timestamp_invalid'] as const),

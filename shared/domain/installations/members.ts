@@ -142,7 +142,8 @@ export function draftOf(members: Members, hasWireNames: boolean): InstallationDr
       (typeof readers)[N]
     >;
   };
-  const subscription = get('subscription') && parseSubscription(get('subscription'), 'subscription');
+  const subscription =
+    get('subscription') && parseSubscription(get('subscription'), 'subscription');
   const vendorName = get('vendor') ?? (subscription ? 'webpush' : null);
   const registrationId = get('registrationId');
   if (subscription && registrationId !== null)

@@ -33,7 +33,9 @@ const entriesOf = (text: string): string[] =>
 
 /** Returns the first invalid entry of WEBPUSH_HOSTS; undefined if all are valid. */
 export const invalidPushHost = (text: string): string | undefined =>
-  entriesOf(text).find((entry) => !entryForm.test(entry) || Number(/:(\d+)$/.exec(entry)?.[1]) > 65_535);
+  entriesOf(text).find(
+    (entry) => !entryForm.test(entry) || Number(/:(\d+)$/.exec(entry)?.[1]) > 65_535,
+  );
 
 let added: ReadonlySet<string> = new Set();
 
@@ -48,7 +50,9 @@ export function setPushHosts(text: string): void {
  */
 export function serviceOfHost(host: string): PushService | undefined {
   const name = host.toLowerCase();
-  const found = builtIn.find(([known]) => (known.startsWith('.') ? name.endsWith(known) : name === known));
+  const found = builtIn.find(([known]) =>
+    known.startsWith('.') ? name.endsWith(known) : name === known,
+  );
   if (found) return found[1];
   return added.has(name) ? 'other' : undefined;
 }

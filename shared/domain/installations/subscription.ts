@@ -106,7 +106,12 @@ export function storedSubscription(
 }
 
 /** Returns a subscription in the form of a reply. */
-export const subscriptionDocument = ({ endpoint, p256dh, auth, keyId }: Subscription): JsonObject => ({
+export const subscriptionDocument = ({
+  endpoint,
+  p256dh,
+  auth,
+  keyId,
+}: Subscription): JsonObject => ({
   endpoint,
   keys: { p256dh, auth },
   ...(keyId === '' ? {} : { keyId }),

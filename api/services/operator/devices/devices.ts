@@ -140,7 +140,10 @@ export class DeviceService {
     const freshSinceMs = clock.now() - app.options.installationValidityDays * dayMs;
     const { onlineSince, node, inbox, notice } = state;
     return {
-      installation: visibleTo(operator, installationDocument(row, { hasAcl: true, hasSubscription: false })),
+      installation: visibleTo(
+        operator,
+        installationDocument(row, { hasAcl: true, hasSubscription: false }),
+      ),
       route: replyRoute(error === undefined ? route : { ...route, problem: error }),
       isValid: row.valid,
       isFresh: row.updatedAt.getTime() >= freshSinceMs,

@@ -20,8 +20,8 @@ import { recordChange } from '../audit/audit.ts';
 import type { ProfileCheckService } from './profile-check.ts';
 import {
   checkedCredentials,
-  completedCredentials,
   checkName,
+  completedCredentials,
   connectorOf,
   noSuchProfile,
   type ProfileId,
