@@ -640,3 +640,18 @@ export const continueIdleWalk = (db: Database, walk: Walk & IdleInstallations): 
     });
     return next === null ? deleted : walk.limit;
   });
+
+/** Maximum number of VAPID keys of an app that are counted. */
+const maxKeys = 50;
+
+/**
+ * Counts the installations with a Web Push subscription by the id of their VAPID key, most first.
+ * The id is empty if the key is unknown.
+ */
+export const countSubscriptionKeys = (db: Handle, appId: string) =>
+  query(db).rows<{ keyId: string; devices: number }>(
+    `SELECT split_part(subscription_keys, '.', 3) AS "keyId", count(*) AS devices
+       FROM installation WHERE app_id = $1 AND vendor = 'webpush' AND subscription_keys IS NOT NULL
+      GROUP BY 1 ORDER BY devices DESC, 1 LIMIT ${maxKeys}`,
+    [appId],
+  );

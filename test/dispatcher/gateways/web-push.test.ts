@@ -291,3 +291,27 @@ describe('pushes', () => {
     expect(reply.body.error).toMatch(/Web Push/);
   });
 });
+
+describe('doctor', () => {
+  test('counts the subscriptions of each key, and warns of those whose key is gone', async () => {
+    const app = await appWithKeys();
+    const { url: endpoint, ca } = vendors.gateways.webPush;
+    await register(app, { subscription: subscriptionOf(newBrowser()) });
+    const { keyId: old } = (await keyOf(app)).body;
+    await put(app, { subject: 'mailto:push@example.com', endpoint, ca, rotateKeys: true });
+    const { keyId: current } = (await keyOf(app)).body;
+    const lost = keyIdOf(newKeyPair().publicKey);
+    await register(app, { subscription: { ...subscriptionOf(newBrowser()), keyId: lost } });
+    const { body } = await call('GET', '/console/api/doctor', { admin: true });
+    const ofApp = (body.results as { code: string; params: Record<string, unknown> }[])
+      .filter(({ params }) => params.app === app.appId)
+      .map(({ code, params }) => [code, params.key, params.devices]);
+    expect(ofApp).toEqual(
+      expect.arrayContaining([
+        ['webPushKey', current, 0],
+        ['replacedWebPushKey', old, 1],
+        ['lostWebPushKey', lost, 1],
+      ]),
+    );
+  });
+});
