@@ -124,6 +124,8 @@ const ratePerSecond = 1_000_000;
 type HttpParts<App, G> = Omit<GatewayParts<App, G>, 'control'> & {
   /** False if the gateway has no token call. */
   hasTokenCall?: boolean;
+  /** Returns the text of a request for the page, if the body is encrypted. */
+  shownBody?(gateway: G, request: { path: string; body: Buffer }): Buffer;
 };
 
 /** Defines an HTTP gateway. Adds the members that all profiles have to `credentials`. */
@@ -144,7 +146,14 @@ export function defineHttpGateway<App extends object, G extends SandboxGateway>(
         },
       };
     },
-    control: controlOf,
+    control: (gateway) => {
+      const control = controlOf(gateway);
+      const shown = ({ body, ...request }: ShownRequest): ShownRequest => ({
+        ...request,
+        body: parts.shownBody?.(gateway, { ...request, body }) ?? body,
+      });
+      return { ...control, requests: () => control.requests().map(shown) };
+    },
   });
 }
 
