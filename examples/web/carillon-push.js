@@ -35,10 +35,11 @@ export class CarillonPush {
       applicationServerKey: publicKey,
     });
     localStorage.carillonKeyId = keyId;
+    localStorage.carillonDevice ??= crypto.randomUUID();
     const saved = await this.call('POST', '/1.1/installations', {
       deviceType: 'web',
       vendor: 'webpush',
-      installationId: (localStorage.carillonDevice ??= crypto.randomUUID()),
+      installationId: localStorage.carillonDevice,
       subscription: { ...subscription.toJSON(), keyId },
       timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
       channels: this.channels,

@@ -14,12 +14,13 @@ export async function subscribe(AV, { worker = '/sw.js', channels = [] } = {}) {
     applicationServerKey: publicKey,
   });
   localStorage.carillonKeyId = keyId;
+  localStorage.carillonDevice ??= crypto.randomUUID();
   const installation = localStorage.carillonInstallation
     ? AV.Object.createWithoutData('_Installation', localStorage.carillonInstallation)
     : new AV.Object('_Installation');
   installation.set('deviceType', 'web');
   installation.set('vendor', 'webpush');
-  installation.set('installationId', (localStorage.carillonDevice ??= crypto.randomUUID()));
+  installation.set('installationId', localStorage.carillonDevice);
   installation.set('subscription', { ...subscription.toJSON(), keyId });
   installation.set('channels', channels);
   await installation.save();
