@@ -12,6 +12,7 @@ import { Database, type DatabaseOptions } from '../shared/db/pool.ts';
 import { DatabaseReadiness, isAboutSchema } from '../shared/db/schema/readiness.ts';
 import { saveSettingsOf } from '../shared/db/tables/installation-saves.ts';
 import { ProcessRegister, reportProcess } from '../shared/db/tables/processes.ts';
+import { setPushHosts } from '../shared/domain/installations/push-services.ts';
 import { setPrivateHosts } from '../shared/http/outbound-addresses.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
@@ -78,6 +79,7 @@ export async function startApi(
   const { stack = new ClosingStack(log), clock = systemClock } = options;
   const startup: Startup = { config, log, stack, clock, options };
   setPrivateHosts(config.privateHosts);
+  setPushHosts(config.pushHosts);
   const starting = new StartingHandler();
   const server = await listen(starting.listener, config, {
     ...serverLimits,

@@ -135,6 +135,12 @@ const xiaomiGuide: GuideFacts = {
   numericId: 'appId',
 };
 
+/** Web Push's credentials (protocol/webpush.md#vapid). */
+const webPushGuide: GuideFacts = {
+  name: 'webpush',
+  example: { subject: 'mailto:push@example.com' },
+};
+
 const guides: Partial<Record<ConnectorId, GuideFacts>> = {
   apns: apnsGuide,
   fcm: fcmGuide,
@@ -145,6 +151,7 @@ const guides: Partial<Record<ConnectorId, GuideFacts>> = {
   vendor_e: vivoGuide,
   vendor_f: honorGuide,
   vendor_g: fcmGuide,
+  webpush: webPushGuide,
 };
 
 /** Returns the help on the credentials of a connector; undefined if the connector needs none. */

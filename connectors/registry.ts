@@ -16,6 +16,7 @@ import { meizu } from './vendors/meizu/index.ts';
 import { oppo } from './vendors/oppo/index.ts';
 import { vivo } from './vendors/vivo/index.ts';
 import { xiaomi } from './vendors/xiaomi/index.ts';
+import { webPush } from './webpush/index.ts';
 
 /** All connectors. A new vendor needs one line here (develop/architecture.md#connectors). */
 export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<ConnectorId, Connector>([
@@ -29,6 +30,7 @@ export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<Connector
   [vivo.id, vivo],
   [honor.id, honor],
   [channel.id, channel],
+  [webPush.id, webPush],
 ]);
 
 /** Schemas of credentials by connector id. The device channel has no credentials. */

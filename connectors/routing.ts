@@ -149,9 +149,10 @@ export class Router {
     // Only Apple's devices report tokens of Live Activities.
     if (this.#push.pushOrder.liveActivity || isAppleDeviceType(target.device_type)) return 'apns';
     const vendor = vendorOfDevice(target.device_type, target.vendor);
-    if (!this.#app.options.hybridPush || !target.has_registration || vendor === null)
-      return 'channel';
-    return requestedConnector(vendor) ?? 'channel';
+    if (!target.has_registration || vendor === null) return 'channel';
+    const requested = requestedConnector(vendor) ?? 'channel';
+    // `hybridPush` is about phones. A browser with a subscription always gets Web Push.
+    return this.#app.options.hybridPush || requested === 'webpush' ? requested : 'channel';
   }
 
   #deviceChannel(target: RoutingKey): Route {

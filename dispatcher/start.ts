@@ -11,6 +11,7 @@ import { freezeTopic } from '../shared/db/tables/apps.ts';
 import { breakerTopic } from '../shared/db/tables/gateways.ts';
 import { ProcessRegister, reportProcess } from '../shared/db/tables/processes.ts';
 import { pushTopic } from '../shared/db/tables/push-control.ts';
+import { setPushHosts } from '../shared/domain/installations/push-services.ts';
 import { setPrivateHosts } from '../shared/http/outbound-addresses.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
@@ -54,6 +55,7 @@ export async function startDispatcher(
   const { clock = systemClock } = options;
   const timing = { ...defaultBreakerTiming, ...options.breakers };
   setPrivateHosts(config.privateHosts);
+  setPushHosts(config.pushHosts);
   const db = await openDatabase(config, log, stack);
   const vault = new Vault(config.secrets);
   const readiness = new DatabaseReadiness(db, { vault, clock, log, queue: queueNeeds });

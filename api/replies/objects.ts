@@ -104,6 +104,14 @@ const ofDevice = {
   installationId: z.string().optional(),
   vendor: z.string().optional().describe('Name as it was stored: a wire name or a neutral name.'),
   registrationId: z.string().optional(),
+  subscription: z
+    .object({
+      endpoint: z.string(),
+      keys: z.object({ p256dh: z.string(), auth: z.string() }),
+      keyId: z.string().optional(),
+    })
+    .optional()
+    .describe('Web Push subscription. Only the master key reads it.'),
   deviceProfile: z.string().optional(),
   apnsTopic: z.string().optional().describe('Named `pgwTopic` if it was stored under that name.'),
   pgwTopic: z.string().optional(),
@@ -114,6 +122,16 @@ const ofDevice = {
   timeZone: z.string().optional(),
   badge: z.number().optional(),
 };
+
+export const webPushKey = component(
+  'WebPushKey',
+  z.object({
+    publicKey: z
+      .string()
+      .describe('VAPID key in base64url: `applicationServerKey` of `pushManager.subscribe`.'),
+    keyId: z.string().describe('Id of the key, for `subscription.keyId` of an installation.'),
+  }),
+);
 
 export const installation = component(
   'Installation',

@@ -68,6 +68,22 @@ const identity = (member: typeof lasting | typeof unchanged) => ({
 
 const device = {
   registrationId: removableText('longId').describe('Id that the service of the vendor assigned.'),
+  subscription: removable(
+    z.union(
+      [
+        z.object({
+          endpoint: z.string().max(1000),
+          keys: z.object({ p256dh: z.string().max(120), auth: z.string().max(120) }),
+          expirationTime: z.number().nullish(),
+          keyId: z.string().max(16).optional(),
+        }),
+        z.string().max(4096),
+      ],
+      'must be the JSON of a PushSubscription',
+    ),
+  ).describe(
+    'Web Push subscription of a browser: the JSON of its `PushSubscription`. In addition `keyId` of the VAPID key that it was made with; by default, the current key.',
+  ),
   vendor: removableText('vendor').describe(
     'Vendor of `registrationId`: a wire name or a neutral name.',
   ),

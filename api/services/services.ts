@@ -6,6 +6,7 @@ import { FunctionService } from './functions/functions.ts';
 import { Hooks } from './functions/hooks.ts';
 import { FunctionHosts } from './functions/hosts.ts';
 import { InstallationService } from './installations/installations.ts';
+import { WebPushKeys } from './installations/web-push-keys.ts';
 import { MessageRedriveService } from './messages/message-redrive.ts';
 import { OutboxService } from './messages/outbox.ts';
 import { AppService } from './operator/apps.ts';
@@ -40,7 +41,8 @@ export function createServices(deps: ApiDeps) {
   const functionHosts = new FunctionHosts(deps);
   const hooks = new Hooks(deps, functionHosts);
   const accounts = new Accounts(deps, { messaging, functionHooks: hooks, storage });
-  const installations = new InstallationService(deps, storage);
+  const webPushKeys = new WebPushKeys(deps);
+  const installations = new InstallationService(deps, storage, webPushKeys);
   const roleCache = new RoleCache(deps.db, deps.clock);
   const pushTraces = new PushTraceService(deps);
   const pushes = new PushService(deps);
@@ -69,6 +71,7 @@ export function createServices(deps: ApiDeps) {
     functions: new FunctionService(functionHosts),
     health: new HealthService(deps, messaging.pumping),
     installations,
+    webPushKeys,
     deviceEdits: new DeviceEditService(deps, installations),
     cloudQuery: new CloudQueryService({ users: accounts.lookup, installations, roles: roleLookup }),
     roles: new RoleService(deps, { roleCache, storage }),

@@ -3,7 +3,8 @@ import type { Hint } from '../../shared/domain/reasons.ts';
 /**
  * Result of one attempt for one recipient. Contains plain data only, because it crosses threads.
  * `reason` is a stored reason. `cause` is the error code of a failed connection (`ENOTFOUND`,
- * `CERT_HAS_EXPIRED`), if known.
+ * `CERT_HAS_EXPIRED`), if known. `isOfService` means that the result concerns one of several
+ * services that a profile sends to, so the profile's circuit breaker does not count it.
  */
 export type AttemptResult =
   /** The gateway accepted the message. `form` has the meaning described at `invalid_token`. */
@@ -48,6 +49,7 @@ export type AttemptResult =
       reason: string;
       afterMs: number | null;
       cause?: string | undefined;
+      isOfService?: true;
     }
   /**
    * The request was written but got no response, or a response that leaves open whether the gateway
@@ -60,6 +62,7 @@ export type AttemptResult =
       isRepeatHidden: boolean;
       cause?: string | undefined;
       afterMs?: number;
+      isOfService?: true;
     }
   /**
    * Credentials or configuration are wrong, so all recipients of the profile would get this result.

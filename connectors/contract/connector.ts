@@ -428,9 +428,19 @@ export interface Connector<C = unknown, P = unknown> {
   can: Capabilities;
   limits: ConnectorLimits;
   /** Field of an installation that contains its token for this gateway. */
-  tokenField: 'deviceToken' | 'registrationId' | 'installationId';
+  tokenField: 'deviceToken' | 'registrationId' | 'installationId' | 'subscription';
   /** Schema of a profile's credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
   credentials: z.ZodType<C>;
+  /**
+   * Returns the credentials to store, if the service adds members of its own. `stored` contains the
+   * credentials that they replace. Absent if the credentials are stored as sent.
+   */
+  complete?(sent: C, stored: C | undefined): C;
+  /**
+   * Returns the public keys that clients register with, the current key first. Absent if clients
+   * need none.
+   */
+  publicKeys?(credentials: C): string[];
   /**
    * Renders the part of a message that all recipients share. Pure. Also called before a push is
    * accepted, as a check.

@@ -41,6 +41,7 @@ const isPage = ({ status, reason }: { status: number; reason: string }): boolean
  * use it.
  */
 export function isFailure(attempt: AttemptResult): boolean | null {
+  if ('isOfService' in attempt && attempt.isOfService) return null;
   switch (attempt.kind) {
     case 'sent':
       return false;

@@ -65,6 +65,7 @@ export class BatchLoader {
       deviceToken: ofField('deviceToken'),
       registrationId: ofField('registrationId'),
       installationId: ofField('installationId'),
+      subscription: ofField('subscription'),
     };
   }
 

@@ -25,6 +25,8 @@ export interface ThreadData {
   publicUrl: string;
   /** CARILLON_PRIVATE_HOSTS. */
   privateHosts: string;
+  /** WEBPUSH_HOSTS. */
+  pushHosts: string;
   logLevel: string;
   /** One Int32, which becomes 1 when the dispatcher stops. Threads stop sending then. */
   stopFlag: SharedArrayBuffer;

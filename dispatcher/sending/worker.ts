@@ -9,6 +9,7 @@ import { Database, type Handle } from '../../shared/db/pool.ts';
 import { checkpointBatch } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
 import { loadBatches, type RecentProfile } from '../../shared/db/tables/recipients.ts';
+import { setPushHosts } from '../../shared/domain/installations/push-services.ts';
 import { RecipientStates } from '../../shared/domain/outcome.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
 import { secureContextTrusting } from '../../shared/http/trust.ts';
@@ -33,6 +34,7 @@ const threadData = z.object({
   secrets: z.array(z.string()),
   publicUrl: z.string(),
   privateHosts: z.string(),
+  pushHosts: z.string(),
   logLevel: z.string(),
   stopFlag: z.instanceof(SharedArrayBuffer),
   interrupts: z.instanceof(SharedArrayBuffer),
@@ -40,6 +42,7 @@ const threadData = z.object({
 
 const data = threadData.parse(workerData);
 setPrivateHosts(data.privateHosts);
+setPushHosts(data.pushHosts);
 const log = createLogger({ level: data.logLevel, name: 'dispatcher thread' });
 const db = new Database({
   url: data.databaseUrl,

@@ -136,6 +136,7 @@ function openPool(config: Config, stack: ClosingStack): SenderPool {
       secrets: config.secrets.map((key) => key.toString('base64')),
       publicUrl: config.publicUrl,
       privateHosts: config.privateHosts,
+      pushHosts: config.pushHosts,
       logLevel: config.logLevel,
     },
   });

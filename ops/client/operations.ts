@@ -127,6 +127,7 @@ export type ApprovedPush = {
   vivoSuccesses?: number;
   honorSuccesses?: number;
   lcSuccesses?: number;
+  webSuccesses?: number;
   delivered: number;
   clicked: number;
   invalidTokens: number;
@@ -135,7 +136,7 @@ export type ApprovedPush = {
   displaced: number;
   quietWaits?: number;
   keptTokens?: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     answers: number;
     invalid: number;
@@ -161,7 +162,7 @@ export type ApprovedPush = {
     isReplacement: boolean;
     createdAt: string;
     finishedAt: string | null;
-    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
       recalled?: number;
       replaced?: number;
       impossible?: number;
@@ -180,7 +181,7 @@ export type ApprovedPush = {
 export type Audience = {
   devices: number;
   isLeast: boolean;
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', number>>;
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', number>>;
   problems: {
     [member: string]: number;
   };
@@ -221,7 +222,7 @@ export type AuditEntry = {
 
 export type Breaker = {
   id: string;
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   appId: string;
   profile: string;
   state: 'closed' | 'half-open' | 'open';
@@ -411,7 +412,7 @@ export type Empty = object;
 
 export type FailedReceipt = {
   id: string;
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   status: number;
   reason: string;
   bytes: number;
@@ -419,7 +420,7 @@ export type FailedReceipt = {
 };
 
 export type FailureGroup = {
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   outcome: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
   status: number;
   reason: string;
@@ -438,7 +439,7 @@ export type Freeze = {
 };
 
 export type GatewayMessage = {
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   messageId: string;
   devices: number;
   at: string;
@@ -450,6 +451,14 @@ export type Installation = {
   installationId?: string;
   vendor?: string;
   registrationId?: string;
+  subscription?: {
+    endpoint: string;
+    keys: {
+      p256dh: string;
+      auth: string;
+    };
+    keyId?: string;
+  };
   deviceProfile?: string;
   apnsTopic?: string;
   pgwTopic?: string;
@@ -514,6 +523,7 @@ export type ListedPush = {
   vivoSuccesses?: number;
   honorSuccesses?: number;
   lcSuccesses?: number;
+  webSuccesses?: number;
   delivered: number;
   clicked: number;
   invalidTokens: number;
@@ -522,7 +532,7 @@ export type ListedPush = {
   displaced: number;
   quietWaits?: number;
   keptTokens?: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     answers: number;
     invalid: number;
@@ -548,7 +558,7 @@ export type ListedPush = {
     isReplacement: boolean;
     createdAt: string;
     finishedAt: string | null;
-    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
       recalled?: number;
       replaced?: number;
       impossible?: number;
@@ -574,13 +584,19 @@ export type ListedPush = {
 
 export type LiveActivityForecast = {
   devices: number;
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
     devices: number;
     profiles: {
       [member: string]: number;
     };
     payload: unknown;
     payloadBytes: number | null;
+    messageClass: {
+      name: 'default' | 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
+      dailyLimit: number | null;
+      missing: string[];
+    };
+    notShown: ('image' | 'url' | 'buttons')[];
     languages?: {
       [member: string]: {
         payload: unknown;
@@ -667,7 +683,7 @@ export type LiveActivityForecast = {
       day: string;
       zone: 'Asia/Shanghai';
       results: ({
-        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         profile: string;
         used: number;
         scheduled: number;
@@ -716,7 +732,7 @@ export type Meta = {
   address: string;
   now: string;
   connectors: ({
-    id: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    id: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     wire: string[];
     dataKeys: string[];
     credentials: unknown;
@@ -844,7 +860,7 @@ export type Overview = {
   queues: QueueState[];
   profilesExpiring: ({
     appId: string;
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     expiresAt: string | null;
     problems: string[];
@@ -852,7 +868,7 @@ export type Overview = {
   })[];
   findings: ({
     appId: string;
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     expiresAt: string | null;
     problems: string[];
@@ -878,7 +894,7 @@ export type ProfileCheck = {
 };
 
 export type ProfileDetail = {
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   name: string;
   createdAt: string;
   updatedAt: string;
@@ -949,6 +965,7 @@ export type PushDetail = {
   vivoSuccesses?: number;
   honorSuccesses?: number;
   lcSuccesses?: number;
+  webSuccesses?: number;
   delivered: number;
   clicked: number;
   invalidTokens: number;
@@ -957,7 +974,7 @@ export type PushDetail = {
   displaced: number;
   quietWaits?: number;
   keptTokens?: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     answers: number;
     invalid: number;
@@ -983,7 +1000,7 @@ export type PushDetail = {
     isReplacement: boolean;
     createdAt: string;
     finishedAt: string | null;
-    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
       recalled?: number;
       replaced?: number;
       impossible?: number;
@@ -1028,7 +1045,7 @@ export type PushDetail = {
 
 export type PushFailure = {
   objectId: string | null;
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   outcome: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
   status: number;
   reason: string;
@@ -1038,7 +1055,7 @@ export type PushFailure = {
 
 export type PushForecast = {
   devices: number;
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
     devices: number;
     profiles: {
       [member: string]: number;
@@ -1137,7 +1154,7 @@ export type PushForecast = {
       day: string;
       zone: 'Asia/Shanghai';
       results: ({
-        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         profile: string;
         used: number;
         scheduled: number;
@@ -1151,7 +1168,7 @@ export type PushForecast = {
 };
 
 export type PushProfile = {
-  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
   name: string;
   createdAt: string;
   updatedAt: string;
@@ -1167,8 +1184,8 @@ export type PushProgress = {
   devices: number;
   planned: boolean;
   outcomes: OutcomeTotals;
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', OutcomeTotals>>;
-  open: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', number>>;
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', OutcomeTotals>>;
+  open: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', number>>;
   repeats: number;
   delivered: number;
   clicked: number;
@@ -1204,6 +1221,7 @@ export type PushRecord = {
   vivoSuccesses?: number;
   honorSuccesses?: number;
   lcSuccesses?: number;
+  webSuccesses?: number;
   delivered: number;
   clicked: number;
   invalidTokens: number;
@@ -1212,7 +1230,7 @@ export type PushRecord = {
   displaced: number;
   quietWaits?: number;
   keptTokens?: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     answers: number;
     invalid: number;
@@ -1238,7 +1256,7 @@ export type PushRecord = {
     isReplacement: boolean;
     createdAt: string;
     finishedAt: string | null;
-    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
       recalled?: number;
       replaced?: number;
       impossible?: number;
@@ -1258,7 +1276,7 @@ export type PushTemplate = {
 export type PushTimeline = {
   from: string;
   stepMs: number;
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
     sent: number[];
     other: number[];
   }>>;
@@ -1343,14 +1361,14 @@ export type RedriveForecast = {
     notKept: number;
   };
   causes: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     outcome: 'failed' | 'expired' | 'capped';
     status: number;
     reason: string;
     n: number;
     meaning: Meaning;
   })[];
-  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
     devices: number;
     profiles: {
       [member: string]: number;
@@ -1424,7 +1442,7 @@ export type RedriveForecast = {
       day: string;
       zone: 'Asia/Shanghai';
       results: ({
-        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         profile: string;
         used: number;
         scheduled: number;
@@ -1499,6 +1517,7 @@ export type ScheduledEntry = {
   vivoSuccesses?: number;
   honorSuccesses?: number;
   lcSuccesses?: number;
+  webSuccesses?: number;
   delivered: number;
   clicked: number;
   invalidTokens: number;
@@ -1507,7 +1526,7 @@ export type ScheduledEntry = {
   displaced: number;
   quietWaits?: number;
   keptTokens?: ({
-    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
     profile: string;
     answers: number;
     invalid: number;
@@ -1533,7 +1552,7 @@ export type ScheduledEntry = {
     isReplacement: boolean;
     createdAt: string;
     finishedAt: string | null;
-    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+    connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
       recalled?: number;
       replaced?: number;
       impossible?: number;
@@ -2060,7 +2079,7 @@ export interface Operations {
       query?: {
         limit?: number;
         cursor?: string;
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         outcome?: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
         reason?: string;
       };
@@ -2170,6 +2189,15 @@ export interface Operations {
         deviceToken?: string | null;
         installationId?: string | null;
         registrationId?: string | null;
+        subscription?: {
+          endpoint: string;
+          keys: {
+            p256dh: string;
+            auth: string;
+          };
+          expirationTime?: number | null;
+          keyId?: string;
+        } | string | null;
         vendor?: string | null;
         deviceProfile?: string | null;
         apnsTopic?: string | null;
@@ -2455,7 +2483,7 @@ export interface Operations {
       };
     };
     reply: {
-      connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+      connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
         recalled?: number;
         replaced?: number;
         impossible?: number;
@@ -2856,7 +2884,7 @@ export interface Operations {
       query?: {
         limit?: number;
         cursor?: string;
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
       };
     };
     reply: {
@@ -2873,7 +2901,7 @@ export interface Operations {
         appId: string;
       };
       body?: {
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         cursor?: string;
       };
     };
@@ -2889,7 +2917,7 @@ export interface Operations {
         appId: string;
       };
       body?: {
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         cursor?: string;
       };
     };
@@ -3660,7 +3688,7 @@ export interface Operations {
       query?: {
         limit?: number;
         cursor?: string;
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         reason?: string;
         from?: string;
         to?: string;
@@ -3685,7 +3713,7 @@ export interface Operations {
       };
       body?: {
         outcomes?: ('failed' | 'expired' | 'capped')[];
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         reason?: string;
         from?: string;
         to?: string;
@@ -3712,7 +3740,7 @@ export interface Operations {
       };
       body?: {
         outcomes?: ('failed' | 'expired' | 'capped')[];
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
         reason?: string;
         from?: string;
         to?: string;

@@ -47,7 +47,8 @@ const isInstallationMember = (name: string, value: Json): boolean =>
  */
 export function readInstallation(record: JsonObject, now: string): ImportedInstallation {
   const draft = draftOf(membersOf(record, isInstallationMember, neutralName), hasWireName(record));
-  if (draft.deviceToken === null && draft.installationId === null)
+  const { deviceToken, installationId, subscriptionKeys } = draft;
+  if (deviceToken === null && installationId === null && subscriptionKeys === null)
     throw refuse(
       'incorrectType',
       say('It has neither a deviceToken nor an installationId: nothing reaches it.'),

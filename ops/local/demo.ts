@@ -3,7 +3,11 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { installationVendor } from '../../shared/domain/labels.ts';
+import {
+  subscriptionDocument,
+  subscriptionIn,
+} from '../../shared/domain/installations/subscription.ts';
+import { type ConnectorId, installationVendor } from '../../shared/domain/labels.ts';
 import { deviceTokenOf, sandboxConnectors } from '../sandbox/all/definitions.ts';
 import type { Sandbox, SandboxInfo } from './service.ts';
 
@@ -20,7 +24,7 @@ const demoShape = z.object({
 export type Demo = z.infer<typeof demoShape>;
 
 const iosDevices = 500;
-const channelDevices = 300;
+const channelDevices = 275;
 /** Number of devices per vendor. FCM counts twice, because it has two connectors. */
 const vendorDevices = 25;
 /** Total: 1,000 devices. */
@@ -135,13 +139,20 @@ const androidDevices = (): object[] =>
     const vendor = installationVendor(connector);
     if (vendor === null) return [];
     return Array.from({ length: vendorDevices }, (_, n) => ({
-      deviceType: 'android',
+      ...addressOf(connector, deviceTokenOf(connector, n)),
       installationId: randomUUID(),
-      registrationId: deviceTokenOf(connector, n),
       vendor,
       channels: ['news'],
     }));
   });
+
+/** Returns the members by which a gateway reaches a device. */
+function addressOf(connector: ConnectorId, token: string): object {
+  const subscription = connector === 'webpush' ? subscriptionIn(token) : null;
+  return subscription
+    ? { deviceType: 'web', subscription: subscriptionDocument(subscription) }
+    : { deviceType: 'android', registrationId: token };
+}
 
 /**
  * Updates the profiles with the current addresses of the gateways, because the ports change at

@@ -49,6 +49,8 @@ const schema = processVariables.transform((env) => ({
   smsWebhookUrl: env.SMS_WEBHOOK_URL,
   /** Private addresses that URLs of the admin API may use. */
   privateHosts: env.CARILLON_PRIVATE_HOSTS,
+  /** Push services of Web Push subscriptions, in addition to the built-in list. */
+  pushHosts: env.WEBPUSH_HOSTS,
   /** Function host for apps without `functionsUrl`, and the token for calls to it. */
   functionsUrl: env.CARILLON_FUNCTIONS_URL,
   functionsToken: env.CARILLON_FUNCTIONS_TOKEN,

@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { parse } from 'pg-connection-string';
 import { z } from 'zod';
 import { isBaseUrl } from '../domain/addresses.ts';
+import { invalidPushHost } from '../domain/installations/push-services.ts';
 import { PrivateHosts } from './private-hosts.ts';
 
 /** `sslmode` values of libpq, and one that `pg` adds. `connectionUrl` documents their meaning. */
@@ -124,6 +125,15 @@ const privateHosts = z.string().superRefine((text, context) => {
   }
 });
 
+const pushHosts = z.string().superRefine((text, context) => {
+  const invalid = invalidPushHost(text);
+  if (invalid !== undefined)
+    context.addIssue({
+      code: 'custom',
+      message: `expected host or host:port, separated by commas; found ${invalid}`,
+    });
+});
+
 const httpUrl = z.url({
   protocol: /^https?$/,
   error: 'expected an http:// or https:// URL',
@@ -243,6 +253,14 @@ export const processVariables = z.object({
       meaning(
         'Private networks (`10.1.0.0/16`), addresses and host names that URLs of the admin API may lead to, separated by commas. The URLs are `endpoint`, `authEndpoint`, `proxy`, `token_uri`, `jwksUrl` and `functionsUrl`. Public addresses are always allowed. Link-local addresses and addresses of cloud metadata services are never allowed.',
         'none; `npm start`: loopback',
+      ),
+    ),
+  WEBPUSH_HOSTS: pushHosts
+    .default('')
+    .meta(
+      meaning(
+        'Push services that Web Push subscriptions may belong to, in addition to those of the browsers: `host` or `host:port`, separated by commas. UnifiedPush servers are examples.',
+        'none',
       ),
     ),
   CARILLON_FUNCTIONS_URL: publicUrl

@@ -118,6 +118,15 @@ const facts = [
     dataKeys: [],
     successField: 'lcSuccesses',
   },
+  {
+    id: 'webpush',
+    brand: 'Web Push',
+    brandZh: 'Web Push',
+    wireNames: ['webpush'],
+    aliases: ['web-push', 'vapid', 'unifiedpush'],
+    dataKeys: ['web'],
+    successField: 'webSuccesses',
+  },
 ] as const satisfies readonly ConnectorFacts[];
 
 export type ConnectorId = (typeof facts)[number]['id'];

@@ -66,6 +66,9 @@ export const reasonTemplates = {
   noTopic: 'neither the installation nor the push names a topic, and the profile lists several',
   notOnThisServer: '{connector} is not available on this server',
   registrationMalformed: 'the registration id is malformed',
+  noSubscription: 'the installation has no Web Push subscription',
+  pushServiceNotListed: 'the push service is not listed: add it to WEBPUSH_HOSTS',
+  subscriptionKeyUnknown: 'the profile no longer has the VAPID key of the subscription',
   severalTeams: 'several teams own the topic: name one by pgw_team_id',
   tokenNotHexadecimal: 'the device token is not hexadecimal',
   // Content that a gateway does not accept.

@@ -232,11 +232,15 @@ class ConnectionPool {
   async #drain(): Promise<void> {
     const pool = this.#pool;
     if (pool === null) return;
-    const late = setTimeout(
-      () => void pool.destroy().catch(() => undefined),
-      this.#options.drainMs,
-    );
-    await pool.close().catch(() => undefined);
+    let late: NodeJS.Timeout | undefined;
+    // `close` of a pool that was destroyed may never settle.
+    const destroyed = new Promise<void>((resolve) => {
+      late = setTimeout(() => {
+        void pool.destroy().catch(() => undefined);
+        resolve();
+      }, this.#options.drainMs);
+    });
+    await Promise.race([pool.close().catch(() => undefined), destroyed]);
     clearTimeout(late);
   }
 }

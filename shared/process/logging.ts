@@ -10,6 +10,7 @@ const secretMembers = [
   'token',
   'deviceToken',
   'registrationId',
+  'subscription',
   'sessionToken',
   'masterKey',
   'appKey',

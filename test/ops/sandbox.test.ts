@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { z } from 'zod';
 import { checkCredentials, connectors } from '../../connectors/registry.ts';
 import { choosePort } from '../../ops/local/ports.ts';
+import { deviceTokenOf } from '../../ops/sandbox/all/definitions.ts';
 import { startGateways } from '../../ops/sandbox/all/start.ts';
 import { createServiceAccount, startFcmGateway } from '../../ops/sandbox/fcm/server.ts';
 import { isConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';
@@ -76,6 +77,10 @@ const read = async (url: string) => {
   return { status: reply.status, text: await reply.text() };
 };
 
+/** Web Push devices have an endpoint and keys, which tokens of other tests lack. */
+const webPushTarget = (id: string): { deviceToken?: string } =>
+  id === 'webpush' ? { deviceToken: deviceTokenOf(id, 1) } : {};
+
 describe('npx carillon sandbox', () => {
   test('prints addresses and credentials with which each connector can send', async () => {
     const sandbox = await startJson();
@@ -88,7 +93,10 @@ describe('npx carillon sandbox', () => {
       if (!sender) throw new Error(id);
       const odd = { alert: '<b>Your parcel & more</b>', order: '"\'' };
       // No device has this token. It is enough that the request arrives.
-      const to = recipients(1, id === 'apns' ? {} : { deviceType: 'android' });
+      const to = recipients(
+        1,
+        id === 'apns' ? {} : { deviceType: 'android', ...webPushTarget(id) },
+      );
       await sendAll(sender, to, aMessage(odd));
       await sender.close();
     }
@@ -173,7 +181,8 @@ describe('gateways without checks', () => {
       if (!checked.ok) throw new Error(`${id}: ${checked.error}`);
       const sender = connectors.get(id)?.open(checked.credentials, aContext());
       if (!sender) throw new Error(id);
-      const to = recipients(3, vendor === null ? {} : { deviceType: 'android', vendor });
+      const device = { deviceType: 'android', vendor, ...webPushTarget(id) };
+      const to = recipients(3, vendor === null ? {} : device);
       const { attempts } = await sendAll(sender, to);
       await sender.close();
       expect(

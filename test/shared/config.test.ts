@@ -99,6 +99,7 @@ describe('readConfig', () => {
       databaseDirectUrl: needed.DATABASE_URL,
       pooler: 'none',
       privateHosts: '',
+      pushHosts: '',
       connections: {
         calls: 10,
         admission: 5,

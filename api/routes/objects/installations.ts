@@ -45,7 +45,7 @@ async function register(
   const isWhole = isFetching(call.query);
   const { installation, isNew } = await installations.register(call, call.body, call.bodyBytes);
   const reply = isWhole
-    ? installationDocument(installation, { hasAcl: false })
+    ? installationDocument(installation, { hasAcl: false, hasSubscription: call.isMaster })
     : savedMembers(installation, isNew);
   return isNew
     ? json(reply, { status: 201, headers: { Location: installations.urlOf(installation) } })

@@ -47,6 +47,7 @@ import {
   type SavedInstallation,
 } from './installation-writer.ts';
 import { SaveGroups } from './save-groups.ts';
+import type { WebPushKeys } from './web-push-keys.ts';
 
 /** App of a call, and whether the call has the master key. */
 export interface Caller {
@@ -79,10 +80,12 @@ export class InstallationService {
   readonly #writer: InstallationWriter;
   readonly #groups: SaveGroups;
   readonly #storage: ClientStorage;
+  readonly #keys: WebPushKeys;
 
-  constructor(deps: ApiDeps, storage: ClientStorage) {
+  constructor(deps: ApiDeps, storage: ClientStorage, keys: WebPushKeys) {
     this.#deps = deps;
     this.#storage = storage;
+    this.#keys = keys;
     this.#writer = new InstallationWriter(deps);
     this.#groups = new SaveGroups(deps);
   }
@@ -100,7 +103,7 @@ export class InstallationService {
     bodyBytes: number,
   ): Promise<SavedInstallation> {
     const { app } = caller;
-    const changes = parseInstallationChanges(body);
+    const changes = await this.#keys.withKeyId(app.appId, parseInstallationChanges(body));
     const storage = this.#storage.accountOf('installations', caller);
     const requireWrite = writeCheckFor(caller);
     const device = { ids: deviceIdsOf(changes), changes, storage, requireWrite };
@@ -134,7 +137,7 @@ export class InstallationService {
   ): Promise<{ document: JsonObject; changed: JsonObject }> {
     const { app } = caller;
     const storage = this.#storage.accountOf('installations', caller);
-    const changes = parseInstallationChanges(body);
+    const changes = await this.#keys.withKeyId(app.appId, parseInstallationChanges(body));
     const requireWrite = writeCheckFor(caller);
     const condition = compileRowCondition(where, installationClass, viewerOf(app, caller));
     const change = () =>
@@ -168,7 +171,10 @@ export class InstallationService {
         });
       });
     const { installation } = await refundingFailure(storage, () => refusingDuplicates(change));
-    const document = installationDocument(installation, { hasAcl: true });
+    const document = installationDocument(installation, {
+      hasAcl: true,
+      hasSubscription: caller.isMaster,
+    });
     return { document, changed: pickMembers(document, changes.touched) };
   }
 
@@ -189,7 +195,7 @@ export class InstallationService {
     const found = await findInstallation(db, { appId: caller.app.appId, objectId });
     if (!found) return {};
     requireRead(caller, { acl: aclOf(found) });
-    const document = installationDocument(found, { hasAcl });
+    const document = installationDocument(found, { hasAcl, hasSubscription: caller.isMaster });
     if (include.size === 0) return project(document, keys, installationClass);
     const full = await this.#deps.queries.readFresh(caller, (tx) =>
       resolveInclude(document, include, includeSourceFor(caller, { db: tx, hasAcl })),
@@ -216,7 +222,9 @@ export class InstallationService {
         const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
         const source = includeSourceFor(caller, { db: tx, hasAcl });
         const documents = await resolveIncludes(
-          found.map((row) => installationDocument(row, { hasAcl })),
+          found.map((row) =>
+            installationDocument(row, { hasAcl, hasSubscription: caller.isMaster }),
+          ),
           list.include,
           source,
         );
@@ -316,8 +324,10 @@ async function recordUpdate(
     action: 'installation.update',
     appId,
     target: current.objectId,
-    before: masked(installationDocument(current, { hasAcl: true })),
-    after: masked(installationDocument(saved.installation, { hasAcl: true })),
+    before: masked(installationDocument(current, { hasAcl: true, hasSubscription: false })),
+    after: masked(
+      installationDocument(saved.installation, { hasAcl: true, hasSubscription: false }),
+    ),
   });
 }
 

@@ -279,6 +279,13 @@ const usesVendor = `registration_id IS NOT NULL AND ${namesNoProfile}`;
 /** HarmonyOS devices belong to Huawei, with or without a vendor. */
 const harmonyKinds = harmonyDeviceTypes.map((deviceType) => ({ deviceType, vendor: null }));
 
+/** Browsers, if the app has no profile for Web Push. */
+const unservedBrowsers: UnservedGroup = {
+  kinds: [{ deviceType: 'web', vendor: 'webpush' }],
+  condition: usesVendor,
+  message: detail('noVendorProfile', { vendor: displayName('webpush') }),
+};
+
 function unservedGroups(
   app: App,
   profiles: StoredProfile[],
@@ -289,7 +296,9 @@ function unservedGroups(
   // A device with a token of a Live Activity may have no device token.
   const condition = pushOrder.liveActivity ? namesNoProfile : usesApns;
   const groups: UnservedGroup[] = message ? [{ kinds, condition, message }] : [];
-  if (pushOrder.liveActivity || !app.options.hybridPush) return groups;
+  if (pushOrder.liveActivity) return groups;
+  if (!hasProfile(profiles, 'webpush', '_default')) groups.push(unservedBrowsers);
+  if (!app.options.hybridPush) return groups;
   const missing = vendorIds.filter((vendor) => !hasProfile(profiles, vendor, '_default'));
   return [
     ...groups,

@@ -24,7 +24,12 @@ export function includeSourceFor(
     if (className === installationClass.name) {
       const found = await findInstallations(db, appId, { objectIds: [...objectIds], maxBytes });
       const visible = found.filter((one) => isMaster || mayUser(aclOf(one), 'read', session));
-      return new Map(visible.map((one) => [one.objectId, installationDocument(one, { hasAcl })]));
+      return new Map(
+        visible.map((one) => [
+          one.objectId,
+          installationDocument(one, { hasAcl, hasSubscription: isMaster }),
+        ]),
+      );
     }
     if (className === roleClass.name) {
       const found = await findRoles(db, appId, { objectIds: [...objectIds], maxBytes });

@@ -52,7 +52,7 @@ export class ScanService {
       if (cls !== userClass)
         return (await selectInstallations(tx, selection)).map((row) => ({
           row,
-          document: installationDocument(row, { hasAcl: false }),
+          document: installationDocument(row, { hasAcl: false, hasSubscription: true }),
         }));
       const users = await selectUsers(tx, selection);
       const open = tokenOpenerFor(caller, this.#deps.vault);

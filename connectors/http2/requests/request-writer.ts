@@ -152,7 +152,7 @@ export class RequestWriter {
     this.nextId = id + 2;
     const { tail } = encoded;
     const splice = tail === null ? '' : (request.splice ?? '');
-    const spliceBytes = splice === '' ? 0 : Buffer.byteLength(splice);
+    const spliceBytes = typeof splice === 'string' ? Buffer.byteLength(splice) : splice.length;
     const bodyBytes = encoded.bodyBytes + spliceBytes;
     if (
       bodyBytes > this.#window ||
@@ -177,12 +177,18 @@ export class RequestWriter {
     this.#window -= bodyBytes;
   }
 
-  #writeSplice(encoded: EncodedRequest, splice: string, spliceBytes: number, start: number): void {
+  #writeSplice(
+    encoded: EncodedRequest,
+    splice: string | Buffer,
+    spliceBytes: number,
+    start: number,
+  ): void {
     const output = this.#output;
     const { bytes } = output;
     const { tail, bodyBytes } = encoded;
     let at = output.length;
-    bytes.write(splice, at, 'utf8');
+    if (typeof splice === 'string') bytes.write(splice, at, 'utf8');
+    else bytes.set(splice, at);
     at += spliceBytes;
     if (tail !== null) {
       bytes.set(tail, at);
@@ -230,7 +236,8 @@ export class RequestWriter {
 function bodyOf({ template }: ActiveBatch, { splice }: TransportRequest): Buffer {
   const { body, spliceAt } = template;
   if (spliceAt === undefined || splice === undefined) return body;
-  return Buffer.concat([body.subarray(0, spliceAt), Buffer.from(splice), body.subarray(spliceAt)]);
+  const inserted = typeof splice === 'string' ? Buffer.from(splice) : splice;
+  return Buffer.concat([body.subarray(0, spliceAt), inserted, body.subarray(spliceAt)]);
 }
 
 /**

@@ -270,6 +270,12 @@ function batchesOf(
   return Array.from({ length: count }, (_, batch) => batches[batch % distinct] ?? []);
 }
 
+/** Returns the device type that a connector serves. */
+function deviceTypeOf(connector: ConnectorId): string {
+  if (connector === 'webpush') return 'web';
+  return installationVendor(connector) === null ? 'ios' : 'android';
+}
+
 function batchOf(connector: ConnectorId, batch: number): Recipient[] {
   return Array.from({ length: batchSize }, (_, index) => {
     const n = batch * batchSize + index;
@@ -277,7 +283,7 @@ function batchOf(connector: ConnectorId, batch: number): Recipient[] {
       index,
       id: String(n),
       deviceToken: deviceTokenOf(connector, n),
-      deviceType: installationVendor(connector) === null ? 'ios' : 'android',
+      deviceType: deviceTypeOf(connector),
       vendor: installationVendor(connector),
       topic: 'com.example.app',
       teamId: null,

@@ -21,6 +21,7 @@ import {
   type Environment,
 } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
+import { setPushHosts } from '../../../shared/domain/installations/push-services.ts';
 import { subjectIn, writeFinding } from '../../../shared/domain/texts/texts.ts';
 import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
 import { language, say } from '../language.ts';
@@ -48,7 +49,10 @@ import { checkAdminToken, checkProcess, checkProviders } from './processes.ts';
 export async function runChecks(env: Environment = currentEnvironment()): Promise<Report> {
   const environment = await readLocalEnvironment(env);
   const { url, metricsUrl, adminToken, config } = environment;
-  if (config) setPrivateHosts(config.privateHosts);
+  if (config) {
+    setPrivateHosts(config.privateHosts);
+    setPushHosts(config.pushHosts);
+  }
   const checks = [
     ...environment.findings,
     ...(await runDatabaseChecks(environment)),

@@ -123,7 +123,12 @@ export function defineGateway<App extends object, G extends { url: string }>(
  */
 const ratePerSecond = 1_000_000;
 
-type HttpParts<App, G> = Omit<GatewayParts<App, G>, 'control'>;
+type HttpParts<App, G> = Omit<GatewayParts<App, G>, 'control'> & {
+  /** False if the gateway has no token call. */
+  hasTokenCall?: boolean;
+  /** Returns the text of a request for the page, if the body is encrypted. */
+  shownBody?(gateway: G, request: { path: string; body: Buffer }): Buffer;
+};
 
 /** Defines an HTTP gateway. Adds the members that all profiles have to `credentials`. */
 export function defineHttpGateway<App extends object, G extends SandboxGateway>(
@@ -138,11 +143,19 @@ export function defineHttpGateway<App extends object, G extends SandboxGateway>(
         credentials(app: App, gateway: G) {
           const { ca, url } = gateway;
           const own = loaded.credentials(app, gateway);
-          return { ...own, endpoint: url, authEndpoint: url, ca, ratePerSecond };
+          const members: JsonObject = { ...own, endpoint: url, ca, ratePerSecond };
+          return parts.hasTokenCall === false ? members : { ...members, authEndpoint: url };
         },
       };
     },
-    control: controlOf,
+    control: (gateway) => {
+      const control = controlOf(gateway);
+      const shown = ({ body, ...request }: ShownRequest): ShownRequest => ({
+        ...request,
+        body: parts.shownBody?.(gateway, { ...request, body }) ?? body,
+      });
+      return { ...control, requests: () => control.requests().map(shown) };
+    },
   });
 }
 

@@ -1,6 +1,6 @@
 /**
- * Definitions of all gateways of the sandbox: APNs, FCM under both connector ids, and each folder
- * of `vendors/`.
+ * Definitions of all gateways of the sandbox: APNs, FCM under both connector ids, Web Push, and each
+ * folder of `vendors/`.
  */
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
@@ -9,6 +9,7 @@ import { type ConnectorId, profileConnectorIds } from '../../../shared/domain/la
 import { moduleUrl } from '../../../shared/process/module-url.ts';
 import { definition as apns } from '../apns/index.ts';
 import { fcm, vendorG } from '../fcm/index.ts';
+import { definition as webPush } from '../webpush/index.ts';
 import type { SandboxDefinition } from './definition.ts';
 
 const vendorModule = z.object({
@@ -32,7 +33,7 @@ async function loadVendors(): Promise<SandboxDefinition[]> {
 }
 
 const byConnector = new Map<ConnectorId, SandboxDefinition>(
-  [apns, fcm, vendorG, ...(await loadVendors())].map((definition) => [
+  [apns, fcm, vendorG, webPush, ...(await loadVendors())].map((definition) => [
     definition.connector,
     definition,
   ]),

@@ -27,6 +27,7 @@ const valueByColumn: Readonly<Record<string, (draft: InstallationDraft) => Draft
   vendor: (draft) => draft.vendor,
   vendor_name: (draft) => draft.vendorName,
   registration_id: (draft) => draft.registrationId,
+  subscription_keys: (draft) => draft.subscriptionKeys,
   device_profile: (draft) => draft.deviceProfile,
   topic: (draft) => draft.topic,
   team_id: (draft) => draft.teamId,
@@ -53,7 +54,8 @@ const sentToken =
 
 /** Columns of an `Installation`. `large` returns the expression of a member that may be large. */
 export const installationColumns = (large = (column: string) => column): string => {
-  const plain = `id, object_id, device_type, installation_id, vendor, vendor_name, registration_id, device_profile,
+  const plain = `id, object_id, device_type, installation_id, vendor, vendor_name, registration_id, subscription_keys,
+    device_profile,
     topic, team_id, valid, time_zone, badge, created_at, updated_at`;
   return `${membersOf('installation', plain)}, ${sentToken} AS "deviceToken", wire_names AS "hasWireNames",
     ${large('fields')} AS fields, ${large('channels')} AS channels`;
@@ -638,3 +640,18 @@ export const continueIdleWalk = (db: Database, walk: Walk & IdleInstallations): 
     });
     return next === null ? deleted : walk.limit;
   });
+
+/** Maximum number of VAPID keys of an app that are counted. */
+const maxKeys = 50;
+
+/**
+ * Counts the installations with a Web Push subscription by the id of their VAPID key, most first.
+ * The id is empty if the key is unknown.
+ */
+export const countSubscriptionKeys = (db: Handle, appId: string) =>
+  query(db).rows<{ keyId: string; devices: number }>(
+    `SELECT split_part(subscription_keys, '.', 3) AS "keyId", count(*) AS devices
+       FROM installation WHERE app_id = $1 AND vendor = 'webpush' AND subscription_keys IS NOT NULL
+      GROUP BY 1 ORDER BY devices DESC, 1 LIMIT ${maxKeys}`,
+    [appId],
+  );

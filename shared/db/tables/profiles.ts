@@ -150,17 +150,21 @@ interface RotationOf {
   rotation: RotationState | null;
 }
 
-/** Finds a profile with its credentials. Throws `SealError` if they cannot be decrypted. */
+/**
+ * Finds a profile with its credentials. `isLocked` locks it until the transaction ends. Throws
+ * `SealError` if the credentials cannot be decrypted.
+ */
 export async function openProfile(
   db: Handle,
   vault: Vault,
   profile: RotatedProfile,
+  { isLocked = false } = {},
 ): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'> & RotationOf) | undefined> {
   const row = await query(db).row<ProfileEntry & RotationOf & { credentials: Buffer }>(
     `SELECT ${entryColumns}, p.credentials, (SELECT r.state FROM profile_rotation r
                    WHERE r.app_id = p.app_id AND r.connector = p.connector
                      AND r.name = p.name) AS rotation
-       FROM push_profile p WHERE ${ofProfile}`,
+       FROM push_profile p WHERE ${ofProfile}${isLocked ? ' FOR UPDATE' : ''}`,
     keyOf(profile),
   );
   return row && { ...row, credentials: vault.open(row.credentials, sealContext(profile)) };

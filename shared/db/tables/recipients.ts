@@ -122,6 +122,7 @@ const loadStatements = {
   deviceToken: statementsOf('device_token'),
   registrationId: statementsOf('registration_id'),
   installationId: statementsOf('installation_id'),
+  subscription: statementsOf("registration_id || '#' || subscription_keys"),
 };
 
 export type TokenField = keyof typeof loadStatements;

@@ -2,7 +2,14 @@ import { isAddressMember, originOf } from '../addresses.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
 
 /** Members whose values allow sending to a device. */
-const tokenMembers = ['deviceToken', 'registrationId', 'installationId', 'deviceIds', 'device_ids'];
+const tokenMembers = [
+  'deviceToken',
+  'registrationId',
+  'installationId',
+  'subscription',
+  'deviceIds',
+  'device_ids',
+];
 
 /** Members of users that may appear in a subquery of a condition on devices. */
 const userMembers = ['username', 'email', 'mobilePhoneNumber', 'authData'];
@@ -122,7 +129,7 @@ export function masked(value: Readonly<Record<string, unknown>>): JsonObject {
  */
 const visibleCredentials = new Set([
   ...['auth', 'teamId', 'keyId', 'topic', 'topics', 'environment', 'packageName', 'region'],
-  ...['transport', 'ratePerSecond'],
+  ...['transport', 'ratePerSecond', 'subject', 'publicKey'],
 ]);
 
 /** Replaces all secrets in credentials by dots. */

@@ -34,6 +34,7 @@ export const reasonsByRemedy = {
     ...(['unknown_user', 'unregistered', 'fid_unregistered', 'tokenNotHexadecimal'] as const),
     ...(['registrationMalformed', 'installationDeleted', 'token_platform_not_supported'] as const),
     ...(['activityTokenGone', 'ChannelNotRegistered'] as const),
+    ...(['subscription_of_other_key', 'subscriptionKeyUnknown'] as const),
   ],
   wrongApp: [
     ...(['BadDeviceToken', 'DeviceTokenNotForTopic', 'sender_id_mismatch', 'BadTopic'] as const),
@@ -60,7 +61,10 @@ export const reasonsByRemedy = {
     'needsCertificate',
   ],
   hybridPush: ['hybridOff'],
-  noAddress: ['noDeviceToken', 'noInstallationId', 'MissingDeviceToken', 'address'],
+  noAddress: [
+    ...(['noDeviceToken', 'noInstallationId', 'MissingDeviceToken', 'address'] as const),
+    ...(['noSubscription', 'pushServiceNotListed'] as const),
+  ],
   credentials: [
     ...(['BadCertificate', 'BadCertificateEnvironment', 'BadEnvironmentKeyIdInToken'] as const),
     ...([
@@ -110,7 +114,7 @@ export const reasonsByRemedy = {
       'certificateUnnamed',
       'credentialsUnfit',
     ] as const),
-    ...(['certificateUntrusted'] as const),
+    ...(['certificateUntrusted', 'sender_refused'] as const),
   ],
   clock: [
     ...(['ExpiredProviderToken', 'jwt_expired', 'jwt_too_long', 'timestamp_invalid'] as const),

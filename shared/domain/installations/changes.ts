@@ -20,6 +20,7 @@ import {
   neutralName,
 } from './installation.ts';
 import { checkBuiltIn, draftOf } from './members.ts';
+import { parseSubscription } from './subscription.ts';
 
 /** Parsed body of POST or PUT. */
 export interface InstallationChanges {
@@ -76,6 +77,17 @@ export function textIn(changes: InstallationChanges, name: string): string | und
 }
 
 /**
+ * Returns the endpoint of the Web Push subscription that a body sets. Returns undefined if it sets
+ * none or an invalid one.
+ */
+export function endpointIn(changes: InstallationChanges): string | undefined {
+  const write = changes.writes.find(({ path }) => path.length === 1 && path[0] === 'subscription');
+  const value = write?.value as Json | undefined;
+  if (isAbsent(value) || value === '' || isOperation(value)) return undefined;
+  return parseSubscription(value, 'subscription').endpoint;
+}
+
+/**
  * Applies changes to an installation. `current` is undefined for a new installation. Throws the
  * errors of `applyWrites` and `draftOf`.
  */
@@ -104,11 +116,13 @@ function checkAcl(members: Members): void {
  * 117.
  */
 export function checkNewInstallation(draft: InstallationDraft, changes: InstallationChanges): void {
-  const { deviceType, deviceToken, installationId } = draft;
+  const { deviceType, deviceToken, installationId, subscriptionKeys } = draft;
   if (deviceType === 'ios' && deviceToken === null) throw refuse('invalidDeviceToken');
-  if (deviceType === 'android' && installationId === null)
+  // A Web Push subscription is enough to reach a browser or an app.
+  const isSubscribed = subscriptionKeys !== null;
+  if (deviceType === 'android' && installationId === null && !isSubscribed)
     throw refuse('incorrectType', 'installationId is required for android.');
-  if (deviceToken === null && installationId === null)
+  if (deviceToken === null && installationId === null && !isSubscribed)
     throw refuse('incorrectType', 'installationId or deviceToken is required.');
   for (const name of changes.readOnly.keys()) if (name !== 'objectId') throw readOnlyKey(name);
 }

@@ -1,6 +1,6 @@
 import { refuse } from '../errors/errors.ts';
 import { canonicalDeviceType, canonicalVendor, vendorOfDevice } from '../labels.ts';
-import { type InstallationChanges, textIn } from './changes.ts';
+import { endpointIn, type InstallationChanges, textIn } from './changes.ts';
 import type { Installation, InstallationDraft } from './installation.ts';
 
 /** Identity that a client sends when it registers. Undefined members are unknown. */
@@ -46,7 +46,7 @@ export function deviceIdsOf(changes: InstallationChanges): DeviceIds {
     objectId,
     installationId: storable(textIn(changes, 'installationId')),
     deviceToken: storable(textIn(changes, 'deviceToken')),
-    registrationId: storable(textIn(changes, 'registrationId')),
+    registrationId: storable(textIn(changes, 'registrationId')) ?? endpointIn(changes),
   };
 }
 

@@ -1,6 +1,7 @@
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type Acl, validAcl } from '../objects/acl.ts';
 import type { Members } from '../objects/operations.ts';
+import { storedSubscription, subscriptionDocument } from './subscription.ts';
 
 /**
  * An installation of an app on a device, as clients see it
@@ -27,7 +28,10 @@ export interface InstallationDraft {
   vendor: string | null;
   /** The vendor as the client sent it. */
   vendorName: string | null;
+  /** Id at the vendor's gateway; for Web Push, the endpoint of the subscription. */
   registrationId: string | null;
+  /** Keys of the Web Push subscription, as `storedKeys` writes them. */
+  subscriptionKeys: string | null;
   deviceProfile: string | null;
   topic: string | null;
   teamId: string | null;
@@ -95,12 +99,14 @@ export function hasWireName(record: JsonObject): boolean {
 
 /** Returns the built-in members under their neutral names. Absent members are null. */
 function builtIns(draft: InstallationDraft): [string, Json][] {
+  const subscription = storedSubscription(draft.registrationId, draft.subscriptionKeys);
   return [
     ['deviceType', draft.deviceType],
     ['deviceToken', draft.deviceToken],
     ['installationId', draft.installationId],
     ['vendor', draft.vendorName],
-    ['registrationId', draft.registrationId],
+    ['registrationId', subscription ? null : draft.registrationId],
+    ['subscription', subscription && subscriptionDocument(subscription)],
     ['deviceProfile', draft.deviceProfile],
     ['pgwTopic', draft.topic],
     ['pgwTeamId', draft.teamId],
@@ -120,13 +126,15 @@ export function membersOf(draft: InstallationDraft): Members {
 /**
  * Returns the installation for a reply. Members have the names they were stored with
  * (protocol/labels.md#stored-names), and absent members are left out. Times are ISO 8601 with
- * milliseconds.
+ * milliseconds. `hasSubscription` adds the Web Push subscription, which only the master key reads.
  */
 export function installationDocument(
   installation: StoredInstallation,
-  { hasAcl }: { hasAcl: boolean },
+  { hasAcl, hasSubscription }: { hasAcl: boolean; hasSubscription: boolean },
 ): JsonObject {
-  const members = [...membersOf(installation)].filter(([name]) => hasAcl || name !== 'ACL');
+  const members = [...membersOf(installation)].filter(
+    ([name]) => (hasAcl || name !== 'ACL') && (hasSubscription || name !== 'subscription'),
+  );
   const named = members.map(([name, value]): [string, Json] => [
     installation.hasWireNames ? wireName(name) : name,
     value,

@@ -3,6 +3,7 @@ import { type Json, jsonBytesAtMost } from '../json.ts';
 import { canonicalVendor, deviceTypes } from '../labels.ts';
 import { isOperation, type Members } from '../objects/operations.ts';
 import { type InstallationDraft, isAbsent, wireName } from './installation.ts';
+import { parseSubscription, storedKeys, subscriptionDocument } from './subscription.ts';
 
 /**
  * Maximum size of an installation. Each push to an installation reads it, so the limit is far below
@@ -78,6 +79,7 @@ const readers = {
   installationId: text('shortId'),
   vendor: text('vendor'),
   registrationId: text('longId'),
+  subscription: (value, name) => subscriptionDocument(parseSubscription(value, name)),
   deviceProfile: text('profileName'),
   pgwTopic: text('plain'),
   pgwTeamId: text('plain'),
@@ -140,14 +142,22 @@ export function draftOf(members: Members, hasWireNames: boolean): InstallationDr
       (typeof readers)[N]
     >;
   };
-  const vendorName = get('vendor');
+  const subscription =
+    get('subscription') && parseSubscription(get('subscription'), 'subscription');
+  const vendorName = get('vendor') ?? (subscription ? 'webpush' : null);
+  const registrationId = get('registrationId');
+  if (subscription && registrationId !== null)
+    throw refuse('incorrectType', 'registrationId must not be given with subscription.');
+  if (subscription && canonicalVendor(vendorName ?? '') !== 'webpush')
+    throw refuse('incorrectType', 'vendor must be webpush for an installation with subscription.');
   const draft = {
     deviceType: get('deviceType') ?? readers.deviceType(null, 'deviceType'),
     deviceToken: get('deviceToken'),
     installationId: get('installationId'),
     vendor: vendorName === null ? null : canonicalVendor(vendorName),
     vendorName,
-    registrationId: get('registrationId'),
+    registrationId: subscription?.endpoint ?? registrationId,
+    subscriptionKeys: subscription && storedKeys(subscription),
     deviceProfile: get('deviceProfile'),
     topic: get('pgwTopic'),
     teamId: get('pgwTeamId'),

@@ -46,6 +46,7 @@ const refusedFields = new Set([
     'deviceToken',
     'installationId',
     'registrationId',
+    'subscription',
     'objectId',
     'sessionToken',
     'password',

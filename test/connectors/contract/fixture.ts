@@ -15,6 +15,11 @@ export interface ContractFixture {
   secrets: string[];
   /** Returns the token of device number `n` in the gateway's format. */
   deviceToken(n: number): string;
+  /**
+   * True if a status without a body is an answer of the gateway, as in RFC 8030. Only a web page
+   * then comes from a proxy.
+   */
+  isBareStatus?: true;
   /** Starts the sandbox gateway. */
   start(): Promise<GatewayInstance>;
 }

@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { apnsFixture } from '../apns/fixture.ts';
 import { fcmFixture, vendorGFixture } from '../fcm/fixture.ts';
+import { webPushFixture } from '../webpush/fixture.ts';
 import type { ContractFixture } from './fixture.ts';
 
 const vendorModule = z.object({
@@ -25,12 +26,13 @@ async function loadVendors(): Promise<ContractFixture[]> {
 }
 
 /**
- * Fixtures of all connectors with credentials: `fixture.ts` of every folder in `vendors/`, APNs and
- * FCM.
+ * Fixtures of all connectors with credentials: `fixture.ts` of every folder in `vendors/`, APNs, FCM
+ * and Web Push.
  */
 export const fixtures: ContractFixture[] = [
   apnsFixture,
   fcmFixture,
   vendorGFixture,
+  webPushFixture,
   ...(await loadVendors()),
 ];

@@ -9,6 +9,7 @@ import { definition as meizu } from '../../../ops/sandbox/vendors/meizu/index.ts
 import { definition as oppo } from '../../../ops/sandbox/vendors/oppo/index.ts';
 import { definition as vivo } from '../../../ops/sandbox/vendors/vivo/index.ts';
 import { definition as xiaomi } from '../../../ops/sandbox/vendors/xiaomi/index.ts';
+import { definition as webPush } from '../../../ops/sandbox/webpush/index.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -94,6 +95,7 @@ function typedGateways(instanceOf: (connector: string) => GatewayInstance) {
     vivo: own(vivo),
     honor: own(honor),
     google: own(vendorG),
+    webPush: own(webPush),
   };
 }
 
@@ -104,7 +106,9 @@ const insertSql = ({ vendor }: GatewayInstance): string =>
          'com.example.app'
          FROM unnest($2::text[]) AS a`
     : `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id,
-      vendor, vendor_name)
-       SELECT $1, left(encode(sha256(($1 || $4 || a)::bytea), 'hex'), 24), 'android',
-              gen_random_uuid()::text, a, CASE $4 WHEN 'fcm' THEN 'vendor_g' ELSE $4 END, $3
+      subscription_keys, vendor, vendor_name)
+       SELECT $1, left(encode(sha256(($1 || $4 || a)::bytea), 'hex'), 24),
+              CASE $4 WHEN 'webpush' THEN 'web' ELSE 'android' END,
+              gen_random_uuid()::text, split_part(a, '#', 1), nullif(split_part(a, '#', 2), ''),
+              CASE $4 WHEN 'fcm' THEN 'vendor_g' ELSE $4 END, $3
          FROM unnest($2::text[]) AS a`;

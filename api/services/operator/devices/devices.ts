@@ -117,7 +117,7 @@ export class DeviceService {
     });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     const documents = await mapInTicks(results, (row) =>
-      visibleTo(operator, installationDocument(row, { hasAcl: true })),
+      visibleTo(operator, installationDocument(row, { hasAcl: true, hasSubscription: false })),
     );
     return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, max)) };
   }
@@ -140,7 +140,10 @@ export class DeviceService {
     const freshSinceMs = clock.now() - app.options.installationValidityDays * dayMs;
     const { onlineSince, node, inbox, notice } = state;
     return {
-      installation: visibleTo(operator, installationDocument(row, { hasAcl: true })),
+      installation: visibleTo(
+        operator,
+        installationDocument(row, { hasAcl: true, hasSubscription: false }),
+      ),
       route: replyRoute(error === undefined ? route : { ...route, problem: error }),
       isValid: row.valid,
       isFresh: row.updatedAt.getTime() >= freshSinceMs,

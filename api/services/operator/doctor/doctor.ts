@@ -22,6 +22,7 @@ import {
   found,
   reasonOf,
 } from './checks.ts';
+import { checkWebPushKeys } from './web-push-keys.ts';
 
 /**
  * Maximum number of apps whose credentials are checked, because all their profiles are decrypted.
@@ -77,6 +78,7 @@ export class DoctorService {
       () => checkGateways(db),
       () => checkInvalidTokens(db),
       () => checkPlatforms(context),
+      () => checkWebPushKeys(context),
     ];
     // Checks run one after another. An operator can wait for them, but other calls need the
     // connections.

@@ -20,7 +20,7 @@ import { plainPush } from '../devices/devices.ts';
 import { connectorOf, noSuchProfile, type ProfileId, shownProfile } from './profiles.ts';
 
 /** Connectors that serve devices even if `hybridPush` is off (protocol/push.md#hybrid-push). */
-const withoutHybrid: ReadonlySet<ConnectorId> = new Set(['apns', 'channel']);
+const withoutHybrid: ReadonlySet<ConnectorId> = new Set(['apns', 'channel', 'webpush']);
 
 /**
  * Returns whether a connector's credentials have no effect because its devices get pushes by the

@@ -21,6 +21,7 @@ import type { ProfileCheckService } from './profile-check.ts';
 import {
   checkedCredentials,
   checkName,
+  completedCredentials,
   connectorOf,
   noSuchProfile,
   type ProfileId,
@@ -66,15 +67,16 @@ export class ProfileRotationService {
   ): Promise<ProfileRotation> {
     const { db, vault } = this.#deps;
     const checkedId = await this.#checkId(id);
-    const credentials = checkedCredentials(connectorOf(id.connector), sent, this.#deps.clock.now());
-    await requireMaySetAddresses(this.#deps, checkedId, { credentials, role });
-    const staged = await db.transaction(async (tx) => {
+    const checked = checkedCredentials(connectorOf(id.connector), sent, this.#deps.clock.now());
+    await requireMaySetAddresses(this.#deps, checkedId, { credentials: checked, role });
+    const { staged, credentials } = await db.transaction(async (tx) => {
+      const credentials = await completedCredentials(tx, vault, { ...checkedId, sent: checked });
       const rotation = await stageCandidate(tx, vault, { ...checkedId, credentials });
       if (rotation)
         await this.#audit(tx, checkedId, 'profile.stage', {
           after: maskedCredentials(credentials),
         });
-      return rotation;
+      return { staged: rotation, credentials };
     });
     if (!staged) return noSuchProfile();
     const { ok, reason, sentence } = await this.#checks.checkCandidate(
@@ -83,9 +85,9 @@ export class ProfileRotationService {
     );
     const to = ok ? (waitsForPromotion ? 'checked' : 'canary') : 'staged';
     const result = { stagedAt: staged.stagedAt, to, reason, detail: ok ? null : sentence } as const;
-    const checked = await db.transaction((tx) => saveCheck(tx, checkedId, result));
+    const saved = await db.transaction((tx) => saveCheck(tx, checkedId, result));
     this.#deps.appCache.forget(id.appId);
-    return checked ?? this.get(id);
+    return saved ?? this.get(id);
   }
 
   /**

@@ -5,12 +5,16 @@ import {
   credentialsOf,
   inspectCredentials,
 } from '../../../../connectors/registry.ts';
+import type { Vault } from '../../../../shared/crypto.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
 import {
   deleteProfile,
   endRotation,
   listProfiles,
+  openProfile,
   type ProfileEntry,
   putProfile,
+  type RotatedProfile,
 } from '../../../../shared/db/tables/profiles.ts';
 import { maskedCredentials, maskText } from '../../../../shared/domain/admin/masking.ts';
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
@@ -68,11 +72,13 @@ export class ProfileService {
     const connectorId = connectorOf(connector);
     checkName(name);
     await requireApp(this.#deps, appId);
-    const credentials = checkedCredentials(connectorId, sent, this.#deps.clock.now());
+    const checked = checkedCredentials(connectorId, sent, this.#deps.clock.now());
     const classes = checkedClasses(connectorId, messageClasses);
-    const profile = { appId, connector: connectorId, name, credentials, messageClasses: classes };
-    await requireMaySetAddresses(this.#deps, profile, { credentials, role });
+    const id = { appId, connector: connectorId, name };
+    await requireMaySetAddresses(this.#deps, id, { credentials: checked, role });
     const entry = await db.transaction(async (tx) => {
+      const credentials = await completedCredentials(tx, vault, { ...id, sent: checked });
+      const profile = { ...id, credentials, messageClasses: classes };
       const put = await putProfile(tx, vault, profile);
       await endRotation(tx, profile);
       const after = {
@@ -159,6 +165,21 @@ function checkedClasses(
   const error = sender ? classesError(sender, classes) : null;
   if (error !== null) throw refuse('incorrectType', detail('classesRefused', { why: error }));
   return jsonObject.parse(classes);
+}
+
+/**
+ * Returns the credentials to store: those that were sent, with the members that the connector adds
+ * (`Connector.complete`). Locks the stored profile until the transaction ends.
+ */
+export async function completedCredentials(
+  tx: Handle,
+  vault: Vault,
+  { sent, ...id }: RotatedProfile & { sent: JsonObject },
+): Promise<JsonObject> {
+  const connector = connectors.get(connectorOf(id.connector));
+  if (!connector?.complete) return sent;
+  const stored = await openProfile(tx, vault, id, { isLocked: true });
+  return jsonObject.parse(connector.complete(sent, stored?.credentials));
 }
 
 /** Earlier credentials in the audit. They are masked and never decrypted for it. */

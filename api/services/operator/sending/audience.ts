@@ -200,5 +200,5 @@ async function sampleOf(tx: Handle, count: Count, limit: number): Promise<JsonOb
   const { text: condition, values } = conditionOf(count, new Params([count.app.appId]));
   const order = { orderBy: 'id DESC', conditionValues: values.length, skip: 0 };
   const rows = await selectInstallations(tx, { condition, values, limit, ...order });
-  return rows.map((row) => installationDocument(row, { hasAcl: true }));
+  return rows.map((row) => installationDocument(row, { hasAcl: true, hasSubscription: false }));
 }

@@ -1,0 +1,81 @@
+import { connectors } from '../../../connectors/registry.ts';
+import { readCredentials } from '../../../connectors/routing.ts';
+import type { StoredProfile } from '../../../shared/db/tables/profiles.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { type InstallationChanges, textIn } from '../../../shared/domain/installations/changes.ts';
+import { keyIdOf, parseSubscription } from '../../../shared/domain/installations/subscription.ts';
+import { isJsonObject, type Json } from '../../../shared/domain/json.ts';
+import { isOperation } from '../../../shared/domain/objects/operations.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
+import type { ApiDeps } from '../deps.ts';
+
+/** VAPID key that a page subscribes with, and its id. */
+export interface WebPushKey {
+  publicKey: string;
+  keyId: string;
+}
+
+/** Public VAPID keys of an app's Web Push profiles (protocol/webpush.md#keys). */
+export class WebPushKeys {
+  readonly #deps: Pick<ApiDeps, 'appCache'>;
+
+  constructor(deps: Pick<ApiDeps, 'appCache'>) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Returns the key that pages subscribe with now. Throws error 404 if the app has no Web Push
+   * profile of this name.
+   */
+  async current(appId: string, deviceProfile = ''): Promise<WebPushKey> {
+    const name = deviceProfile === '' ? '_default' : deviceProfile;
+    const profiles = await this.#deps.appCache.profiles(appId);
+    const [publicKey] = profiles.filter((profile) => profile.name === name).flatMap(publicKeysOf);
+    if (publicKey === undefined) throw refuse('notFound', detail('noWebPushKey', { name }));
+    return { publicKey, keyId: keyIdOf(publicKey) };
+  }
+
+  /**
+   * Adds the id of the current key to a subscription that a body sets without one. Throws error 111
+   * if the subscription is invalid.
+   */
+  async withKeyId(appId: string, changes: InstallationChanges): Promise<InstallationChanges> {
+    const write = changes.writes.find(
+      ({ path }) => path.length === 1 && path[0] === 'subscription',
+    );
+    const sent = write && subscriptionIn(write.value as Json);
+    if (!write || !sent || parseSubscription(sent, 'subscription').keyId !== '') return changes;
+    const keyId = await this.#currentId(appId, textIn(changes, 'deviceProfile'));
+    if (keyId === '') return changes;
+    const value = { ...sent, keyId };
+    const writes = changes.writes.map((one) => (one === write ? { ...one, value } : one));
+    return { ...changes, writes };
+  }
+
+  /** Returns the id of the current key; empty if the app has no such profile yet. */
+  async #currentId(appId: string, deviceProfile: string | undefined): Promise<string> {
+    try {
+      return (await this.current(appId, deviceProfile)).keyId;
+    } catch {
+      return '';
+    }
+  }
+}
+
+function publicKeysOf(profile: StoredProfile): string[] {
+  if (profile.connector !== 'webpush') return [];
+  const read = readCredentials(profile);
+  return (read && connectors.get('webpush')?.publicKeys?.(read.credentials)) ?? [];
+}
+
+/** Returns a subscription that is written whole, also if it is JSON text. */
+function subscriptionIn(value: Json): Record<string, Json> | undefined {
+  if (typeof value === 'string') {
+    try {
+      return subscriptionIn(JSON.parse(value) as Json);
+    } catch {
+      return undefined;
+    }
+  }
+  return isJsonObject(value) && !isOperation(value) ? value : undefined;
+}

@@ -1,0 +1,90 @@
+import { connectors } from '../../../../connectors/registry.ts';
+import { readCredentials } from '../../../../connectors/routing.ts';
+import { SealError, type Vault } from '../../../../shared/crypto.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { countSubscriptionKeys } from '../../../../shared/db/tables/installations.ts';
+import {
+  listProfileVersions,
+  openProfile,
+  type RotatedProfile,
+} from '../../../../shared/db/tables/profiles.ts';
+import { keyIdOf } from '../../../../shared/domain/installations/subscription.ts';
+import { type Finding, found } from './checks.ts';
+
+interface KeyCheck {
+  db: Handle;
+  vault: Vault;
+  /** Maximum number of profiles of all apps that are checked. */
+  maxApps?: number;
+}
+
+/**
+ * Counts the Web Push installations of each VAPID key. A replaced key without installations is no
+ * longer needed. Installations of a key that no profile has cannot be reached.
+ */
+export async function checkWebPushKeys({
+  db,
+  vault,
+  maxApps = 1000,
+}: KeyCheck): Promise<Finding[]> {
+  const profiles = (await listProfileVersions(db, maxApps)).filter(
+    ({ connector }) => connector === 'webpush',
+  );
+  const appIds = [...new Set(profiles.map(({ appId }) => appId))];
+  const findings: Finding[] = [];
+  for (const appId of appIds) {
+    const known = new Map<string, KeyUse>();
+    for (const profile of profiles.filter((one) => one.appId === appId))
+      for (const [i, key] of (await publicKeysOf(db, vault, profile)).entries())
+        known.set(keyIdOf(key), { profile: profile.name, isCurrent: i === 0 });
+    findings.push(...(await ofApp(db, appId, known)));
+  }
+  return findings;
+}
+
+interface KeyUse {
+  profile: string;
+  isCurrent: boolean;
+}
+
+async function ofApp(
+  db: Handle,
+  appId: string,
+  known: ReadonlyMap<string, KeyUse>,
+): Promise<Finding[]> {
+  const counted = await countSubscriptionKeys(db, appId);
+  const counts = new Map(counted.map(({ keyId, devices }) => [keyId, devices]));
+  const used = [...known].map(([key, { profile, isCurrent }]) =>
+    found({
+      name: 'web push',
+      status: 'ok',
+      code: isCurrent ? 'webPushKey' : 'replacedWebPushKey',
+      params: { app: appId, profile, key, devices: counts.get(key) ?? 0 },
+    }),
+  );
+  const lost = counted.filter(({ keyId }) => keyId !== '' && !known.has(keyId));
+  return [
+    ...used,
+    ...lost.map(({ keyId: key, devices }) =>
+      found({
+        name: 'web push',
+        status: 'warn',
+        code: 'lostWebPushKey',
+        params: { app: appId, key, devices },
+      }),
+    ),
+  ];
+}
+
+/** Returns the public keys of a profile. A profile that cannot be decrypted has none here. */
+async function publicKeysOf(db: Handle, vault: Vault, id: RotatedProfile): Promise<string[]> {
+  try {
+    const profile = await openProfile(db, vault, id);
+    const read = profile && readCredentials(profile);
+    return (read && connectors.get('webpush')?.publicKeys?.(read.credentials)) ?? [];
+  } catch (error) {
+    // `checkCredentials` reports the profile.
+    if (error instanceof SealError) return [];
+    throw error;
+  }
+}
