@@ -9,6 +9,7 @@ import {
 } from './credentials.ts';
 import {
   can,
+  identityOfWebPush,
   limits,
   previewWebPush,
   renderWebPush,
@@ -30,6 +31,7 @@ export function webPushConnector(
     publicKeys: (credentials) => keyPairsOf(credentials).map(({ publicKey }) => publicKey),
     render: renderWebPush,
     preview: previewWebPush,
+    identityOf: identityOfWebPush,
     badge: webBadgeOf,
     inspect: inspectWebPush,
     open: (credentials, context) => openWebPush(credentials, context, tuning),

@@ -5,6 +5,7 @@
 import { flagIn, numberIn } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
+import { type Button, richContentOf } from '../../shared/domain/pushes/rich-content.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import {
   type Capabilities,
@@ -158,6 +159,22 @@ export function renderWebPush(message: PushMessage, deviceType: string): Renderi
   };
 }
 
+/**
+ * Returns the tag with which a later message replaces a notification. Null if the message shows
+ * none of its own.
+ */
+export function identityOfWebPush(message: PushMessage, deviceType: string): JsonObject | null {
+  const content = contentOf(message.data);
+  if (!content.ok || content.payload.silent || content.payload.payload !== undefined) return null;
+  const { notification } = content.payload;
+  const { tag = tagOf(message, content.payload) } = notification;
+  return renderWebPush(message, deviceType).ok ? { tag } : null;
+}
+
+/** Returns the tag of a notification. The id of the push hides a repeat of its own message. */
+const tagOf = ({ objectId, replaces }: PushMessage, { collapseId }: WebContent): Json =>
+  replaces?.tag ?? collapseId ?? objectId;
+
 /** Returns the text of a message, for a dry run. */
 export const previewWebPush = ({ text: shown }: WebPushPayload): string => shown.toString('utf8');
 
@@ -245,19 +262,21 @@ function customOf(defaults: JsonObject): JsonObject {
 }
 
 /** Returns the portable picture, link and buttons of a push as members of a notification. */
-function richOf({ image, url, buttons }: JsonObject): JsonObject {
+function richOf(data: JsonObject): JsonObject {
+  const { image, url, buttons } = richContentOf(data);
   return {
-    ...(typeof image === 'string' ? { image } : {}),
-    ...(typeof url === 'string' ? { navigate: url } : {}),
-    ...(Array.isArray(buttons) ? { actions: buttons.map(actionOf) } : {}),
+    ...(image === undefined ? {} : { image }),
+    ...(url === undefined ? {} : { navigate: url }),
+    ...(buttons === undefined ? {} : { actions: buttons.map(actionOf) }),
   };
 }
 
 /** Returns a portable button as an action. Browsers open `navigate` of the action. */
-const actionOf = (button: Json): JsonObject => {
-  const { id = '', title = '', url } = isJsonObject(button) ? button : {};
-  return { action: id, title, ...(typeof url === 'string' ? { navigate: url } : {}) };
-};
+const actionOf = ({ id, title, url }: Button): JsonObject => ({
+  action: id,
+  title,
+  ...(url === undefined ? {} : { navigate: url }),
+});
 
 const withoutNulls = (members: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
@@ -301,11 +320,13 @@ function messageOf(content: WebContent, message: PushMessage, count: number | nu
       // A declarative message needs a title, so the text becomes the title.
       title: title.trim() === '' ? alert : title,
       ...(title.trim() === '' ? {} : { body: alert }),
-      tag: collapseId ?? message.objectId,
+      tag: tagOf(message, content),
       ...(collapseId === null ? {} : { renotify: true }),
       ...(typeof navigate === 'string' ? { navigate } : {}),
       ...(badgeIcon === undefined ? {} : { badge: badgeIcon }),
       ...options,
+      // A replacement carries the tag of the message that it replaces.
+      ...(message.replaces?.tag === undefined ? {} : { tag: message.replaces.tag }),
       ...shared,
       data: own,
     },

@@ -95,6 +95,7 @@ export function networkOf(address: string): string {
 const addressMembers = new Set([
   'endpoint',
   'authEndpoint',
+  'managementEndpoint',
   'proxy',
   'token_uri',
   'jwksUrl',

@@ -55,7 +55,7 @@ const updatesSince = (() => {
 
 /** Inserts an installation into a page that has room for its next version (`fillfactor`). */
 async function insert(): Promise<number> {
-  await db.query('TRUNCATE installation');
+  await db.query('TRUNCATE installation CASCADE');
   const created = await insertInstallation(db, appId, {
     objectId: 'object',
     draft: draftOf(),
