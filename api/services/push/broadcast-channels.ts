@@ -26,6 +26,7 @@ import {
 } from '../../../shared/domain/pushes/live-activity-body.ts';
 import { type Detail, detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
+import { recordChange } from '../operator/audit/audit.ts';
 import type { ActivityResult, LiveActivityService } from './live-activities.ts';
 import type { PushSender } from './pushes.ts';
 
@@ -62,11 +63,15 @@ export class BroadcastChannelService {
     const manager = await this.#managerOf(app, scope);
     if (body.dryRun) return { dryRun: dryRunOf(manager, scope, { create: storage }) };
     const channel = successOf(await manager.create(storage), 'create');
-    await saveChannel(this.#deps.db, app.appId, {
-      channel,
-      prod: scope.prod,
-      topic: manager.topic,
-      storage,
+    const { topic } = manager;
+    await this.#deps.db.transaction(async (tx) => {
+      await saveChannel(tx, app.appId, { channel, prod: scope.prod, topic, storage });
+      await recordChange(tx, {
+        action: 'broadcast-channel.create',
+        appId: app.appId,
+        target: channel,
+        after: { prod: scope.prod, topic, storage },
+      });
     });
     return { channel };
   }
@@ -107,7 +112,15 @@ export class BroadcastChannelService {
     const manager = await this.#managerOf(app, { ...scope, topic });
     if (isDryRun) return dryRunOf(manager, scope, { delete: channel });
     successOf(await manager.delete(channel), 'delete');
-    await deleteChannel(this.#deps.db, app.appId, scope.prod, channel);
+    await this.#deps.db.transaction(async (tx) => {
+      await deleteChannel(tx, app.appId, scope.prod, channel);
+      await recordChange(tx, {
+        action: 'broadcast-channel.delete',
+        appId: app.appId,
+        target: channel,
+        before: { prod: scope.prod, topic: manager.topic },
+      });
+    });
     return {};
   }
 

@@ -67,6 +67,25 @@ const definition = (name: string) => ({
   body: { data: { alert: 'x' } },
 });
 
+const activity = {
+  start: {
+    event: 'start',
+    attributesType: 'Order',
+    attributes: {},
+    contentState: {},
+    alert: { title: 'x' },
+  },
+  update: { event: 'update', contentState: {} },
+};
+
+/** Creates a broadcast channel and returns its path. */
+async function broadcastChannel(): Promise<string> {
+  const path = of('/liveActivities/channels')();
+  const body = { storage: 'last' };
+  const created = await service.api.request('POST', `/console/api${path}`, { admin: true, body });
+  return `${path}/${encodeURIComponent(created.body.channel)}`;
+}
+
 const changes: Record<string, Change> = {
   createApp: ['POST', () => '/apps', { name: 'Audited' }, 'app.create'],
   updateApp: [
@@ -87,6 +106,21 @@ const changes: Record<string, Change> = {
   rollBackProfile: ['POST', () => checkedCandidate('/rollback'), undefined, 'profile.rollback'],
   deleteProfile: ['DELETE', of('/profiles/vendor_d/_default'), undefined, 'profile.delete'],
   sendAppPush: ['POST', of('/push'), { data: { alert: 'x' } }, 'push.send'],
+  startAppLiveActivity: ['POST', of('/liveActivities'), activity.start, 'push.send'],
+  changeAppLiveActivity: ['POST', of('/liveActivities/order-1'), activity.update, 'push.send'],
+  createAppBroadcastChannel: [
+    'POST',
+    of('/liveActivities/channels'),
+    { storage: 'last' },
+    'broadcast-channel.create',
+  ],
+  sendAppBroadcast: ['POST', () => broadcastChannel(), activity.update, 'push.send'],
+  deleteAppBroadcastChannel: [
+    'DELETE',
+    () => broadcastChannel(),
+    undefined,
+    'broadcast-channel.delete',
+  ],
   updateAppInstallation: ['PUT', ofDevice(''), { valid: true }, 'installation.update'],
   deleteAppInstallation: ['DELETE', ofDevice(''), undefined, 'installation.delete'],
   deleteMatchingInstallations: [

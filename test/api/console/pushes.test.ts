@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { listPushPage } from '../../../shared/db/tables/push-reports.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { connectorIds } from '../../../shared/domain/labels.ts';
 import { useTestService } from '../../support/service.ts';
 import { deleteRows } from '../../support/tables.ts';
 import { type ConsoleCall, callerOf } from './callers.ts';
@@ -198,7 +199,7 @@ describe('the overview', () => {
 test('meta describes every connector', async () => {
   const { body } = await viewer('GET', '/meta');
   expect(body).toMatchObject({ version: expect.stringMatching(/^\d/), build: null });
-  expect(body.connectors).toHaveLength(10);
+  expect(body.connectors).toHaveLength(connectorIds.length);
   for (const { id, credentials } of body.connectors)
     expect(credentials === null).toBe(id === 'channel');
   expect(body.options.properties.hybridPush.type).toBe('boolean');

@@ -51,7 +51,13 @@ beforeAll(async () => {
   const pushes = await addPushes();
   await addSavedItems(device);
   pushIds = pushes.all;
-  parameters = { appId: app.appId, objectId: pushes.done, installation: device };
+  const created = await service.api.request(
+    'POST',
+    `${base}/apps/${app.appId}/liveActivities/channels`,
+    { admin: true, body: { storage: 'last' } },
+  );
+  const channel = encodeURIComponent(created.body.channel);
+  parameters = { appId: app.appId, objectId: pushes.done, installation: device, channel };
   named = {
     users: user,
     installations: device,

@@ -57,6 +57,9 @@ export async function recordProfiles(calls: ExampleRecorder, authEndpoint: strin
   await calls.send('stageProfile', { path, body: next });
   await calls.send('rollBackProfile', { path });
   await calls.send('deleteProfile', { path });
+  const browsers = { connector: 'webpush', name: '_default' };
+  await calls.send('putProfile', { path: browsers, body: { subject: 'mailto:push@example.com' } });
+  await calls.send('getWebPushKey', { query: { deviceProfile: '_default' } });
 }
 
 /** Records receipts of gateways. */
