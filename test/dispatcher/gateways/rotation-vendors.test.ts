@@ -29,6 +29,12 @@ const pem = (type: 'ec' | 'rsa') => {
   return pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 };
 
+/**
+ * Gateways without wrong credentials: a Web Push subscription keeps the key that it was made with,
+ * whatever the candidate contains.
+ */
+const withoutWrong = ['webpush'];
+
 /** Returns credentials with a key or secret that the gateway does not know. */
 function wrong({ credentials }: GatewayInstance): JsonObject {
   const { serviceAccount, privateKey } = credentials;
@@ -69,14 +75,17 @@ test.each(profileConnectorIds)(
     const app = await vendors.app(connector);
     const instance = vendors.instance(connector);
     const devices = await vendors.add(app, connector, 20);
-    const staged = await call(app, connector, 'PUT', wrong(instance));
+    const staged = withoutWrong.includes(connector)
+      ? undefined
+      : await call(app, connector, 'PUT', wrong(instance));
     if (withoutTokenCall.includes(connector)) {
       expect(staged).toMatchObject({ state: 'canary' });
       expect(await untilTried(app, connector)).toMatchObject({
         state: 'rolled_back',
         reason: 'refused',
       });
-    } else expect(staged).toMatchObject({ state: 'staged', reason: expect.any(String), asked: 0 });
+    } else if (staged)
+      expect(staged).toMatchObject({ state: 'staged', reason: expect.any(String), asked: 0 });
     expect(await call(app, connector, 'PUT', instance.credentials)).toMatchObject({
       state: 'canary',
     });
