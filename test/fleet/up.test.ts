@@ -108,7 +108,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     const output = service.output();
     firstAppId = appIdOf(output);
     expect(output).toMatch(/APNs \(sandbox\) +500 +500 +0/);
-    expect(output).toMatch(/device channel +300 +300 +0 +300/);
+    expect(output).toMatch(/device channel +275 +275 +0 +275/);
     for (const title of [
       'FCM',
       'Huawei',
