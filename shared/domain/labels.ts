@@ -121,7 +121,7 @@ const facts = [
   {
     id: 'webpush',
     brand: 'Web Push',
-    brandZh: 'Web Push',
+    brandZh: '网页推送',
     wireNames: ['webpush'],
     aliases: ['web-push', 'vapid', 'unifiedpush'],
     dataKeys: ['web'],
