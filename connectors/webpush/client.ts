@@ -47,6 +47,8 @@ import { VapidSigner } from './vapid.ts';
 const sliceSize = 50;
 /** Encrypted messages that may wait for an answer, for each service. */
 const maxWaiting = 2000;
+/** Wait of other messages while one message tests a service after a pause. */
+const testWaitMs = 5000;
 /** Services with open connections. Further services close those that were used longest ago. */
 const maxOrigins = 64;
 
@@ -354,13 +356,14 @@ class GroupSend {
   async run(headers: Readonly<Record<string, string>>): Promise<void> {
     const { targets } = this.#group;
     const sending: Promise<void>[] = [];
-    for (let at = 0; at < targets.length; at += sliceSize) {
-      const slice = targets.slice(at, at + sliceSize);
+    for (let at = 0, size = 0; at < targets.length; at += size) {
       const ending = this.#endingNow();
-      if (ending) {
-        this.#reportAll(targets.slice(at), ending);
+      size = ending ? 0 : this.#origin.admit(Math.min(sliceSize, targets.length - at));
+      if (size === 0) {
+        this.#reportAll(targets.slice(at), ending ?? paused(testWaitMs));
         break;
       }
+      const slice = targets.slice(at, at + size);
       const requests = slice.map((target) => this.#requestOf(target));
       const { signal } = this.#request;
       sending.push(
@@ -378,7 +381,7 @@ class GroupSend {
   #endingNow(): AttemptResult | null {
     if (this.#request.signal.aborted) return stopping;
     const waitMs = this.#origin.cooldownMs();
-    if (waitMs > 0) return ofService(retry(0, 'service_paused', waitMs));
+    if (waitMs > 0) return paused(waitMs);
     return this.#ending;
   }
 
@@ -430,6 +433,7 @@ class GroupSend {
   ): void {
     const { isRepeatHidden } = this.#group.payload;
     if (result.kind === 'not_sent' && result.reason === 'stopped') {
+      this.#origin.record(null);
       this.#report(index, this.#endingNow() ?? stopping);
       return;
     }
@@ -440,7 +444,7 @@ class GroupSend {
       isRepeatHidden,
       isOfProfile: this.#group.isOfProfile,
     });
-    if (isFailure(attempt)) this.#origin.record(true);
+    this.#origin.record(isFailure(attempt));
     this.#report(index, attempt);
   }
 
@@ -473,6 +477,10 @@ function failureOf(
   const waitMs = 'afterMs' in result ? result.afterMs : null;
   return { ...notProcessed(why, waitMs), ...details };
 }
+
+/** Result of a device whose service gets no messages now. */
+const paused = (waitMs: number): AttemptResult =>
+  ofService(retry(0, 'service_paused', waitMs));
 
 /** Marks a result that says nothing about the other services of the profile. */
 const ofService = (attempt: AttemptResult): AttemptResult =>

@@ -53,6 +53,8 @@ export class Origin {
   #transport: Transport | undefined;
   #failures = 0;
   #closedUntilMs = 0;
+  /** After a pause, a test is due. While it is running, no other message is sent. */
+  #test: 'none' | 'due' | 'running' = 'none';
   /** Sends in progress. An origin in use is not closed. */
   users = 0;
 
@@ -65,11 +67,31 @@ export class Origin {
     return Math.max(0, this.#closedUntilMs - this.#options.clock.monotonicMs());
   }
 
-  /** Counts an answer for the health of the service. */
-  record(isFailure: boolean): void {
-    if (!isFailure) this.#failures = 0;
-    else if (++this.#failures >= maxFailures) {
+  /**
+   * Returns how many of `wanted` messages may be sent now. After a pause, one message tests the
+   * service, so that a service that does not answer delays only one batch.
+   */
+  admit(wanted: number): number {
+    if (this.cooldownMs() > 0 || this.#test === 'running') return 0;
+    if (this.#test === 'none') return wanted;
+    this.#test = 'running';
+    return Math.min(1, wanted);
+  }
+
+  /**
+   * Counts a result for the health of the service. Null if it says nothing about the service, such
+   * as an aborted request.
+   */
+  record(isFailure: boolean | null): void {
+    const wasTest = this.#test === 'running';
+    if (wasTest) this.#test = 'due';
+    if (isFailure === null) return;
+    if (!isFailure) {
       this.#failures = 0;
+      this.#test = 'none';
+    } else if (++this.#failures >= maxFailures || wasTest) {
+      this.#failures = 0;
+      this.#test = 'due';
       this.#closedUntilMs = this.#options.clock.monotonicMs() + cooldownMs;
     }
   }
