@@ -29,7 +29,7 @@ const pushTime = z
 /** May also be a string, as old documentation shows (protocol/push.md#requests-of-real-clients). */
 const seconds = z
   .union([
-    z.number(),
+    z.number().meta({ exclusiveMinimum: 0 }),
     z
       .string()
       .regex(/^\d{1,10}$/, 'expected a number of seconds')

@@ -67,7 +67,10 @@ const issueAt = (member: string, message: string, input: unknown) => ({
 /** Name of a Swift struct. */
 export const attributesType = z
   .string()
-  .regex(/^[\p{L}_][\p{L}\p{N}_.]{0,127}$/u, 'expected the name of a Swift type')
+  .regex(
+    /^[A-Za-z_\u00aa-\uffff][A-Za-z0-9_.\u00aa-\uffff]{0,127}$/,
+    'expected the name of a Swift type',
+  )
   .describe('Name of the Swift struct with the attributes, without its module.');
 
 /** Members of all events. */

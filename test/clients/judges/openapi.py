@@ -78,6 +78,8 @@ EXPLAINED = {
         "expiration_time: must be a time",  # Times in several forms.
         "push_time: must be a time",
         "auth must be",  # One of two kinds of credentials.
+        "is required with the event",  # Members that depend on another.
+        "goes with the event end only",
     ),
     112: ("",),  # Chinese characters in names of channels.
     119: ("",),  # Calls that the app does not allow to clients.
