@@ -729,6 +729,7 @@ export type Meta = {
   version: string;
   build: string | null;
   publicUrl: string;
+  tryUrl: string | null;
   address: string;
   now: string;
   connectors: ({

@@ -69,6 +69,8 @@ describe('npm pack', () => {
       'dist/dispatcher',
       // Examples of the description at /openapi.json.
       'dist/docs',
+      // Service worker of the page that tries Web Push.
+      'dist/examples',
       'dist/ops/cli',
       'dist/ops/client',
       'dist/ops/console',
