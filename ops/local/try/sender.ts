@@ -59,7 +59,9 @@ const pollMs = 20;
 
 const installation = z.object({ vendor: z.string(), deviceProfile: z.string() });
 const withId = z.object({ objectId: z.string() });
-const requests = z.array(z.object({ path: z.string(), body: z.string() }));
+const requests = z.array(z.object({ path: z.string(), status: z.number(), body: z.string() }));
+/** Status with which a push service takes a message. */
+const taken = 201;
 
 /**
  * Sends the pushes of the page with the master key, which the page does not have. Each push goes to
@@ -126,12 +128,13 @@ export class TrySender {
   /** Polls the sandbox for the message with a number. Returns null if it does not arrive in time. */
   async #messageOf(number: number): Promise<unknown> {
     const { pathname, search } = new URL(this.#browser.endpoint);
+    const target = pathname + search;
     const endsAtMs = performance.now() + messageMs;
     while (performance.now() < endsAtMs) {
       const reply = await fetch(`${this.#service.sandboxPage()}/webpush/requests.json`);
       const received = requests.parse(await reply.json());
-      for (const { body } of received.filter(({ path }) => path === pathname + search)) {
-        const message = messageIn(body);
+      for (const { body, path, status } of received) {
+        const message = path === target && status === taken ? messageIn(body) : undefined;
         if (message?.tryNumber === number) return message;
       }
       await sleep(pollMs);
