@@ -106,6 +106,12 @@ describe('npm pack', () => {
     expect(parts).toContain('dist/ops/console/dist/current.json');
   });
 
+  test('contains the page that tries Web Push, with the worker of the example', () => {
+    const page = ['index.html', 'page.css', 'page.js'].map((name) => `ops/local/try/site/${name}`);
+    const example = ['sw.js', 'carillon-push.js'].map((name) => `examples/web/${name}`);
+    for (const path of [...page, ...example]) expect(packed).toContain(`dist/${path}`);
+  });
+
   test('contains every migration', async () => {
     const { stdout } = await run('git', ['ls-files', 'shared/db/migrations'], { cwd: root });
     const migrations = stdout.trim().split('\n');
