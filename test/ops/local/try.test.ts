@@ -24,6 +24,11 @@ beforeAll(async () => {
   vendors = await startVendors(service);
   sandbox = await startPage(vendors.instances);
   app = await vendors.app('webpush');
+  const { url: endpoint, ca } = vendors.gateways.webPush;
+  await service.api.request('PUT', `/console/api/apps/${app.appId}/profiles/webpush/browser`, {
+    admin: true,
+    body: { subject: 'mailto:push@example.com', endpoint, ca },
+  });
   await service.dispatch();
   page = await startTryPage(0);
 });
@@ -144,15 +149,10 @@ describe('the opened page', () => {
   });
 
   test('sends to a browser of the profile of the page, by its push service', async () => {
-    const { url: endpoint, ca } = vendors.gateways.webPush;
-    await service.api.request('PUT', `/console/api/apps/${app.appId}/profiles/webpush/browser`, {
-      admin: true,
-      body: { subject: 'mailto:push@example.com', endpoint, ca },
-    });
     const objectId = await register('b', { deviceProfile: 'browser' });
     const { body } = await send({ objectId, number: 5 });
     const record = await service.untilDone(app, String(body.pushId));
-    expect(record).toMatchObject({ devices: 1, webSuccesses: 1 });
+    expect(record).toMatchObject({ devices: 1, webSuccesses: 1, outcomes: { sent: 1 } });
   });
 
   test.for([

@@ -49,9 +49,8 @@ async function work(run) {
 async function register() {
   const problem = await registerThisBrowser();
   if (problem !== undefined) {
-    element('problem').textContent = say(problem);
     device = { ...(await call('POST', '/simulated', {})), isSimulated: true };
-    element('device').value = say('simulated', { id: device.objectId });
+    element('device').value = `${say(problem)} ${say('simulated', { id: device.objectId })}`;
   }
   link('inConsole', `devices/${device.objectId}`);
 }
