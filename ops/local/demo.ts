@@ -71,7 +71,8 @@ export async function call<T>(
   return shape.parse(JSON.parse(text));
 }
 
-const asOperator = (api: DemoApi) => ({ authorization: `Bearer ${api.adminToken}` });
+/** Returns the headers of a call of the admin API. */
+export const asOperator = (api: DemoApi) => ({ authorization: `Bearer ${api.adminToken}` });
 
 /** Returns the headers of a call with the master key. */
 export const asMaster = (app: Pick<Demo, 'appId' | 'masterKey'>) => ({

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { sleep } from '../../../shared/clock.ts';
 import { type Browser, browserOf, subscriptionOf } from '../../sandbox/webpush/browser.ts';
-import { asMaster, call, type Demo, type DemoApi } from '../demo.ts';
+import { asMaster, asOperator, call, type Demo, type DemoApi } from '../demo.ts';
 import { browserProfile } from './profile.ts';
 import type { texts } from './texts.ts';
 
 /** The demo app and its service, as the page needs them. */
 export interface TryService {
-  api: Pick<DemoApi, 'url'>;
+  api: DemoApi;
   /** Base URL of links to the console. */
   publicUrl: string;
   app: Pick<Demo, 'appId' | 'appKey' | 'masterKey'>;
@@ -48,8 +48,8 @@ interface Sent {
   message?: unknown;
 }
 
-/** Maximum number of pushes of all pages in a minute. */
-export const pushesPerMinute = 20;
+/** Maximum number of pushes and registrations of all pages in a minute. */
+export const callsPerMinute = 20;
 const windowMs = 60_000;
 /** A push that is not delivered by then is not delivered at all. */
 const lifetimeS = 60;
@@ -71,7 +71,7 @@ export class TrySender {
   readonly #service: TryService;
   readonly #browser: Browser;
   #simulatedId: string | undefined;
-  #sentAtMs: number[] = [];
+  #calledAtMs: number[] = [];
 
   constructor(service: TryService) {
     this.#service = service;
@@ -93,6 +93,16 @@ export class TrySender {
     return { objectId };
   }
 
+  /** Makes a browser that registered a test device of the app, for the composer of the console. */
+  async addTestDevice(objectId: string, name: string): Promise<void> {
+    this.#count();
+    await this.#requireBrowser(objectId);
+    const { api, app } = this.#service;
+    const path = `/console/api/apps/${app.appId}/test-devices/${encodeURIComponent(name)}`;
+    const request = { method: 'PUT', path, body: { installation: objectId } };
+    await call(api, { ...request, headers: asOperator(api) }, z.unknown());
+  }
+
   /** Sends a push to one device of the page. Waits for the message of the simulated browser. */
   async send({ objectId, number }: SendOrder, text: PushText): Promise<Sent> {
     this.#count();
@@ -108,13 +118,13 @@ export class TrySender {
     return isSimulated ? { pushId, message: await this.#messageOf(number) } : { pushId };
   }
 
-  /** Throws if the limit of pushes in a minute is reached. */
+  /** Throws if the limit of calls in a minute is reached. */
   #count(): void {
     const nowMs = performance.now();
-    this.#sentAtMs = this.#sentAtMs.filter((atMs) => atMs > nowMs - windowMs);
-    if (this.#sentAtMs.length >= pushesPerMinute)
-      throw new Refusal(429, 'tooMany', { limit: pushesPerMinute });
-    this.#sentAtMs.push(nowMs);
+    this.#calledAtMs = this.#calledAtMs.filter((atMs) => atMs > nowMs - windowMs);
+    if (this.#calledAtMs.length >= callsPerMinute)
+      throw new Refusal(429, 'tooMany', { limit: callsPerMinute });
+    this.#calledAtMs.push(nowMs);
   }
 
   /** Throws if a device is not a browser that registered with the page's profile. */

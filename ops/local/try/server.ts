@@ -27,8 +27,8 @@ const files: Record<string, { url: URL; type: string }> = {
   '/carillon-push.js': { url: new URL('carillon-push.js', example), type: 'text/javascript' },
 };
 
-const sendOrder = z.strictObject({
-  objectId: z.string().regex(/^[A-Za-z0-9]{1,64}$/),
+const registered = z.strictObject({ objectId: z.string().regex(/^[A-Za-z0-9]{1,64}$/) });
+const sendOrder = registered.extend({
   number: z.int().min(0).max(0xffff_ffff),
 });
 
@@ -122,9 +122,14 @@ class TryPages {
         throw new Refusal(403, 'foreignOrigin');
       const body = await bodyOf(request);
       if (path === '/simulated') return json(await sender.registerSimulated());
+      if (path === '/registered') {
+        const { objectId } = parsed(registered, body);
+        await sender.addTestDevice(objectId, texts[language].thisBrowser);
+        return json({});
+      }
       if (path === '/send') {
         const { pushText: alert, pushTitle: title } = texts[language];
-        return json(await sender.send(orderIn(body), { title, alert }));
+        return json(await sender.send(parsed(sendOrder, body), { title, alert }));
       }
     }
     throw new Refusal(404, 'notFound');
@@ -154,16 +159,17 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function orderIn(body: string): z.infer<typeof sendOrder> {
+/** Parses a body. Throws a refusal that names the first wrong member. */
+function parsed<T>(shape: z.ZodType<T>, body: string): T {
   let value: unknown;
   try {
     value = JSON.parse(body);
   } catch {
     throw new Refusal(400, 'badBody', { member: 'JSON' });
   }
-  const parsed = sendOrder.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
+  const result = shape.safeParse(value);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
   const unknown = issue?.code === 'unrecognized_keys' ? issue.keys[0] : undefined;
   const member = unknown ?? issue?.path.join('.') ?? '';
   throw new Refusal(400, 'badBody', { member: member.replace(/[^\w.-]/g, '').slice(0, 40) });

@@ -10,6 +10,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
 import { useTestService } from '../../support/service.ts';
+import { accessibilityFaults } from '../browser/accessibility.ts';
 import { chromiumOptions, hasChromium, type PageOptions, useBrowser } from '../browser/browser.ts';
 
 const tryUrl = 'http://localhost:8090/';
@@ -32,7 +33,7 @@ describe.skipIf(!hasChromium)('trying Web Push in a browser', () => {
     await service.dispatch();
     tryPage = await startTryPage(0);
     tryPage.open({
-      api: { url: service.api.url },
+      api: { url: service.api.url, adminToken: testConfig(service.databaseUrl).adminToken },
       publicUrl: service.api.url,
       app,
       sandboxPage: () => sandbox.url,
@@ -77,6 +78,7 @@ describe.skipIf(!hasChromium)('trying Web Push in a browser', () => {
     expect(JSON.parse((await page.locator('pre').textContent()) ?? '')).toMatchObject({
       notification: { title: 'Carillon', body: 'Your push arrived.' },
     });
+    expect(await accessibilityFaults(page)).toEqual([]);
     const link = page.getByRole('link', { name: 'Show the device in the console' });
     const address = `${service.api.url}/console/apps/${app.appId}/devices/${device.objectId}`;
     expect(await link.getAttribute('href')).toBe(address);

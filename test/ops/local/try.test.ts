@@ -1,11 +1,12 @@
 /** Server of the page that tries Web Push: what it sends, and what it refuses. */
 import { request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pushesPerMinute } from '../../../ops/local/try/sender.ts';
+import { callsPerMinute } from '../../../ops/local/try/sender.ts';
 import { startTryPage, type TryPage } from '../../../ops/local/try/server.ts';
 import { type SandboxPage, startPage } from '../../../ops/sandbox/all/page.ts';
 import { browserOf, subscriptionOf } from '../../../ops/sandbox/webpush/browser.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { testConfig } from '../../support/api.ts';
 import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
 import { useTestService } from '../../support/service.ts';
 
@@ -15,7 +16,7 @@ let sandbox: SandboxPage;
 let app: App;
 let page: TryPage;
 const opened = () => ({
-  api: { url: service.api.url },
+  api: { url: service.api.url, adminToken: testConfig(service.databaseUrl).adminToken },
   publicUrl: service.api.url,
   app,
   sandboxPage: () => sandbox.url,
@@ -155,6 +156,23 @@ describe('the opened page', () => {
     expect(record).toMatchObject({ devices: 1, webSuccesses: 1, outcomes: { sent: 1 } });
   });
 
+  test('makes a registered browser a test device of the composer', async () => {
+    const objectId = await register('c', { deviceProfile: 'browser' });
+    const text = JSON.stringify({ objectId });
+    for (const language of ['en', 'zh', 'zh']) {
+      const headers = { 'accept-language': language };
+      expect((await call('POST', '/registered', { text, headers })).status).toBe(200);
+    }
+    const other = JSON.stringify({ objectId: await register('d') });
+    expect((await call('POST', '/registered', { text: other })).status).toBe(404);
+    const path = `/console/api/apps/${app.appId}/test-devices`;
+    const { body } = await service.api.request('GET', path, { admin: true });
+    expect(body.results).toMatchObject([
+      { name: 'This browser', installation: objectId },
+      { name: '此浏览器', installation: objectId },
+    ]);
+  });
+
   test.for([
     ['push.example.com'],
     ['localhost'],
@@ -208,14 +226,14 @@ describe('the opened page', () => {
     expect(reply).toMatchObject({ status: 413 });
   });
 
-  test('sends a limited number of pushes a minute', async () => {
+  test('takes a limited number of calls a minute', async () => {
     page.open(opened());
     const statuses: number[] = [];
-    for (let i = 0; i <= pushesPerMinute; i += 1)
+    for (let i = 0; i <= callsPerMinute; i += 1)
       statuses.push((await send({ objectId: 'nothing', number: i })).status);
-    expect(statuses).toEqual([...Array(pushesPerMinute).fill(404), 429]);
+    expect(statuses).toEqual([...Array(callsPerMinute).fill(404), 429]);
     const reply = await send({ objectId: 'nothing', number: 1 }, { 'accept-language': 'zh' });
-    expect(reply.body.error).toContain(`每分钟最多 ${pushesPerMinute} 次`);
+    expect(reply.body.error).toContain(`每分钟最多 ${callsPerMinute} 次`);
   });
 });
 

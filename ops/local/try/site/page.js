@@ -65,9 +65,11 @@ async function registerThisBrowser() {
   if (objectId === undefined) return 'unreachable';
   const registration = await navigator.serviceWorker.ready;
   const { endpoint } = await registration.pushManager.getSubscription();
+  await call('POST', '/registered', { objectId });
   device = { objectId, isSimulated: false };
   const service = new URL(endpoint).host;
   element('device').value = say('registered', { id: objectId, service });
+  link('inComposer', 'pushes/new');
   return undefined;
 }
 
