@@ -130,7 +130,11 @@ export class TrySender {
   /** Throws if a device is not a browser that registered with the page's profile. */
   async #requireBrowser(objectId: string): Promise<void> {
     const path = `/1.1/installations/${objectId}`;
-    const found = await this.#call('GET', path, { shape: installation }).catch(() => undefined);
+    const found = await this.#call('GET', path, { shape: installation }).catch((error: unknown) => {
+      // `fetch` throws a TypeError if the api cannot be reached. Others are refusals of the api.
+      if (error instanceof TypeError) throw error;
+      return undefined;
+    });
     if (found?.vendor !== 'webpush' || found.deviceProfile !== browserProfile)
       throw new Refusal(404, 'noDevice');
   }

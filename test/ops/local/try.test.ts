@@ -237,6 +237,12 @@ describe('the opened page', () => {
   });
 });
 
+test('without the api, the page says that the service did not take the call', async () => {
+  page.open({ ...opened(), api: { url: 'http://127.0.0.1:1', adminToken: 'none' } });
+  expect(await send({ objectId: 'nothing', number: 1 })).toMatchObject({ status: 502 });
+  expect(await call('POST', '/simulated')).toMatchObject({ status: 502, body: { code: 502 } });
+});
+
 test('a second page takes another port', async () => {
   const second = await startTryPage(Number(new URL(page.url).port));
   expect(second.url).not.toBe(page.url);
