@@ -229,7 +229,8 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '^ops/(console/dist|deploy/kubernetes)/' },
+    // `site` contains scripts of a browser, whose imports are paths of the page's server.
+    exclude: { path: '^ops/(console/dist|deploy/kubernetes|local/try/site)/' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: {

@@ -12,7 +12,13 @@ import type { JobQueue } from '../../shared/queue/queue.ts';
 export interface ApiDeps {
   config: Pick<
     Config,
-    'publicUrl' | 'adminToken' | 'isTest' | 'functionsUrl' | 'functionsToken' | 'metricsToken'
+    | 'publicUrl'
+    | 'adminToken'
+    | 'isTest'
+    | 'functionsUrl'
+    | 'functionsToken'
+    | 'metricsToken'
+    | 'tryUrl'
   >;
   /**
    * Connections for fast statements: saves, logins, reads by id. They are shared fairly between

@@ -4,13 +4,16 @@
  *   const push = new CarillonPush({ server: 'https://push.example.com', appId: '…', appKey: '…' });
  *   button.onclick = () => push.subscribe();   // asks for permission, so it needs a tap
  *   push.refresh();                            // on each visit: keeps the subscription known
+ *
+ * `deviceProfile` is the name of the app's Web Push profile; by default `_default`.
  */
 export class CarillonPush {
-  constructor({ server, appId, appKey, worker = '/sw.js', channels = [] }) {
+  constructor({ server, appId, appKey, worker = '/sw.js', channels = [], deviceProfile }) {
     this.server = server;
     this.headers = { 'Content-Type': 'application/json', 'X-LC-Id': appId, 'X-LC-Key': appKey };
     this.worker = worker;
     this.channels = channels;
+    this.deviceProfile = deviceProfile;
     navigator.serviceWorker?.addEventListener('message', ({ data }) => {
       if (data?.type === 'subscriptionchange') this.refresh();
     });
@@ -26,7 +29,7 @@ export class CarillonPush {
     if ((await Notification.requestPermission()) !== 'granted') throw new Error('not permitted');
     const registration = await navigator.serviceWorker.register(this.worker);
     await navigator.serviceWorker.ready;
-    const { publicKey, keyId } = await this.call('GET', '/1.1/webpush/key');
+    const { publicKey, keyId } = await this.call('GET', this.keyPath);
     const existing = await registration.pushManager.getSubscription();
     // A subscription belongs to one key for ever, so a new key needs a new subscription.
     if (existing && localStorage.carillonKeyId !== keyId) await existing.unsubscribe();
@@ -43,6 +46,7 @@ export class CarillonPush {
       subscription: { ...subscription.toJSON(), keyId },
       timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
       channels: this.channels,
+      deviceProfile: this.deviceProfile,
     });
     return saved.objectId;
   }
@@ -50,6 +54,11 @@ export class CarillonPush {
   /** Registers again if permission was given before: browsers renew subscriptions silently. */
   async refresh() {
     if (CarillonPush.isSupported && Notification.permission === 'granted') return this.subscribe();
+  }
+
+  get keyPath() {
+    const profile = this.deviceProfile;
+    return profile ? `/1.1/webpush/key?deviceProfile=${profile}` : '/1.1/webpush/key';
   }
 
   async call(method, path, body) {

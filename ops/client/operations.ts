@@ -365,7 +365,7 @@ export type DeviceExplanation = {
   reason: string | null;
   meaning: Meaning | null;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
   } | null;
   letter: 'waiting' | 'expired' | 'acknowledged' | 'gone' | null;
   gatewayFailure: {
@@ -427,7 +427,7 @@ export type FailureGroup = {
   meaning: Meaning;
   n: number;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
   };
 };
 
@@ -729,6 +729,7 @@ export type Meta = {
   version: string;
   build: string | null;
   publicUrl: string;
+  tryUrl: string | null;
   address: string;
   now: string;
   connectors: ({
@@ -889,7 +890,7 @@ export type ProfileCheck = {
   meaning: Meaning | null;
   sentence: string;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
   } | null;
 };
 

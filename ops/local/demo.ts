@@ -10,6 +10,7 @@ import {
 import { type ConnectorId, installationVendor } from '../../shared/domain/labels.ts';
 import { deviceTokenOf, sandboxConnectors } from '../sandbox/all/definitions.ts';
 import type { Sandbox, SandboxInfo } from './service.ts';
+import { browserProfile } from './try/profile.ts';
 
 /** Demo app of a data directory. It is stored, so that the next start can use it again. */
 const demoShape = z.object({
@@ -54,7 +55,12 @@ interface Request {
   headers?: Record<string, string>;
 }
 
-async function call<T>({ url }: DemoApi, request: Request, shape: z.ZodType<T>): Promise<T> {
+/** Calls the api. Throws an error that contains the answer if the call is refused. */
+export async function call<T>(
+  { url }: Pick<DemoApi, 'url'>,
+  request: Request,
+  shape: z.ZodType<T>,
+): Promise<T> {
   const response = await fetch(url + request.path, {
     method: request.method,
     headers: { 'content-type': 'application/json', ...request.headers },
@@ -65,9 +71,11 @@ async function call<T>({ url }: DemoApi, request: Request, shape: z.ZodType<T>):
   return shape.parse(JSON.parse(text));
 }
 
-const asOperator = (api: DemoApi) => ({ authorization: `Bearer ${api.adminToken}` });
+/** Returns the headers of a call of the admin API. */
+export const asOperator = (api: DemoApi) => ({ authorization: `Bearer ${api.adminToken}` });
 
-const asMaster = (app: Pick<Demo, 'appId' | 'masterKey'>) => ({
+/** Returns the headers of a call with the master key. */
+export const asMaster = (app: Pick<Demo, 'appId' | 'masterKey'>) => ({
   'x-lc-id': app.appId,
   'x-lc-key': `${app.masterKey},master`,
 });
@@ -108,7 +116,7 @@ export async function createDemo(
     },
     demoShape.pick({ appId: true, appKey: true, masterKey: true }),
   );
-  await pointAtSandbox(api, app.appId, sandbox);
+  await putProfiles(api, app.appId, sandbox);
   const tokens = Array.from({ length: iosDevices }, () => randomBytes(32).toString('hex'));
   const installationIds = Array.from({ length: channelDevices }, () => randomUUID());
   await registerDevices(api, app, [
@@ -156,19 +164,28 @@ function addressOf(connector: ConnectorId, token: string): object {
 
 /**
  * Updates the profiles with the current addresses of the gateways, because the ports change at
- * every start.
+ * every start. Also creates the profile for real browsers. A profile without keys in the call keeps
+ * its keys.
  */
-export async function pointAtSandbox(
+export async function putProfiles(
   api: DemoApi,
   appId: string,
   { profiles }: SandboxInfo,
 ): Promise<void> {
-  for (const { connector, credentials } of profiles)
+  const all = [
+    ...profiles.map((profile) => ({ ...profile, name: '_default' })),
+    {
+      connector: 'webpush',
+      name: browserProfile,
+      credentials: { subject: 'mailto:push@example.com' },
+    },
+  ];
+  for (const { connector, credentials, name } of all)
     await call(
       api,
       {
         method: 'PUT',
-        path: `/console/api/apps/${appId}/profiles/${connector}/_default`,
+        path: `/console/api/apps/${appId}/profiles/${connector}/${name}`,
         body: credentials,
         headers: asOperator(api),
       },

@@ -44,7 +44,11 @@ const labelled = (label: string, value: string): string => padded(label, 16) + v
  * Returns the text that `npm start` prints when the service is ready: addresses, the demo's keys,
  * and three calls to paste.
  */
-export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: string): string {
+export function greeting(
+  details: GreetingDetails,
+  demo: Demo,
+  pages: { sandbox: string; tryWebPush: string },
+): string {
   const { publicUrl: url } = details;
   const keys = `-H 'X-LC-Id: ${demo.appId}' -H 'X-LC-Key: ${demo.masterKey},master'`;
   const json = `-H 'Content-Type: application/json'`;
@@ -67,7 +71,8 @@ export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: stri
         say(' and '),
       ),
     ),
-    labelled(say('sandbox'), `${sandboxPage}/   ${say('(what each gateway received)')}`),
+    labelled(say('sandbox'), `${pages.sandbox}/   ${say('(what each gateway received)')}`),
+    labelled(say('try it'), `${pages.tryWebPush}   ${say('(a push to this browser)')}`),
     labelled(say('data'), details.dataDir),
     labelled(say('admin token'), tokenLocation(details)),
     '',

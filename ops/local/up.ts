@@ -16,7 +16,7 @@ import {
   createLoginLink,
   type Demo,
   type DemoApi,
-  pointAtSandbox,
+  putProfiles,
   readDemo,
   retryUntilDone,
 } from './demo.ts';
@@ -24,6 +24,7 @@ import { greeting, showFirstPush } from './greeting.ts';
 import { choosePort, isPortFree } from './ports.ts';
 import { LocalService, type Sandbox } from './service.ts';
 import { stopOnSignals } from './supervised.ts';
+import { startTryPage, type TryPage } from './try/server.ts';
 
 const defaultPort = 8080;
 const defaultMetricsPort = 9464;
@@ -66,14 +67,17 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   const stop = stopOnSignals();
   const builds = startBuilds(options.dataDir, log);
   let service: LocalService | undefined;
+  let tryPage: TryPage | undefined;
   const starting = (async () => {
     print(say('starting the database, the api and the dispatcher …'));
+    const page = await startTryPage();
+    tryPage = page;
     let demo: Demo | undefined;
     let sandbox: Sandbox | undefined;
     const binding = await startOnFreePorts(options, log, (candidate) => {
       service = new LocalService({
         ...candidate,
-        env: currentEnvironment(),
+        env: { ...currentEnvironment(), CARILLON_TRY_URL: page.url },
         bundle: builds.bundle,
         log,
         onSandbox: async (started) => {
@@ -87,10 +91,17 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
     if (!sandbox || !service) throw new Error(say('the sandbox gateways did not start'));
     await writeRunInfo(binding.dataDir, runInfoOf(binding, service));
     demo = await openDemo(binding, sandbox, print);
+    page.open({
+      api: demoApi(binding),
+      publicUrl: binding.publicUrl,
+      app: demo,
+      sandboxPage: () => sandbox?.page ?? '',
+    });
     // The link is printed only to a terminal, because a log would store it.
     const link =
       process.stdout.isTTY && !isJson ? await createLoginLink(demoApi(binding)) : undefined;
-    print(greeting({ ...binding, loginLink: link }, demo, sandbox.page));
+    const pages = { sandbox: sandbox.page, tryWebPush: page.url };
+    print(greeting({ ...binding, loginLink: link }, demo, pages));
     if (isJson)
       process.stdout.write(
         `${JSON.stringify({ publicUrl: binding.publicUrl, appId: demo.appId })}\n`,
@@ -101,7 +112,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   const failure = await Promise.race([stop, failed]);
   log(say('stopping …'));
   await removeRunInfo(options.dataDir);
-  await Promise.all([service?.stop(), builds.stop()]);
+  await Promise.all([service?.stop(), builds.stop(), tryPage?.close()]);
   if (failure) throw failure.error;
   process.exit(0);
 }
@@ -278,6 +289,6 @@ async function openDemo(
 }
 
 async function resumeDemo(binding: Binding, demo: Demo, sandbox: Sandbox): Promise<void> {
-  await pointAtSandbox(demoApi(binding), demo.appId, sandbox);
+  await putProfiles(demoApi(binding), demo.appId, sandbox);
   await connectDemo(demoApi(binding), demo, sandbox);
 }

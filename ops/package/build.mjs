@@ -28,7 +28,8 @@ async function build() {
   // Files that the service reads in addition to its modules. Only the current console build is
   // copied, because a checkout may contain older builds.
   const built = ['current.json', digest].map((name) => join('ops', 'console', 'dist', name));
-  const assets = [join('shared', 'db', 'migrations'), ...built];
+  const page = [join('ops', 'local', 'try', 'site'), join('examples', 'web')];
+  const assets = [join('shared', 'db', 'migrations'), ...built, ...page];
   for (const folder of assets)
     cpSync(join(root, folder), join(target, folder), { recursive: true });
   const { name, version, type } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));

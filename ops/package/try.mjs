@@ -1,7 +1,7 @@
 // Tests the package: packs it, installs it in an empty folder, runs `npx carillon up` there and
 // stops it with Ctrl-C. `.ci/run` runs this as `npm run try-package`. Exits with 1 on a failure.
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -42,6 +42,9 @@ async function tryPackage() {
     if (!page.ok) throw new Error(`GET /console answers ${page.status}`);
     const description = await fetch(`${url}/openapi.json`);
     if (!description.ok) throw new Error(`GET /openapi.json answers ${description.status}`);
+    const { tryUrl } = await metaOf(url);
+    const worker = await fetch(`${tryUrl}sw.js`);
+    if (!worker.ok) throw new Error(`GET ${tryUrl}sw.js answers ${worker.status}`);
     process.kill(-service.pid, 'SIGINT');
     const code = await withTimeout(exitOf(service), stopTimeoutMs, 'the service does not stop');
     if (code !== 0) throw new Error(`the service ends with ${code}`);
@@ -49,6 +52,12 @@ async function tryPackage() {
     if (service.exitCode === null && service.signalCode === null)
       process.kill(-service.pid, 'SIGKILL');
   }
+}
+
+async function metaOf(url) {
+  const token = readFileSync(join(folder, '.carillon', 'admin-token'), 'utf8').trim();
+  const headers = { authorization: `Bearer ${token}` };
+  return (await fetch(`${url}/console/api/meta`, { headers })).json();
 }
 
 function npm(args, cwd) {

@@ -54,6 +54,8 @@ const schema = processVariables.transform((env) => ({
   /** Function host for apps without `functionsUrl`, and the token for calls to it. */
   functionsUrl: env.CARILLON_FUNCTIONS_URL,
   functionsToken: env.CARILLON_FUNCTIONS_TOKEN,
+  /** Page of the local service that tries Web Push in a browser. */
+  tryUrl: env.CARILLON_TRY_URL,
   logLevel: env.LOG_LEVEL,
   isTest: env.NODE_ENV === 'test',
 }));

@@ -269,6 +269,11 @@ export const processVariables = z.object({
   CARILLON_FUNCTIONS_TOKEN: token
     .optional()
     .describe('Token for calls to `CARILLON_FUNCTIONS_URL`; `npm start` sets it.'),
+  CARILLON_TRY_URL: httpUrl
+    .optional()
+    .describe(
+      'Page that tries Web Push in a browser, for a link in the console; `npm start` sets it.',
+    ),
   LOG_LEVEL: logLevel,
   NODE_ENV: z
     .string()

@@ -118,10 +118,14 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
       'vivo',
       'Honor',
       'FCM \\(vendor_g\\)',
+      'Web Push',
     ])
       expect(output).toMatch(new RegExp(`^${title} \\(sandbox\\) +25 +25 +0`, 'm'));
     const page = /^sandbox +(\S+)/m.exec(output)?.[1] ?? '';
     expect(await (await fetch(page)).text()).toContain('Huawei');
+    const tryPage = /^try it +(\S+)/m.exec(output)?.[1] ?? '';
+    expect(await (await fetch(tryPage)).text()).toContain('/page.js');
+    expect((await fetch(`${tryPage}page.json`)).status).toBe(200);
     expect(curls(output)).toHaveLength(3);
     for (const curl of curls(output)) {
       const { stdout } = await run('sh', ['-c', curl]);
@@ -131,6 +135,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     const stoppedAtMs = performance.now();
     expect(await service.ended).toBe(0);
     expect(performance.now() - stoppedAtMs).toBeLessThan(10_000);
+    await expect(fetch(tryPage)).rejects.toThrow();
     await expect.poll(() => processesOf(dataDir), { timeout: 5000 }).toEqual([]);
   });
 

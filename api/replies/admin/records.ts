@@ -170,6 +170,10 @@ export const meta = component(
     version: z.string(),
     build: z.string().nullable().describe('Digest of the built console. Null if it is not built.'),
     publicUrl: z.string(),
+    tryUrl: z
+      .string()
+      .nullable()
+      .describe('Page of `npm start` that tries Web Push in a browser. Null without it.'),
     address: z.string().describe('Address of the caller, determined with `TRUSTED_PROXIES`.'),
     now: timestamp,
     connectors: z.array(

@@ -12,6 +12,7 @@ const guide = [
   { text: 'Concepts', link: '/concepts' },
   { text: 'Sending', link: '/sending' },
   { text: 'Live Activities', link: '/live-activities' },
+  { text: 'Web Push', link: '/web-push' },
   { text: 'Moving in', link: '/moving-in' },
 ];
 

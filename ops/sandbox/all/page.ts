@@ -101,7 +101,8 @@ const headers = {
 
 /**
  * Serves the pages of a sandbox on loopback: `/` for the overview, `/<connector>` for one gateway,
- * `/<connector>/profile.json` for the credentials of a profile, and `/summary.json` for programs.
+ * `/<connector>/profile.json` for the credentials of a profile. Programs read `/summary.json`, and
+ * `/<connector>/requests.json` for the last requests of one gateway.
  */
 export async function startPage(
   instances: readonly GatewayInstance[],
@@ -149,9 +150,17 @@ function pageOf(target: string, instances: readonly GatewayInstance[]): Page {
   for (const instance of instances) {
     if (path === `/${instance.connector}`) return html(gatewayPage(instance));
     if (path === `/${instance.connector}/profile.json`) return json(instance.credentials);
+    if (path === `/${instance.connector}/requests.json`) return json(requestsOf(instance));
   }
   return text(404, 'There is no such page.\n');
 }
+
+/** Returns the last requests of a gateway with their readable bodies, oldest first. */
+const requestsOf = (instance: GatewayInstance) =>
+  instance
+    .requests()
+    .slice(-maxListedRequests)
+    .map(({ body, ...request }) => ({ ...request, body: body.toString('utf8') }));
 
 const summaryOf = (instances: readonly GatewayInstance[]) =>
   Object.fromEntries(

@@ -226,6 +226,9 @@ export interface TracedDevice extends RoutingKey {
   valid: boolean;
   time_zone: string | null;
   locale: string | null;
+  /** Host of the endpoint, and id of the VAPID key, of a Web Push subscription. Null without one. */
+  push_service: string | null;
+  push_key: string | null;
   created_at: Date;
   updated_at: Date;
 }
@@ -234,7 +237,9 @@ export interface TracedDevice extends RoutingKey {
 export const findDevice = (db: Handle, appId: string, name: string) =>
   query(db).row<TracedDevice>(
     `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at,
-      ${traitColumns}
+      CASE WHEN subscription_keys IS NOT NULL
+        THEN substring(registration_id FROM '^https://([^/]+)') END AS push_service,
+      nullif(split_part(subscription_keys, '.', 3), '') AS push_key, ${traitColumns}
        FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2
          OR device_token = ANY($3))
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,

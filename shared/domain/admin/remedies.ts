@@ -34,7 +34,6 @@ export const reasonsByRemedy = {
     ...(['unknown_user', 'unregistered', 'fid_unregistered', 'tokenNotHexadecimal'] as const),
     ...(['registrationMalformed', 'installationDeleted', 'token_platform_not_supported'] as const),
     ...(['activityTokenGone', 'ChannelNotRegistered'] as const),
-    ...(['subscription_of_other_key', 'subscriptionKeyUnknown'] as const),
   ],
   wrongApp: [
     ...(['BadDeviceToken', 'DeviceTokenNotForTopic', 'sender_id_mismatch', 'BadTopic'] as const),
@@ -63,8 +62,10 @@ export const reasonsByRemedy = {
   hybridPush: ['hybridOff'],
   noAddress: [
     ...(['noDeviceToken', 'noInstallationId', 'MissingDeviceToken', 'address'] as const),
-    ...(['noSubscription', 'pushServiceNotListed'] as const),
+    'noSubscription',
   ],
+  subscriptionKey: ['subscription_of_other_key', 'subscriptionKeyUnknown'],
+  pushService: ['pushServiceNotListed'],
   credentials: [
     ...(['BadCertificate', 'BadCertificateEnvironment', 'BadEnvironmentKeyIdInToken'] as const),
     ...([

@@ -20,6 +20,9 @@ const args = [
   '--disable-sync',
 ];
 
+/** Options with which tests start Chromium. */
+export const chromiumOptions = { executablePath, args };
+
 /** Script that logs each violation of the page's policy to its console. */
 const reportViolations = `document.addEventListener('securitypolicyviolation', (event) =>
   console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI));`;
@@ -42,7 +45,7 @@ export class ConsoleBrowser {
 
   async open(): Promise<void> {
     await buildConsole();
-    this.#browser = await chromium.launch({ executablePath, args });
+    this.#browser = await chromium.launch(chromiumOptions);
   }
 
   async close(): Promise<void> {

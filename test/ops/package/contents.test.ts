@@ -69,6 +69,8 @@ describe('npm pack', () => {
       'dist/dispatcher',
       // Examples of the description at /openapi.json.
       'dist/docs',
+      // Service worker of the page that tries Web Push.
+      'dist/examples',
       'dist/ops/cli',
       'dist/ops/client',
       'dist/ops/console',
@@ -102,6 +104,12 @@ describe('npm pack', () => {
     expect(parts.filter((path) => path.endsWith('/index.html'))).toHaveLength(1);
     // This file names the current build.
     expect(parts).toContain('dist/ops/console/dist/current.json');
+  });
+
+  test('contains the page that tries Web Push, with the worker of the example', () => {
+    const page = ['index.html', 'page.css', 'page.js'].map((name) => `ops/local/try/site/${name}`);
+    const example = ['sw.js', 'carillon-push.js'].map((name) => `examples/web/${name}`);
+    for (const path of [...page, ...example]) expect(packed).toContain(`dist/${path}`);
   });
 
   test('contains every migration', async () => {

@@ -58,6 +58,7 @@ export class MetaService {
       ...this.#constants,
       build: this.buildDigest(),
       publicUrl: config.publicUrl,
+      tryUrl: config.tryUrl ?? null,
       address,
       now,
     };

@@ -194,7 +194,11 @@ function traceReply(
   const { clause, route, batch, outcome, failure, inbox, gatewayFailure } = trace;
   const isPlanned = batch !== undefined || lastFailure !== undefined;
   const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
-  const sentences = [...traceTexts(trace), ...explained.flatMap(({ texts }) => texts)];
+  const sentences = [
+    ...traceTexts(trace),
+    ...subscriptionTexts(trace),
+    ...explained.flatMap(({ texts }) => texts),
+  ];
   return {
     installation,
     isMatched: isPlanned || clause === undefined,
@@ -359,6 +363,16 @@ function waitTexts(
     ];
   }
   return lastReason === null ? [] : [textOf('lastTry', { why: lastReason })];
+}
+
+/** Describes the Web Push subscription of a device, or says that a browser has none. */
+function subscriptionTexts({ device, route }: PushTrace): TraceText[] {
+  if (!device) return [];
+  const { push_key: key, push_service: host } = device;
+  if (route.connector === 'webpush' && host !== null)
+    return [textOf('pushServiceOf', { host, key })];
+  const isBrowser = device.device_type === 'web' && route.connector === 'channel';
+  return isBrowser && host === null ? [textOf('withoutSubscription')] : [];
 }
 
 function unmatchedTexts(trace: PushTrace): TraceText[] {

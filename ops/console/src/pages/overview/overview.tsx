@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { Overview as OverviewData } from '../../../../client/operations.ts';
 import { useAppKey, useAppName, useOverview } from '../../api/apps.ts';
+import { useMeta } from '../../api/profiles.ts';
 import { useMay } from '../../api/session.tsx';
 import { buttonClass } from '../../kit/controls/button.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
@@ -308,6 +309,25 @@ function FirstSteps({
           </li>
         ))}
       </ol>
+      <TryLink />
     </Panel>
+  );
+}
+
+/** Host names at which a browser is on the machine of `npm start`. */
+const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Link to the page of `npm start` that tries Web Push. Other machines cannot open the page. */
+function TryLink() {
+  const { t } = useTranslation();
+  const url = useMeta().data?.tryUrl;
+  if (!url || !localHosts.has(window.location.hostname)) return null;
+  return (
+    <p>
+      {t('steps.tryHint')}{' '}
+      <a href={url} target="_blank" rel="noreferrer">
+        {t('steps.try')}
+      </a>
+    </p>
   );
 }
