@@ -3161,11 +3161,6 @@ export interface Operations {
         apns_team_id?: string | null;
         timestamp?: string | null;
         relevanceScore?: number | null;
-        expiration_time?: string | {
-          __type: 'Date';
-          iso: string;
-        } | null;
-        expiration_interval?: number | string | null;
         expirationTime?: string | {
           __type: 'Date';
           iso: string;
@@ -3289,11 +3284,6 @@ export interface Operations {
         apns_team_id?: string | null;
         timestamp?: string | null;
         relevanceScore?: number | null;
-        expiration_time?: string | {
-          __type: 'Date';
-          iso: string;
-        } | null;
-        expiration_interval?: number | string | null;
         expirationTime?: string | {
           __type: 'Date';
           iso: string;
@@ -3346,11 +3336,6 @@ export interface Operations {
         apns_team_id?: string | null;
         timestamp?: string | null;
         relevanceScore?: number | null;
-        expiration_time?: string | {
-          __type: 'Date';
-          iso: string;
-        } | null;
-        expiration_interval?: number | string | null;
         expirationTime?: string | {
           __type: 'Date';
           iso: string;

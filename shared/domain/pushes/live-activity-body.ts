@@ -89,12 +89,8 @@ const shared = {
     .refine(Number.isFinite, 'expected a finite number')
     .nullish()
     .describe('Order among the activities of the app: any number.'),
-  expiration_time: queryBody.shape.expiration_time,
-  expiration_interval: queryBody.shape.expiration_interval,
-  expirationTime: queryBody.shape.expiration_time.describe('Same as `expiration_time`.'),
-  expirationInterval: queryBody.shape.expiration_interval.describe(
-    'Same as `expiration_interval`.',
-  ),
+  expirationTime: queryBody.shape.expiration_time,
+  expirationInterval: queryBody.shape.expiration_interval,
   notification_id: queryBody.shape.notification_id,
   req_id: queryBody.shape.req_id,
   dryRun,
@@ -317,7 +313,7 @@ function requestOf(
 ): ActivityRequest {
   const isEnd = event === 'end';
   // APNs has no stale date and no score for the end of an activity.
-  const ignored = (['staleDate', 'relevanceScore'] as const).filter(
+  const ignored = (['staleDate'] as const).filter(
     (name) => isEnd && body[name] !== undefined && body[name] !== null,
   );
   const timestamp = body.timestamp ? epochSeconds(body.timestamp) : null;
@@ -327,16 +323,14 @@ function requestOf(
     ...(body.contentState ? { 'content-state': body.contentState } : {}),
     ...aps,
     ...(body.staleDate && !isEnd ? { 'stale-date': epochSeconds(body.staleDate) } : {}),
-    ...(typeof body.relevanceScore === 'number' && !isEnd
-      ? { 'relevance-score': body.relevanceScore }
-      : {}),
+    ...(typeof body.relevanceScore === 'number' ? { 'relevance-score': body.relevanceScore } : {}),
     ...(body.alert ? { alert: alertOf(body.alert) } : {}),
   };
   const expiring = {
     notification_id: body.notification_id,
     req_id: body.req_id,
-    expiration_time: body.expiration_time ?? body.expirationTime,
-    expiration_interval: body.expiration_interval ?? body.expirationInterval,
+    expiration_time: body.expirationTime,
+    expiration_interval: body.expirationInterval,
   };
   const times = timing(expiring, null, nowMs);
   const hasExpiry = times.expirationTime !== null || times.expirationSeconds !== null;
