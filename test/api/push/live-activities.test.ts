@@ -402,6 +402,13 @@ describe('dry runs', () => {
       'DELETE',
     );
     expect(inQuery.body).toMatchObject({ dryRun: true, request: { method: 'DELETE' } });
+    const ofOperator = await service.api.request(
+      'DELETE',
+      `/console/api/apps/${app.appId}/liveActivities/channels/${encodeURIComponent(channel)}`,
+      { admin: true, body: { dryRun: true } },
+    );
+    expect(ofOperator.body).toMatchObject({ dryRun: true, request: { method: 'DELETE' } });
+    expect(service.apns.channels.of('com.example.app').has(channel)).toBe(true);
   });
 
   test('show devices with and without a token, and the payload', async () => {
