@@ -326,6 +326,19 @@ describe('channels', () => {
     }
   });
 
+  test('that were created elsewhere show their storage after they were read', async () => {
+    const { app } = await anApp();
+    const channel = 'Zm9yZWlnbi1jaGFubmVs';
+    service.apns.channels.of('com.example.app').set(channel, 1);
+    const listed = async () =>
+      (await get(app, '/channels')).body.results.find(
+        (one: { channel: string }) => one.channel === channel,
+      );
+    expect(await listed()).toEqual({ channel, storage: null, createdAt: null });
+    expect((await get(app, `/channels/${channel}`)).body).toMatchObject({ storage: 'last' });
+    expect(await listed()).toMatchObject({ channel, storage: 'last' });
+  });
+
   const failures: [number, string, number, string][] = [
     [400, 'CannotCreateChannelConfig', 400, '10,000'],
     [400, 'FeatureNotEnabled', 400, 'FeatureNotEnabled'],
