@@ -377,6 +377,14 @@ describe('channels', () => {
     expect(service.apns.channels.calls.length - before).toBe(1);
   });
 
+  test('that were created without a readable id may exist', async () => {
+    const { app } = await anApp();
+    service.apns.channels.misbehaviours.add({ kind: 'answer', status: 201, reason: '', count: 1 });
+    const reply = await call(app, '/channels', { storage: 'none' });
+    expect(reply).toMatchObject({ status: 503 });
+    expect(reply.body.error).toContain('list the channels');
+  });
+
   test('need a profile', async () => {
     const app = await service.api.createApp();
     expect(await call(app, '/channels', { storage: 'none' })).toMatchObject({ status: 400 });
