@@ -16,8 +16,11 @@ export function requirePlainPath(path: string): void {
   throw refuse('invalidParameter', detail('ambiguousPath'));
 }
 
-/** A name in base64, whose alphabet contains a slash. Ids of channels have 24 characters. */
-const base64 = /^[A-Za-z0-9+/]{16,}={0,2}$/;
+/**
+ * A name in base64, whose alphabet contains a slash: at least two groups of four characters, or
+ * 16 characters without padding. Apple gives ids of channels no length.
+ */
+const base64 = /^(?=(?:.{4}){2,}$|.{16})[A-Za-z0-9+/]+={0,2}$/;
 
 /**
  * True if the last part of a path is base64 with an encoded slash, and the route accepts it. Without

@@ -62,7 +62,9 @@ export const listedChannel = component(
   z.strictObject({
     channel: z.string(),
     storage,
-    createdAt: timestamp.nullable().describe('Null if the channel was created elsewhere.'),
+    createdAt: timestamp
+      .nullable()
+      .describe('When Carillon created or first read the channel. Null before.'),
   }),
 );
 
@@ -73,6 +75,8 @@ export const broadcastChannel = component(
     storage: z.enum(channelStorages),
     prod: z.enum(['dev', 'prod']),
     topic: z.string().describe('Bundle id that owns the channel.'),
-    createdAt: timestamp.nullable().describe('Null if the channel was created elsewhere.'),
+    createdAt: timestamp
+      .nullable()
+      .describe('When Carillon created or first read the channel. Null before.'),
   }),
 );

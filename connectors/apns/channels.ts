@@ -245,6 +245,6 @@ function failureOf(reply: ManagedReply): ChannelFailure {
   const { status } = reply;
   const reason = reasonOf(reply) || `http_${status}`;
   const ofStatus =
-    status === 429 ? 'busy' : status >= 500 || status < 400 ? 'temporary' : 'refused';
+    status === 429 ? 'busy' : status >= 500 ? 'temporary' : status < 400 ? 'unclear' : 'refused';
   return { ok: false, status, reason, kind: kinds.get(reason) ?? ofStatus };
 }

@@ -13,7 +13,7 @@ export interface ChannelFailure {
    * - `refused`: the request, the configuration or the credentials are wrong.
    * - `busy`: the gateway throttles requests.
    * - `temporary`: the gateway failed or was not reached.
-   * - `unclear`: the request was sent and got no reply.
+   * - `unclear`: the request was sent and got no reply, or a success that cannot be read.
    */
   kind: 'gone' | 'full' | 'refused' | 'busy' | 'temporary' | 'unclear';
 }

@@ -3242,6 +3242,12 @@ export interface Operations {
         pgw_team_id?: string;
         dryRun?: '0' | '1' | 'true' | 'false' | '';
       };
+      body?: {
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        dryRun?: boolean | null;
+      };
     };
     reply: Empty | ChannelDryRun;
   };

@@ -88,16 +88,18 @@ export class BroadcastChannelService {
     });
   }
 
-  /** Reads a channel from APNs. Throws error 101 (status 404) if it does not exist. */
+  /**
+   * Reads a channel from APNs, and stores what the list of APNs does not contain. Throws error 101
+   * (status 404) if the channel does not exist.
+   */
   async get(app: App, name: string, scope: ChannelScope): Promise<JsonObject> {
     const { channel, topic, prod, known } = await this.#named(app, name, scope);
     const manager = await this.#managerOf(app, { ...scope, topic });
     const storage = successOf(await manager.read(channel), 'read');
+    const read = { channel, prod, topic: manager.topic, storage };
+    await saveChannel(this.#deps.db, app.appId, read);
     return {
-      channel,
-      storage,
-      prod,
-      topic: manager.topic,
+      ...read,
       createdAt: known?.createdAt.toISOString() ?? null,
     };
   }

@@ -177,15 +177,19 @@ export function classError(members: JsonObject, path: string): string | null {
   return read.ok ? null : read.error;
 }
 
-/** Moves members with the prefix `extra.` into `extra`. */
+/** Moves members with the prefix `extra.`, and pictures of a focus notification, into `extra`. */
 function withoutPrefix(vendor: JsonObject): JsonObject {
   const prefix = 'extra.';
-  const isBelow = ([name]: [string, Json]) => name.startsWith(prefix);
+  const isBelow = ([name]: [string, Json]) =>
+    name.startsWith(prefix) || (name.startsWith(focusPrefix) && !xiaomiMembers.has('extra', name));
   const below = Object.entries(vendor).filter(isBelow);
   if (below.length === 0) return vendor;
   const extra = isJsonObject(vendor.extra) ? vendor.extra : {};
   const named = Object.fromEntries(
-    below.map(([name, value]) => [name.slice(prefix.length), value]),
+    below.map(([name, value]) => [
+      name.startsWith(prefix) ? name.slice(prefix.length) : name,
+      value,
+    ]),
   );
   const top = Object.fromEntries(Object.entries(vendor).filter((one) => !isBelow(one)));
   return { ...top, extra: { ...extra, ...named } };

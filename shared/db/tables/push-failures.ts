@@ -263,7 +263,10 @@ interface UndeliveredFilter {
   to?: Date | undefined;
 }
 
-/** Lists finished pushes with recipients that failed, expired or were capped, newest first. */
+/**
+ * Lists finished pushes with recipients that failed, expired or were capped, newest first. Recalls
+ * and Live Activity pushes are left out, because they cannot be redriven.
+ */
 export async function listUndelivered(
   db: Handle,
   appId: string,
@@ -279,7 +282,7 @@ export async function listUndelivered(
               ${countOf('capped')} AS capped
          FROM notification
         WHERE app_id = $1 AND totals IS NOT NULL AND state IN ('done', 'failed')
-          AND recall_of IS NULL
+          AND recall_of IS NULL AND NOT request ? 'liveActivity'
           AND ($4::timestamptz IS NULL OR finished_at >= $4)
             AND ($5::timestamptz IS NULL OR created_at < $5)
           AND ($6::bigint IS NULL OR id < $6)) AS push

@@ -29,6 +29,12 @@ const dryRun = z
 
 const { prod, topic, pgw_team_id, apns_team_id } = queryBody.shape;
 
+/** Time that APNs takes as a positive number of epoch seconds. */
+const activityTime = time.refine(
+  (given) => given.getTime() >= 0 && given.getUTCFullYear() < 5000,
+  'expected a time between the years 1970 and 5000',
+);
+
 const text = z.string().min(1, 'must not be empty');
 
 /** A text, or a key of the texts of the app with its arguments. */
@@ -79,7 +85,7 @@ const shared = {
   topic,
   pgw_team_id,
   apns_team_id,
-  timestamp: time
+  timestamp: activityTime
     .nullish()
     .describe(
       'Time of this state. Devices ignore older states. The default is the time of the call.',
@@ -97,7 +103,7 @@ const shared = {
 };
 
 const contentState = jsonObject.describe('State of the activity, as its Swift type decodes it.');
-const staleDate = time.nullish().describe('Time after which the state is outdated.');
+const staleDate = activityTime.nullish().describe('Time after which the state is outdated.');
 
 const directPriority = z
   .union([z.literal(10), z.literal(5)], 'expected 10 or 5')
@@ -162,7 +168,7 @@ const changeMembers = {
   event: z.enum(['update', 'end'], 'expected "update" or "end"'),
   contentState: contentState.nullish(),
   staleDate,
-  dismissalDate: time
+  dismissalDate: activityTime
     .nullish()
     .describe('With `end`: time at which the activity vanishes. A past time removes it at once.'),
   alert: alert.nullish(),

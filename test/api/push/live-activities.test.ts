@@ -65,6 +65,14 @@ describe('bodies', () => {
     ['no state', '', { ...start, contentState: undefined }, 'contentState'],
     ['a number as stale date', '', { ...start, staleDate: 1_790_000_000 }, 'staleDate'],
     ['a day without time', '', { ...start, timestamp: '2026-12-01' }, 'timestamp'],
+    ['a time before 1970', '', { ...start, staleDate: '1969-12-31T00:00:00Z' }, 'staleDate'],
+    ['a time too far ahead', '', { ...start, staleDate: '9999-01-01T00:00:00Z' }, 'staleDate'],
+    [
+      'a dismissal before 1970',
+      '/a1',
+      { event: 'end', dismissalDate: '1969-12-31T00:00:00Z' },
+      'dismissalDate',
+    ],
     ['a text as score', '', { ...start, relevanceScore: '1' }, 'relevanceScore'],
     ['priority 1', '', { ...start, priority: 1 }, 'priority'],
     ['priority 7', '', { ...start, priority: 7 }, 'priority'],
@@ -313,7 +321,7 @@ describe('channels', () => {
 
   test('with a slash can be named by any path', async () => {
     const { app } = await anApp();
-    for (const channel of ['ab/cd+ef/gh+01234567==', '0123456789abcdef//ab']) {
+    for (const channel of ['ab/cd+ef/gh+01234567==', '0123456789abcdef//ab', 'Zm9+/w==']) {
       service.apns.channels.of('com.example.app').set(channel, 1);
       for (const name of [
         encodeURIComponent(channel),
@@ -324,6 +332,19 @@ describe('channels', () => {
           storage: 'last',
         });
     }
+  });
+
+  test('that were created elsewhere show their storage after they were read', async () => {
+    const { app } = await anApp();
+    const channel = 'Zm9yZWlnbi1jaGFubmVs';
+    service.apns.channels.of('com.example.app').set(channel, 1);
+    const listed = async () =>
+      (await get(app, '/channels')).body.results.find(
+        (one: { channel: string }) => one.channel === channel,
+      );
+    expect(await listed()).toEqual({ channel, storage: null, createdAt: null });
+    expect((await get(app, `/channels/${channel}`)).body).toMatchObject({ storage: 'last' });
+    expect(await listed()).toMatchObject({ channel, storage: 'last' });
   });
 
   const failures: [number, string, number, string][] = [
@@ -354,6 +375,14 @@ describe('channels', () => {
     expect(reply).toMatchObject({ status: 503 });
     expect(reply.body.error).toContain('list the channels');
     expect(service.apns.channels.calls.length - before).toBe(1);
+  });
+
+  test('that were created without a readable id may exist', async () => {
+    const { app } = await anApp();
+    service.apns.channels.misbehaviours.add({ kind: 'answer', status: 201, reason: '', count: 1 });
+    const reply = await call(app, '/channels', { storage: 'none' });
+    expect(reply).toMatchObject({ status: 503 });
+    expect(reply.body.error).toContain('list the channels');
   });
 
   test('need a profile', async () => {
@@ -402,6 +431,13 @@ describe('dry runs', () => {
       'DELETE',
     );
     expect(inQuery.body).toMatchObject({ dryRun: true, request: { method: 'DELETE' } });
+    const ofOperator = await service.api.request(
+      'DELETE',
+      `/console/api/apps/${app.appId}/liveActivities/channels/${encodeURIComponent(channel)}`,
+      { admin: true, body: { dryRun: true } },
+    );
+    expect(ofOperator.body).toMatchObject({ dryRun: true, request: { method: 'DELETE' } });
+    expect(service.apns.channels.of('com.example.app').has(channel)).toBe(true);
   });
 
   test('show devices with and without a token, and the payload', async () => {

@@ -222,6 +222,42 @@ describe('an activity', () => {
     expect(sentTo(own).aps['content-state']).toEqual({ stage: 9 });
   });
 
+  test('is not recalled', async () => {
+    const { app, ids } = await appWith(1);
+    await report(app, ids[0], { activityId: 'a1' });
+    const { objectId } = await accepted(app, '/a1', { event: 'update', contentState });
+    for (const body of [{}, { dryRun: true }, { replacement: { data: { alert: 'Hello' } } }]) {
+      const reply = await admin('POST', app, `/notifications/${objectId}/recall`, body);
+      expect(reply).toMatchObject({ status: 409 });
+      expect(reply.body.error).toContain('update or end the activity');
+    }
+  });
+
+  test('that failed is no push that can be sent again', async () => {
+    const { app, ids, deviceTokens } = await appWith(1);
+    const own = await report(app, ids[0], { activityId: 'a1' });
+    for (const token of [own, deviceTokens[0] ?? ''])
+      service.apns.misbehave({
+        kind: 'answer',
+        status: 400,
+        reason: 'PayloadEmpty',
+        count: 1,
+        token,
+      });
+    expect(await accepted(app, '/a1', { event: 'update', contentState })).toMatchObject({
+      outcomes: { failed: 1 },
+    });
+    const push = await service.api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { where: {}, data: { alert: 'Hello' } },
+    });
+    await service.untilDone(app, push.body.objectId);
+    const { body } = await admin('GET', app, '/undelivered');
+    expect(body.results).toMatchObject([{ objectId: push.body.objectId, failed: 1 }]);
+    service.apns.behave();
+  });
+
   test.each([
     [403, 'InvalidProviderToken'],
     [429, 'TooManyRequests'],

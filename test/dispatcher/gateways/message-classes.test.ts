@@ -199,6 +199,14 @@ describe('the dry run', () => {
     });
   });
 
+  test('looks at all languages', async () => {
+    const app = await vendors.app('vendor_b');
+    await vendors.add(app, 'vendor_b', 1);
+    const languages = { en: { image: 'https://example.com/a.png' }, zh: { alert: 'b' } };
+    const { vendor_b } = await explain(app, { data: { alert: 'a' }, languages });
+    expect(vendor_b).toMatchObject({ notShown: ['image'] });
+  });
+
   test('looks at all device types and profiles of a connector', async () => {
     const app = await vendors.app('vendor_a');
     await vendors.add(app, 'vendor_a', 3);

@@ -17,6 +17,7 @@ import {
 import { ofChannels, ofPush } from '../../../replies/refusals.ts';
 import {
   activityLimit,
+  channelDeletionBody,
   channelDeletionQuery,
   channelQuery,
   channelScope,
@@ -124,13 +125,15 @@ export default [
     limit: smallBody,
     takesBase64Name: true,
     query: channelDeletionQuery,
+    body: channelDeletionBody,
+    acceptsNullBody: true,
     reply: empty.or(channelDryRun),
     refusals: ['notFound', ...ofChannels],
-    handle: async ({ params, query, prodHeader }, { activitySending }) =>
+    handle: async ({ params, query, body, prodHeader }, { activitySending }) =>
       json(
         await activitySending.deleteChannel(params.appId ?? '', params.channel ?? '', {
-          ...channelScope(prodHeader, query),
-          isDryRun: query.dryRun === true,
+          ...channelScope(prodHeader, body ?? {}, query),
+          isDryRun: query.dryRun === true || body?.dryRun === true,
         }),
       ),
   }),

@@ -85,7 +85,8 @@ export class RecallService {
    * Recalls a push, and returns what was done by connector. If the recall takes longer than
    * `waitMs`, returns what it will do. A dry run returns what a recall would do. Throws error 101
    * (status 404) if the push does not exist, error 403 if the caller may not control it, error 409
-   * if the push is open, if it is a recall, or if another recall of it is not finished.
+   * if the push is open, if it is a recall or a Live Activity push, or if another recall of it is not
+   * finished.
    */
   async recall(
     operator: Operator,
@@ -117,6 +118,7 @@ export class RecallService {
       const push = await this.#records.find(appId, publicId);
       const { recall } = push.pushOrder;
       if (recall) throw refuse('conflict', detail('isRecall', { objectId: recall.objectId }));
+      if (push.pushOrder.liveActivity) throw refuse('conflict', detail('activityNoRecall'));
       if (push.totals !== null) return push;
       if (push.state !== 'cancelled')
         throw refuse('conflict', detail('recallOpen', { state: operatorStatus(push) }));

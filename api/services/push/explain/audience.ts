@@ -133,7 +133,7 @@ export function describeShare(
     devices: share.devices,
     profiles: Object.fromEntries(share.profiles),
     messageClass: classOfShare(id, messages, push.pushOrder.kind === 'transactional'),
-    notShown: notShownOf(id, messages, types),
+    notShown: notShownOf(id, inAllLanguages(messages, translations), types),
     ...request,
     ...(translations ? { languages: Object.fromEntries(languages) } : {}),
     ...(problems.length === 0
@@ -162,6 +162,19 @@ function classOfShare(
   const [{ name = null, dailyLimit = null } = {}] = effects;
   return { name, dailyLimit, missing: [...new Set(effects.flatMap(({ missing }) => missing))] };
 }
+
+/** Returns messages with their translations. */
+const inAllLanguages = (
+  messages: readonly PushMessage[],
+  translations: ShareContent['translations'],
+): PushMessage[] =>
+  messages.flatMap((message) => [
+    message,
+    ...Object.values(translations ?? {}).map((members) => ({
+      ...message,
+      data: translated(message.data, members),
+    })),
+  ]);
 
 /** Returns the rich content that devices of any type in the share do not show. */
 function notShownOf(

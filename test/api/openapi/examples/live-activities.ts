@@ -35,9 +35,6 @@ export async function recordLiveActivities(calls: ExampleRecorder): Promise<void
     await calls.send(`list${prefix}BroadcastChannels`, { query: { prod: 'prod' } });
     await calls.send(`get${prefix}BroadcastChannel`, named);
     await calls.send(`send${prefix}Broadcast`, { ...named, body: update });
-    await calls.send(`delete${prefix}BroadcastChannel`, {
-      ...named,
-      ...(prefix === '' ? { body: { prod: 'prod' } } : {}),
-    });
+    await calls.send(`delete${prefix}BroadcastChannel`, { ...named, body: { prod: 'prod' } });
   }
 }

@@ -256,10 +256,12 @@ describe('a template', () => {
       ...template,
       template_param: Object.fromEntries([...'abcdefghi'].map((name) => [name, 'y'.repeat(128)])),
       'miui.focus.param': focus,
+      'miui.focus.pic_aod': 'https://example.com/q.png',
       extra: { ...pairs, 'miui.focus.pic_ticker': 'https://example.com/p.png' },
     };
     expect(fieldsOf({ alert: 'a', mi })).toMatchObject({
       'extra.miui.focus.param': JSON.stringify(focus),
+      'extra.miui.focus.pic_aod': 'https://example.com/q.png',
       'extra.miui.focus.pic_ticker': 'https://example.com/p.png',
       'extra.a': 'x'.repeat(100),
     });

@@ -55,7 +55,7 @@ export function Recall({ appId, push }: OfPush) {
   const isComplete = !isReplacing || (text.trim() !== '' && typed === counted);
   const forecast = useRecallForecast(ofPush, replacement, isRequested && isComplete);
   const recall = useRecall(ofPush);
-  if (isOpenPush(push) || push.recallOf !== null || !mayControl) return null;
+  if (isOpenPush(push) || push.recallOf !== null || push.liveActivity || !mayControl) return null;
   if (push.recall?.status === 'in-queue' || (push.outcomes.sent ?? 0) === 0) return null;
   const { data, error, isPlaceholderData } = forecast;
   const devices = data ? reachedIn(data.connectors) : 0;

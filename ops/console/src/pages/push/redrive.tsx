@@ -44,8 +44,8 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
   );
   const { failed = 0, expired = 0, capped = 0 } = push.outcomes;
   if (isOpenPush(push) || push.state === 'cancelled' || !maySend) return null;
-  // A recall is repeated as another recall of the first push.
-  if (push.recallOf !== null) return null;
+  // A recall is repeated as another recall of the first push. An activity gets its current state.
+  if (push.recallOf !== null || push.liveActivity) return null;
   if (failed + expired + capped <= push.redriven) return null;
   const devices = data?.devices ?? 0;
   return (
