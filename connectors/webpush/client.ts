@@ -479,8 +479,7 @@ function failureOf(
 }
 
 /** Result of a device whose service gets no messages now. */
-const paused = (waitMs: number): AttemptResult =>
-  ofService(retry(0, 'service_paused', waitMs));
+const paused = (waitMs: number): AttemptResult => ofService(retry(0, 'service_paused', waitMs));
 
 /** Marks a result that says nothing about the other services of the profile. */
 const ofService = (attempt: AttemptResult): AttemptResult =>
