@@ -27,12 +27,11 @@ export class WebPushKeys {
    * Returns the key that pages subscribe with now. Throws error 404 if the app has no Web Push
    * profile of this name.
    */
-  async current(appId: string, deviceProfile = ''): Promise<WebPushKey> {
-    const name = deviceProfile === '' ? '_default' : deviceProfile;
-    const profiles = await this.#deps.appCache.profiles(appId);
-    const [publicKey] = profiles.filter((profile) => profile.name === name).flatMap(publicKeysOf);
-    if (publicKey === undefined) throw refuse('notFound', detail('noWebPushKey', { name }));
-    return { publicKey, keyId: keyIdOf(publicKey) };
+  async current(appId: string, deviceProfile?: string): Promise<WebPushKey> {
+    const name = profileName(deviceProfile);
+    const key = await this.#find(appId, name);
+    if (!key) throw refuse('notFound', detail('noWebPushKey', { name }));
+    return key;
   }
 
   /**
@@ -45,22 +44,22 @@ export class WebPushKeys {
     );
     const sent = write && subscriptionIn(write.value as Json);
     if (!write || !sent || parseSubscription(sent, 'subscription').keyId !== '') return changes;
-    const keyId = await this.#currentId(appId, textIn(changes, 'deviceProfile'));
-    if (keyId === '') return changes;
-    const value = { ...sent, keyId };
+    const key = await this.#find(appId, profileName(textIn(changes, 'deviceProfile')));
+    if (!key) return changes;
+    const value = { ...sent, keyId: key.keyId };
     const writes = changes.writes.map((one) => (one === write ? { ...one, value } : one));
     return { ...changes, writes };
   }
 
-  /** Returns the id of the current key; empty if the app has no such profile yet. */
-  async #currentId(appId: string, deviceProfile: string | undefined): Promise<string> {
-    try {
-      return (await this.current(appId, deviceProfile)).keyId;
-    } catch {
-      return '';
-    }
+  async #find(appId: string, name: string): Promise<WebPushKey | undefined> {
+    const profiles = await this.#deps.appCache.profiles(appId);
+    const [publicKey] = profiles.filter((profile) => profile.name === name).flatMap(publicKeysOf);
+    return publicKey === undefined ? undefined : { publicKey, keyId: keyIdOf(publicKey) };
   }
 }
+
+const profileName = (deviceProfile = ''): string =>
+  deviceProfile === '' ? '_default' : deviceProfile;
 
 function publicKeysOf(profile: StoredProfile): string[] {
   if (profile.connector !== 'webpush') return [];
