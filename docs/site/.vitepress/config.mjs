@@ -81,6 +81,7 @@ const guideInChinese = [
   { text: '入门', link: '/zh/getting-started' },
   { text: '概念', link: '/zh/concepts' },
   { text: '发送推送', link: '/zh/sending' },
+  { text: 'Web Push', link: '/zh/web-push' },
   { text: '迁入', link: '/zh/moving-in' },
 ];
 

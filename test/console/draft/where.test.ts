@@ -22,6 +22,7 @@ import {
   withoutClauses,
   writeCondition,
 } from '../../../ops/console/src/draft/where.ts';
+import { connectorIds } from '../../../shared/domain/labels.ts';
 
 const scalar = fc.oneof(
   fc.string(),
@@ -152,7 +153,10 @@ test('previews read the texts of every gateway from its request', () => {
     ['vendor_e', '{"title":"T","content":"B"}'],
     ['vendor_f', '{"android":{"notification":{"title":"T","body":"B"}}}'],
     ['channel', '{"title":"T","alert":"B"}'],
+    ['webpush', '{"notification":{"title":"T","body":"B"},"title":"T","alert":"B"}'],
   ];
+  // `fcm` and `vendor_g` are one gateway.
+  expect(connectorIds.filter((id) => visibleMessage(id, {}) === undefined)).toEqual([]);
   for (const [connector, payload] of payloads)
     expect(visibleMessage(connector, parseJsonText(payload)), connector).toMatchObject(text);
   expect(visibleMessage('apns', parseJsonText('{"aps":{"content-available":1}}'))).toMatchObject({

@@ -74,6 +74,13 @@ const textPaths: Readonly<Record<string, TextPaths>> = {
     badge: ['android.notification.badge.setNum', 'android.notification.badge.addNum'],
     buttons: { path: 'android.notification.buttons', title: 'name' },
   },
+  webpush: {
+    title: ['notification.title', 'title'],
+    text: ['notification.body', 'alert'],
+    image: ['notification.image'],
+    badge: ['app_badge'],
+    buttons: { path: 'notification.actions', title: 'title' },
+  },
   channel: {
     title: ['title'],
     text: ['alert'],

@@ -295,6 +295,7 @@ export const systemStyles: Readonly<Record<string, SystemStyle>> = {
     icon: 'square',
     hasBadge: true,
   },
+  webpush: { ...android, system: 'Chrome', hasBadge: true },
   channel: { ...android, system: 'Android', clock: 'stacked' },
 };
 
