@@ -20,6 +20,7 @@ test('the pages for newcomers are translated', () => {
     'getting-started.md',
     'moving-in.md',
     'sending.md',
+    'web-push.md',
   ]);
 });
 
