@@ -5,6 +5,7 @@ import {
   isAppleDeviceType,
   isConnectorId,
   labelsOf,
+  needsHybridPush,
   requestedConnector,
   vendorOfDevice,
 } from '../shared/domain/labels.ts';
@@ -151,8 +152,7 @@ export class Router {
     const vendor = vendorOfDevice(target.device_type, target.vendor);
     if (!target.has_registration || vendor === null) return 'channel';
     const requested = requestedConnector(vendor) ?? 'channel';
-    // `hybridPush` is about phones. A browser with a subscription always gets Web Push.
-    return this.#app.options.hybridPush || requested === 'webpush' ? requested : 'channel';
+    return this.#app.options.hybridPush || !needsHybridPush(requested) ? requested : 'channel';
   }
 
   #deviceChannel(target: RoutingKey): Route {

@@ -32,12 +32,11 @@ export class CarillonPush {
     const { publicKey, keyId } = await this.call('GET', this.keyPath);
     const existing = await registration.pushManager.getSubscription();
     // A subscription belongs to one key for ever, so a new key needs a new subscription.
-    if (existing && localStorage.carillonKeyId !== keyId) await existing.unsubscribe();
+    if (existing && keyOf(existing) !== publicKey) await existing.unsubscribe();
     const subscription = await registration.pushManager.subscribe({
       userVisibleOnly: true,
       applicationServerKey: publicKey,
     });
-    localStorage.carillonKeyId = keyId;
     localStorage.carillonDevice ??= crypto.randomUUID();
     const saved = await this.call('POST', '/1.1/installations', {
       deviceType: 'web',
@@ -68,4 +67,11 @@ export class CarillonPush {
     if (!reply.ok) throw new Error(json.error);
     return json;
   }
+}
+
+/** Returns the key that a subscription was made with, in base64url. */
+export function keyOf({ options }) {
+  const bytes = new Uint8Array(options.applicationServerKey ?? []);
+  const base64 = btoa(String.fromCharCode(...bytes));
+  return base64.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }

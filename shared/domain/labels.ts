@@ -143,6 +143,15 @@ export const vendorIds: readonly VendorId[] = connectorIds.filter(isVendorId);
 /** Ids of the connectors that take credentials. */
 export const profileConnectorIds = connectorIds.filter((id) => id !== 'channel');
 
+/** Connectors that serve their devices with and without `hybridPush`. */
+const always: readonly ConnectorId[] = ['apns', 'channel', 'webpush'];
+
+/**
+ * True if a connector serves devices only if the app's option `hybridPush` is on
+ * (protocol/push.md#hybrid-push).
+ */
+export const needsHybridPush = (id: ConnectorId): boolean => !always.includes(id);
+
 export function isConnectorId(value: string): value is ConnectorId {
   return (connectorIds as readonly string[]).includes(value);
 }

@@ -12,6 +12,7 @@ import {
   isAppleDeviceType,
   isConnectorId,
   labelsOf,
+  needsHybridPush,
   vendorConnector,
 } from '../../../shared/domain/labels.ts';
 import { orderIn } from '../../../shared/domain/pushes/languages.ts';
@@ -137,7 +138,9 @@ function renderTargetsOf(
 ): RenderTarget[] {
   if (liveActivity) return [ios];
   if (target.kind === 'query') {
-    const vendors = options.hybridPush ? vendorsNamedIn(data) : [];
+    const vendors = vendorsNamedIn(data).filter(
+      (connector) => options.hybridPush || !needsHybridPush(connector),
+    );
     const deviceTypes = wantedTypes(target.where) ?? [ios.deviceType, android.deviceType];
     return deviceTypes.flatMap((deviceType) =>
       isAppleDeviceType(deviceType)

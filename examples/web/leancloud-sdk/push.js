@@ -1,3 +1,5 @@
+import { keyOf } from '../carillon-push.js';
+
 /**
  * Subscribes a page to Web Push with the `leancloud-storage` SDK, which the page has loaded as
  * `AV` and initialized with the address of Carillon. The service worker is `../sw.js`.
@@ -8,12 +10,12 @@ export async function subscribe(AV, { worker = '/sw.js', channels = [] } = {}) {
   await navigator.serviceWorker.ready;
   const { publicKey, keyId } = await AV.request({ method: 'GET', path: '/webpush/key' });
   const existing = await registration.pushManager.getSubscription();
-  if (existing && localStorage.carillonKeyId !== keyId) await existing.unsubscribe();
+  // A subscription belongs to one key for ever, so a new key needs a new subscription.
+  if (existing && keyOf(existing) !== publicKey) await existing.unsubscribe();
   const subscription = await registration.pushManager.subscribe({
     userVisibleOnly: true,
     applicationServerKey: publicKey,
   });
-  localStorage.carillonKeyId = keyId;
   localStorage.carillonDevice ??= crypto.randomUUID();
   const installation = localStorage.carillonInstallation
     ? AV.Object.createWithoutData('_Installation', localStorage.carillonInstallation)

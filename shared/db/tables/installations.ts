@@ -651,7 +651,8 @@ const maxKeys = 50;
 export const countSubscriptionKeys = (db: Handle, appId: string) =>
   query(db).rows<{ keyId: string; devices: number }>(
     `SELECT split_part(subscription_keys, '.', 3) AS "keyId", count(*) AS devices
-       FROM installation WHERE app_id = $1 AND vendor = 'webpush' AND subscription_keys IS NOT NULL
+       FROM installation WHERE app_id = $1 AND vendor = 'webpush' AND registration_id IS NOT NULL
+        AND subscription_keys IS NOT NULL
       GROUP BY 1 ORDER BY devices DESC, 1 LIMIT ${maxKeys}`,
     [appId],
   );

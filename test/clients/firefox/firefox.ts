@@ -2,6 +2,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
+import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
@@ -41,6 +42,24 @@ const testPage = `<!doctype html><meta charset="utf-8"><script type="module">
   }
 </script>`;
 
+/** The same page with the `leancloud-storage` SDK. */
+const sdkPage = `<!doctype html><meta charset="utf-8"><script src="/av.js"></script>
+<script type="module">
+  import { subscribe } from '/leancloud-sdk/push.js';
+  const report = (what) => fetch('/report', { method: 'POST', body: JSON.stringify(what) });
+  navigator.serviceWorker.addEventListener('message', ({ data }) => report(data));
+  await fetch('/hello');
+  const { server, appId, appKey } = Object.fromEntries(new URLSearchParams(location.search));
+  AV.init({ appId, appKey, serverURL: server });
+  try {
+    report({ type: 'registered', objectId: await subscribe(AV, { channels: ['news'] }) });
+  } catch (error) {
+    report({ type: 'failed', message: String(error) });
+  }
+</script>`;
+const pages: Record<string, string> = { '/': testPage, '/sdk': sdkPage };
+const sdk = createRequire(import.meta.url).resolve('leancloud-storage/dist/av-min.js');
+
 export interface Report {
   type: string;
   objectId?: string;
@@ -72,10 +91,11 @@ export class Site {
         for await (const chunk of request) chunks.push(chunk as Buffer);
         site.reports.push(JSON.parse(Buffer.concat(chunks).toString()) as Report);
         response.end();
-      } else if (path === '/')
-        response.writeHead(200, { 'content-type': 'text/html' }).end(testPage);
+      } else if (pages[path] !== undefined)
+        response.writeHead(200, { 'content-type': 'text/html' }).end(pages[path]);
       else {
-        const body = await readFile(join(examples, path)).catch(() => null);
+        const file = path === '/av.js' ? sdk : join(examples, path);
+        const body = await readFile(file).catch(() => null);
         const type = types[extname(path)] ?? 'text/plain';
         response.writeHead(body ? 200 : 404, { 'content-type': type }).end(body ?? '');
       }
@@ -85,9 +105,9 @@ export class Site {
   }
 
   /** Address of the page. `localhost` is a secure context. */
-  url(parameters: Record<string, string>): string {
+  url(parameters: Record<string, string>, path = '/'): string {
     const { port } = this.#server.address() as AddressInfo;
-    return `http://localhost:${port}/?${new URLSearchParams(parameters)}`;
+    return `http://localhost:${port}${path}?${new URLSearchParams(parameters)}`;
   }
 
   /** Returns the reports of one type. */

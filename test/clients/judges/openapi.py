@@ -80,6 +80,9 @@ EXPLAINED = {
         "auth must be",  # One of two kinds of credentials.
         "is required with the event",  # Members that depend on another.
         "goes with the event end only",
+        "exclude each other",
+        "give either",
+        "expected a time between the years",
     ),
     112: ("",),  # Chinese characters in names of channels.
     119: ("",),  # Calls that the app does not allow to clients.

@@ -279,6 +279,18 @@ describe('pushes', () => {
     expect(vendors.gateways.webPush.total).toBe(0);
   });
 
+  test.each([
+    [{ alert: 'a', web: { urgency: 'now' } }, /web\.urgency/],
+    [{ alert: 'a', web: { surplus: 1 } }, /web\.surplus/],
+  ])('%j is refused at the call', async (data, expected) => {
+    const app = await vendors.app('webpush');
+    await vendors.add(app, 'webpush', 1);
+    const where = { deviceType: 'web' };
+    const reply = await call('POST', '/1.1/push', { app, master: true, body: { data, where } });
+    expect(reply.status).toBe(400);
+    expect(reply.body.error).toMatch(expected);
+  });
+
   test('are refused at the call if the app has browsers and no profile', async () => {
     const app = await service.api.createApp();
     await register(app, { subscription: subscriptionOf(newBrowser()) });

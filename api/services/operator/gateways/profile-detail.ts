@@ -12,15 +12,12 @@ import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App, AppOptions } from '../../../../shared/domain/apps/app.ts';
 import type { RotationState } from '../../../../shared/domain/apps/canary.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
-import type { ConnectorId } from '../../../../shared/domain/labels.ts';
+import { type ConnectorId, needsHybridPush } from '../../../../shared/domain/labels.ts';
 import { reason, reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { plainPush } from '../devices/devices.ts';
 import { connectorOf, noSuchProfile, type ProfileId, shownProfile } from './profiles.ts';
-
-/** Connectors that serve devices even if `hybridPush` is off (protocol/push.md#hybrid-push). */
-const withoutHybrid: ReadonlySet<ConnectorId> = new Set(['apns', 'channel', 'webpush']);
 
 /**
  * Returns whether a connector's credentials have no effect because its devices get pushes by the
@@ -29,7 +26,7 @@ const withoutHybrid: ReadonlySet<ConnectorId> = new Set(['apns', 'channel', 'web
 const isHybridOff = (
   connector: ConnectorId,
   { hybridPush }: Pick<AppOptions, 'hybridPush'>,
-): boolean => !hybridPush && !withoutHybrid.has(connector);
+): boolean => !hybridPush && needsHybridPush(connector);
 
 /**
  * Checks the credentials of a profile, and whether the options of its app let any device use them.
