@@ -62,6 +62,11 @@ EXPLAINED = {
         "A template must not hold",
         "is no member of a push",
         "`to` must be after `from`",
+        "timestamp: the activity has got",  # States of Live Activities and devices.
+        "Only Apple devices have",
+        "topic: the profile",
+        "activityId: expected",
+        "APNs refused the call",
         "status.",  # A list of words in a text of the query.
     ),
     102: ("",),  # JSON in a text of the query.
@@ -78,6 +83,9 @@ EXPLAINED = {
         "expiration_time: must be a time",  # Times in several forms.
         "push_time: must be a time",
         "auth must be",  # One of two kinds of credentials.
+        "subscription",  # Endpoints of listed services, points on a curve.
+        "vendor must be webpush",
+        "registrationId must not be given",
         "is required with the event",  # Members that depend on another.
         "goes with the event end only",
         "exclude each other",
