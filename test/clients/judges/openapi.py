@@ -62,6 +62,7 @@ EXPLAINED = {
         "A template must not hold",
         "is no member of a push",
         "`to` must be after `from`",
+        "Objects are children of each other",  # Batches.
         "timestamp: the activity has got",  # States of Live Activities and devices.
         "Only Apple devices have",
         "topic: the profile",
@@ -81,6 +82,7 @@ EXPLAINED = {
         "name: must not hold control characters",
         "it holds the character",  # U+0000
         "expiration_time: must be a time",  # Times in several forms.
+        "expirationTime: must be a time",
         "push_time: must be a time",
         "auth must be",  # One of two kinds of credentials.
         "subscription",  # Endpoints of listed services, points on a curve.
