@@ -27,6 +27,11 @@ export class CarillonPush {
   /** Asks for permission, subscribes, and registers the installation. Returns its object id. */
   async subscribe() {
     if ((await Notification.requestPermission()) !== 'granted') throw new Error('not permitted');
+    // One page at a time: two would end each other's subscriptions.
+    return navigator.locks.request('carillon-push', () => this.register());
+  }
+
+  async register() {
     const registration = await navigator.serviceWorker.register(this.worker);
     await navigator.serviceWorker.ready;
     const { publicKey, keyId } = await this.call('GET', this.keyPath);

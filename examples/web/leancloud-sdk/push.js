@@ -6,6 +6,11 @@ import { keyOf } from '../carillon-push.js';
  */
 export async function subscribe(AV, { worker = '/sw.js', channels = [] } = {}) {
   if ((await Notification.requestPermission()) !== 'granted') throw new Error('not permitted');
+  // One page at a time: two would end each other's subscriptions.
+  return navigator.locks.request('carillon-push', () => register(AV, worker, channels));
+}
+
+async function register(AV, worker, channels) {
   const registration = await navigator.serviceWorker.register(worker);
   await navigator.serviceWorker.ready;
   const { publicKey, keyId } = await AV.request({ method: 'GET', path: '/webpush/key' });

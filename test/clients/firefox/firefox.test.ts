@@ -117,7 +117,9 @@ describe.skipIf(!hasFirefox())('Firefox', { timeout: 180_000 }, () => {
     await firefox.stop();
     await restart();
     const fresh = async () => (await keyIds()).filter((keyId) => keyId !== before);
-    await expect.poll(async () => (await fresh()).length, { timeout: browserMs }).toBe(1);
+    await expect
+      .poll(async () => (await fresh()).length, { timeout: browserMs })
+      .toBeGreaterThan(0);
     await untilShown('with the new key');
   });
 
