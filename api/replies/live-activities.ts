@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { channelStorages } from '../../shared/domain/pushes/live-activity.ts';
+import type { Language } from '../../shared/domain/texts/catalogue.ts';
 import { pushForecast } from './admin/pushes.ts';
 import { component, count, timestamp } from './common.ts';
-import { acceptedPush, document } from './pushes.ts';
+import { acceptedDocument, acceptedPush, document } from './pushes.ts';
 
 const dryRun = z.literal(true);
 
@@ -22,6 +23,12 @@ export const activityForecast = component(
 
 /** Reply to a call that sends, or its dry run. */
 export const sentActivity = z.union([acceptedPush, activityForecast]);
+
+type Sent = { accepted: Parameters<typeof acceptedDocument>[1] } | { dryRun: object };
+
+/** Returns the body of `sentActivity`. */
+export const sentDocument = (language: Language, given: Sent) =>
+  'dryRun' in given ? given.dryRun : acceptedDocument(language, given.accepted);
 
 export const reportedToken = component(
   'LiveActivityToken',

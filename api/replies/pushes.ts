@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { connectorIds, successField } from '../../shared/domain/labels.ts';
 import { outcomes } from '../../shared/domain/outcome.ts';
+import type { Language } from '../../shared/domain/texts/catalogue.ts';
+import { type Detail, warningsIn } from '../../shared/domain/texts/texts.ts';
 import { component, count, stored, timestamp } from './common.ts';
 
 export const document = z.record(z.string(), z.unknown());
@@ -16,6 +18,12 @@ export const acceptedPush = component(
       .describe('Messages about members that have no effect.'),
   }),
 );
+
+/** Returns the body of `acceptedPush`, with the warnings in a language. */
+export const acceptedDocument = (
+  language: Language,
+  { objectId, createdAt, warnings }: { objectId: string; createdAt: Date; warnings: Detail[] },
+) => ({ objectId, createdAt: createdAt.toISOString(), ...warningsIn(language, warnings) });
 
 export const outcomeTotals = component(
   'OutcomeTotals',

@@ -5,7 +5,6 @@ import {
   startBody,
   tokenBody,
 } from '../../../shared/domain/pushes/live-activity-body.ts';
-import { warningsIn } from '../../../shared/domain/texts/texts.ts';
 import { empty, resultsOf } from '../../replies/common.ts';
 import {
   broadcastChannel,
@@ -14,6 +13,7 @@ import {
   listedChannel,
   reportedToken,
   sentActivity,
+  sentDocument,
 } from '../../replies/live-activities.ts';
 import { ofChannels, ofPush } from '../../replies/refusals.ts';
 import {
@@ -29,12 +29,7 @@ import type { ActivityResult } from '../../services/push/live-activities.ts';
 /** Calls of apps for Live Activities (protocol/live-activities.md). */
 const base = '/1.1/liveActivities';
 
-/** Returns the reply to a push that was accepted, or its dry run. */
-function result(given: ActivityResult): Reply {
-  if ('dryRun' in given) return json(given.dryRun);
-  const { objectId, createdAt, warnings } = given.accepted;
-  return json({ objectId, createdAt: createdAt.toISOString(), ...warningsIn('en', warnings) });
-}
+const result = (given: ActivityResult): Reply => json(sentDocument('en', given));
 
 export default [
   route({

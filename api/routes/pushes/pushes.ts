@@ -2,11 +2,10 @@ import { z } from 'zod';
 import { flagQuery } from '../../../shared/domain/client-values.ts';
 import { devicesBody, queryBody } from '../../../shared/domain/pushes/body.ts';
 import { pushBodyBytesBelow } from '../../../shared/domain/pushes/push.ts';
-import { warningsIn } from '../../../shared/domain/texts/texts.ts';
 import { parseLimit } from '../../../shared/query/list/page.ts';
 import { pushProgress } from '../../replies/admin/pushes.ts';
 import { empty, listOf, receiptReply, resultsOf } from '../../replies/common.ts';
-import { acceptedPush, pushRecord, scheduledPush } from '../../replies/pushes.ts';
+import { acceptedDocument, acceptedPush, pushRecord, scheduledPush } from '../../replies/pushes.ts';
 import { ofPush, ofQuery } from '../../replies/refusals.ts';
 import { parsedByService } from '../../requests/checked.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
@@ -17,9 +16,7 @@ import type { AcceptedPush } from '../../services/push/pushes.ts';
  */
 const devicesBodyBytesBelow = 512 * 1024;
 
-/** Returns the reply to an accepted push (protocol/push.md#push-call), with its warnings. */
-const accepted = ({ objectId, createdAt, warnings }: AcceptedPush) =>
-  json({ objectId, createdAt: createdAt.toISOString(), ...warningsIn('en', warnings) });
+const accepted = (push: AcceptedPush) => json(acceptedDocument('en', push));
 
 /** Query parameters of `GET /1.1/notifications`. */
 const listQuery = z

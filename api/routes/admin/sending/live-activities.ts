@@ -5,7 +5,6 @@ import {
   startBody,
 } from '../../../../shared/domain/pushes/live-activity-body.ts';
 import type { Language } from '../../../../shared/domain/texts/catalogue.ts';
-import { warningsIn } from '../../../../shared/domain/texts/texts.ts';
 import { empty, resultsOf } from '../../../replies/common.ts';
 import {
   broadcastChannel,
@@ -13,6 +12,7 @@ import {
   createdChannel,
   listedChannel,
   sentActivity,
+  sentDocument,
 } from '../../../replies/live-activities.ts';
 import { ofChannels, ofPush } from '../../../replies/refusals.ts';
 import {
@@ -28,12 +28,8 @@ import type { ActivityResult } from '../../../services/push/live-activities.ts';
 /** Calls of operators for Live Activities. Bodies and replies are those of apps. */
 const base = '/console/api/apps/:appId/liveActivities';
 
-/** Returns the reply to a push that was accepted, or its dry run. */
-function result(language: Language, given: ActivityResult): Reply {
-  if ('dryRun' in given) return json(given.dryRun);
-  const { objectId, createdAt, warnings } = given.accepted;
-  return json({ objectId, createdAt: createdAt.toISOString(), ...warningsIn(language, warnings) });
-}
+const result = (language: Language, given: ActivityResult): Reply =>
+  json(sentDocument(language, given));
 
 export default [
   route({

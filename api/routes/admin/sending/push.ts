@@ -3,7 +3,7 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { Json } from '../../../../shared/domain/json.ts';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
 import type { Language } from '../../../../shared/domain/texts/catalogue.ts';
-import { detail, warningsIn, writeText } from '../../../../shared/domain/texts/texts.ts';
+import { detail, writeText } from '../../../../shared/domain/texts/texts.ts';
 import {
   audience,
   movedAudience,
@@ -13,6 +13,7 @@ import {
   sentPush,
 } from '../../../replies/admin/sending.ts';
 import { empty, keysetPageOf, resultsOf } from '../../../replies/common.ts';
+import { acceptedDocument } from '../../../replies/pushes.ts';
 import { ofPush } from '../../../replies/refusals.ts';
 import {
   parsedByService,
@@ -39,11 +40,8 @@ const sendQuery = z.object({
 });
 
 /** Returns the reply to an accepted push. */
-const sent = (language: Language, { objectId, createdAt, status, warnings }: SentPush): Reply =>
-  json(
-    { objectId, createdAt: createdAt.toISOString(), status, ...warningsIn(language, warnings) },
-    { status: 201 },
-  );
+const sent = (language: Language, push: SentPush): Reply =>
+  json({ ...acceptedDocument(language, push), status: push.status }, { status: 201 });
 
 function moved(language: Language, { devices, explained, digest }: MovedAudience): Reply {
   const text =
