@@ -1,6 +1,5 @@
 import { connectors } from '../../../connectors/registry.ts';
-import { readCredentials } from '../../../connectors/routing.ts';
-import type { StoredProfile } from '../../../shared/db/tables/profiles.ts';
+import { type Profile, readCredentials } from '../../../connectors/routing.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { type InstallationChanges, textIn } from '../../../shared/domain/installations/changes.ts';
 import { keyIdOf, parseSubscription } from '../../../shared/domain/installations/subscription.ts';
@@ -61,7 +60,8 @@ export class WebPushKeys {
 const profileName = (deviceProfile = ''): string =>
   deviceProfile === '' ? '_default' : deviceProfile;
 
-function publicKeysOf(profile: StoredProfile): string[] {
+/** Returns the public VAPID keys of a profile, the current key first. Empty for other connectors. */
+export function publicKeysOf(profile: Profile): string[] {
   if (profile.connector !== 'webpush') return [];
   const read = readCredentials(profile);
   return (read && connectors.get('webpush')?.publicKeys?.(read.credentials)) ?? [];

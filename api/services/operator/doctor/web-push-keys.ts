@@ -1,5 +1,3 @@
-import { connectors } from '../../../../connectors/registry.ts';
-import { readCredentials } from '../../../../connectors/routing.ts';
 import { SealError, type Vault } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countSubscriptionKeys } from '../../../../shared/db/tables/installations.ts';
@@ -9,6 +7,7 @@ import {
   type RotatedProfile,
 } from '../../../../shared/db/tables/profiles.ts';
 import { keyIdOf } from '../../../../shared/domain/installations/subscription.ts';
+import { publicKeysOf } from '../../installations/web-push-keys.ts';
 import { type Finding, found } from './checks.ts';
 
 interface KeyCheck {
@@ -35,7 +34,7 @@ export async function checkWebPushKeys({
   for (const appId of appIds) {
     const known = new Map<string, KeyUse>();
     for (const profile of profiles.filter((one) => one.appId === appId))
-      for (const [i, key] of (await publicKeysOf(db, vault, profile)).entries())
+      for (const [i, key] of (await openedKeysOf(db, vault, profile)).entries())
         known.set(keyIdOf(key), { profile: profile.name, isCurrent: i === 0 });
     findings.push(...(await ofApp(db, appId, known)));
   }
@@ -77,11 +76,10 @@ async function ofApp(
 }
 
 /** Returns the public keys of a profile. A profile that cannot be decrypted has none here. */
-async function publicKeysOf(db: Handle, vault: Vault, id: RotatedProfile): Promise<string[]> {
+async function openedKeysOf(db: Handle, vault: Vault, id: RotatedProfile): Promise<string[]> {
   try {
     const profile = await openProfile(db, vault, id);
-    const read = profile && readCredentials(profile);
-    return (read && connectors.get('webpush')?.publicKeys?.(read.credentials)) ?? [];
+    return profile ? publicKeysOf(profile) : [];
   } catch (error) {
     // `checkCredentials` reports the profile.
     if (error instanceof SealError) return [];
