@@ -79,7 +79,8 @@ class ApnsChannels implements ChannelManager {
   ) {
     this.topic = topic;
     this.#credentials = credentials;
-    this.#baseUrl = credentials.managementEndpoint ?? hosts[credentials.environment ?? prod];
+    const { environment = prod, managementEndpoint = hosts[environment] } = credentials;
+    this.#baseUrl = managementEndpoint.replace(/\/+$/, '');
     this.#clock = clock;
   }
 
@@ -115,7 +116,7 @@ class ApnsChannels implements ChannelManager {
   describe(call: { create: ChannelStorage } | { delete: string }): ChannelRequest {
     const { method, path, body } =
       'create' in call ? this.#creation(call.create) : this.#deletion(call.delete);
-    return { method, url: `${this.#base()}${path}`, ...(body ? { body } : {}) };
+    return { method, url: `${this.#baseUrl}${path}`, ...(body ? { body } : {}) };
   }
 
   #creation(storage: ChannelStorage): ManagedRequest {
@@ -125,10 +126,6 @@ class ApnsChannels implements ChannelManager {
 
   #deletion(channel: string): ManagedRequest {
     return { method: 'DELETE', path: this.#path('channels'), channel };
-  }
-
-  #base(): string {
-    return this.#baseUrl.replace(/\/+$/, '');
   }
 
   #path(name: string): string {
@@ -195,7 +192,7 @@ class ApnsChannels implements ChannelManager {
     const { pathname } = new URL(this.#baseUrl);
     return {
       ':method': method,
-      ':path': `${pathname.replace(/\/+$/, '')}${path}`,
+      ':path': `${pathname === '/' ? '' : pathname}${path}`,
       'apns-request-id': randomUUID(),
       ...(authorization === undefined ? {} : { authorization }),
       ...(channel === undefined ? {} : { 'apns-channel-id': channel }),

@@ -5,7 +5,7 @@
  */
 
 import { time } from '../../shared/domain/client-values.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { type RichMember, richMembers } from '../../shared/domain/pushes/rich-content.ts';
 import type {
   Capabilities,
@@ -28,6 +28,7 @@ import {
   matching,
   number,
   object,
+  objectOf,
   oneName,
   parseObject,
   refined,
@@ -319,8 +320,6 @@ function notificationOf(body: JsonObject, form: 'android' | 'android_v2'): JsonO
   const part = form === 'android_v2' ? objectOf(config.remote_notification) : config;
   return isJsonObject(part.notification) ? part.notification : undefined;
 }
-
-const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
 /**
  * Returns the ids with which a later message replaces a message: the tag of the shown notification,

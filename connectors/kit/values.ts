@@ -247,3 +247,6 @@ export const tooLong = (member: string, maxChars: number, connector: string): st
  * member.
  */
 export const contentRefused = (text: string): string => reasonAs(text, 'contentRefused');
+
+/** Returns a value if it is an object; an empty object otherwise. */
+export const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ? value : {});

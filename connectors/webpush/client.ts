@@ -106,17 +106,11 @@ class WebPushSender implements Sender {
     this.#credentials = credentials;
     this.#context = context;
     this.#tuning = tuning;
-    const pairs = keyPairsOf(credentials);
-    const signers = pairs.map((pair) => new VapidSigner(pair, credentials.subject));
     this.#signers = new Map(
-      signers.flatMap((signer, i) => {
-        const id = keyIdOf(pairs[i]?.publicKey ?? '');
-        return i === 0
-          ? ([
-              ['', signer],
-              [id, signer],
-            ] as const)
-          : ([[id, signer]] as const);
+      keyPairsOf(credentials).flatMap((pair, i) => {
+        const signer = new VapidSigner(pair, credentials.subject);
+        const id = keyIdOf(pair.publicKey);
+        return (i === 0 ? ['', id] : [id]).map((one) => [one, signer] as const);
       }),
     );
   }

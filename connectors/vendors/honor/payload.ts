@@ -29,6 +29,7 @@ import {
   list,
   matching,
   object,
+  objectOf,
   oneName,
   oneNumber,
   parseObject,
@@ -172,8 +173,6 @@ function changeOf(value: Json | undefined): JsonObject | null {
     ? { setNum: Math.min(count, 99) }
     : null;
 }
-
-const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
 /** The push sets the badge (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: true, collapse: true };

@@ -10,7 +10,7 @@ import { misfit, type PushMessage, type Rendering } from '../../contract/connect
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
 import { withClass } from '../../kit/class-layers.ts';
 import { withIds } from '../../kit/recall.ts';
-import { deepMerge, httpsUrl, int, parseObject, unfitMember } from '../../kit/values.ts';
+import { deepMerge, httpsUrl, int, objectOf, parseObject, unfitMember } from '../../kit/values.ts';
 import { type LiveViewProblem, liveViewProblem } from './live-view.ts';
 import {
   bodyOf,
@@ -20,7 +20,6 @@ import {
   type HuaweiPayload,
   isTest,
   limits,
-  objectOf,
   type RenderOptions,
   splitAtTokens,
   ttlSeconds,

@@ -34,6 +34,7 @@ import {
   list,
   matching,
   object,
+  objectOf,
   oneName,
   oneNumber,
   oneWord,
@@ -363,8 +364,6 @@ export const vendorMembersInV3 = (vendor: JsonObject, path: string): Rendering<J
     ),
     path,
   );
-
-export const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
 /**
  * Returns the error if a v1 click action lacks its target (protocol/huawei.md#messages); null
