@@ -6,10 +6,10 @@ import {
   type LiveActivity,
   timestampOf,
   tokensOfTarget,
-  updateTokenLifeMs,
 } from '../../shared/domain/pushes/live-activity.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { reason } from '../../shared/domain/reasons.ts';
+import { updateTokenSince } from '../../shared/query/targets/targets.ts';
 
 /** Recipients of a batch with their tokens, and why recipients without a token get no message. */
 export interface TokenGroups {
@@ -48,7 +48,7 @@ export async function activityGroups(
   const tokens = await readTokens(
     db,
     { appId, ...selected },
-    { installations: batch.recipients, since: new Date(nowMs - updateTokenLifeMs) },
+    { installations: batch.recipients, since: updateTokenSince(nowMs) },
   );
   const replaced = groups.map((group) => ({
     ...group,

@@ -118,7 +118,7 @@ export const subscriptionDocument = ({
 });
 
 /** Separates the endpoint from the keys in a device token. Endpoints contain no `#`. */
-export const tokenKeysSeparator = '#';
+const tokenKeysSeparator = '#';
 
 /**
  * Parses the device token of a Web Push device: the endpoint, `#`, and the stored keys. Returns

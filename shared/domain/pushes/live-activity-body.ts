@@ -71,7 +71,7 @@ const issueAt = (member: string, message: string, input: unknown) => ({
 });
 
 /** Name of a Swift struct. */
-export const attributesType = z
+const attributesType = z
   .string()
   .regex(
     /^[A-Za-z_\u00aa-\uffff][A-Za-z0-9_.\u00aa-\uffff]{0,127}$/,

@@ -1,8 +1,7 @@
-import type { JsonObject } from '../json.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
 
 /** Events of a Live Activity, as APNs names them. */
-export const activityEvents = ['start', 'update', 'end'] as const;
-export type ActivityEvent = (typeof activityEvents)[number];
+export type ActivityEvent = 'start' | 'update' | 'end';
 
 /** Whether APNs stores the newest message of a broadcast channel for devices that are offline. */
 export const channelStorages = ['none', 'last'] as const;
@@ -71,17 +70,14 @@ export const epochSeconds = (time: Date): number => Math.floor(time.getTime() / 
 
 /** Returns the `timestamp` of a Live Activity push, in epoch seconds. 0 if it has none. */
 export function timestampOf(data: JsonObject): number {
-  const { aps } = data;
-  const at = typeof aps === 'object' && aps !== null && !Array.isArray(aps) ? aps.timestamp : 0;
+  const at = isJsonObject(data.aps) ? data.aps.timestamp : 0;
   return typeof at === 'number' ? at : 0;
 }
 
 /** Returns the data of a push with another `timestamp`. */
 export function withTimestamp(data: JsonObject, timestamp: number): JsonObject {
   const { aps } = data;
-  return typeof aps === 'object' && aps !== null && !Array.isArray(aps)
-    ? { ...data, aps: { ...aps, timestamp } }
-    : data;
+  return isJsonObject(aps) ? { ...data, aps: { ...aps, timestamp } } : data;
 }
 
 /** Members of `aps` with a time, by their name in a record. */
@@ -93,8 +89,7 @@ const shownTimes = [
 
 /** Returns what a push sent to Live Activities, for its record. Contains no token. */
 export function shownActivity({ event, target }: LiveActivity, data: JsonObject): JsonObject {
-  const { aps } = data;
-  const sent = typeof aps === 'object' && aps !== null && !Array.isArray(aps) ? aps : {};
+  const sent = isJsonObject(data.aps) ? data.aps : {};
   const to =
     target.kind === 'channel'
       ? { channel: target.name, storage: target.storage }

@@ -176,7 +176,7 @@ const queryMembers: ReadonlySet<string> = new Set(Object.keys(queryBody.shape));
 const devicesMembers: ReadonlySet<string> = new Set(Object.keys(devicesBody.shape));
 
 /** Parses a body. Throws error 1, 107, 111, 112 or 152, with a text that names the member. */
-export function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
+function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
   const result = schema.safeParse(body, { error: issueText });
   if (result.success) return result.data;
   const issue = result.error.issues[0];

@@ -80,7 +80,7 @@ function buttonsError(value: Json, at: string): Detail | undefined {
  * Returns the first wrong form in the rich content of an object; undefined if all is valid. A null
  * counts as absent. `prefix` is the path of the object.
  */
-export function richError(
+function richError(
   { image = null, url = null, buttons = null }: JsonObject,
   prefix: string,
 ): Detail | undefined {

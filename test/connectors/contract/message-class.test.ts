@@ -250,7 +250,7 @@ describe('the effect of a class', () => {
     expect(effect('vendor_f', { name: 'order', classes: { order: {} } }).missing).toEqual([]);
   });
 
-  test('of a transactional push is that of `default`, or names that there is none', () => {
+  test('of a transactional push is `default`, or is listed as missing', () => {
     const push = { kind: 'transactional' } as const;
     const classes = { default: { category: 'ACCOUNT' } };
     const applied = appliedClass(push, { connector: 'vendor_e', classes });

@@ -104,7 +104,7 @@ test('says that a push service is not listed', async () => {
   expect(explained).toMatchObject({ outcome: 'failed', remedy: { code: 'pushService' } });
   expect(explained.sentence).toContain('the push service is not listed');
   expect(explained.sentence).toContain('Its push service is push.example.com:8443');
-  // An endpoint is a capability: whoever knows it can send to the browser.
+  // Everybody who knows an endpoint can send messages to the browser.
   expect(JSON.stringify(explained)).not.toContain('secret');
 });
 
