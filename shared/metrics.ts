@@ -33,6 +33,7 @@ export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry
   gatewayRequestSeconds: DurationHistogram<'connector'>;
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
   receipts: Counter<'connector' | 'event'>;
+  pushEvents: Counter<'type'>;
   messages: Counter<'kind' | 'outcome'>;
   hooks: Counter<'hook' | 'outcome'>;
   smsBreakerOpen: Gauge<'app' | 'prefix'>;
@@ -222,6 +223,12 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_receipts_total',
       help: 'Receipts of gateways for single devices, including repeated receipts',
       labelNames: ['connector', 'event'],
+      registers,
+    }),
+    pushEvents: new Counter({
+      name: 'carillon_push_events_total',
+      help: 'Events of pushes that apps reported: received, opened, dismissed; including repeated events',
+      labelNames: ['type'],
       registers,
     }),
     messages: new Counter({

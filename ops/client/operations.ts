@@ -86,6 +86,7 @@ export type AppOptions = {
   smsCountries: string[] | null;
   smsPerAddressPerHour: number;
   smsPerAppPerDay: number;
+  reportOpens: boolean;
   receiptUrlGeneration: number;
   unknownOutcome: 'repeat' | 'fail';
 };
@@ -130,6 +131,11 @@ export type ApprovedPush = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -526,6 +532,11 @@ export type ListedPush = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -969,6 +980,11 @@ export type PushDetail = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1190,6 +1206,11 @@ export type PushProgress = {
   repeats: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   acked: number;
   perSecond: number;
   secondsLeft: number | null;
@@ -1225,6 +1246,11 @@ export type PushRecord = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1521,6 +1547,11 @@ export type ScheduledEntry = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1845,6 +1876,7 @@ export interface Operations {
           smsCountries?: string[] | null;
           smsPerAddressPerHour?: number;
           smsPerAppPerDay?: number;
+          reportOpens?: boolean;
           receiptUrlGeneration?: number;
           unknownOutcome?: 'repeat' | 'fail';
         };
@@ -1964,6 +1996,7 @@ export interface Operations {
           smsCountries?: string[] | null;
           smsPerAddressPerHour?: number;
           smsPerAppPerDay?: number;
+          reportOpens?: boolean;
           receiptUrlGeneration?: number;
           unknownOutcome?: 'repeat' | 'fail';
         };
