@@ -32,7 +32,7 @@ interface ReportedEvent {
   type: PushEventType;
 }
 
-/** Counts the events that apps report about their messages (protocol/push-events.md). */
+/** Counts the events that apps report about their messages (protocol/push-records.md#events). */
 export class PushEventService {
   readonly #deps: ApiDeps;
   readonly #batcher: Batcher<ReportedEvent>;

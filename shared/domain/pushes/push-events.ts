@@ -1,13 +1,14 @@
 /**
  * Events of pushes that apps report: a device received, opened or dismissed the message of a push
- * (protocol/push-events.md).
+ * (protocol/push-records.md#events).
  */
 import { z } from 'zod';
 import type { AppOptions } from '../apps/app.ts';
 import { time } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
+import type { JsonObject } from '../json.ts';
 import { detail } from '../texts/texts.ts';
-import type { PushOrder } from './push.ts';
+import type { LiveActivity } from './live-activity.ts';
 
 export const pushEventTypes = ['received', 'opened', 'dismissed'] as const;
 export type PushEventType = (typeof pushEventTypes)[number];
@@ -63,9 +64,12 @@ export type PushEventsBody = z.output<typeof pushEventsBody>;
  * of the push, except messages to Live Activities, which have no custom members. Throws error 1 if
  * the push has a member with this name.
  */
-export function withPushId({ reportOpens }: AppOptions, pushOrder: PushOrder): PushOrder {
-  if (!reportOpens || pushOrder.liveActivity) return pushOrder;
-  if (pushIdMember in pushOrder.data)
+export function withPushId<T extends { data: JsonObject; liveActivity?: LiveActivity }>(
+  { reportOpens }: AppOptions,
+  order: T,
+): T & { hasPushId?: true } {
+  if (!reportOpens || order.liveActivity) return order;
+  if (pushIdMember in order.data)
     throw refuse('invalidParameter', detail('pushIdMember', { name: pushIdMember }));
-  return { ...pushOrder, hasPushId: true };
+  return { ...order, hasPushId: true };
 }
