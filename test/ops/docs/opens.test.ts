@@ -21,7 +21,7 @@ test('docs/opens.md has commands and code that count an opened message', async (
     runShell(commands, {
       cwd: folder,
       env: {
-        CARILLON_URL: service.api.url,
+        PUBLIC_URL: service.api.url,
         CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
       },
     });
