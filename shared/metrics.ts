@@ -26,6 +26,8 @@ import {
  */
 export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry'> {
   registry: Registry;
+  /** When the metrics of this process were last read, in epoch ms; null before the first read. */
+  lastScrape: { scrapedAtMs: number | null };
   pushAccepted: Counter<'app'>;
   recipients: Counter<'app' | 'connector' | 'outcome'>;
   recipientsRepeated: Counter<'connector' | 'reason'>;
@@ -96,6 +98,7 @@ function openMetrics(): Metrics {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: lagSampleMs });
   return {
     registry,
+    lastScrape: { scrapedAtMs: null },
     ...countersIn(registers),
     ...gaugesIn(registers),
     ...operationMetricsIn(registers),

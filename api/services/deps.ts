@@ -13,6 +13,9 @@ export interface ApiDeps {
   config: Pick<
     Config,
     | 'publicUrl'
+    | 'trustedProxies'
+    | 'smtpUrl'
+    | 'smsWebhookUrl'
     | 'adminToken'
     | 'isTest'
     | 'functionsUrl'

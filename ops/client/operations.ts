@@ -2966,7 +2966,11 @@ export interface Operations {
   };
   /** Runs the checks of `carillon doctor` that need only the database. */
   runDoctor: {
-    input: {};
+    input: {
+      query?: {
+        production?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
     reply: {
       results: DoctorFinding[];
     };
