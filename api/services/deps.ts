@@ -19,6 +19,7 @@ export interface ApiDeps {
     | 'functionsToken'
     | 'metricsToken'
     | 'tryUrl'
+    | 'sms'
   >;
   /**
    * Connections for fast statements: saves, logins, reads by id. They are shared fairly between

@@ -78,7 +78,7 @@ export type AppOptions = {
       text?: string;
     };
   };
-  smsBalance: number;
+  smsBalance: number | null;
   captchasPerAddressPerHour: number;
   signUpsPerAddressPerHour: number;
   signUpBytesPerAddressPerDay: number;
@@ -365,7 +365,7 @@ export type DeviceExplanation = {
   reason: string | null;
   meaning: Meaning | null;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   } | null;
   letter: 'waiting' | 'expired' | 'acknowledged' | 'gone' | null;
   gatewayFailure: {
@@ -427,7 +427,7 @@ export type FailureGroup = {
   meaning: Meaning;
   n: number;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   };
 };
 
@@ -493,6 +493,11 @@ export type ListedMessage = {
   attempts: number;
   reason: string | null;
   meaning?: Meaning;
+  providerId: string | null;
+  delivery: 'delivered' | 'undelivered' | null;
+  deliveryReason: string | null;
+  deliveryMeaning?: Meaning;
+  deliveredAt: string | null;
   expiresAt: string;
 };
 
@@ -890,7 +895,7 @@ export type ProfileCheck = {
   meaning: Meaning | null;
   sentence: string;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   } | null;
 };
 
@@ -1661,7 +1666,7 @@ export type SmsSignature = {
 };
 
 export type SmsState = {
-  balance: number;
+  balance: number | null;
   free: {
     used: number;
     limit: number;
@@ -1689,9 +1694,33 @@ export type SmsTemplate = {
   updatedAt: string;
   type: 'verification' | 'notification';
   text: string;
+  providers?: {
+    aliyun?: {
+      code: string;
+      params?: {
+        [member: string]: string;
+      };
+    };
+    tencent?: {
+      id: string;
+      params?: string[];
+    };
+  };
   active: {
     type: 'verification' | 'notification';
     text: string;
+    providers?: {
+      aliyun?: {
+        code: string;
+        params?: {
+          [member: string]: string;
+        };
+      };
+      tencent?: {
+        id: string;
+        params?: string[];
+      };
+    };
   } | null;
 };
 
@@ -1837,7 +1866,7 @@ export interface Operations {
               text?: string;
             };
           };
-          smsBalance?: number;
+          smsBalance?: number | null;
           captchasPerAddressPerHour?: number;
           signUpsPerAddressPerHour?: number;
           signUpBytesPerAddressPerDay?: number;
@@ -1956,7 +1985,7 @@ export interface Operations {
               text?: string;
             };
           };
-          smsBalance?: number;
+          smsBalance?: number | null;
           captchasPerAddressPerHour?: number;
           signUpsPerAddressPerHour?: number;
           signUpBytesPerAddressPerDay?: number;
@@ -3904,6 +3933,18 @@ export interface Operations {
       body: {
         type: 'verification' | 'notification';
         text: string;
+        providers?: {
+          aliyun?: {
+            code: string;
+            params?: {
+              [member: string]: string;
+            };
+          };
+          tencent?: {
+            id: string;
+            params?: string[];
+          };
+        };
       };
     };
     reply: SmsTemplate;
