@@ -37,6 +37,8 @@ export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry
   receipts: Counter<'connector' | 'event'>;
   pushEvents: Counter<'type'>;
   messages: Counter<'kind' | 'outcome'>;
+  messageSettingErrors: Counter<'kind' | 'reason'>;
+  smsReceipts: Counter<'outcome'>;
   hooks: Counter<'hook' | 'outcome'>;
   smsBreakerOpen: Gauge<'app' | 'prefix'>;
   breakerState: Gauge<'connector' | 'app' | 'profile'>;
@@ -238,6 +240,18 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_messages_total',
       help: 'Mail and SMS by outcome: sent, kept (no provider is configured), retried, failed',
       labelNames: ['kind', 'outcome'],
+      registers,
+    }),
+    messageSettingErrors: new Counter({
+      name: 'carillon_message_setting_errors_total',
+      help: 'Messages that a provider refused because of a setting of the operator, by the code of the reason: credentials, balance, signature, template and others',
+      labelNames: ['kind', 'reason'],
+      registers,
+    }),
+    smsReceipts: new Counter({
+      name: 'carillon_sms_receipts_total',
+      help: 'SMS by the receipt of the provider: delivered, undelivered',
+      labelNames: ['outcome'],
       registers,
     }),
     hooks: new Counter({

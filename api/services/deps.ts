@@ -15,13 +15,13 @@ export interface ApiDeps {
     | 'publicUrl'
     | 'trustedProxies'
     | 'smtpUrl'
-    | 'smsWebhookUrl'
     | 'adminToken'
     | 'isTest'
     | 'functionsUrl'
     | 'functionsToken'
     | 'metricsToken'
     | 'tryUrl'
+    | 'sms'
   >;
   /**
    * Connections for fast statements: saves, logins, reads by id. They are shared fairly between

@@ -31,6 +31,7 @@ import { CloudQueryService, ScanService } from './queries/scans.ts';
 import { RoleLookup } from './roles/lookup.ts';
 import { RoleCache, RoleService } from './roles/roles.ts';
 import { AppRouterService, DateService, HealthService } from './server/service.ts';
+import { SmsReceiptService } from './sms/receipts.ts';
 import { createMessaging } from './sms/sms.ts';
 
 /** Creates the services that routes call. */
@@ -89,6 +90,7 @@ export function createServices(deps: ApiDeps) {
     schedules: new ScheduleService(deps),
     sms: messaging.sms,
     smsTexts: messaging.smsTexts,
+    smsReceipts: new SmsReceiptService(deps),
     captchas: messaging.captchas,
     pushRecords,
     pushControl: new PushControlService(deps, pushRecords),

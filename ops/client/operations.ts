@@ -78,7 +78,7 @@ export type AppOptions = {
       text?: string;
     };
   };
-  smsBalance: number;
+  smsBalance: number | null;
   captchasPerAddressPerHour: number;
   signUpsPerAddressPerHour: number;
   signUpBytesPerAddressPerDay: number;
@@ -371,7 +371,7 @@ export type DeviceExplanation = {
   reason: string | null;
   meaning: Meaning | null;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   } | null;
   letter: 'waiting' | 'expired' | 'acknowledged' | 'gone' | null;
   gatewayFailure: {
@@ -433,7 +433,7 @@ export type FailureGroup = {
   meaning: Meaning;
   n: number;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   };
 };
 
@@ -499,6 +499,11 @@ export type ListedMessage = {
   attempts: number;
   reason: string | null;
   meaning?: Meaning;
+  providerId: string | null;
+  delivery: 'delivered' | 'undelivered' | null;
+  deliveryReason: string | null;
+  deliveryMeaning?: Meaning;
+  deliveredAt: string | null;
   expiresAt: string;
 };
 
@@ -901,7 +906,7 @@ export type ProfileCheck = {
   meaning: Meaning | null;
   sentence: string;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   } | null;
 };
 
@@ -1692,7 +1697,7 @@ export type SmsSignature = {
 };
 
 export type SmsState = {
-  balance: number;
+  balance: number | null;
   free: {
     used: number;
     limit: number;
@@ -1720,9 +1725,33 @@ export type SmsTemplate = {
   updatedAt: string;
   type: 'verification' | 'notification';
   text: string;
+  providers?: {
+    aliyun?: {
+      code: string;
+      params?: {
+        [member: string]: string;
+      };
+    };
+    tencent?: {
+      id: string;
+      params?: string[];
+    };
+  };
   active: {
     type: 'verification' | 'notification';
     text: string;
+    providers?: {
+      aliyun?: {
+        code: string;
+        params?: {
+          [member: string]: string;
+        };
+      };
+      tencent?: {
+        id: string;
+        params?: string[];
+      };
+    };
   } | null;
 };
 
@@ -1868,7 +1897,7 @@ export interface Operations {
               text?: string;
             };
           };
-          smsBalance?: number;
+          smsBalance?: number | null;
           captchasPerAddressPerHour?: number;
           signUpsPerAddressPerHour?: number;
           signUpBytesPerAddressPerDay?: number;
@@ -1988,7 +2017,7 @@ export interface Operations {
               text?: string;
             };
           };
-          smsBalance?: number;
+          smsBalance?: number | null;
           captchasPerAddressPerHour?: number;
           signUpsPerAddressPerHour?: number;
           signUpBytesPerAddressPerDay?: number;
@@ -3941,6 +3970,18 @@ export interface Operations {
       body: {
         type: 'verification' | 'notification';
         text: string;
+        providers?: {
+          aliyun?: {
+            code: string;
+            params?: {
+              [member: string]: string;
+            };
+          };
+          tencent?: {
+            id: string;
+            params?: string[];
+          };
+        };
       };
     };
     reply: SmsTemplate;

@@ -201,7 +201,7 @@ export async function reportProcess({
   metrics: Metrics;
   clock: Clock;
   vault: Vault;
-  config: Pick<Config, 'publicUrl' | 'trustedProxies' | 'smtpUrl' | 'smsWebhookUrl' | 'adminToken'>;
+  config: Pick<Config, 'publicUrl' | 'trustedProxies' | 'smtpUrl' | 'sms' | 'adminToken'>;
 }): Promise<ProcessReport> {
   const nowMs = clock.now();
   const maxFiles = (await metrics.registry.getSingleMetric('process_max_fds')?.get())?.values[0]
@@ -218,7 +218,7 @@ export async function reportProcess({
       publicUrl: config.publicUrl,
       hasTrustedProxies: config.trustedProxies > 0,
       hasMail: config.smtpUrl !== undefined,
-      hasSms: config.smsWebhookUrl !== undefined,
+      hasSms: config.sms !== undefined,
       hasShortToken: config.adminToken.length < minTokenLength,
       scrapedSecondsAgo: scrapedAtMs === null ? null : Math.round((nowMs - scrapedAtMs) / 1000),
     },

@@ -40,6 +40,7 @@ const withoutExample: Record<string, string> = {
   postUnknownClass: 'always refused',
   putUnknownClass: 'always refused',
   deleteUnknownClass: 'always refused',
+  takeTwilioReceipt: 'needs an account of Twilio in SMS_URL',
 };
 
 const content = z.record(z.string(), z.looseObject({ example: z.json().optional() }));
