@@ -38,7 +38,7 @@ import {
   openForChecks,
 } from './database.ts';
 import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
-import { checkAdminToken, checkProcess, checkProviders } from './processes.ts';
+import { checkAdminToken, checkIssuer, checkProcess, checkProviders } from './processes.ts';
 
 /**
  * Runs the checks in the order of their dependencies. Skips a check if a check that it depends on
@@ -63,6 +63,7 @@ export async function runChecks(env: Environment = currentEnvironment()): Promis
       ? await checkAddress({ url, adminToken, trustedProxies: config.trustedProxies })
       : []),
     ...(config ? await checkProviders(config) : []),
+    ...(config?.oidc ? [await checkIssuer(config.oidc)] : []),
   ];
   const document = { checks: checks.map(shownFinding) };
   return { document, text: describe(checks), isBad: checks.some(isFailed) };
