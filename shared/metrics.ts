@@ -26,6 +26,8 @@ import {
  */
 export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry'> {
   registry: Registry;
+  /** When the metrics of this process were last read, in epoch ms; null before the first read. */
+  lastScrape: { scrapedAtMs: number | null };
   pushAccepted: Counter<'app'>;
   recipients: Counter<'app' | 'connector' | 'outcome'>;
   recipientsRepeated: Counter<'connector' | 'reason'>;
@@ -33,6 +35,7 @@ export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry
   gatewayRequestSeconds: DurationHistogram<'connector'>;
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
   receipts: Counter<'connector' | 'event'>;
+  pushEvents: Counter<'type'>;
   messages: Counter<'kind' | 'outcome'>;
   messageSettingErrors: Counter<'kind' | 'reason'>;
   smsReceipts: Counter<'outcome'>;
@@ -97,6 +100,7 @@ function openMetrics(): Metrics {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: lagSampleMs });
   return {
     registry,
+    lastScrape: { scrapedAtMs: null },
     ...countersIn(registers),
     ...gaugesIn(registers),
     ...operationMetricsIn(registers),
@@ -224,6 +228,12 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_receipts_total',
       help: 'Receipts of gateways for single devices, including repeated receipts',
       labelNames: ['connector', 'event'],
+      registers,
+    }),
+    pushEvents: new Counter({
+      name: 'carillon_push_events_total',
+      help: 'Events of pushes that apps reported: received, opened, dismissed; including repeated events',
+      labelNames: ['type'],
       registers,
     }),
     messages: new Counter({

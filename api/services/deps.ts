@@ -14,6 +14,8 @@ export interface ApiDeps {
   config: Pick<
     Config,
     | 'publicUrl'
+    | 'trustedProxies'
+    | 'smtpUrl'
     | 'adminToken'
     | 'isTest'
     | 'functionsUrl'

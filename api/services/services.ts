@@ -23,6 +23,7 @@ import { DryRunService } from './push/explain/dry-run.ts';
 import { PushTraceService } from './push/explain/push-trace.ts';
 import { LiveActivityService } from './push/live-activities.ts';
 import { PushControlService } from './push/push-control.ts';
+import { PushEventService } from './push/push-events.ts';
 import { PushRecordService } from './push/push-records.ts';
 import { PushService, ScheduleService } from './push/pushes.ts';
 import { FailedReceiptService, ReceiptService } from './push/receipts.ts';
@@ -82,6 +83,7 @@ export function createServices(deps: ApiDeps) {
     messageRedrives: new MessageRedriveService(deps),
     profiles: new ProfileService(deps),
     pushes,
+    pushEvents: new PushEventService(deps),
     receipts,
     failedReceipts: new FailedReceiptService(deps, receipts),
     scans: new ScanService(deps),

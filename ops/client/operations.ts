@@ -86,6 +86,7 @@ export type AppOptions = {
   smsCountries: string[] | null;
   smsPerAddressPerHour: number;
   smsPerAppPerDay: number;
+  reportOpens: boolean;
   receiptUrlGeneration: number;
   unknownOutcome: 'repeat' | 'fail';
 };
@@ -130,6 +131,11 @@ export type ApprovedPush = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -539,6 +545,11 @@ export type ListedPush = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -987,6 +998,11 @@ export type PushDetail = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1208,6 +1224,11 @@ export type PushProgress = {
   repeats: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   acked: number;
   perSecond: number;
   secondsLeft: number | null;
@@ -1243,6 +1264,11 @@ export type PushRecord = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1539,6 +1565,11 @@ export type ScheduledEntry = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1887,6 +1918,7 @@ export interface Operations {
           smsCountries?: string[] | null;
           smsPerAddressPerHour?: number;
           smsPerAppPerDay?: number;
+          reportOpens?: boolean;
           receiptUrlGeneration?: number;
           unknownOutcome?: 'repeat' | 'fail';
         };
@@ -2006,6 +2038,7 @@ export interface Operations {
           smsCountries?: string[] | null;
           smsPerAddressPerHour?: number;
           smsPerAppPerDay?: number;
+          reportOpens?: boolean;
           receiptUrlGeneration?: number;
           unknownOutcome?: 'repeat' | 'fail';
         };
@@ -2980,7 +3013,11 @@ export interface Operations {
   };
   /** Runs the checks of `carillon doctor` that need only the database. */
   runDoctor: {
-    input: {};
+    input: {
+      query?: {
+        production?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
     reply: {
       results: DoctorFinding[];
     };

@@ -234,6 +234,10 @@ export const listTokens = (db: Handle, page: PageBefore) =>
 export const countTokens = (db: Handle) =>
   query(db).number('SELECT count(*) AS n FROM console_token WHERE subject IS NULL');
 
+/** Counts tokens and the people who log in by OpenID Connect. */
+export const countCallers = (db: Handle) =>
+  query(db).number('SELECT count(*) AS n FROM console_token');
+
 /** Maximum people. A further person replaces the one whose last login is the oldest. */
 const maxPeople = 1000;
 

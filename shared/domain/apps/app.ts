@@ -278,6 +278,11 @@ const optionShape = {
     .min(0)
     .max(1_000_000_000)
     .describe('Maximum messages of the app per day.'),
+  reportOpens: z
+    .boolean()
+    .describe(
+      'Adds the id of the push to each message as the custom member `_push`, and lets apps report with it that a message was received, opened or dismissed.',
+    ),
   receiptUrlGeneration: z
     .int()
     .min(0)
@@ -330,6 +335,7 @@ export const operatorOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'signUpsPerAddressPerHour',
   'signUpBytesPerAddressPerDay',
   'receiptUrlGeneration',
+  'reportOpens',
 ]);
 
 /** Options that only owners may change. */
@@ -441,6 +447,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     smsPerAddressPerHour: 500,
     smsPerAppPerDay: 100_000,
     unknownOutcome: 'repeat',
+    reportOpens: false,
     receiptUrlGeneration: 0,
     ...set,
   };

@@ -77,6 +77,7 @@ async function newRecorder({ url }: TestFunctionHost): Promise<ExampleRecorder> 
     allowInstallationQuery: true,
     allowInstallationDelete: true,
     allowRoleCreate: true,
+    reportOpens: true,
   };
   const app = await service.api.services.apps.create({ name: 'News', plan: 'commercial', options });
   await service.addApnsProfile(app);
