@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type OperatorRole, operatorRoles } from './operator.ts';
 
-/** Rights of people who log in by OpenID Connect (operate/people.md#rights). */
+/** Rights of people who log in by OpenID Connect (operate/single-sign-on.md#rights). */
 
 /** Claims whose values `OIDC_ROLES` maps to rights. */
 export const rightsClaims = ['groups', 'roles'] as const;

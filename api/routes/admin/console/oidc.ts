@@ -4,7 +4,7 @@ import { json, noBody, type Reply, route } from '../../../route.ts';
 import type { Browser, Step } from '../../../services/operator/access/oidc-logins.ts';
 import { pageHeaders } from '../../../services/server/html-page.ts';
 
-/** Login to the console by OpenID Connect (operate/people.md#login-by-openid-connect). */
+/** Login to the console by OpenID Connect (operate/single-sign-on.md). */
 const base = '/console/oidc';
 
 const page = { contentType: 'text/html; charset=utf-8' };

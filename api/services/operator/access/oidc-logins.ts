@@ -42,7 +42,7 @@ export interface Browser extends Omit<LoginClient, 'cookie'> {
 /** Where the browser goes next, or the page that it shows, with the cookies that it gets. */
 export type Step = { cookies: string[] } & ({ location: string } | { page: Page });
 
-/** Login to the console by OpenID Connect (operate/people.md#login-by-openid-connect). */
+/** Login to the console by OpenID Connect (operate/single-sign-on.md). */
 export class OidcLoginService {
   readonly #deps: ApiDeps;
   readonly #sessions: ConsoleSessionService;
