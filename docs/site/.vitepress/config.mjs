@@ -27,6 +27,7 @@ const operation = [
   { text: 'Growth', link: '/operate/growth' },
   { text: 'Console', link: '/console' },
   { text: 'People and approvals', link: '/operate/people' },
+  { text: 'Single sign-on', link: '/operate/single-sign-on' },
   { text: 'Rotate credentials', link: '/operate/credentials' },
   { text: 'Change CARILLON_SECRET', link: '/operate/secret' },
   { text: 'Redrive', link: '/operate/redrive' },
@@ -84,6 +85,8 @@ const guideInChinese = [
   { text: '发送推送', link: '/zh/sending' },
   { text: 'Web Push', link: '/zh/web-push' },
   { text: '迁入', link: '/zh/moving-in' },
+  { text: '邮件和短信', link: '/zh/operate/mail-and-sms' },
+  { text: '单点登录', link: '/zh/operate/single-sign-on' },
 ];
 
 /** Resolves a link of a page; returns undefined where it stays inside docs/ or names a host. */
