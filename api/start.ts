@@ -14,6 +14,7 @@ import { saveSettingsOf } from '../shared/db/tables/installation-saves.ts';
 import { ProcessRegister, reportProcess } from '../shared/db/tables/processes.ts';
 import { setPushHosts } from '../shared/domain/installations/push-services.ts';
 import { setPrivateHosts } from '../shared/http/outbound-addresses.ts';
+import { WebhookEvents } from '../shared/db/webhook-events.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
@@ -127,6 +128,8 @@ async function openDeps(
   stack.add('queue', () => queue.stop());
   await queue.start();
   const appCache = new AppCache(pools.admissionDb, vault, clock);
+  const webhooks = new WebhookEvents(pools.admissionDb, appCache);
+  stack.add('webhooks', () => webhooks.close());
   const deps = {
     config,
     ...pools,
@@ -135,6 +138,7 @@ async function openDeps(
     clock,
     metrics: createMetrics({ process: 'api', version: packageVersion() }),
     appCache,
+    webhooks,
     readiness,
   };
   return { deps, listener };

@@ -4,6 +4,7 @@ import type { Vault } from '../../shared/crypto.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { QueryLimiter } from '../../shared/db/limits/query-limits.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import type { DatabaseReadiness } from '../../shared/db/schema/readiness.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
@@ -36,6 +37,8 @@ export interface ApiDeps {
   clock: Clock;
   metrics: Metrics;
   appCache: AppCache;
+  /** Writes the events of webhooks. */
+  webhooks: WebhookEvents;
   /** Checks that the database is migrated and matches CARILLON_SECRET. */
   readiness: DatabaseReadiness;
 }

@@ -259,13 +259,25 @@ async function writeDetails(
   await insertFailures(tx, [failures]);
   await insertGatewayMessages(tx, [messages]);
   await recordRetries(deps, tx, batch, { retries, isCounted });
-  if (profileError !== null)
-    await recordProfileError(
-      tx,
-      { appId: ids.appId, id: ids.pushId },
-      `${connector}/${profile}`,
-      profileError,
-    );
+  const { appId, batchId, pushId } = ids;
+  await deps.webhooks.emitOutcomes(tx, [{ appId, id: batchId, bytes: result.states.bytes }]);
+  if (profileError === null) return;
+  const push = { appId, id: pushId };
+  const objectId = await recordProfileError(tx, push, `${connector}/${profile}`, profileError);
+  if (objectId === undefined) return;
+  const data = {
+    push: objectId,
+    reason: reasonText(profileError),
+    connector,
+    profile,
+    connectors: null,
+  };
+  await deps.webhooks.emit(tx, {
+    appId,
+    type: 'push.failed',
+    data,
+    onceKey: `${objectId} ${connector}/${profile}`,
+  });
 }
 
 /**

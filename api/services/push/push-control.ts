@@ -34,6 +34,7 @@ import {
 import type { ApiDeps } from '../deps.ts';
 import { type Change, recordChange } from '../operator/audit/audit.ts';
 import type { PushRecordService } from './push-records.ts';
+import { cancelledEvent } from './pushes.ts';
 
 type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;
 
@@ -108,7 +109,7 @@ type StateChange = (
 ) => Promise<boolean | JsonObject>;
 
 /** Caller of the admin API. A sender controls only the pushes of its own token. */
-type Controller = Pick<Operator, 'role' | 'tokenId'>;
+type Controller = Pick<Operator, 'name' | 'role' | 'tokenId'>;
 
 /** Push as identified by a caller. */
 export interface PushName {
@@ -168,12 +169,14 @@ export class PushControlService {
    * Throws error 101 (status 404) if the push does not exist, error 409 if it is finished.
    */
   cancel(push: PushName): Promise<JsonObject> {
-    return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id) => {
+    return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id, record) => {
       const isChanged = await markPushCancelled(tx, app, id);
       // Batches that are paused or wait for a time are settled now.
       if (isChanged) {
         await startWaitingBatches(tx, app, id);
         await this.#continue(tx, app, id);
+        const data = { push: record.objectId, by: push.controller?.name ?? null };
+        await this.#deps.webhooks.emit(tx, cancelledEvent(app, data));
       }
       return isChanged;
     });
