@@ -139,7 +139,9 @@ export class BatchedQueries {
         weightOf: ({ failures }) => 1 + (failures.failures.length * limits.items) / limits.failures,
       },
     );
-    this.#ends = batched((ends: PushEnd[]) => through((tx) => end(tx, writing, ends)), { uniqueBy });
+    this.#ends = batched((ends: PushEnd[]) => through((tx) => end(tx, writing, ends)), {
+      uniqueBy,
+    });
   }
 
   /** Reads a push; undefined if it was deleted. */
@@ -211,11 +213,7 @@ async function planWhole(tx: Handle, pushes: WholePush[]): Promise<(number[] | u
   return pushes.map(({ id }) => byPush.get(id));
 }
 
-async function record(
-  tx: Handle,
-  writing: Writing,
-  results: BatchResult[],
-): Promise<Recorded[]> {
+async function record(tx: Handle, writing: Writing, results: BatchResult[]): Promise<Recorded[]> {
   const { queue, webhooks } = writing;
   const settled = await settleBatches(
     tx,

@@ -34,6 +34,7 @@ export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
   receipts: Counter<'connector' | 'event'>;
   messages: Counter<'kind' | 'outcome'>;
+  webhookDeliveries: Counter<'outcome'>;
   hooks: Counter<'hook' | 'outcome'>;
   smsBreakerOpen: Gauge<'app' | 'prefix'>;
   breakerState: Gauge<'connector' | 'app' | 'profile'>;
@@ -80,6 +81,8 @@ export function createMetrics(build?: BuildInfo): Metrics {
       metrics.messages.inc({ kind, outcome }, 0);
     metrics.redrivenMessages.inc({ kind }, 0);
   }
+  for (const outcome of ['delivered', 'retried', 'failed'])
+    metrics.webhookDeliveries.inc({ outcome }, 0);
   for (const event of ['sent', 'acknowledged', 'displaced', 'expired'])
     metrics.channelMessages.inc({ event }, 0);
   for (const outcome of ['started', 'caught_up', 'missed', 'held_back'])
@@ -228,6 +231,12 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_messages_total',
       help: 'Mail and SMS by outcome: sent, kept (no provider is configured), retried, failed',
       labelNames: ['kind', 'outcome'],
+      registers,
+    }),
+    webhookDeliveries: new Counter({
+      name: 'carillon_webhook_deliveries_total',
+      help: 'Attempts to deliver events to webhooks by outcome: delivered, retried, failed',
+      labelNames: ['outcome'],
       registers,
     }),
     hooks: new Counter({

@@ -4,8 +4,8 @@ import type { Vault } from '../../shared/crypto.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { QueryLimiter } from '../../shared/db/limits/query-limits.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import type { DatabaseReadiness } from '../../shared/db/schema/readiness.ts';
+import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 

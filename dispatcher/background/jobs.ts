@@ -173,6 +173,16 @@ function inboxLimit(): BackgroundJob {
   return { name: 'inbox limit', pauseMs: 5000, runOnce: (deps) => limit.run(deps) };
 }
 
+/** Updates which endpoints of webhooks are full, and counts the events that were dropped. */
+const webhooks: BackgroundJob = {
+  name: 'webhook limits',
+  pauseMs: 2000,
+  async runOnce(deps) {
+    await deps.webhooks.maintain();
+    return 0;
+  },
+};
+
 /** Creates the background jobs of one dispatcher. */
 export const openBackgroundJobs = (): BackgroundJob[] => [
   breakers,
@@ -189,6 +199,7 @@ export const openBackgroundJobs = (): BackgroundJob[] => [
   tokenSealer,
   secretRotation,
   canaries,
+  webhooks,
   statistics,
   inboxLimit(),
   gatewayUsage,

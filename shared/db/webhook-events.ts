@@ -133,7 +133,9 @@ export class WebhookEvents {
     for (const delivery of deliveries) if (delivery.isFull) this.#drop(delivery, 1);
     const taken = deliveries.filter(({ isFull }) => !isFull);
     // The same order in all transactions, so that they cannot deadlock.
-    const owners = [...Map.groupBy(taken, ({ appId }) => appId)].sort(([a], [b]) => (a < b ? -1 : 1));
+    const owners = [...Map.groupBy(taken, ({ appId }) => appId)].sort(([a], [b]) =>
+      a < b ? -1 : 1,
+    );
     for (const [owner, ofOwner] of owners) {
       const names = [...new Set(ofOwner.map(({ name }) => name))];
       const endpoints = await shareEndpoints(tx, owner, names);

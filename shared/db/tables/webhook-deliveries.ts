@@ -262,7 +262,12 @@ const outcomesStatement = prepare(
 /** Reads outcomes of a batch. Returns undefined if its push was deleted. */
 export const readOutcomes = (
   db: Handle,
-  { appId, batchId, first, count }: { appId: string; batchId: number; first: number; count: number },
+  {
+    appId,
+    batchId,
+    first,
+    count,
+  }: { appId: string; batchId: number; first: number; count: number },
 ) => query(db).row<BatchOutcomes>(outcomesStatement, [appId, batchId, first, count]);
 
 /** Public id of a recipient, and its stored reason if it has a failure. */
@@ -286,8 +291,4 @@ export const readRecipientDetails = (
   { appId, pushId }: { appId: string; pushId: number },
   installations: readonly number[],
 ) =>
-  query(db).rows<RecipientDetail>(detailsStatement, [
-    appId,
-    pushId,
-    `{${installations.join()}}`,
-  ]);
+  query(db).rows<RecipientDetail>(detailsStatement, [appId, pushId, `{${installations.join()}}`]);

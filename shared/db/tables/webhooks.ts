@@ -81,9 +81,7 @@ export async function listEndpoints(db: Handle, vault: Vault, appId: string): Pr
   return rows.map((row) => open(vault, row));
 }
 
-const findStatement = prepare(
-  `SELECT ${columns} FROM webhook WHERE app_id = $1 AND name = $2`,
-);
+const findStatement = prepare(`SELECT ${columns} FROM webhook WHERE app_id = $1 AND name = $2`);
 
 /** Finds an endpoint. Throws `SealError`. */
 export async function findEndpoint(
@@ -325,7 +323,10 @@ export async function endRun(tx: Handle, key: EndpointKey, end: RunEnd): Promise
     [...values, end.dispatcher],
   );
   if (!locked)
-    return !(await query(tx).hasRows('SELECT FROM webhook WHERE app_id = $1 AND name = $2', values));
+    return !(await query(tx).hasRows(
+      'SELECT FROM webhook WHERE app_id = $1 AND name = $2',
+      values,
+    ));
   if (!locked.isOurs) return true;
   return query(tx).hasRows(
     `UPDATE webhook w SET due_at = n.next_at, leased_by = NULL, leased_until = NULL
