@@ -242,16 +242,16 @@ export class EndpointRun {
     const { state, isAttempt, isGone, throttleMs } = judgement;
     if (throttleMs > 0) this.#state.throttledUntilMs = clock.monotonicMs() + throttleMs;
     const isFailure = isAttempt && state !== 'delivered' && !delivery.isManual;
-    await this.#query(() =>
-      db.transaction(async (tx) => {
-        await recordAttempt(tx, this.#key.appId, delivery.id, judgement);
-        if (isFailure) await this.#countFailure(tx, isGone);
-        else if (state === 'delivered' && this.#hasFailed && !delivery.isManual)
-          await clearFailures(tx, this.#key);
-      }),
-    );
-    if (isFailure) this.#hasFailed = true;
-    else if (state === 'delivered') this.#hasFailed = false;
+    await this.#query(() => {
+      if (!isFailure) return recordAttempt(db, this.#key, delivery.id, judgement);
+      return db.transaction(async (tx) => {
+        await recordAttempt(tx, this.#key, delivery.id, judgement);
+        await this.#countFailure(tx, isGone);
+      });
+    });
+    const isRecovered = state === 'delivered' && !delivery.isManual && this.#hasFailed;
+    if (isFailure || isRecovered) this.#hasFailed = isFailure;
+    if (isRecovered) await this.#query(() => clearFailures(db, this.#key));
     const outcome = state === 'waiting' ? 'retried' : state;
     metrics.webhookDeliveries.inc({ outcome });
   }

@@ -61,13 +61,11 @@ CREATE TABLE webhook_delivery (
   response     text,
   ended_at     timestamptz(3),
   created_at   timestamptz(3) NOT NULL DEFAULT now(),
-  PRIMARY KEY (app_id, id),
+  PRIMARY KEY (app_id, webhook, id),
   FOREIGN KEY (app_id, webhook) REFERENCES webhook (app_id, name) ON DELETE CASCADE
 );
-CREATE INDEX webhook_delivery_webhook ON webhook_delivery (app_id, webhook, id);
 CREATE INDEX webhook_delivery_next_at ON webhook_delivery (app_id, webhook, next_at) WHERE state = 'waiting';
 CREATE UNIQUE INDEX webhook_delivery_once_key ON webhook_delivery (app_id, webhook, once_key) WHERE once_key IS NOT NULL;
-CREATE INDEX webhook_delivery_created_at ON webhook_delivery (created_at);
 
 COMMENT ON COLUMN webhook_delivery.source_app IS 'app of the event; an empty text for an event of the service';
 COMMENT ON COLUMN webhook_delivery.data IS 'data of the event; null for recipients.outcome, which is read from the batch';
