@@ -43,8 +43,12 @@ export async function openDeps(
   stack.add('queue', () => queue.stop());
   await queue.start();
   const pool = openPool(config, stack);
+  const appCache = new AppCache(db, vault, clock);
+  const webhooks = new WebhookEvents(db, appCache);
+  stack.add('webhook events', () => webhooks.close());
   const breakers = new Breakers({
     db,
+    webhooks,
     clock,
     log,
     timing,
@@ -55,9 +59,6 @@ export async function openDeps(
   const gatewayUsage = new GatewayUsage(db);
   stack.add('gateway usage', () => gatewayUsage.flush());
   const scans = new ScanShare({ atOnce: config.connections.scans, perApp: scansPerApp }, clock);
-  const appCache = new AppCache(db, vault, clock);
-  const webhooks = new WebhookEvents(db, appCache);
-  stack.add('webhook events', () => webhooks.close());
   const metrics = createMetrics({ process: 'dispatcher', version: packageVersion() });
   return {
     db,

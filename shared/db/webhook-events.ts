@@ -7,6 +7,7 @@ import {
 } from '../domain/webhooks/event-types.ts';
 import type { AppCache } from './app-cache.ts';
 import type { Database, Handle } from './pool.ts';
+import type { DeletedDevices } from './tables/invalid-tokens.ts';
 import { insertDeliveries, type NewEvent } from './tables/webhook-deliveries.ts';
 import {
   addDropped,
@@ -33,6 +34,14 @@ export interface SettledRecipients {
   id: number;
   /** One byte for each recipient (`RecipientStates`). */
   bytes: Uint8Array;
+}
+
+/** Splits recipients into the parts of single events. */
+export function inParts<T>(recipients: readonly T[]): T[][] {
+  const parts: T[][] = [];
+  for (let first = 0; first < recipients.length; first += recipientsPerEvent)
+    parts.push(recipients.slice(first, first + recipientsPerEvent));
+  return parts;
 }
 
 /** An endpoint that subscribes to an event. */
@@ -104,6 +113,41 @@ export class WebhookEvents {
       }
     }
     await this.#write(tx, deliveries);
+  }
+
+  /** Writes `installation.invalid` for the installations that `tx` has deleted. */
+  async emitInvalid(
+    tx: Handle,
+    { appId, push, devices }: { appId: string; push: string; devices: DeletedDevices },
+  ): Promise<void> {
+    const events = Object.entries(devices).flatMap(([connector, installations]) =>
+      inParts(installations).map((part) => ({
+        appId,
+        type: 'installation.invalid' as const,
+        data: { push, connector, installations: part },
+      })),
+    );
+    await this.emit(tx, ...events);
+  }
+
+  /**
+   * Writes `recipients.opened`: what apps reported of devices that got a push, already counted once
+   * per device, push and type.
+   */
+  async emitOpened(
+    tx: Handle,
+    {
+      appId,
+      push,
+      recipients,
+    }: { appId: string; push: string; recipients: EventData<'recipients.opened'>['recipients'] },
+  ): Promise<void> {
+    const events = inParts(recipients).map((part) => ({
+      appId,
+      type: 'recipients.opened' as const,
+      data: { push, recipients: part },
+    }));
+    await this.emit(tx, ...events);
   }
 
   /** Updates which endpoints are full, and writes the dropped events. A background job calls it. */

@@ -56,20 +56,24 @@ const accountSample = z.object({
  */
 type AccountSample = z.infer<typeof accountSample>;
 
+/** Quotas and caps of a sample. */
+export type UsedQuotas = Pick<AccountSample, 'caps' | 'quotas'>;
+
 /** A profile whose credentials expire. */
 export type EndingCredentials = AccountSample['credentials'][number];
 
 /**
  * Takes a sample and stores it for all processes, unless a dispatcher has done so recently. Returns
- * whether it took one.
+ * whether it took one. `onRead` runs before the sample is stored.
  */
 export const refreshAccountSample = (
   db: Handle,
   read: () => Promise<Pick<AccountSample, 'credentials' | 'oldSecrets'>>,
+  onRead: (sample: AccountSample) => Promise<void> = () => Promise.resolve(),
 ): Promise<boolean> =>
   refreshSample(db, accountsSample, async (): Promise<AccountSample> => {
     const { credentials, oldSecrets } = await read();
-    return {
+    const sample = {
       caps: await readCaps(db),
       quotas: await readQuotas(db),
       credentials: credentials.toSorted((a, b) => a.endsAtMs - b.endsAtMs).slice(0, maxRows),
@@ -79,6 +83,8 @@ export const refreshAccountSample = (
       keptTokens: await countKeptTokens(db, maxRows),
       tokens: await countTokenStates(db),
     };
+    await onRead(sample);
+    return sample;
   });
 
 /** Returns the newest sample. Returns undefined before the first sample. */

@@ -109,7 +109,7 @@ test('the events of a push to many contain each recipient once, in parts of 500'
 
 test('the sum of outcomes equals the record, with invalid and failed devices', async () => {
   const tokens = await service.addIosInstallations(app, 60, { ledger: 2 });
-  for (const token of tokens.slice(0, 7)) service.apns.setToken(token, 'unregistered');
+  for (const token of tokens.slice(0, 7)) service.apns.badTokens.add(token);
   const push = await send({ where: { ledger: 2 } });
   const recipients = await ledgerOf(push);
   expect(countsOf(recipients)).toEqual(await outcomesOf(push));
@@ -117,7 +117,7 @@ test('the sum of outcomes equals the record, with invalid and failed devices', a
   const invalid = recipients.filter(({ outcome }) => outcome === 'invalid_token');
   for (const { installation, reason } of invalid) {
     expect(installation).toMatch(/^[0-9a-f]{24}$/);
-    expect(reason).toBe('Unregistered');
+    expect(reason).toBe('BadDeviceToken');
   }
 });
 
@@ -140,16 +140,13 @@ test('an expired push reports its recipients as expired', async () => {
   expect(countsOf(recipients)).toEqual(await outcomesOf(push));
 });
 
-test('a device without a route is reported with its reason', async () => {
-  await service.api.request('POST', '/1.1/installations', {
-    app,
-    master: true,
-    body: { deviceType: 'android', vendor: 'vivo', registrationId: 'x'.repeat(24), ledger: 4 },
-  });
-  const push = await send({ where: { ledger: 4 } });
+test('recipients that end while the push is planned are reported with their reason', async () => {
+  await service.addIosInstallations(app, 2, { ledger: 4 });
+  const capped = { where: { ledger: 4 }, device_cap: 1 };
+  expect(countsOf(await ledgerOf(await send(capped)))).toEqual({ sent: 2 });
+  const push = await send(capped);
   const recipients = await ledgerOf(push);
   expect(countsOf(recipients)).toEqual(await outcomesOf(push));
-  expect(recipients).toEqual([
-    expect.objectContaining({ outcome: 'failed', reason: expect.any(String) }),
-  ]);
+  expect(countsOf(recipients)).toEqual({ capped: 2 });
+  for (const { reason } of recipients) expect(reason).toEqual(expect.any(String));
 });

@@ -1,6 +1,7 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { changePace } from '../../../shared/db/tables/gateway-limits.ts';
 import {
+  type DeletedDevices,
   type DeletedPage,
   deleteInvalidPage,
   deleteReported,
@@ -276,9 +277,14 @@ export class PushControlService {
     return this.#deps.db.transaction(async (tx) => {
       const selection = { appId, pushId, deletable: { called: true, proven: true } };
       const page = await deleteInvalidPage(tx, selection, after);
+      const emit = (devices: DeletedDevices) =>
+        this.#deps.webhooks.emitInvalid(tx, { appId, push: objectId, devices });
+      await emit(page.devices);
       const isLast = page.last === null;
       if (isLast && keptTokens.length > 0) await saveKeptTokens(tx, selection, []);
-      const deleted = page.deleted + (isLast ? await deleteReported(tx, selection) : 0);
+      const reported = isLast ? await deleteReported(tx, selection) : undefined;
+      if (reported) await emit(reported.devices);
+      const deleted = page.deleted + (reported?.deleted ?? 0);
       await recordChange(tx, {
         action: 'push.delete-invalid',
         appId,

@@ -63,14 +63,25 @@ async function queryTotals(
 const marks =
   'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, installation, is_clicked)';
 
+/** A receipt that was not counted before. */
+export interface NewReceipt {
+  pushId: number;
+  /** Public id of the installation. */
+  objectId: string;
+  isDelivered: boolean;
+  isClicked: boolean;
+}
+
 /**
  * Sets the bits of devices. Returns by push how many were not set before. Locks blocks in a fixed
- * order. Needs a transaction; `addReceiptTotals` must follow in it.
+ * order. Needs a transaction; `addReceiptTotals` must follow in it. `onLocked` runs when the blocks
+ * are locked and not changed yet.
  */
 export async function markReceipts(
   tx: Handle,
   { appId, connector }: ReceiptSource,
   receipts: readonly DeviceReceipt[],
+  onLocked: () => Promise<void> = () => Promise.resolve(),
 ): Promise<Map<number, ReceiptTotals>> {
   const values = [appId, connector, ...listsOf(receipts, 'pushId', 'installation', 'isClicked')];
   await tx.query(
@@ -86,6 +97,7 @@ export async function markReceipts(
       ORDER BY push_id, block FOR UPDATE`,
     values,
   );
+  await onLocked();
   // The blocks are locked, so `before` matches the rows that `changed` updates.
   return queryTotals(
     tx,
@@ -115,6 +127,24 @@ export async function markReceipts(
     values,
   );
 }
+
+/** Returns the receipts whose bits are not set yet. Their blocks must be locked. */
+export const listNewReceipts = (
+  tx: Handle,
+  { appId, connector }: ReceiptSource,
+  receipts: readonly DeviceReceipt[],
+) =>
+  query(tx).rows<NewReceipt>(
+    `SELECT * FROM (
+       SELECT m.push_id AS "pushId", i.object_id AS "objectId",
+              get_bit(r.delivered, (m.installation % 512)::int) = 0 AS "isDelivered",
+              m.is_clicked AND get_bit(r.clicked, (m.installation % 512)::int) = 0 AS "isClicked"
+         FROM ${marks} JOIN push_receipt r ON r.app_id = $1 AND r.connector = $2
+                         AND r.push_id = m.push_id AND r.block = m.installation / 512
+         JOIN installation i ON i.app_id = $1 AND i.id = m.installation) AS receipt
+      WHERE "isDelivered" OR "isClicked"`,
+    [appId, connector, ...listsOf(receipts, 'pushId', 'installation', 'isClicked')],
+  );
 
 /** Rows per counter, so that concurrent calls rarely update the same row. */
 const slots = 16;
