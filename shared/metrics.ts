@@ -35,6 +35,9 @@ export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry
   receipts: Counter<'connector' | 'event'>;
   messages: Counter<'kind' | 'outcome'>;
   webhookDeliveries: Counter<'outcome'>;
+  webhookWaiting: Gauge<'app'>;
+  webhookOldestSeconds: Gauge<'app'>;
+  webhooksOff: Gauge<'app'>;
   hooks: Counter<'hook' | 'outcome'>;
   smsBreakerOpen: Gauge<'app' | 'prefix'>;
   breakerState: Gauge<'connector' | 'app' | 'profile'>;
@@ -231,6 +234,24 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_messages_total',
       help: 'Mail and SMS by outcome: sent, kept (no provider is configured), retried, failed',
       labelNames: ['kind', 'outcome'],
+      registers,
+    }),
+    webhookWaiting: new Gauge({
+      name: 'carillon_webhook_waiting',
+      help: 'Deliveries that wait for webhooks that are switched on, by app (empty for the service). All processes show the same sample',
+      labelNames: ['app'],
+      registers,
+    }),
+    webhookOldestSeconds: new Gauge({
+      name: 'carillon_webhook_oldest_seconds',
+      help: 'Age of the oldest of these deliveries',
+      labelNames: ['app'],
+      registers,
+    }),
+    webhooksOff: new Gauge({
+      name: 'carillon_webhooks_off',
+      help: 'Webhooks that the service switched off, because they answered 410 or failed for a day',
+      labelNames: ['app'],
       registers,
     }),
     webhookDeliveries: new Counter({

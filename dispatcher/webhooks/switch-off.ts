@@ -50,7 +50,7 @@ export async function switchEndpointOff(
   const text = [
     `The webhook ${name} of ${owner} was switched off. ${causes[reason]}`,
     'Events that happen while it is off are not sent. Deliveries that waited continue when it is switched on again.',
-    `Correct the receiver, then switch it on: carillon webhooks enable ${name}${appId === serviceOwner ? '' : ` --app ${appId}`}`,
+    `Correct the receiver, then switch it on: carillon webhooks enable ${name} ${appId === serviceOwner ? '--service' : `--app ${appId}`}`,
   ].join('\n');
   const mail = { fromName: 'Carillon', subject: `Webhook ${name} of ${owner} was switched off` };
   const message = { kind: 'mail', to: operatorMail, type: 'webhookOff', text, mail } as const;

@@ -140,13 +140,29 @@ export const countWaiting = (db: Handle, appId: string) =>
     [appId],
   );
 
-/** Counts the waiting deliveries of all endpoints, the longest waiting first. */
-export const listBacklogs = (db: Handle, limit: number) =>
-  query(db).rows<{ appId: string; waiting: number; oldestSeconds: number }>(
-    `SELECT app_id AS "appId", count(*) AS waiting,
-            extract(epoch FROM now() - min(created_at))::float8 AS "oldestSeconds"
-       FROM webhook_delivery WHERE state = 'waiting'
-      GROUP BY app_id ORDER BY min(created_at) LIMIT $1`,
+/** Waiting deliveries of an owner, and its endpoints that the service switched off. */
+export interface WebhookUse {
+  appId: string;
+  waiting: number;
+  oldestSeconds: number;
+  off: number;
+}
+
+/**
+ * Lists the owners with endpoints, the longest waiting first. Deliveries of endpoints that are off
+ * do not count as waiting.
+ */
+export const listWebhookUse = (db: Handle, limit: number) =>
+  query(db).rows<WebhookUse>(
+    `SELECT w.app_id AS "appId", coalesce(sum(d.n) FILTER (WHERE w.is_enabled), 0)::bigint AS waiting,
+            coalesce(extract(epoch FROM now() - min(d.oldest_at) FILTER (WHERE w.is_enabled)),
+              0)::float8 AS "oldestSeconds",
+            count(w.off_reason) AS off
+       FROM webhook w
+       LEFT JOIN (SELECT app_id, webhook, count(*) AS n, min(created_at) AS oldest_at
+                    FROM webhook_delivery WHERE state = 'waiting' GROUP BY app_id, webhook) AS d
+         ON d.app_id = w.app_id AND d.webhook = w.name
+      GROUP BY w.app_id ORDER BY "oldestSeconds" DESC, off DESC, w.app_id LIMIT $1`,
     [limit],
   );
 

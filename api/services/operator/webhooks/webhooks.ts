@@ -87,10 +87,11 @@ export class WebhookService {
    * private, error 154 if there are too many endpoints, error 403 if a caller below the role owner
    * changes the URL.
    */
-  async put(key: EndpointKey, body: EndpointBody, role: OperatorRole): Promise<StoredWebhook> {
+  async put(key: EndpointKey, sent: EndpointBody, role: OperatorRole): Promise<StoredWebhook> {
     if (!endpointNamePattern.test(key.name))
       throw refuse('invalidParameter', detail('webhookName'));
     await this.#requireOwner(key.appId);
+    const body = await this.#withUrl(key, sent);
     checkBody(body);
     const { db, vault, appCache } = this.#deps;
     const { stored, before } = await db.transaction(async (tx) => {
@@ -196,6 +197,13 @@ export class WebhookService {
     return toReply(endpoint, await countWaiting(this.#deps.db, endpoint.appId), role);
   }
 
+  /** Replaces the shortened URL of a chat, as replies show it, by the stored URL. */
+  async #withUrl(key: EndpointKey, body: EndpointBody): Promise<EndpointBody> {
+    if (!body.url.endsWith(shortenedPath)) return body;
+    const stored = (await findEndpoint(this.#deps.db, this.#deps.vault, key))?.secrets.url;
+    return stored !== undefined && shortened(stored) === body.url ? { ...body, url: stored } : body;
+  }
+
   async #requireOwner(appId: string): Promise<void> {
     if (appId !== serviceOwner) await requireApp(this.#deps, appId);
   }
@@ -267,6 +275,11 @@ const auditedOf = ({ secrets: { url }, events, format, isEnabled }: Endpoint): J
   isEnabled,
 });
 
+const shortenedPath = '/…';
+
+/** Returns the URL of a chat without its token. */
+const shortened = (url: string): string => `${new URL(url).origin}${shortenedPath}`;
+
 /** Returns an endpoint in the form of replies. Only owners see the URL of a chat. */
 function toReply(endpoint: Endpoint, backlogs: readonly Backlog[], role: OperatorRole) {
   const { name, events, format, language, isEnabled, secrets, offReason, failures } = endpoint;
@@ -275,7 +288,7 @@ function toReply(endpoint: Endpoint, backlogs: readonly Backlog[], role: Operato
   const timeOf = (at: Date | null | undefined) => at?.toISOString() ?? null;
   return {
     name,
-    url: mayShow ? secrets.url : `${new URL(secrets.url).origin}/…`,
+    url: mayShow ? secrets.url : shortened(secrets.url),
     events,
     format,
     language,
