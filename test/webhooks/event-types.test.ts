@@ -1,3 +1,4 @@
+import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { enqueueMessage } from '../../api/services/messages/outbox.ts';
 import { noticeEnding } from '../../dispatcher/background/profiles.ts';
@@ -63,6 +64,23 @@ async function send(app: App, body: object = {}): Promise<string> {
   });
   expect(reply.status).toBe(200);
   return String(reply.body.objectId);
+}
+
+const examplesFile = new URL('../../docs/webhook-examples.json', import.meta.url);
+const recorded: Record<string, unknown> = {};
+
+/** Returns an event with fixed ids and times, so that it is the same in every run. */
+function stable(event: unknown, { appId }: App): unknown {
+  const text = JSON.stringify(event)
+    .replaceAll(appId, 'wHx47FrDSrY1GzAzkZtSHtOx')
+    .replace(/"push":"\w{16}"/g, '"push":"Xk3vD9wq0TgTz1aB"')
+    .replace(/"[0-9a-f]{24}"/g, '"63f2a7c1d5e8b90a4c1d2e3f"')
+    .replace(/"messageId":"[^"]+"/g, '"messageId":"scm03b6c51697800000"')
+    .replace(/"message":"\d+"/g, '"message":"1042"')
+    .replace(/"by":"[^"]+"/g, '"by":"Li Na"')
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2027-03-01T08:00:00.000Z')
+    .replace(/"day":"[\d-]+"/g, '"day":"2027-03-01"');
+  return JSON.parse(text);
 }
 
 const tomorrow = () => new Date(Date.now() + 86_400_000).toISOString();
@@ -270,12 +288,21 @@ test.each(eventTypeNames)('%s is sent once when it happens', async (type) => {
       .map((request) => verified(apps.get(app.appId) ?? '', request));
   await expect.poll(() => events().length).toBe(1);
   expect(events()[0]?.data).toEqual(data);
+  recorded[type] = stable(events()[0], app);
   // No second event is waiting.
   const { rows } = await service.db.query<{ n: number }>(
     'SELECT count(*) AS n FROM webhook_delivery WHERE app_id = $1 AND type = $2',
     [app.appId, type],
   );
   expect(rows[0]?.n).toBe(1);
+});
+
+test('the examples of the reference are the recorded events', async () => {
+  const text = `${JSON.stringify(recorded, null, 2)}\n`;
+  if (process.env.UPDATE_EXAMPLES === '1') await writeFile(examplesFile, text);
+  expect(text, 'UPDATE_EXAMPLES=1 writes docs/webhook-examples.json').toBe(
+    await readFile(examplesFile, 'utf8'),
+  );
 });
 
 test('a freeze of the service is sent to the endpoints of all apps', async () => {

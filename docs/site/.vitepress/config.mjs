@@ -13,6 +13,7 @@ const guide = [
   { text: 'Sending', link: '/sending' },
   { text: 'Live Activities', link: '/live-activities' },
   { text: 'Web Push', link: '/web-push' },
+  { text: 'Webhooks', link: '/webhooks' },
   { text: 'Moving in', link: '/moving-in' },
 ];
 
@@ -82,6 +83,7 @@ const guideInChinese = [
   { text: '概念', link: '/zh/concepts' },
   { text: '发送推送', link: '/zh/sending' },
   { text: 'Web Push', link: '/zh/web-push' },
+  { text: 'Webhook', link: '/zh/webhooks' },
   { text: '迁入', link: '/zh/moving-in' },
 ];
 

@@ -11,7 +11,7 @@ export const serviceOwner = '';
 export const formats = ['standard', 'feishu', 'dingtalk', 'wecom', 'slack'] as const;
 export type WebhookFormat = (typeof formats)[number];
 
-/** Limits of webhooks (guides/webhooks.md#limits). */
+/** Limits of webhooks (docs/webhooks.md). */
 export const webhookLimits = {
   /** Endpoints of an app, and of the service. */
   endpoints: 10,
@@ -37,7 +37,7 @@ export const webhookLimits = {
 
 /**
  * Waits before the second, third, … attempt: about three days in all (Standard Webhooks,
- * spec/standard-webhooks.md "Deliverability and reliability").
+ * "Deliverability and reliability").
  */
 export const retryWaitsMs: readonly number[] = [
   5000,

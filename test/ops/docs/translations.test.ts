@@ -21,6 +21,7 @@ test('the pages for newcomers are translated', () => {
     'moving-in.md',
     'sending.md',
     'web-push.md',
+    'webhooks.md',
   ]);
 });
 
