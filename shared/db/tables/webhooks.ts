@@ -132,12 +132,14 @@ export async function saveEndpoint(
      VALUES ($1, $2, $3, $4, $5, $6, $7)
      ON CONFLICT (app_id, name) DO UPDATE
         SET events = excluded.events, format = excluded.format, language = excluded.language,
-            secrets = excluded.secrets, is_enabled = excluded.is_enabled, updated_at = now(),
+            secrets = excluded.secrets, is_enabled = excluded.is_enabled,
+            updated_at = excluded.updated_at,
             off_reason = CASE WHEN excluded.is_enabled THEN NULL ELSE w.off_reason END,
             off_at = CASE WHEN excluded.is_enabled THEN NULL ELSE w.off_at END,
             failures = CASE WHEN w.is_enabled THEN w.failures ELSE 0 END,
             failing_since = CASE WHEN w.is_enabled THEN w.failing_since END,
-            due_at = CASE WHEN excluded.is_enabled THEN now() ELSE w.due_at END, is_paused = false
+            due_at = CASE WHEN excluded.is_enabled THEN excluded.updated_at ELSE w.due_at END,
+            is_paused = false
      RETURNING ${columns}`,
     [
       ...valuesOf(endpoint),
