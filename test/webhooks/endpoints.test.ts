@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
-import { callerOf } from '../support/roles.ts';
+import { callerOf } from '../api/console/callers.ts';
 import {
   startWebhookReceiver,
   status,
