@@ -229,25 +229,24 @@ export async function deleteOldDeliveries(
   db: Handle,
   { before, kept, limit }: { before: Date; kept: number; limit: number },
 ): Promise<number> {
-  const endpoints = await query(db).rows<EndpointKey & { through: number }>(
-    `SELECT w.app_id AS "appId", w.name, coalesce(d.id, 0) AS through FROM webhook w
-       LEFT JOIN LATERAL (
-        SELECT id FROM webhook_delivery
-         WHERE app_id = w.app_id AND webhook = w.name ORDER BY id DESC OFFSET $1 LIMIT 1) AS d
-         ON true`,
-    [kept],
+  const endpoints = await query(db).rows<EndpointKey>(
+    'SELECT app_id AS "appId", name FROM webhook',
   );
   let largest = 0;
-  for (const { appId, name, through } of endpoints) {
+  // One statement for each endpoint, so that each of them reads only the oldest rows of an index.
+  for (const { appId, name } of endpoints) {
     const deleted = await query(db).rowCount(
-      `WITH old AS MATERIALIZED (
-         SELECT id FROM (
-           SELECT id, state, created_at FROM webhook_delivery
-            WHERE app_id = $1 AND webhook = $2 ORDER BY id LIMIT $5) AS oldest
-          WHERE created_at < $3 OR (id <= $4 AND state <> 'waiting'))
-       DELETE FROM webhook_delivery d USING old
-        WHERE d.app_id = $1 AND d.webhook = $2 AND d.id = old.id`,
-      [appId, name, before, through, limit],
+      `WITH oldest AS MATERIALIZED (
+         SELECT id, state, created_at FROM webhook_delivery
+          WHERE app_id = $1 AND webhook = $2 ORDER BY id LIMIT $5),
+       surplus AS (
+         SELECT id FROM webhook_delivery
+          WHERE app_id = $1 AND webhook = $2 ORDER BY id DESC OFFSET $4 LIMIT 1)
+       DELETE FROM webhook_delivery d USING oldest o
+        WHERE d.app_id = $1 AND d.webhook = $2 AND d.id = o.id
+          AND (o.created_at < $3
+            OR o.state <> 'waiting' AND o.id <= (SELECT id FROM surplus))`,
+      [appId, name, before, kept, limit],
     );
     largest = Math.max(largest, deleted);
   }

@@ -214,18 +214,29 @@ export const addDropped = (db: Handle, key: EndpointKey, events: number) =>
     [...valuesOf(key), events],
   );
 
-/** Sets `is_full` of the endpoints whose number of waiting deliveries passed a limit. */
-export const updateFull = (db: Handle, limit: number) =>
-  query(db).rowCount(
-    `UPDATE webhook w SET is_full = c.is_full
-       FROM (SELECT e.app_id, e.name,
-                    (SELECT count(*) FROM (SELECT FROM webhook_delivery d
-                       WHERE d.app_id = e.app_id AND d.webhook = e.name AND d.state = 'waiting'
-                       LIMIT $1) AS waiting) >= $1 AS is_full
-               FROM webhook e) AS c
-      WHERE w.app_id = c.app_id AND w.name = c.name AND w.is_full <> c.is_full`,
+/** Sets `is_full` of the endpoints with `limit` or more waiting deliveries. */
+export async function updateFull(db: Handle, limit: number): Promise<void> {
+  const full = await query(db).rows<EndpointKey>(
+    `SELECT app_id AS "appId", webhook AS name FROM webhook_delivery WHERE state = 'waiting'
+      GROUP BY app_id, webhook HAVING count(*) >= $1`,
     [limit],
   );
+  const marked = await query(db).rows<EndpointKey>(
+    'SELECT app_id AS "appId", name FROM webhook WHERE is_full',
+  );
+  const has = (list: readonly EndpointKey[], { appId, name }: EndpointKey) =>
+    list.some((key) => key.appId === appId && key.name === name);
+  const changed = [
+    ...full.filter((key) => !has(marked, key)),
+    ...marked.filter((key) => !has(full, key)),
+  ];
+  // One statement for each endpoint, because a sharded database updates rows of one app at a time.
+  for (const key of changed)
+    await db.query('UPDATE webhook SET is_full = $3 WHERE app_id = $1 AND name = $2', [
+      ...valuesOf(key),
+      has(full, key),
+    ]);
+}
 
 const shareStatement = prepare(
   `SELECT name, NOT is_paused AND (due_at IS NULL OR due_at > now()) AS "mustWake" FROM webhook
