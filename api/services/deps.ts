@@ -5,6 +5,7 @@ import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { QueryLimiter } from '../../shared/db/limits/query-limits.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import type { DatabaseReadiness } from '../../shared/db/schema/readiness.ts';
+import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
@@ -42,6 +43,8 @@ export interface ApiDeps {
   log: Logger;
   metrics: Metrics;
   appCache: AppCache;
+  /** Writes the events of webhooks. */
+  webhooks: WebhookEvents;
   /** Checks that the database is migrated and matches CARILLON_SECRET. */
   readiness: DatabaseReadiness;
 }

@@ -38,7 +38,9 @@ import {
 } from '../../shared/db/tables/sign-in.ts';
 import { deleteOldConversions, deleteOldSends } from '../../shared/db/tables/sms.ts';
 import { deleteOldUsage } from '../../shared/db/tables/usage.ts';
+import { deleteOldDeliveries } from '../../shared/db/tables/webhook-deliveries.ts';
 import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator.ts';
+import { webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
@@ -100,6 +102,10 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
   ({ db }, now, rows) => deleteOldTokens(db, new Date(now - updateTokenRetentionMs), rows),
   ({ db }, now, rows) => deleteOldClocks(db, new Date(now - recordRetentionMs), rows),
   ({ db }, now, rows) => deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rows),
+  ({ db }, now, limit) => {
+    const { kept, keptMs } = webhookLimits;
+    return deleteOldDeliveries(db, { before: new Date(now - keptMs), kept, limit });
+  },
   ({ db }, now, rows) => deleteOldAudit(db, new Date(now - auditRetentionMs), rows),
   ...reportSweeps.map(
     (sweep) =>

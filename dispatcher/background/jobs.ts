@@ -184,6 +184,16 @@ const reporter: BackgroundJob = {
   },
 };
 
+/** Updates which endpoints of webhooks are full, and counts the events that were dropped. */
+const webhooks: BackgroundJob = {
+  name: 'webhook limits',
+  pauseMs: 2000,
+  async runOnce(deps) {
+    await deps.webhooks.maintain();
+    return 0;
+  },
+};
+
 /** Creates the background jobs of one dispatcher. */
 export const openBackgroundJobs = (): BackgroundJob[] => [
   breakers,
@@ -200,6 +210,7 @@ export const openBackgroundJobs = (): BackgroundJob[] => [
   tokenSealer,
   secretRotation,
   canaries,
+  webhooks,
   statistics,
   inboxLimit(),
   gatewayUsage,

@@ -957,6 +957,12 @@ export type Overview = {
     problems: string[];
     meanings: Meaning[];
   })[];
+  webhooks: ({
+    appId: string;
+    name: string;
+    offReason: 'gone' | 'failing' | null;
+    at: string;
+  })[];
   findings: ({
     appId: string;
     connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
@@ -1903,6 +1909,41 @@ export type WaitingJob = {
   createdAt: string;
   startAfter: string;
   startedAt: string | null;
+};
+
+export type Webhook = {
+  name: string;
+  url: string;
+  events: ('push.accepted' | 'push.done' | 'push.cancelled' | 'push.failed' | 'push.waiting_approval' | 'recipients.outcome' | 'recipients.receipt' | 'recipients.opened' | 'installation.invalid' | 'message.failed' | 'breaker.opened' | 'breaker.closed' | 'credentials.ending' | 'quota.near' | 'freeze.started' | 'freeze.ended')[];
+  format: 'standard' | 'feishu' | 'dingtalk' | 'wecom' | 'slack';
+  language: 'en' | 'zh' | null;
+  isEnabled: boolean;
+  offReason: 'gone' | 'failing' | null;
+  offAt: string | null;
+  failures: number;
+  failingSince: string | null;
+  waiting: number;
+  oldestWaitingAt: string | null;
+  dropped: number;
+  droppedAt: string | null;
+  previousSecretUntil: string | null;
+  createdAt: string;
+  updatedAt: string;
+  secret?: string;
+};
+
+export type WebhookDelivery = {
+  id: string;
+  type: string;
+  app: string | null;
+  state: 'waiting' | 'delivered' | 'failed';
+  attempts: number;
+  status: number | null;
+  reason: string | null;
+  response: string | null;
+  occurredAt: string;
+  attemptedAt: string | null;
+  nextAttemptAt: string | null;
 };
 
 export interface Operations {
@@ -4173,6 +4214,209 @@ export interface Operations {
     };
     reply: SmsSignature;
   };
+  /** Lists the webhooks of an app with their state. */
+  listWebhooks: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: {
+      results: Webhook[];
+    };
+  };
+  /** Returns a webhook of an app. */
+  getWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /**
+   * Creates or replaces a webhook of an app. The reply to a creation contains the secret of its
+   * signatures.
+   */
+  putWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+      body: {
+        url: string;
+        events: ('push.accepted' | 'push.done' | 'push.cancelled' | 'push.failed' | 'push.waiting_approval' | 'recipients.outcome' | 'recipients.receipt' | 'recipients.opened' | 'installation.invalid' | 'message.failed' | 'breaker.opened' | 'breaker.closed' | 'credentials.ending' | 'quota.near' | 'freeze.started' | 'freeze.ended')[];
+        isEnabled?: boolean;
+        format?: 'standard' | 'feishu' | 'dingtalk' | 'wecom' | 'slack';
+        language?: 'en' | 'zh';
+        signingSecret?: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /** Deletes a webhook of an app with its deliveries. */
+  deleteWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Sends an event `webhook.test` to a webhook of an app, also while it is off. */
+  testWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: WebhookDelivery;
+  };
+  /**
+   * Replaces the secret of a webhook of an app and returns it. Requests have two signatures for 24
+   * hours.
+   */
+  rotateWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /** Lists the deliveries of a webhook of an app, newest first. */
+  listWebhookDeliveries: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        state?: 'waiting' | 'delivered' | 'failed';
+        type?: 'push.accepted' | 'push.done' | 'push.cancelled' | 'push.failed' | 'push.waiting_approval' | 'recipients.outcome' | 'recipients.receipt' | 'recipients.opened' | 'installation.invalid' | 'message.failed' | 'breaker.opened' | 'breaker.closed' | 'credentials.ending' | 'quota.near' | 'freeze.started' | 'freeze.ended' | 'webhook.test';
+      };
+    };
+    reply: {
+      results: WebhookDelivery[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Sends a delivery of a webhook of an app again, also while the webhook is off. */
+  redeliverWebhookDelivery: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+        id: string;
+      };
+    };
+    reply: WebhookDelivery;
+  };
+  /** Lists the webhooks of the service with their state. */
+  listServiceWebhooks: {
+    input: {};
+    reply: {
+      results: Webhook[];
+    };
+  };
+  /** Returns a webhook of the service. */
+  getServiceWebhook: {
+    input: {
+      path: {
+        name: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /**
+   * Creates or replaces a webhook of the service. The reply to a creation contains the secret of
+   * its signatures.
+   */
+  putServiceWebhook: {
+    input: {
+      path: {
+        name: string;
+      };
+      body: {
+        url: string;
+        events: ('push.accepted' | 'push.done' | 'push.cancelled' | 'push.failed' | 'push.waiting_approval' | 'recipients.outcome' | 'recipients.receipt' | 'recipients.opened' | 'installation.invalid' | 'message.failed' | 'breaker.opened' | 'breaker.closed' | 'credentials.ending' | 'quota.near' | 'freeze.started' | 'freeze.ended')[];
+        isEnabled?: boolean;
+        format?: 'standard' | 'feishu' | 'dingtalk' | 'wecom' | 'slack';
+        language?: 'en' | 'zh';
+        signingSecret?: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /** Deletes a webhook of the service with its deliveries. */
+  deleteServiceWebhook: {
+    input: {
+      path: {
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Sends an event `webhook.test` to a webhook of the service, also while it is off. */
+  testServiceWebhook: {
+    input: {
+      path: {
+        name: string;
+      };
+    };
+    reply: WebhookDelivery;
+  };
+  /**
+   * Replaces the secret of a webhook of the service and returns it. Requests have two signatures
+   * for 24 hours.
+   */
+  rotateServiceWebhook: {
+    input: {
+      path: {
+        name: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /** Lists the deliveries of a webhook of the service, newest first. */
+  listServiceWebhookDeliveries: {
+    input: {
+      path: {
+        name: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        state?: 'waiting' | 'delivered' | 'failed';
+        type?: 'push.accepted' | 'push.done' | 'push.cancelled' | 'push.failed' | 'push.waiting_approval' | 'recipients.outcome' | 'recipients.receipt' | 'recipients.opened' | 'installation.invalid' | 'message.failed' | 'breaker.opened' | 'breaker.closed' | 'credentials.ending' | 'quota.near' | 'freeze.started' | 'freeze.ended' | 'webhook.test';
+      };
+    };
+    reply: {
+      results: WebhookDelivery[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Sends a delivery of a webhook of the service again, also while the webhook is off. */
+  redeliverServiceWebhookDelivery: {
+    input: {
+      path: {
+        name: string;
+        id: string;
+      };
+    };
+    reply: WebhookDelivery;
+  };
   /** Returns how far a push is: outcomes by connector, rate and time left. */
   getPushProgress: {
     input: {
@@ -4324,5 +4568,21 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   deleteSmsSignature: ['DELETE', '/apps/{appId}/sms-signatures/{name}'],
   listSmsSignatures: ['GET', '/apps/{appId}/sms-signatures'],
   approveSmsSignature: ['POST', '/apps/{appId}/sms-signatures/{name}/approve'],
+  listWebhooks: ['GET', '/apps/{appId}/webhooks'],
+  getWebhook: ['GET', '/apps/{appId}/webhooks/{name}'],
+  putWebhook: ['PUT', '/apps/{appId}/webhooks/{name}'],
+  deleteWebhook: ['DELETE', '/apps/{appId}/webhooks/{name}'],
+  testWebhook: ['POST', '/apps/{appId}/webhooks/{name}/test'],
+  rotateWebhook: ['POST', '/apps/{appId}/webhooks/{name}/rotate'],
+  listWebhookDeliveries: ['GET', '/apps/{appId}/webhooks/{name}/deliveries'],
+  redeliverWebhookDelivery: ['POST', '/apps/{appId}/webhooks/{name}/deliveries/{id}/redeliver'],
+  listServiceWebhooks: ['GET', '/webhooks'],
+  getServiceWebhook: ['GET', '/webhooks/{name}'],
+  putServiceWebhook: ['PUT', '/webhooks/{name}'],
+  deleteServiceWebhook: ['DELETE', '/webhooks/{name}'],
+  testServiceWebhook: ['POST', '/webhooks/{name}/test'],
+  rotateServiceWebhook: ['POST', '/webhooks/{name}/rotate'],
+  listServiceWebhookDeliveries: ['GET', '/webhooks/{name}/deliveries'],
+  redeliverServiceWebhookDelivery: ['POST', '/webhooks/{name}/deliveries/{id}/redeliver'],
   getPushProgress: ['GET', '/apps/{appId}/notifications/{id}/progress'],
 };

@@ -408,7 +408,8 @@ export default [
     limit: noBody,
     reply: freeze,
     refusals: ['notFound'],
-    handle: async (_call, { freezes }) => json(toFreezeReply(await freezes.release(null))),
+    handle: async ({ operator }, { freezes }) =>
+      json(toFreezeReply(await freezes.release(operator, null))),
   }),
   route({
     method: 'PUT',
@@ -436,7 +437,7 @@ export default [
     limit: noBody,
     reply: freeze,
     refusals: ['notFound'],
-    handle: async ({ params }, { freezes }) =>
-      json(toFreezeReply(await freezes.release(params.appId ?? ''))),
+    handle: async ({ operator, params }, { freezes }) =>
+      json(toFreezeReply(await freezes.release(operator, params.appId ?? ''))),
   }),
 ];

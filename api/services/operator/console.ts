@@ -28,6 +28,7 @@ import { RedriveForecastService, RedriveService } from './sending/redrive.ts';
 import { SavedItemService } from './sending/saved-items.ts';
 import { ScheduledPushService } from './sending/scheduled.ts';
 import { FreezeService, SendingService, SuggestionService } from './sending/sending.ts';
+import { WebhookService } from './webhooks/webhooks.ts';
 
 /** Services of pushes that the console uses. */
 export interface PushServices {
@@ -62,6 +63,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     doctor: new DoctorService(deps),
     secretRotation: new SecretRotationService(deps),
     quotas: new QuotaService(deps),
+    webhooks: new WebhookService(deps),
     profileChecks,
     profileRotations: new ProfileRotationService(deps, profileChecks),
     operatorIdentities: identities,

@@ -2,6 +2,7 @@ import type { Handle } from '../../../shared/db/pool.ts';
 import { listPeopleNames } from '../../../shared/db/tables/console.ts';
 import { changePace } from '../../../shared/db/tables/gateway-limits.ts';
 import {
+  type DeletedDevices,
   type DeletedPage,
   deleteInvalidPage,
   deleteReported,
@@ -35,6 +36,7 @@ import {
 import type { ApiDeps } from '../deps.ts';
 import { type Change, recordChange } from '../operator/audit/audit.ts';
 import type { PushRecordService } from './push-records.ts';
+import { cancelledEvent } from './pushes.ts';
 
 type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;
 
@@ -122,7 +124,7 @@ type StateChange = (
 ) => Promise<boolean | JsonObject>;
 
 /** Caller of the admin API. A sender controls only the pushes of its own token. */
-type Controller = Pick<Operator, 'role' | 'tokenId'>;
+type Controller = Pick<Operator, 'name' | 'role' | 'tokenId'>;
 
 /** Push as identified by a caller. */
 export interface PushName {
@@ -182,12 +184,14 @@ export class PushControlService {
    * Throws error 101 (status 404) if the push does not exist, error 409 if it is finished.
    */
   cancel(push: PushName): Promise<JsonObject> {
-    return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id) => {
+    return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id, record) => {
       const isChanged = await markPushCancelled(tx, app, id);
       // Batches that are paused or wait for a time are settled now.
       if (isChanged) {
         await startWaitingBatches(tx, app, id);
         await this.#continue(tx, app, id);
+        const data = { push: record.objectId, by: push.controller?.name ?? null };
+        await this.#deps.webhooks.emit(tx, cancelledEvent(app, data));
       }
       return isChanged;
     });
@@ -287,9 +291,14 @@ export class PushControlService {
     return this.#deps.db.transaction(async (tx) => {
       const selection = { appId, pushId, deletable: { called: true, proven: true } };
       const page = await deleteInvalidPage(tx, selection, after);
+      const emit = (devices: DeletedDevices) =>
+        this.#deps.webhooks.emitInvalid(tx, { appId, push: objectId, devices });
+      await emit(page.devices);
       const isLast = page.last === null;
       if (isLast && keptTokens.length > 0) await saveKeptTokens(tx, selection, []);
-      const deleted = page.deleted + (isLast ? await deleteReported(tx, selection) : 0);
+      const reported = isLast ? await deleteReported(tx, selection) : undefined;
+      if (reported) await emit(reported.devices);
+      const deleted = page.deleted + (reported?.deleted ?? 0);
       await recordChange(tx, {
         action: 'push.delete-invalid',
         appId,

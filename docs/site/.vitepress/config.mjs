@@ -14,6 +14,7 @@ const guide = [
   { text: 'Live Activities', link: '/live-activities' },
   { text: 'Web Push', link: '/web-push' },
   { text: 'Deliveries and opens', link: '/opens' },
+  { text: 'Webhooks', link: '/webhooks' },
   { text: 'Moving in', link: '/moving-in' },
 ];
 
@@ -84,6 +85,7 @@ const guideInChinese = [
   { text: '概念', link: '/zh/concepts' },
   { text: '发送推送', link: '/zh/sending' },
   { text: 'Web Push', link: '/zh/web-push' },
+  { text: 'Webhook', link: '/zh/webhooks' },
   { text: '迁入', link: '/zh/moving-in' },
   { text: '邮件和短信', link: '/zh/operate/mail-and-sms' },
   { text: '单点登录', link: '/zh/operate/single-sign-on' },

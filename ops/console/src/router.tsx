@@ -226,6 +226,22 @@ const moveIn = createRoute({
     'MoveIn',
   ),
 });
+const webhooks = createRoute({
+  getParentRoute: () => app,
+  path: '/webhooks',
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/webhooks/webhooks.tsx')),
+    'AppWebhooks',
+  ),
+});
+const serviceWebhooks = createRoute({
+  getParentRoute: () => root,
+  path: '/webhooks',
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/webhooks/webhooks.tsx')),
+    'ServiceWebhooks',
+  ),
+});
 const operating = createRoute({
   getParentRoute: () => root,
   path: '/operating',
@@ -292,10 +308,12 @@ export const router = createRouter({
       reports,
       usage,
       messages,
+      webhooks,
       settings,
       moveIn,
     ]),
     operating,
+    serviceWebhooks,
     secret,
     goLive,
     people,

@@ -66,28 +66,33 @@ export async function findByRegistrationIds(
 const marks = `unnest($3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[], $7::boolean[])
   AS m (push_id, installation, delivered, clicked, dismissed)`;
 
+const markColumns = ['pushId', 'installation', 'isDelivered', 'isClicked', 'isDismissed'] as const;
+
 /** Bits of the devices that have a mark, by block of 512 devices. */
 const bitsOf = (mark: string) =>
   `bit_or(set_bit(0::bit(512), (m.installation % 512)::int, m.${mark}::int)) AS ${mark}`;
 
+/** A receipt that was not counted before. */
+export interface NewReceipt {
+  pushId: number;
+  /** Public id of the installation. */
+  objectId: string;
+  isDelivered: boolean;
+  isClicked: boolean;
+}
+
 /**
  * Sets the bits of devices. Returns by push how many were not set before. Locks blocks in a fixed
- * order. Needs a transaction; `addReceiptTotals` must follow in it.
+ * order. Needs a transaction; `addReceiptTotals` must follow in it. `onLocked` runs when the blocks
+ * are locked and not changed yet.
  */
 export async function markReceipts(
   tx: Handle,
   { appId, connector }: CountedSource,
   receipts: readonly DeviceReceipt[],
+  onLocked: () => Promise<void> = () => Promise.resolve(),
 ): Promise<Map<number, CountedTotals>> {
-  const lists = listsOf(
-    receipts,
-    'pushId',
-    'installation',
-    'isDelivered',
-    'isClicked',
-    'isDismissed',
-  );
-  const values = [appId, connector, ...lists];
+  const values = [appId, connector, ...listsOf(receipts, ...markColumns)];
   await tx.query(
     `INSERT INTO push_receipt (app_id, push_id, connector, block)
      SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}
@@ -101,6 +106,7 @@ export async function markReceipts(
       ORDER BY push_id, block FOR UPDATE`,
     values,
   );
+  await onLocked();
   // The blocks are locked, so `before` matches the rows that `changed` updates.
   const rows = await query(tx).rows<CountedTotals & { pushId: number }>(
     `WITH told AS (
@@ -130,6 +136,25 @@ export async function markReceipts(
   );
   return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
 }
+
+/** Returns the receipts whose bits are not set yet. Their blocks must be locked. */
+export const listNewReceipts = (
+  tx: Handle,
+  { appId, connector }: ReceiptSource,
+  receipts: readonly DeviceReceipt[],
+) =>
+  query(tx).rows<NewReceipt>(
+    `SELECT * FROM (
+       SELECT m.push_id AS "pushId", i.object_id AS "objectId",
+              m.delivered AND get_bit(r.delivered, (m.installation % 512)::int) = 0
+                AS "isDelivered",
+              m.clicked AND get_bit(r.clicked, (m.installation % 512)::int) = 0 AS "isClicked"
+         FROM ${marks} JOIN push_receipt r ON r.app_id = $1 AND r.connector = $2
+                         AND r.push_id = m.push_id AND r.block = m.installation / 512
+         JOIN installation i ON i.app_id = $1 AND i.id = m.installation) AS receipt
+      WHERE "isDelivered" OR "isClicked"`,
+    [appId, connector, ...listsOf(receipts, ...markColumns)],
+  );
 
 /** Rows per counter, so that concurrent calls rarely update the same row. */
 const slots = 16;

@@ -20,6 +20,7 @@ import { recordLiveActivities } from './examples/live-activities.ts';
 import * as pushes from './examples/pushes.ts';
 import { ExampleRecorder } from './examples/recorder.ts';
 import { stableExamples } from './examples/stable-values.ts';
+import { recordWebhooks } from './examples/webhooks.ts';
 
 /**
  * Calls every operation and compares the recorded calls with the examples of the description,
@@ -107,6 +108,7 @@ async function record(authEndpoint: string): Promise<void> {
   await apps.recordProfiles(calls, authEndpoint);
   await apps.recordReceipts(calls, service);
   await apps.recordSavedItems(calls);
+  await recordWebhooks(calls);
   await apps.recordOperators(calls);
   await apps.recordApps(calls);
   await apps.recordService(calls);

@@ -25,6 +25,7 @@ test('the pages for newcomers, and those about services in China, are translated
     'operate/single-sign-on.md',
     'sending.md',
     'web-push.md',
+    'webhooks.md',
   ]);
 });
 

@@ -37,6 +37,7 @@ const encryptingFiles: Record<string, string[]> = {
   ],
   'shared/db/tables/gateways.ts': ['gateway_token.value'],
   'shared/db/tables/outbox.ts': ['outbox.body'],
+  'shared/db/tables/webhooks.ts': ['webhook.previous_key', 'webhook.secrets'],
   'shared/domain/users/auth-data.ts': ['app_user.auth_data'],
   'shared/domain/users/user.ts': ['app_user.session_nonce'],
   // The rotation itself, and the warm-up of the cipher, which stores nothing.

@@ -126,6 +126,22 @@ export const appPages = [
     words: ['短信', '邮件', 'SMS', 'mail', 'outbox', 'templates', 'signatures'],
   }),
   pageEntry({
+    to: '/apps/$appId/webhooks',
+    title: 'nav.webhooks',
+    role: 'operator',
+    words: [
+      '回调',
+      '事件',
+      'events',
+      'callbacks',
+      'notifications',
+      'Slack',
+      '飞书',
+      '钉钉',
+      '企业微信',
+    ],
+  }),
+  pageEntry({
     to: '/apps/$appId/settings',
     title: 'nav.settings',
     words: ['推送设置', '应用 Keys', '安全中心', '选项', 'options', 'app keys', 'master key'],
@@ -146,6 +162,13 @@ export const servicePages = [
     title: 'nav.operating',
     key: 's',
     words: ['熔断', '队列', 'breakers', 'queues', 'gateways'],
+  }),
+  pageEntry({
+    to: '/webhooks',
+    title: 'webhooks.ofService',
+    role: 'operator',
+    isForAllApps: true,
+    words: ['回调', '事件', 'events', 'callbacks', 'Slack', '飞书', '钉钉', '企业微信'],
   }),
   pageEntry({
     to: '/secret',
