@@ -16,6 +16,7 @@ import { createConsole } from './operator/console.ts';
 import { DeviceEditService } from './operator/devices/devices.ts';
 import { ProfileService } from './operator/gateways/profiles.ts';
 import { UsageService } from './operator/gateways/quotas.ts';
+import { ReportService } from './operator/reports/reports.ts';
 import { ActivitySendingService } from './operator/sending/activity-sending.ts';
 import { UserAdminService } from './operator/users/users.ts';
 import { BroadcastChannelService } from './push/broadcast-channels.ts';
@@ -23,6 +24,7 @@ import { DryRunService } from './push/explain/dry-run.ts';
 import { PushTraceService } from './push/explain/push-trace.ts';
 import { LiveActivityService } from './push/live-activities.ts';
 import { PushControlService } from './push/push-control.ts';
+import { PushEventService } from './push/push-events.ts';
 import { PushRecordService } from './push/push-records.ts';
 import { PushService, ScheduleService } from './push/pushes.ts';
 import { FailedReceiptService, ReceiptService } from './push/receipts.ts';
@@ -30,6 +32,7 @@ import { CloudQueryService, ScanService } from './queries/scans.ts';
 import { RoleLookup } from './roles/lookup.ts';
 import { RoleCache, RoleService } from './roles/roles.ts';
 import { AppRouterService, DateService, HealthService } from './server/service.ts';
+import { SmsReceiptService } from './sms/receipts.ts';
 import { createMessaging } from './sms/sms.ts';
 
 /** Creates the services that routes call. */
@@ -81,12 +84,14 @@ export function createServices(deps: ApiDeps) {
     messageRedrives: new MessageRedriveService(deps),
     profiles: new ProfileService(deps),
     pushes,
+    pushEvents: new PushEventService(deps),
     receipts,
     failedReceipts: new FailedReceiptService(deps, receipts),
     scans: new ScanService(deps),
     schedules: new ScheduleService(deps),
     sms: messaging.sms,
     smsTexts: messaging.smsTexts,
+    smsReceipts: new SmsReceiptService(deps),
     captchas: messaging.captchas,
     pushRecords,
     pushControl: new PushControlService(deps, pushRecords),
@@ -104,6 +109,7 @@ export function createServices(deps: ApiDeps) {
     phones: accounts.phones,
     emails: accounts.emails,
     usage: new UsageService(deps),
+    reports: new ReportService(deps),
     dryRun,
     pushTraces,
     liveActivities,

@@ -97,6 +97,7 @@ export interface Http2ConnectionOptions {
   clock: Clock;
   /** See `TransportOptions`. */
   streamsPerConnection: number;
+  responseHeader: string | undefined;
 }
 
 export class Http2Connection implements PooledConnection, Http2SessionHost {
@@ -105,6 +106,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
   isRetired = false;
   hasResponse = false;
   readonly clock: Clock;
+  readonly responseHeader: string | undefined;
   readonly startedAtMs: number;
   readonly #options: Http2ConnectionOptions;
   readonly #owner: Http2ConnectionOwner;
@@ -121,6 +123,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
     this.#options = options;
     this.#owner = owner;
     this.clock = options.clock;
+    this.responseHeader = options.responseHeader;
     this.#streamsLeft = options.streamsPerConnection;
     this.startedAtMs = options.clock.monotonicMs();
     this.#watchdog = new Watchdog(options.timing, this.startedAtMs);

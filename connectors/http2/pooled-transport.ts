@@ -266,9 +266,10 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
 
   /** Starts another connection. */
   #open(): Http2Connection {
-    const { clock, timing } = this.#options;
+    const { clock, responseHeader, timing } = this.#options;
     const connect = (signal: AbortSignal) => connectTls(this.#target, signal);
-    return new Http2Connection({ connect, timing, clock, ...this.#streamLimits }, this);
+    const options = { connect, timing, clock, responseHeader, ...this.#streamLimits };
+    return new Http2Connection(options, this);
   }
 
   /**

@@ -60,6 +60,8 @@ export interface Http2Response {
   kind: 'response';
   status: number;
   body: string;
+  /** Value of `TransportOptions.responseHeader`, at most 512 characters. */
+  header?: string | undefined;
   retryAfterMs: number | null;
   seconds: number;
 }
@@ -175,6 +177,11 @@ export interface TransportOptions {
    * counts from the start.
    */
   firstStreams?: number;
+  /**
+   * Lower-case name of a header of the responses that the connector reads. It must not be in the
+   * static table of HPACK. If absent, responses have no `header`.
+   */
+  responseHeader?: string;
   /** Maximum number of connections at the same time. */
   maxConnections: number;
   /**

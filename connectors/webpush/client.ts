@@ -386,19 +386,18 @@ class GroupSend {
   }
 
   #onResult(target: Target, result: OriginResult): ResponseDecision {
-    if (result.kind === 'response') this.#onResponse(target, result.status, result.body, result);
+    if (result.kind === 'response') this.#onResponse(target, result);
     else this.#onFailure(target, result);
     return this.#endingNow() ? 'stop' : undefined;
   }
 
   #onResponse(
     { keyId, recipient: { index } }: Target,
-    status: number,
-    body: string,
-    { retryAfterMs, seconds }: { retryAfterMs: number | null; seconds: number },
+    response: Extract<OriginResult, { kind: 'response' }>,
   ): void {
     const { origin, service } = this.#group;
-    const rule = ruleForAnswer(service, status, body);
+    const { retryAfterMs, seconds, status } = response;
+    const rule = ruleForAnswer(service, response);
     this.#context.onCall({ status, reason: rule.reason, seconds });
     this.#origin.record(status >= 500);
     if (rule.reaction === 'sent') {

@@ -25,6 +25,9 @@ const maxHttp1Connections = 16;
 const maxFailures = 20;
 const cooldownMs = 30_000;
 
+/** Header in which Microsoft's push service names the reason of a refusal. */
+const responseHeader = 'x-wns-error-description';
+
 /** Codes of a TLS handshake that found no common protocol. */
 const noHttp2 = /NO_HTTP2|NO_APPLICATION_PROTOCOL/;
 
@@ -123,7 +126,9 @@ export class Origin {
         const isAborted = signal.aborted || stop.signal.aborted;
         const result: OriginResult = isAborted
           ? { kind: 'not_sent', reason: signal.aborted ? 'aborted' : 'stopped', afterMs: null }
-          : await client.request({ method: 'POST', path, headers, body: splice, signal });
+          : withHeader(
+              await client.request({ method: 'POST', path, headers, body: splice, signal }),
+            );
         if (onResult(index, result) === 'stop') stop.abort();
       }
     };
@@ -145,7 +150,7 @@ export class Origin {
     const { baseUrl, ca, proxy, timing, clock } = this.#options;
     const isHttp2 = await hasHttp2({ ...this.#options, maxConnections });
     if (isHttp2) {
-      this.#transport = openTransport({ ...this.#options, maxConnections });
+      this.#transport = openTransport({ ...this.#options, responseHeader, maxConnections });
       return this.#transport;
     }
     return createHttpClient({
@@ -158,6 +163,10 @@ export class Origin {
     });
   }
 }
+
+/** Returns a result of HTTP/1.1 in the form of HTTP/2. */
+const withHeader = (result: HttpResult): OriginResult =>
+  result.kind === 'response' ? { ...result, header: result.headers[responseHeader] } : result;
 
 /** False if the service answers the TLS handshake and has no HTTP/2. */
 async function hasHttp2(options: TransportOptions): Promise<boolean> {

@@ -91,6 +91,8 @@ export const responseRules: readonly WebPushRule[] = [
   refusedSender('apple 400 BadAuthorizationHeader'),
   refusedSender('apple 400 BadVapidPublicKey'),
   refusedSender('apple 400 BadJwtToken'),
+  otherKey('microsoft 401 key'),
+  otherKey('microsoft 403 key'),
   {
     code: 'microsoft 406',
     reason: 'rate_exceeded',
@@ -102,9 +104,18 @@ export const responseRules: readonly WebPushRule[] = [
 const ruleFor: (code: string) => WebPushRule = responseTable(responseRules);
 const known = new Set(responseRules.map(({ code }) => code));
 
+/** The parts of an answer that decide about it. */
+export interface PushAnswer {
+  status: number;
+  body: string;
+  /** Microsoft's reason (`X-WNS-Error-Description`). Its errors have no body. */
+  header?: string | undefined;
+}
+
 /** Returns the rule of an answer: the first row that fits, from the most specific code on. */
-export function ruleForAnswer(service: PushService, status: number, body: string): WebPushRule {
-  const detail = detailOf(service, status, body);
+export function ruleForAnswer(service: PushService, answer: PushAnswer): WebPushRule {
+  const { body, status } = answer;
+  const detail = detailOf(service, answer);
   // Push services answer with JSON, a short text or nothing. HTML is the page of a proxy.
   if (status >= 400 && detail === '' && /^\s*</.test(body)) return ruleForPage(status);
   const code = [`${service} ${status} ${detail}`, `${service} ${status}`, `${status}`].find((one) =>
@@ -117,8 +128,8 @@ export function ruleForAnswer(service: PushService, status: number, body: string
   return { code: `http_${status}`, reason: 'bad_request', reaction: 'fail' };
 }
 
-/** Returns the part of the body that distinguishes answers with the same status. */
-function detailOf(service: PushService, status: number, body: string): string {
+/** Returns the part of the answer that distinguishes answers with the same status. */
+function detailOf(service: PushService, { body, header = '', status }: PushAnswer): string {
   switch (service) {
     case 'google':
       if (status === 400 && /less than \d+ bytes/.test(body)) return 'size';
@@ -134,6 +145,8 @@ function detailOf(service: PushService, status: number, body: string): string {
       const error = parseObject(body);
       return isJsonObject(error) && typeof error.reason === 'string' ? error.reason : '';
     }
+    case 'microsoft':
+      return (status === 401 || status === 403) && /public key.*channel/i.test(header) ? 'key' : '';
     default:
       return '';
   }

@@ -29,6 +29,7 @@ import {
   deleteOldGatewayMessages,
 } from '../../shared/db/tables/receipts.ts';
 import { deleteOldDeviceDays } from '../../shared/db/tables/recipients.ts';
+import { reportSweeps } from '../../shared/db/tables/reports.ts';
 import {
   deleteExpiredCaptchas,
   deleteExpiredCodes,
@@ -62,6 +63,8 @@ const noticeRetentionMs = 30 * dayMs;
 const usageRetentionMs = 400 * dayMs;
 /** As long as usage, so that a year can be audited after its end. */
 const auditRetentionMs = 400 * dayMs;
+/** Two years, so that a day can be compared with the same day of the year before. */
+const reportRetentionMs = 731 * dayMs;
 
 interface CleanerDeps {
   db: Database;
@@ -104,6 +107,11 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
     return deleteOldDeliveries(db, { before: new Date(now - keptMs), kept, limit });
   },
   ({ db }, now, rows) => deleteOldAudit(db, new Date(now - auditRetentionMs), rows),
+  ...reportSweeps.map(
+    (sweep) =>
+      ({ db }: CleanerDeps, now: number, rows: number) =>
+        sweep(db, new Date(now - reportRetentionMs), rows),
+  ),
 ];
 
 /**

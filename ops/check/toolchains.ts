@@ -28,6 +28,7 @@ const versionArguments: Readonly<Record<string, readonly string[]>> = {
   javac: ['-version'],
   go: ['version'],
   python3: ['-m', 'pip', '--version'],
+  ntfy: ['--help'],
 };
 
 /**

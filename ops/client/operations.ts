@@ -78,7 +78,7 @@ export type AppOptions = {
       text?: string;
     };
   };
-  smsBalance: number;
+  smsBalance: number | null;
   captchasPerAddressPerHour: number;
   signUpsPerAddressPerHour: number;
   signUpBytesPerAddressPerDay: number;
@@ -86,8 +86,70 @@ export type AppOptions = {
   smsCountries: string[] | null;
   smsPerAddressPerHour: number;
   smsPerAppPerDay: number;
+  reportOpens: boolean;
   receiptUrlGeneration: number;
   unknownOutcome: 'repeat' | 'fail';
+};
+
+export type AppReport = {
+  from: string;
+  to: string;
+  days: ({
+    day: string;
+    pushes: number;
+    sent: number;
+    invalid_token: number;
+    failed: number;
+    expired: number;
+    capped: number;
+    dropped: number;
+    delivered: number;
+    clicked: number;
+    received: number;
+    opened: number;
+    dismissed: number;
+  })[];
+  connectors: ({
+    connector: string;
+    pushes: number;
+    sent: number;
+    invalid_token: number;
+    failed: number;
+    expired: number;
+    capped: number;
+    dropped: number;
+    delivered: number;
+    clicked: number;
+    received: number;
+    opened: number;
+    dismissed: number;
+  })[];
+  classes: ({
+    class: string;
+    pushes: number;
+    sent: number;
+    invalid_token: number;
+    failed: number;
+    expired: number;
+    capped: number;
+    dropped: number;
+    delivered: number;
+    clicked: number;
+    received: number;
+    opened: number;
+    dismissed: number;
+  })[];
+  reasons: ({
+    connector: string;
+    reason: string;
+    n: number;
+    meaning: Meaning;
+  })[];
+  installations: ({
+    day: string;
+    platform: string;
+    n: number;
+  })[];
 };
 
 export type AppSummary = {
@@ -130,6 +192,11 @@ export type ApprovedPush = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -365,7 +432,7 @@ export type DeviceExplanation = {
   reason: string | null;
   meaning: Meaning | null;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   } | null;
   letter: 'waiting' | 'expired' | 'acknowledged' | 'gone' | null;
   gatewayFailure: {
@@ -427,7 +494,7 @@ export type FailureGroup = {
   meaning: Meaning;
   n: number;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   };
 };
 
@@ -493,6 +560,11 @@ export type ListedMessage = {
   attempts: number;
   reason: string | null;
   meaning?: Meaning;
+  providerId: string | null;
+  delivery: 'delivered' | 'undelivered' | null;
+  deliveryReason: string | null;
+  deliveryMeaning?: Meaning;
+  deliveredAt: string | null;
   expiresAt: string;
 };
 
@@ -526,6 +598,11 @@ export type ListedPush = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -896,7 +973,7 @@ export type ProfileCheck = {
   meaning: Meaning | null;
   sentence: string;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   } | null;
 };
 
@@ -975,6 +1052,11 @@ export type PushDetail = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1196,6 +1278,11 @@ export type PushProgress = {
   repeats: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   acked: number;
   perSecond: number;
   secondsLeft: number | null;
@@ -1231,6 +1318,11 @@ export type PushRecord = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1527,6 +1619,11 @@ export type ScheduledEntry = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1667,7 +1764,7 @@ export type SmsSignature = {
 };
 
 export type SmsState = {
-  balance: number;
+  balance: number | null;
   free: {
     used: number;
     limit: number;
@@ -1695,9 +1792,33 @@ export type SmsTemplate = {
   updatedAt: string;
   type: 'verification' | 'notification';
   text: string;
+  providers?: {
+    aliyun?: {
+      code: string;
+      params?: {
+        [member: string]: string;
+      };
+    };
+    tencent?: {
+      id: string;
+      params?: string[];
+    };
+  };
   active: {
     type: 'verification' | 'notification';
     text: string;
+    providers?: {
+      aliyun?: {
+        code: string;
+        params?: {
+          [member: string]: string;
+        };
+      };
+      tencent?: {
+        id: string;
+        params?: string[];
+      };
+    };
   } | null;
 };
 
@@ -1878,7 +1999,7 @@ export interface Operations {
               text?: string;
             };
           };
-          smsBalance?: number;
+          smsBalance?: number | null;
           captchasPerAddressPerHour?: number;
           signUpsPerAddressPerHour?: number;
           signUpBytesPerAddressPerDay?: number;
@@ -1886,6 +2007,7 @@ export interface Operations {
           smsCountries?: string[] | null;
           smsPerAddressPerHour?: number;
           smsPerAppPerDay?: number;
+          reportOpens?: boolean;
           receiptUrlGeneration?: number;
           unknownOutcome?: 'repeat' | 'fail';
         };
@@ -1997,7 +2119,7 @@ export interface Operations {
               text?: string;
             };
           };
-          smsBalance?: number;
+          smsBalance?: number | null;
           captchasPerAddressPerHour?: number;
           signUpsPerAddressPerHour?: number;
           signUpBytesPerAddressPerDay?: number;
@@ -2005,6 +2127,7 @@ export interface Operations {
           smsCountries?: string[] | null;
           smsPerAddressPerHour?: number;
           smsPerAppPerDay?: number;
+          reportOpens?: boolean;
           receiptUrlGeneration?: number;
           unknownOutcome?: 'repeat' | 'fail';
         };
@@ -2646,6 +2769,21 @@ export interface Operations {
       results: UsageReport[];
     };
   };
+  /** Returns totals of an app by day (UTC), at most 731 days, computed every 15 minutes. */
+  getReport: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        from?: string;
+        to?: string;
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
+        class?: string;
+      };
+    };
+    reply: AppReport;
+  };
   /**
    * Returns an app’s usage of its gateways on a day in China, with a forecast of its scheduled
    * pushes.
@@ -2974,7 +3112,11 @@ export interface Operations {
   };
   /** Runs the checks of `carillon doctor` that need only the database. */
   runDoctor: {
-    input: {};
+    input: {
+      query?: {
+        production?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
     reply: {
       results: DoctorFinding[];
     };
@@ -3945,6 +4087,18 @@ export interface Operations {
       body: {
         type: 'verification' | 'notification';
         text: string;
+        providers?: {
+          aliyun?: {
+            code: string;
+            params?: {
+              [member: string]: string;
+            };
+          };
+          tencent?: {
+            id: string;
+            params?: string[];
+          };
+        };
       };
     };
     reply: SmsTemplate;
@@ -4308,6 +4462,7 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   explainDevice: ['GET', '/apps/{appId}/notifications/{objectId}/devices/{installation}'],
   explainPush: ['POST', '/apps/{appId}/push/explain'],
   getUsage: ['GET', '/apps/{appId}/usage'],
+  getReport: ['GET', '/apps/{appId}/reports'],
   getQuotas: ['GET', '/apps/{appId}/quotas'],
   listBreakers: ['GET', '/breakers'],
   openBreaker: ['POST', '/breakers/{id}/open'],

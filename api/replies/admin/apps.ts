@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { allOptions, keyNames } from '../../../shared/domain/apps/app.ts';
+import { type ReportFigures, reportFigures } from '../../../shared/domain/apps/usage.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
+import { providersShape } from '../../../shared/domain/messages/sms-provider.ts';
 import { component, count, meaning, timestamp } from '../common.ts';
 
 export const appOptions = component(
@@ -88,6 +90,14 @@ export const listedMessage = component(
       attempts: count,
       reason: z.string().nullable().describe('Why the last attempt failed.'),
       meaning: meaning.optional(),
+      providerId: z.string().nullable().describe('Id of an SMS at its provider.'),
+      delivery: z
+        .enum(['delivered', 'undelivered'])
+        .nullable()
+        .describe('What the provider of an SMS reported later. Null without a receipt.'),
+      deliveryReason: z.string().nullable().describe('Why an SMS did not reach the device.'),
+      deliveryMeaning: meaning.optional(),
+      deliveredAt: timestamp.nullable().describe('Time of the receipt.'),
       expiresAt: timestamp.describe('Time until which it is retried.'),
     })
     .describe('Message with its delivery state. Only owners get text, code and link.'),
@@ -96,7 +106,7 @@ export const listedMessage = component(
 export const smsState = component(
   'SmsState',
   z.strictObject({
-    balance: z.number(),
+    balance: z.number().nullable().describe('Option `smsBalance`. Null if there is no limit.'),
     free: z
       .strictObject({ used: count, limit: count })
       .describe('Free messages to the home country.'),
@@ -130,6 +140,33 @@ export const usageReport = component(
   }),
 );
 
+const figures = Object.fromEntries(reportFigures.map((name) => [name, count] as const)) as Record<
+  keyof ReportFigures,
+  typeof count
+>;
+
+export const appReport = component(
+  'AppReport',
+  z.strictObject({
+    from: z.iso.date(),
+    to: z.iso.date(),
+    days: z.array(z.strictObject({ day: z.iso.date(), ...figures })),
+    connectors: z.array(z.strictObject({ connector: z.string(), ...figures })),
+    classes: z.array(
+      z.strictObject({
+        class: z.string().describe('Message class, or the kind. Empty for pushes without one.'),
+        ...figures,
+      }),
+    ),
+    reasons: z
+      .array(z.strictObject({ connector: z.string(), reason: z.string(), n: count, meaning }))
+      .describe('Most frequent reasons of failures.'),
+    installations: z
+      .array(z.strictObject({ day: z.iso.date(), platform: z.string(), n: count }))
+      .describe('Valid installations at the beginning of a day, by vendor or device type.'),
+  }),
+);
+
 const reviewed = {
   name: z.string(),
   status: z.enum(['approved', 'pending']),
@@ -137,7 +174,11 @@ const reviewed = {
   updatedAt: timestamp,
 };
 
-const templateText = { type: z.enum(['verification', 'notification']), text: z.string() };
+const templateText = {
+  type: z.enum(['verification', 'notification']),
+  text: z.string(),
+  providers: providersShape.optional().describe('Templates of SMS providers for this text.'),
+};
 
 export const smsTemplate = component(
   'SmsTemplate',

@@ -9,11 +9,13 @@ import {
   staticStatuses,
   staticTable,
   statusField,
+  wantedField,
 } from './static-table.ts';
 
 /**
  * HPACK decoder (RFC 7541). Decodes all fields, because the table depends on them, but keeps only
- * the status and `retry-after`. Strings of other fields are only created for `onField`.
+ * the status, `retry-after` and one further field. Strings of other fields are only created for
+ * `onField`.
  */
 
 /**
@@ -27,16 +29,25 @@ export interface DecoderLimits {
   tableSize: number;
   /** Maximum size of a header list in bytes, counted as in RFC 9113 6.5.2. */
   listSize: number;
+  /**
+   * Name of a further field to keep. It must not be in the static table. If absent, no further field
+   * is kept.
+   */
+  wanted?: string | undefined;
 }
 
 const staticCount = staticTable.length;
 /** Far above any valid length and far below the precision limit of numbers. */
 const maxInteger = 0x0fff_ffff;
+/** Maximum length of the kept value of the wanted field. */
+const maxWantedLength = 512;
 
 export class HeaderDecoder {
   /** Status of the last block; 0 if it has none. */
   status = 0;
   retryAfter: string | undefined;
+  /** First value of the wanted field, cut to `maxWantedLength`. */
+  wanted: string | undefined;
   /** True if the block can be decoded but is not a valid response. */
   isMalformed = false;
   readonly #table: ReceivedTable;
@@ -65,6 +76,7 @@ export class HeaderDecoder {
   ): DecodeError | null {
     this.status = 0;
     this.retryAfter = undefined;
+    this.wanted = undefined;
     this.isMalformed = false;
     this.#block = block;
     this.#at = start;
@@ -139,9 +151,9 @@ export class HeaderDecoder {
   #kindOf(index: number, start: number, end: number): number {
     const table = this.#table;
     if (index > staticCount) return table.kindOf(table.slotOf(index - staticCount - 1));
-    return index > 0
-      ? (staticKinds[index] ?? 0)
-      : kindOf(table.bytes.toString('latin1', start, end));
+    if (index > 0) return staticKinds[index] ?? 0;
+    const name = table.bytes.toString('latin1', start, end);
+    return name === this.#limits.wanted ? wantedField : kindOf(name);
   }
 
   /**
@@ -203,6 +215,12 @@ export class HeaderDecoder {
       this.#hasRegular = true;
       if (kind === retryAfterField)
         this.retryAfter ??= bytes.toString('latin1', valueStart, valueEnd);
+      else if (kind === wantedField)
+        this.wanted ??= bytes.toString(
+          'latin1',
+          valueStart,
+          Math.min(valueEnd, valueStart + maxWantedLength),
+        );
     }
     this.#onField?.(
       bytes.toString('latin1', start, valueStart),

@@ -75,12 +75,15 @@ export const statusField = 1;
 export const retryAfterField = 2;
 /** Field that is invalid in a response and makes it malformed (RFC 9113 8.2, 8.3). */
 export const malformedField = 3;
+/** Field that the caller reads (`TransportOptions.responseHeader`). */
+export const wantedField = 4;
 
 export type FieldKind =
   | typeof otherField
   | typeof statusField
   | typeof retryAfterField
-  | typeof malformedField;
+  | typeof malformedField
+  | typeof wantedField;
 
 /** Connection-specific fields, invalid in HTTP/2 (RFC 9113 8.2.2). */
 const connectionFields = new Set([

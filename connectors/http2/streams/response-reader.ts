@@ -12,6 +12,8 @@ import type { PartialResponse, StreamTable } from './stream-table.ts';
 /** Callbacks of a session to its connection. */
 export interface Http2SessionHost {
   readonly clock: Clock;
+  /** See `TransportOptions`. */
+  readonly responseHeader: string | undefined;
   /** Called for each SETTINGS frame. */
   onSettings(): void;
   onRoundTrip(seconds: number): void;
@@ -62,16 +64,14 @@ export class ResponseReader {
   readonly #connection: Http2SessionHost;
   readonly #table: StreamTable;
   readonly #guard: FloodGuard;
-  readonly #decoder = new HeaderDecoder({
-    tableSize: defaultTableSize,
-    listSize: maxHeaderListBytes,
-  });
+  readonly #decoder: HeaderDecoder;
   #keptBytes = 0;
   /** Reused for nearly all responses: status 200 without a body. */
   readonly #ok: Http2Response = {
     kind: 'response',
     status: 200,
     body: '',
+    header: undefined,
     retryAfterMs: null,
     seconds: 0,
   };
@@ -86,6 +86,11 @@ export class ResponseReader {
     this.#connection = connection;
     this.#table = table;
     this.#guard = guard;
+    this.#decoder = new HeaderDecoder({
+      tableSize: defaultTableSize,
+      listSize: maxHeaderListBytes,
+      wanted: connection.responseHeader,
+    });
   }
 
   onHeaders(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
@@ -163,6 +168,7 @@ export class ResponseReader {
       kind: 'response',
       status,
       body: body ?? kept,
+      header: partial?.header,
       retryAfterMs: retryAfter === undefined ? null : retryAfterMs(retryAfter, clock.now()),
       seconds: (readAtMs - (table.writtenAtMs[slot] ?? 0)) / 1000,
     });
@@ -211,7 +217,7 @@ export class ResponseReader {
   }
 
   #onStatus(slot: number, id: number, isEnd: boolean): void {
-    const { status, retryAfter, isMalformed } = this.#decoder;
+    const { status, retryAfter, wanted, isMalformed } = this.#decoder;
     const isInformational = status < 200;
     if (isMalformed || status === 0 || status === 101 || (isInformational && isEnd)) {
       this.#resetStream(slot, id, errorCode.protocol);
@@ -223,6 +229,7 @@ export class ResponseReader {
     }
     this.#table.statuses[slot] = status;
     if (retryAfter !== undefined) this.#partialOf(slot).retryAfter = retryAfter;
+    if (wanted !== undefined) this.#partialOf(slot).header = wanted;
     if (isEnd) this.settleResponse(slot);
   }
 
@@ -256,7 +263,13 @@ export class ResponseReader {
   #partialOf(slot: number): PartialResponse {
     const known = this.#table.partials[slot] ?? null;
     if (known !== null) return known;
-    const partial: PartialResponse = { retryAfter: undefined, chunks: [], bytes: 0, flowBytes: 0 };
+    const partial: PartialResponse = {
+      retryAfter: undefined,
+      header: undefined,
+      chunks: [],
+      bytes: 0,
+      flowBytes: 0,
+    };
     this.#table.partials[slot] = partial;
     return partial;
   }

@@ -11,6 +11,8 @@ const spareSlots = 1024;
 /** The parts of a response other than its status. Few responses have such parts. */
 export interface PartialResponse {
   retryAfter: string | undefined;
+  /** Value of `TransportOptions.responseHeader`. */
+  header: string | undefined;
   /** Copies, because read buffers are reused. */
   chunks: Buffer[];
   bytes: number;

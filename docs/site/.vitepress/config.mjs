@@ -14,6 +14,7 @@ const guide = [
   { text: 'Live Activities', link: '/live-activities' },
   { text: 'Web Push', link: '/web-push' },
   { text: 'Webhooks', link: '/webhooks' },
+  { text: 'Deliveries and opens', link: '/opens' },
   { text: 'Moving in', link: '/moving-in' },
 ];
 

@@ -192,6 +192,15 @@ const quotas = createRoute({
     'Quotas',
   ),
 });
+const reports = createRoute({
+  getParentRoute: () => app,
+  path: '/reports',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/reports/reports.tsx')),
+    'Reports',
+  ),
+});
 const usage = createRoute({
   getParentRoute: () => app,
   path: '/usage',
@@ -250,6 +259,14 @@ const secret = createRoute({
     'Secret',
   ),
 });
+const goLive = createRoute({
+  getParentRoute: () => root,
+  path: '/go-live',
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/operating/go-live.tsx')),
+    'GoLive',
+  ),
+});
 const people = createRoute({
   getParentRoute: () => root,
   path: '/people',
@@ -288,6 +305,7 @@ export const router = createRouter({
       profiles,
       profile,
       quotas,
+      reports,
       usage,
       messages,
       webhooks,
@@ -297,6 +315,7 @@ export const router = createRouter({
     operating,
     serviceWebhooks,
     secret,
+    goLive,
     people,
     audit,
   ]),

@@ -183,6 +183,24 @@ describe('over HTTP/2', () => {
       });
     });
 
+    test('returns one further header if the caller names it', async () => {
+      const peer = await peerOfTest((stream, headers) => {
+        const status = headers[':path'] === '/p/0' ? 401 : 200;
+        stream.respond({ ':status': status, 'x-reason': 'r'.repeat(600), 'x-id': '1' });
+        stream.end();
+      });
+      const named = transportOfTest(peer, { responseHeader: 'x-reason' });
+      // The second value comes from the table of the connection.
+      for (const _ of [1, 2]) {
+        const replies = await repliesOf(named.transport, aBatch(3));
+        expect(replies.map((one) => one.kind === 'response' && one.header)).toEqual(
+          Array(3).fill('r'.repeat(512)),
+        );
+      }
+      const [reply] = await repliesOf(transportOfTest(peer).transport, aBatch(1));
+      expect(reply).toMatchObject({ kind: 'response', header: undefined });
+    });
+
     test('returns the kept part of a huge body', async () => {
       const peer = await peerOfTest((stream) => {
         stream.respond({ ':status': 400 });

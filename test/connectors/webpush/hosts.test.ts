@@ -95,6 +95,35 @@ describe('protocols', () => {
   });
 });
 
+test.each([false, true])(
+  'the reason in a header of Microsoft is read (HTTP/2: %s)',
+  async (isHttp2) => {
+    const [other, ...others] = [0, 1, 2].map((n) => browser(n, 'microsoft'));
+    const host = await startHost(
+      ({ url }, response) => {
+        if (other?.endpoint.endsWith(url ?? '')) {
+          const description = 'The public key does not match the channel';
+          response.writeHead(401, { 'x-wns-error-description': description });
+        } else response.writeHead(201);
+        response.end();
+      },
+      { isHttp2 },
+    );
+    const { authority } = await loopbackIdentity();
+    const connector = webPushConnector();
+    const profile = { ...credentials, ca: authority.certificate, endpoint: `https://${host}` };
+    const sender = connector.open(connector.credentials.parse(profile), aContext());
+    const tokens = [other, ...others].flatMap((one) => (one ? [tokenOf(one)] : []));
+    const targets = recipients(3, { deviceType: 'web' }).map((one) => ({
+      ...one,
+      deviceToken: tokens[one.index] ?? '',
+    }));
+    const { attempts } = await sendAll(sender, targets);
+    await sender.close();
+    expect(attempts.map(({ kind }) => kind)).toEqual(['invalid_token', 'sent', 'sent']);
+  },
+);
+
 describe.each([false, true])('hostile hosts (HTTP/2: %s)', (isHttp2) => {
   const start = (answer: Handler) => startHost(answer, { isHttp2 });
 

@@ -83,9 +83,12 @@ describe.each(services)('%s', (service) => {
   test('a subscription of another key ends only this device', async () => {
     gateway.keys.set(browser(1, service).endpoint, newKeyPair().publicKey);
     const { attempts } = await push([token(1), token(2), token(3)]);
-    const [other, ...others] = attempts;
-    expect(other?.kind).toBe(service === 'microsoft' ? 'rejected' : 'invalid_token');
-    expect(others.map(({ kind }) => kind)).toEqual(['sent', 'sent']);
+    expect(attempts).toMatchObject([
+      { kind: 'invalid_token', reason: 'subscription_of_other_key', keepForMs: 60_000 },
+      { kind: 'sent' },
+      { kind: 'sent' },
+    ]);
+    expect(attempts[0]).not.toHaveProperty('isProof');
   });
 
   test('if all subscriptions are of another key, none is invalid', async () => {
@@ -124,6 +127,7 @@ describe('keys', () => {
 });
 
 describe('answers', () => {
+  const otherKey = { reaction: 'dead_token', isOtherKey: true };
   const cases: [PushService, number, string, object][] = [
     ['google', 201, '', { reaction: 'sent' }],
     ['other', 200, '{"id":"x"}', { reaction: 'sent' }],
@@ -144,9 +148,24 @@ describe('answers', () => {
     ['google', 307, '', { reaction: 'fail', reason: 'redirected' }],
     ['other', 418, '', { reaction: 'fail' }],
     ['other', 404, '', { reaction: 'dead_token', isProof: true }],
+    ['mozilla', 401, '{"errno":109,"message":"VAPID public key mismatch"}', otherKey],
+    ['google', 403, 'the VAPID credentials … do not correspond to …', otherKey],
+    ['apple', 400, '{"reason":"VapidPkHashMismatch"}', otherKey],
+    ['microsoft', 401, '', { reaction: 'profile_error' }],
   ];
   test.each(cases)('%s %i %s', (service, status, body, expected) => {
-    expect(ruleForAnswer(service, status, body)).toMatchObject(expected);
+    expect(ruleForAnswer(service, { status, body })).toMatchObject(expected);
+  });
+
+  const mismatch = 'The public key used to sign the token does not match the channel.';
+  test.each<[PushService, number, string, object]>([
+    ['microsoft', 401, mismatch, otherKey],
+    ['microsoft', 403, mismatch, otherKey],
+    ['microsoft', 401, 'The token has expired.', { reaction: 'profile_error' }],
+    ['microsoft', 400, mismatch, { reaction: 'fail' }],
+    ['google', 401, mismatch, { reaction: 'profile_error' }],
+  ])('%s %i with the reason in a header: %s', (service, status, header, expected) => {
+    expect(ruleForAnswer(service, { status, body: '', header })).toMatchObject(expected);
   });
 
   test('a refused sender is an error of the profile only if no service accepts it', async () => {

@@ -55,6 +55,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'messages: budgets', path: ofApp('/messages?tab=budgets') },
   { name: 'messages: texts', path: ofApp('/messages?tab=texts') },
   { name: 'quotas', path: ofApp('/quotas') },
+  { name: 'reports', path: ofApp('/reports') },
   { name: 'usage', path: ofApp('/usage') },
   {
     name: 'compare',
@@ -64,6 +65,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'settings', path: ofApp('/settings') },
   { name: 'move in', path: ofApp('/move-in') },
   { name: 'operating', path: () => '/operating' },
+  { name: 'go live', path: () => '/go-live' },
   { name: 'secret', path: () => '/secret' },
   { name: 'people', path: () => '/people' },
   { name: 'audit', path: () => '/audit', picture: 'audit' },

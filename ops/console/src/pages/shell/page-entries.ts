@@ -101,6 +101,21 @@ export const appPages = [
     words: ['配额', '限额', 'quota', 'forecast', 'limits', 'daily cap'],
   }),
   pageEntry({
+    to: '/apps/$appId/reports',
+    title: 'nav.reports',
+    words: [
+      '报表',
+      '趋势',
+      '到达率',
+      '打开率',
+      'reports',
+      'trends',
+      'history',
+      'open rate',
+      'growth',
+    ],
+  }),
+  pageEntry({
     to: '/apps/$appId/usage',
     title: 'nav.usage',
     words: ['用量', '账单', '费用', 'billing', 'fees', 'usage', 'CSV'],
@@ -162,6 +177,14 @@ export const servicePages = [
     isForAllApps: true,
     isUnlisted: true,
     words: ['密钥轮换', 'CARILLON_SECRET', 'encryption', 'rotation', 'rotate', 'old key'],
+  }),
+  pageEntry({
+    to: '/go-live',
+    title: 'goLive.title',
+    role: 'operator',
+    isForAllApps: true,
+    isUnlisted: true,
+    words: ['上线', '正式环境', 'production', 'checklist', 'doctor', 'backups', 'go live'],
   }),
   pageEntry({
     to: '/people',
