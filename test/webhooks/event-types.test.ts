@@ -16,6 +16,7 @@ import {
   type WebhookReceiver,
 } from '../support/servers/webhook-receiver.ts';
 import { useTestService } from '../support/service.ts';
+import { findDevice } from '../support/tables.ts';
 
 const smsWebhook = await startSmsWebhook();
 const service = useTestService({ env: { SMS_WEBHOOK_URL: smsWebhook.url } });
@@ -165,21 +166,19 @@ const causes: Record<EventTypeName, () => Promise<{ app: App; data: unknown; tim
     return { app, data: { push, connector: 'vendor_b', recipients: [delivered, delivered] } };
   },
   async 'recipients.opened'() {
-    const app = await anApp();
-    const data = {
-      push: 'aPushOfTheApp000',
-      recipients: [
-        { installation: 'a'.repeat(24), type: 'opened', at: '2026-01-01T00:00:00.000Z' },
-      ],
-    } as const;
-    await service.db.transaction((tx) =>
-      deps.webhooks.emitOpened(tx, {
-        appId: app.appId,
-        push: data.push,
-        recipients: [...data.recipients],
-      }),
-    );
-    return { app, data };
+    const app = await anApp({ reportOpens: true });
+    const [deviceToken] = await service.addIosInstallations(app, 1);
+    const { objectId } = await findDevice(service.db, app, { deviceToken: deviceToken ?? '' });
+    const push = await send(app);
+    await service.untilDone(app, push);
+    // The second report is a repeat.
+    for (let i = 0; i < 2; i += 1) {
+      const body = { objectId, events: [{ push, type: 'opened' }] };
+      const reply = await service.api.request('POST', '/1.1/push/events', { app, body });
+      expect(reply.status).toBe(200);
+    }
+    const at = expect.any(String);
+    return { app, data: { push, recipients: [{ installation: objectId, type: 'opened', at }] } };
   },
   async 'installation.invalid'() {
     const app = await anApp();

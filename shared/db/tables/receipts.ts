@@ -66,8 +66,6 @@ export async function findByRegistrationIds(
 const marks = `unnest($3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[], $7::boolean[])
   AS m (push_id, installation, delivered, clicked, dismissed)`;
 
-const markColumns = ['pushId', 'installation', 'isDelivered', 'isClicked', 'isDismissed'] as const;
-
 /** Bits of the devices that have a mark, by block of 512 devices. */
 const bitsOf = (mark: string) =>
   `bit_or(set_bit(0::bit(512), (m.installation % 512)::int, m.${mark}::int)) AS ${mark}`;
@@ -79,6 +77,7 @@ export interface NewReceipt {
   objectId: string;
   isDelivered: boolean;
   isClicked: boolean;
+  isDismissed: boolean;
 }
 
 /**
@@ -92,7 +91,7 @@ export async function markReceipts(
   receipts: readonly DeviceReceipt[],
   onLocked: () => Promise<void> = () => Promise.resolve(),
 ): Promise<Map<number, CountedTotals>> {
-  const values = [appId, connector, ...listsOf(receipts, ...markColumns)];
+  const values = [appId, connector, ...markLists(receipts)];
   await tx.query(
     `INSERT INTO push_receipt (app_id, push_id, connector, block)
      SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}
@@ -137,23 +136,27 @@ export async function markReceipts(
   return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
 }
 
+const markLists = (receipts: readonly DeviceReceipt[]) =>
+  listsOf(receipts, 'pushId', 'installation', 'isDelivered', 'isClicked', 'isDismissed');
+
+/** SQL that is true if a mark is new: its bit is not set yet. */
+const isNew = (mark: string) => `m.${mark} AND get_bit(r.${mark}, (m.installation % 512)::int) = 0`;
+
 /** Returns the receipts whose bits are not set yet. Their blocks must be locked. */
 export const listNewReceipts = (
   tx: Handle,
-  { appId, connector }: ReceiptSource,
+  { appId, connector }: CountedSource,
   receipts: readonly DeviceReceipt[],
 ) =>
   query(tx).rows<NewReceipt>(
     `SELECT * FROM (
-       SELECT m.push_id AS "pushId", i.object_id AS "objectId",
-              m.delivered AND get_bit(r.delivered, (m.installation % 512)::int) = 0
-                AS "isDelivered",
-              m.clicked AND get_bit(r.clicked, (m.installation % 512)::int) = 0 AS "isClicked"
+       SELECT m.push_id AS "pushId", i.object_id AS "objectId", ${isNew('delivered')} AS "isDelivered",
+              ${isNew('clicked')} AS "isClicked", ${isNew('dismissed')} AS "isDismissed"
          FROM ${marks} JOIN push_receipt r ON r.app_id = $1 AND r.connector = $2
                          AND r.push_id = m.push_id AND r.block = m.installation / 512
          JOIN installation i ON i.app_id = $1 AND i.id = m.installation) AS receipt
-      WHERE "isDelivered" OR "isClicked"`,
-    [appId, connector, ...listsOf(receipts, ...markColumns)],
+      WHERE "isDelivered" OR "isClicked" OR "isDismissed"`,
+    [appId, connector, ...markLists(receipts)],
   );
 
 /** Rows per counter, so that concurrent calls rarely update the same row. */
