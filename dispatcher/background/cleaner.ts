@@ -29,6 +29,7 @@ import {
   deleteOldGatewayMessages,
 } from '../../shared/db/tables/receipts.ts';
 import { deleteOldDeviceDays } from '../../shared/db/tables/recipients.ts';
+import { reportSweeps } from '../../shared/db/tables/reports.ts';
 import {
   deleteExpiredCaptchas,
   deleteExpiredCodes,
@@ -60,6 +61,8 @@ const noticeRetentionMs = 30 * dayMs;
 const usageRetentionMs = 400 * dayMs;
 /** As long as usage, so that a year can be audited after its end. */
 const auditRetentionMs = 400 * dayMs;
+/** Two years, so that a day can be compared with the same day of the year before. */
+const reportRetentionMs = 731 * dayMs;
 
 interface CleanerDeps {
   db: Database;
@@ -98,6 +101,11 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
   ({ db }, now, rows) => deleteOldClocks(db, new Date(now - recordRetentionMs), rows),
   ({ db }, now, rows) => deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rows),
   ({ db }, now, rows) => deleteOldAudit(db, new Date(now - auditRetentionMs), rows),
+  ...reportSweeps.map(
+    (sweep) =>
+      ({ db }: CleanerDeps, now: number, rows: number) =>
+        sweep(db, new Date(now - reportRetentionMs), rows),
+  ),
 ];
 
 /**

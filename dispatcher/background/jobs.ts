@@ -8,6 +8,7 @@ import { AccountReader } from './account-reader.ts';
 import { cleanOnce, cleanVerification, deleteIdle, InboxLimit, mergeDevices } from './cleaner.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { reviewCanaries } from './profiles.ts';
+import { reporter } from './reports.ts';
 import { Scheduler, startRecurring } from './scheduler.ts';
 import { rotateForAWhile } from './secret-rotation.ts';
 
@@ -193,6 +194,7 @@ export const openBackgroundJobs = (): BackgroundJob[] => [
   inboxLimit(),
   gatewayUsage,
   accountReader(),
+  reporter,
 ];
 
 /**

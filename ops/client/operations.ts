@@ -91,6 +91,67 @@ export type AppOptions = {
   unknownOutcome: 'repeat' | 'fail';
 };
 
+export type AppReport = {
+  from: string;
+  to: string;
+  days: ({
+    day: string;
+    pushes: number;
+    sent: number;
+    invalid_token: number;
+    failed: number;
+    expired: number;
+    capped: number;
+    dropped: number;
+    delivered: number;
+    clicked: number;
+    received: number;
+    opened: number;
+    dismissed: number;
+  })[];
+  connectors: ({
+    connector: string;
+    pushes: number;
+    sent: number;
+    invalid_token: number;
+    failed: number;
+    expired: number;
+    capped: number;
+    dropped: number;
+    delivered: number;
+    clicked: number;
+    received: number;
+    opened: number;
+    dismissed: number;
+  })[];
+  classes: ({
+    class: string;
+    pushes: number;
+    sent: number;
+    invalid_token: number;
+    failed: number;
+    expired: number;
+    capped: number;
+    dropped: number;
+    delivered: number;
+    clicked: number;
+    received: number;
+    opened: number;
+    dismissed: number;
+  })[];
+  reasons: ({
+    connector: string;
+    reason: string;
+    n: number;
+    meaning: Meaning;
+  })[];
+  installations: ({
+    day: string;
+    platform: string;
+    n: number;
+  })[];
+};
+
 export type AppSummary = {
   appId: string;
   name: string;
@@ -2685,6 +2746,21 @@ export interface Operations {
       results: UsageReport[];
     };
   };
+  /** Returns totals of an app by day (UTC), at most 731 days, computed every 15 minutes. */
+  getReport: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        from?: string;
+        to?: string;
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
+        class?: string;
+      };
+    };
+    reply: AppReport;
+  };
   /**
    * Returns an app’s usage of its gateways on a day in China, with a forecast of its scheduled
    * pushes.
@@ -4161,6 +4237,7 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   explainDevice: ['GET', '/apps/{appId}/notifications/{objectId}/devices/{installation}'],
   explainPush: ['POST', '/apps/{appId}/push/explain'],
   getUsage: ['GET', '/apps/{appId}/usage'],
+  getReport: ['GET', '/apps/{appId}/reports'],
   getQuotas: ['GET', '/apps/{appId}/quotas'],
   listBreakers: ['GET', '/breakers'],
   openBreaker: ['POST', '/breakers/{id}/open'],

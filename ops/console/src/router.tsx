@@ -192,6 +192,15 @@ const quotas = createRoute({
     'Quotas',
   ),
 });
+const reports = createRoute({
+  getParentRoute: () => app,
+  path: '/reports',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/reports/reports.tsx')),
+    'Reports',
+  ),
+});
 const usage = createRoute({
   getParentRoute: () => app,
   path: '/usage',
@@ -280,6 +289,7 @@ export const router = createRouter({
       profiles,
       profile,
       quotas,
+      reports,
       usage,
       messages,
       settings,

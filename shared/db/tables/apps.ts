@@ -288,7 +288,7 @@ export const lockAppRow = (tx: Handle, appId: string) =>
 const tablesOfApp = `recurring_push, live_activity_token, installation, device_day, notification, push_batch, push_failure, failure_count,
   failed_receipt, push_receipt, push_receipt_total, dead_notice, request_ledger, scheduled_push,
   saved_item, channel_message, channel_deposit, channel_group, channel_inbox, channel_session,
-  push_freeze, outbox, verification_code, sms_send, send_budget, sms_conversion, sms_breaker,
+  push_freeze, push_day, reason_day, installation_day, outbox, verification_code, sms_send, send_budget, sms_conversion, sms_breaker,
   captcha`;
 
 /** Deletes an app with all its rows. Returns false for an unknown app. Needs a transaction. */

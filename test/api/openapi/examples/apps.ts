@@ -145,6 +145,7 @@ export async function recordService(calls: ExampleRecorder): Promise<void> {
   const { appId } = calls.app;
   for (const operation of ['getSocketRoute', 'getHosts'])
     await calls.send(operation, { query: { appId } });
+  await calls.send('getReport', { query: { from: '2020-01-01', to: '2020-01-02' } });
   for (const operation of ['listQueues', 'getUsage', 'getQuotas', 'getMoveIn'])
     await calls.send(operation);
   await calls.send('getOverview', { query: { app: appId } });

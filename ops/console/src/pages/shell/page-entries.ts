@@ -101,6 +101,21 @@ export const appPages = [
     words: ['配额', '限额', 'quota', 'forecast', 'limits', 'daily cap'],
   }),
   pageEntry({
+    to: '/apps/$appId/reports',
+    title: 'nav.reports',
+    words: [
+      '报表',
+      '趋势',
+      '到达率',
+      '打开率',
+      'reports',
+      'trends',
+      'history',
+      'open rate',
+      'growth',
+    ],
+  }),
+  pageEntry({
     to: '/apps/$appId/usage',
     title: 'nav.usage',
     words: ['用量', '账单', '费用', 'billing', 'fees', 'usage', 'CSV'],

@@ -1,0 +1,34 @@
+import { minuteMs } from '../../shared/clock.ts';
+import { listAppIds } from '../../shared/db/tables/apps.ts';
+import {
+  claimReports,
+  writeInstallationDay,
+  writePushDays,
+} from '../../shared/db/tables/reports.ts';
+import type { DispatcherDeps } from '../deps.ts';
+import type { BackgroundJob } from './jobs.ts';
+
+/** Interval at which the totals of an app are computed. Reports are at most this old. */
+const reportEveryMs = 15 * minuteMs;
+/**
+ * Timeout of a statement. It reads all records of the app of six days, and once a day all
+ * installations.
+ */
+const statementTimeoutMs = 5 * minuteMs;
+
+/** Computes the totals by day of each app (protocol/admin-api.md#reports). */
+export const reporter: BackgroundJob = {
+  name: 'reports',
+  pauseMs: minuteMs,
+  async runOnce({ db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>) {
+    let apps = 0;
+    for (const appId of await listAppIds(db)) {
+      const nextAt = new Date(clock.now() + reportEveryMs);
+      if (!(await claimReports(db, appId, nextAt))) continue;
+      await db.transaction((tx) => writePushDays(tx, appId), { statementTimeoutMs });
+      await db.transaction((tx) => writeInstallationDay(tx, appId), { statementTimeoutMs });
+      apps += 1;
+    }
+    return Math.min(apps, 1);
+  },
+};
