@@ -136,6 +136,7 @@ async function openDeps(
     queue,
     vault,
     clock,
+    log,
     metrics: createMetrics({ process: 'api', version: packageVersion() }),
     appCache,
     webhooks,

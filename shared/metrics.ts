@@ -37,12 +37,12 @@ export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry
   receipts: Counter<'connector' | 'event'>;
   pushEvents: Counter<'type'>;
   messages: Counter<'kind' | 'outcome'>;
+  messageSettingErrors: Counter<'kind' | 'reason'>;
+  smsReceipts: Counter<'outcome'>;
   webhookDeliveries: Counter<'outcome'>;
   webhookWaiting: Gauge<'app'>;
   webhookOldestSeconds: Gauge<'app'>;
   webhooksOff: Gauge<'app'>;
-  messageSettingErrors: Counter<'kind' | 'reason'>;
-  smsReceipts: Counter<'outcome'>;
   hooks: Counter<'hook' | 'outcome'>;
   smsBreakerOpen: Gauge<'app' | 'prefix'>;
   breakerState: Gauge<'connector' | 'app' | 'profile'>;
@@ -248,6 +248,18 @@ function countersIn(registers: Registry[]) {
       labelNames: ['kind', 'outcome'],
       registers,
     }),
+    messageSettingErrors: new Counter({
+      name: 'carillon_message_setting_errors_total',
+      help: 'Messages that a provider refused because of a setting of the operator, by the code of the reason: credentials, balance, signature, template and others',
+      labelNames: ['kind', 'reason'],
+      registers,
+    }),
+    smsReceipts: new Counter({
+      name: 'carillon_sms_receipts_total',
+      help: 'SMS by the receipt of the provider: delivered, undelivered',
+      labelNames: ['outcome'],
+      registers,
+    }),
     webhookWaiting: new Gauge({
       name: 'carillon_webhook_waiting',
       help: 'Deliveries that wait for webhooks that are switched on, by app (empty for the service). All processes show the same sample',
@@ -269,18 +281,6 @@ function countersIn(registers: Registry[]) {
     webhookDeliveries: new Counter({
       name: 'carillon_webhook_deliveries_total',
       help: 'Attempts to deliver events to webhooks by outcome: delivered, retried, failed',
-      labelNames: ['outcome'],
-      registers,
-    }),
-    messageSettingErrors: new Counter({
-      name: 'carillon_message_setting_errors_total',
-      help: 'Messages that a provider refused because of a setting of the operator, by the code of the reason: credentials, balance, signature, template and others',
-      labelNames: ['kind', 'reason'],
-      registers,
-    }),
-    smsReceipts: new Counter({
-      name: 'carillon_sms_receipts_total',
-      help: 'SMS by the receipt of the provider: delivered, undelivered',
       labelNames: ['outcome'],
       registers,
     }),

@@ -8,7 +8,7 @@ import { AccountReader } from './account-reader.ts';
 import { cleanOnce, cleanVerification, deleteIdle, InboxLimit, mergeDevices } from './cleaner.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { reviewCanaries } from './profiles.ts';
-import { reporter } from './reports.ts';
+import { computeReports } from './reports.ts';
 import { Scheduler, startRecurring } from './scheduler.ts';
 import { rotateForAWhile } from './secret-rotation.ts';
 
@@ -173,6 +173,16 @@ function inboxLimit(): BackgroundJob {
   const limit = new InboxLimit();
   return { name: 'inbox limit', pauseMs: 5000, runOnce: (deps) => limit.run(deps) };
 }
+
+/** Computes totals by day. One pass handles all apps whose turn it is. */
+const reporter: BackgroundJob = {
+  name: 'reports',
+  pauseMs: 60_000,
+  async runOnce(deps) {
+    await computeReports(deps);
+    return 0;
+  },
+};
 
 /** Updates which endpoints of webhooks are full, and counts the events that were dropped. */
 const webhooks: BackgroundJob = {

@@ -6,7 +6,6 @@ import {
   writePushDays,
 } from '../../shared/db/tables/reports.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import type { BackgroundJob } from './jobs.ts';
 
 /** Interval at which the totals of an app are computed. Reports are at most this old. */
 const reportEveryMs = 15 * minuteMs;
@@ -16,19 +15,21 @@ const reportEveryMs = 15 * minuteMs;
  */
 const statementTimeoutMs = 5 * minuteMs;
 
-/** Computes the totals by day of each app (protocol/admin-api.md#reports). */
-export const reporter: BackgroundJob = {
-  name: 'reports',
-  pauseMs: minuteMs,
-  async runOnce({ db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>) {
-    let apps = 0;
-    for (const appId of await listAppIds(db)) {
-      const nextAt = new Date(clock.now() + reportEveryMs);
-      if (!(await claimReports(db, appId, nextAt))) continue;
-      await db.transaction((tx) => writePushDays(tx, appId), { statementTimeoutMs });
-      await db.transaction((tx) => writeInstallationDay(tx, appId), { statementTimeoutMs });
-      apps += 1;
-    }
-    return Math.min(apps, 1);
-  },
-};
+/**
+ * Computes the totals by day of the apps whose turn it is (protocol/admin-api.md#reports). Returns
+ * the number of apps.
+ */
+export async function computeReports({
+  db,
+  clock,
+}: Pick<DispatcherDeps, 'db' | 'clock'>): Promise<number> {
+  let apps = 0;
+  for (const appId of await listAppIds(db)) {
+    const nextAt = new Date(clock.now() + reportEveryMs);
+    if (!(await claimReports(db, appId, nextAt))) continue;
+    await db.transaction((tx) => writePushDays(tx, appId), { statementTimeoutMs });
+    await db.transaction((tx) => writeInstallationDay(tx, appId), { statementTimeoutMs });
+    apps += 1;
+  }
+  return apps;
+}

@@ -349,6 +349,8 @@ export type ConsoleToken = {
   createdAt: string;
   expiresAt: string | null;
   usedAt: string | null;
+  isOidc: boolean;
+  mail: string | null;
 };
 
 export type CreatedChannel = {
@@ -364,6 +366,8 @@ export type CreatedConsoleToken = {
   createdAt: string;
   expiresAt: string | null;
   usedAt: string | null;
+  isOidc: boolean;
+  mail: string | null;
   token: string;
 };
 
@@ -476,6 +480,10 @@ export type DoctorFinding = {
 };
 
 export type Empty = object;
+
+export type EndedSession = {
+  endSessionUrl?: string;
+};
 
 export type FailedReceipt = {
   id: string;
@@ -780,6 +788,11 @@ export type LoginLink = {
   code: string;
   url: string;
   expiresAt: string;
+};
+
+export type LoginMethods = {
+  token: boolean;
+  oidc: string | null;
 };
 
 export type Meaning = {
@@ -2424,6 +2437,11 @@ export interface Operations {
       results: SearchHit[];
     };
   };
+  /** Returns how people may log in to the console. Needs no credentials. */
+  getLoginMethods: {
+    input: {};
+    reply: LoginMethods;
+  };
   /**
    * Describes the service: version, connectors with their credentials, options and the body of a
    * push.
@@ -2515,7 +2533,7 @@ export interface Operations {
   /** Ends the session of the call. */
   endConsoleSession: {
     input: {};
-    reply: Empty;
+    reply: EndedSession;
   };
   /** Returns a link that logs in once within 15 minutes, with the permissions of the caller. */
   createLoginLink: {
@@ -4437,6 +4455,7 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   deleteAppInstallation: ['DELETE', '/apps/{appId}/installations/{id}'],
   listInstallationPushes: ['GET', '/apps/{appId}/installations/{id}/pushes'],
   search: ['GET', '/search'],
+  getLoginMethods: ['GET', '/login-methods'],
   getMeta: ['GET', '/meta'],
   getOverview: ['GET', '/overview'],
   getMoveIn: ['GET', '/apps/{appId}/move-in'],

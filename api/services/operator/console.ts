@@ -4,6 +4,7 @@ import type { PushTraceService } from '../push/explain/push-trace.ts';
 import type { PushRecordService } from '../push/push-records.ts';
 import type { PushService } from '../push/pushes.ts';
 import { AttemptLimit, CallLimit } from './access/call-limit.ts';
+import { OidcLoginService } from './access/oidc-logins.ts';
 import { SecretRotationService } from './access/secret-rotation.ts';
 import { ConsoleSessionService } from './access/sessions.ts';
 import { ConsoleTokenService, OperatorIdentities } from './access/tokens.ts';
@@ -45,6 +46,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   const identities = new OperatorIdentities(deps);
   const callLimit = new CallLimit(deps.clock);
   const consoleSessions = new ConsoleSessionService(deps, identities, { attempts, callLimit });
+  const oidcLogins = new OidcLoginService(deps, consoleSessions);
   const consoleTokens = new ConsoleTokenService(deps);
   const pushList = new PushListService(deps, records);
   const overview = new OverviewService(deps, pushList);
@@ -66,6 +68,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     profileRotations: new ProfileRotationService(deps, profileChecks),
     operatorIdentities: identities,
     consoleSessions,
+    oidcLogins,
     consoleTokens,
     pushList,
     overview,

@@ -1,4 +1,5 @@
 import type { Handle } from '../../../shared/db/pool.ts';
+import { listPeopleNames } from '../../../shared/db/tables/console.ts';
 import { changePace } from '../../../shared/db/tables/gateway-limits.ts';
 import {
   type DeletedDevices,
@@ -41,15 +42,28 @@ type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;
 
 /**
  * Throws error 403 if the approver is the person who sent the push. Compares the tokens, and the
- * names of tokens.
+ * people behind the names.
  */
-function requireOther(
+async function requireOther(
+  db: Handle,
   { name, tokenId }: Operator,
   { createdBy, createdToken }: ApprovedPush,
-): void {
+): Promise<void> {
   if (createdBy === null) return;
   if (createdToken === tokenId) throw refuse('forbidden', detail('secondPerson'));
-  if (isSameName(createdBy, name)) throw refuse('forbidden', detail('secondName'));
+  if (await isSamePerson(db, createdBy, name)) throw refuse('forbidden', detail('secondName'));
+}
+
+/**
+ * True if two names are of one person: they are equal, or the provider of OpenID Connect knows a
+ * person by both, one as the name and one as the mail address.
+ */
+async function isSamePerson(db: Handle, one: string, other: string): Promise<boolean> {
+  if (isSameName(one, other)) return true;
+  const people = await listPeopleNames(db);
+  return people.some(({ name, mail }) =>
+    [one, other].every((given) => isSameName(given, name) || isSameName(given, mail)),
+  );
 }
 
 /**
@@ -73,7 +87,7 @@ async function approve(
     await saveFirstApproval(tx, push, by);
     return 'first';
   }
-  if (needsTwo && firstBy !== null && isSameName(firstBy, by))
+  if (needsTwo && firstBy !== null && (await isSamePerson(tx, firstBy, by)))
     throw refuse('forbidden', detail('secondApproval'));
   return giveApproval(tx, push, { by, isPaused: open.isPaused });
 }
@@ -221,7 +235,7 @@ export class PushControlService {
    */
   async approve({ controller, ...push }: PushName & { controller: Operator }): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
-    requireOther(controller, record);
+    await requireOther(this.#deps.db, controller, record);
     const document = await this.#changeState(
       { ...push, verb: 'approved' },
       async (tx, appId, id) => {

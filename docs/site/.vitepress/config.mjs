@@ -13,8 +13,8 @@ const guide = [
   { text: 'Sending', link: '/sending' },
   { text: 'Live Activities', link: '/live-activities' },
   { text: 'Web Push', link: '/web-push' },
-  { text: 'Webhooks', link: '/webhooks' },
   { text: 'Deliveries and opens', link: '/opens' },
+  { text: 'Webhooks', link: '/webhooks' },
   { text: 'Moving in', link: '/moving-in' },
 ];
 
@@ -28,6 +28,7 @@ const operation = [
   { text: 'Growth', link: '/operate/growth' },
   { text: 'Console', link: '/console' },
   { text: 'People and approvals', link: '/operate/people' },
+  { text: 'Single sign-on', link: '/operate/single-sign-on' },
   { text: 'Rotate credentials', link: '/operate/credentials' },
   { text: 'Change CARILLON_SECRET', link: '/operate/secret' },
   { text: 'Redrive', link: '/operate/redrive' },
@@ -87,6 +88,8 @@ const guideInChinese = [
   { text: 'Web Push', link: '/zh/web-push' },
   { text: 'Webhook', link: '/zh/webhooks' },
   { text: '迁入', link: '/zh/moving-in' },
+  { text: '邮件和短信', link: '/zh/operate/mail-and-sms' },
+  { text: '单点登录', link: '/zh/operate/single-sign-on' },
 ];
 
 /** Resolves a link of a page; returns undefined where it stays inside docs/ or names a host. */

@@ -41,6 +41,8 @@ const withoutExample: Record<string, string> = {
   postUnknownClass: 'always refused',
   putUnknownClass: 'always refused',
   deleteUnknownClass: 'always refused',
+  startOidcLogin: 'leads to the page of a provider',
+  completeOidcLogin: 'leads to the console, or an HTML page',
   takeTwilioReceipt: 'needs an account of Twilio in SMS_URL',
 };
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { reporter } from '../../../dispatcher/background/reports.ts';
+import { computeReports } from '../../../dispatcher/background/reports.ts';
 import { dayMs, systemClock } from '../../../shared/clock.ts';
 import { claimReports, reportSweeps } from '../../../shared/db/tables/reports.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -19,8 +19,7 @@ const dayBefore = (days: number) => new Date(Date.now() - days * dayMs).toISOStr
 /** Makes the totals of all apps due, and computes them. */
 async function compute({ db }: TestService): Promise<void> {
   await db.query(`UPDATE report_walk SET next_at = '-infinity'`);
-  // The method uses no other dependency.
-  await reporter.runOnce({ db, clock: systemClock } as never);
+  await computeReports({ db, clock: systemClock });
 }
 
 async function appWithDevices(n: number): Promise<App> {

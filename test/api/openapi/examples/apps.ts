@@ -14,6 +14,7 @@ export async function recordOperators(calls: ExampleRecorder): Promise<void> {
   const newToken = { name: 'Li Na', role: 'operator', apps: [calls.app.appId], expiresAt };
   const { id, token } = await calls.send('createConsoleToken', { body: newToken });
   await calls.send('listConsoleTokens', { query: { limit: 20 } });
+  await calls.send('getLoginMethods');
   await calls.send('startConsoleSession', { body: { token } });
   const headers = { Authorization: `Bearer ${token}` };
   await calls.send('getConsoleSession', { headers });
