@@ -46,6 +46,7 @@ const reference = [
   { text: 'HTTP API', link: '/reference/http-api' },
   { text: 'Options of an app', link: '/reference/app-options' },
   { text: 'Error codes', link: '/reference/errors' },
+  { text: 'Types of events', link: '/reference/webhook-events' },
   { text: 'Credentials', link: '/reference/credentials' },
   { text: 'Configuration', link: '/reference/configuration' },
   { text: 'Command line', link: '/reference/command-line' },

@@ -84,7 +84,7 @@ export function NewWebhook({ create, isBusy }: NewWebhookProps) {
           {shown.map((type) => (
             <Checkbox
               key={type}
-              label={`${type}: ${t(`webhooks.types.${type.replace('.', '_')}`)}`}
+              label={type}
               checked={events.includes(type)}
               onChange={() => toggle(type)}
             />
