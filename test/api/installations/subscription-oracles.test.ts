@@ -102,11 +102,19 @@ describe.each(Object.entries(conditions))('%s', (_, where) => {
   });
 
   test('reaches no browser by a push', async () => {
-    const body = { where, data: { alert: 'x' }, dryRun: true };
-    const reply = await api.request('POST', '/1.1/push', { app, body });
+    const path = `/console/api/apps/${app.appId}/push/explain`;
+    const body = { where, data: { alert: 'x' } };
+    const reply = await api.request('POST', path, { admin: true, body });
     expect(reply.status, JSON.stringify(reply.body)).toBe(200);
     expect(JSON.stringify(reply.body)).not.toContain('"webpush"');
   });
+});
+
+test('a push to the browser by its type reaches it', async () => {
+  const path = `/console/api/apps/${app.appId}/push/explain`;
+  const body = { where: { deviceType: 'web' }, data: { alert: 'x' } };
+  const reply = await api.request('POST', path, { admin: true, body });
+  expect(JSON.stringify(reply.body)).toContain('"webpush"');
 });
 
 test.each(Object.entries(negations))('%s matches as for a device without it', async (_, where) => {
