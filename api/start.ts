@@ -142,14 +142,14 @@ async function openDeps(
 
 /** Registers this process, so that operators see all running processes. */
 async function startRegister(
-  { admissionDb, metrics, clock, vault }: ApiDeps,
+  { admissionDb, metrics, clock, vault, config }: ApiDeps,
   server: Server,
   { log, stack }: Pick<Startup, 'log' | 'stack'>,
 ): Promise<void> {
   const facts = async () => ({
     threads: 1,
     connections: await connectionsOf(server),
-    report: await reportProcess(metrics, clock, vault),
+    report: await reportProcess({ metrics, clock, vault, config }),
   });
   const register = new ProcessRegister(admissionDb, { kind: 'api', log, facts });
   stack.add('register', () => register.close());

@@ -1,7 +1,8 @@
 import type { Clock } from '../shared/clock.ts';
 import type { Vault } from '../shared/crypto.ts';
+import type { SmsProviderUrl } from '../shared/domain/messages/sms-provider.ts';
 import type { MailMessage, Provider, SmsMessage } from './provider.ts';
-import { openSmsWebhook } from './sms/index.ts';
+import { openSms } from './sms/index.ts';
 import { openSmtp } from './smtp/index.ts';
 
 /**
@@ -16,7 +17,7 @@ export interface Providers {
 /** Settings of the providers, from the environment. */
 export interface ProviderSettings {
   smtpUrl?: string | undefined;
-  smsWebhookUrl?: string | undefined;
+  sms?: SmsProviderUrl | undefined;
   publicUrl: string;
 }
 
@@ -28,15 +29,13 @@ export const webhookKeys = (vault: Vault): string[] => vault.derivedBy('sms webh
 
 /** Opens the configured providers. They connect when the first message is sent. */
 export function openProviders(
-  { smtpUrl, smsWebhookUrl, publicUrl }: ProviderSettings,
+  { smtpUrl, sms, publicUrl }: ProviderSettings,
   { vault, clock }: { vault: Vault; clock: Clock },
 ): Providers {
   const host = new URL(publicUrl).hostname;
   return {
     mail: smtpUrl === undefined ? undefined : openSmtp({ url: smtpUrl, host }),
     sms:
-      smsWebhookUrl === undefined
-        ? undefined
-        : openSmsWebhook({ url: smsWebhookUrl, keys: webhookKeys(vault), clock }),
+      sms === undefined ? undefined : openSms(sms, { keys: webhookKeys(vault), publicUrl, clock }),
   };
 }

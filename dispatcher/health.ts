@@ -101,7 +101,7 @@ function writeJson(response: ServerResponse, status: number, body: object): void
 }
 
 async function writeMetrics(
-  { metrics, queue, pool, breakers, freezes, db, readDb, queries }: DispatcherDeps,
+  { metrics, clock, queue, pool, breakers, freezes, db, readDb, queries }: DispatcherDeps,
   readiness: DatabaseReadiness,
   response: ServerResponse,
 ): Promise<void> {
@@ -110,6 +110,7 @@ async function writeMetrics(
   await reportStandby(db, readDb, metrics).catch(() => undefined);
   await breakers.reportTo(metrics).catch(() => undefined);
   await freezes.reportTo(metrics).catch(() => undefined);
+  metrics.lastScrape.scrapedAtMs = clock.now();
   const text = await pool.metricsText(metrics);
   response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text);
 }

@@ -127,7 +127,7 @@ async function startRegister(
   const facts = async () => ({
     threads: config.dispatcherThreads,
     connections: await pool.connections(),
-    report: await reportProcess(metrics, clock, vault),
+    report: await reportProcess({ metrics, clock, vault, config }),
   });
   const register = new ProcessRegister(db, { kind: 'dispatcher', log, facts });
   stack.add('register', () => register.close());

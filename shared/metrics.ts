@@ -26,6 +26,8 @@ import {
  */
 export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry'> {
   registry: Registry;
+  /** When the metrics of this process were last read, in epoch ms; null before the first read. */
+  lastScrape: { scrapedAtMs: number | null };
   pushAccepted: Counter<'app'>;
   recipients: Counter<'app' | 'connector' | 'outcome'>;
   recipientsRepeated: Counter<'connector' | 'reason'>;
@@ -33,7 +35,10 @@ export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry
   gatewayRequestSeconds: DurationHistogram<'connector'>;
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
   receipts: Counter<'connector' | 'event'>;
+  pushEvents: Counter<'type'>;
   messages: Counter<'kind' | 'outcome'>;
+  messageSettingErrors: Counter<'kind' | 'reason'>;
+  smsReceipts: Counter<'outcome'>;
   hooks: Counter<'hook' | 'outcome'>;
   smsBreakerOpen: Gauge<'app' | 'prefix'>;
   breakerState: Gauge<'connector' | 'app' | 'profile'>;
@@ -95,6 +100,7 @@ function openMetrics(): Metrics {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: lagSampleMs });
   return {
     registry,
+    lastScrape: { scrapedAtMs: null },
     ...countersIn(registers),
     ...gaugesIn(registers),
     ...operationMetricsIn(registers),
@@ -224,10 +230,28 @@ function countersIn(registers: Registry[]) {
       labelNames: ['connector', 'event'],
       registers,
     }),
+    pushEvents: new Counter({
+      name: 'carillon_push_events_total',
+      help: 'Events of pushes that apps reported: received, opened, dismissed; including repeated events',
+      labelNames: ['type'],
+      registers,
+    }),
     messages: new Counter({
       name: 'carillon_messages_total',
       help: 'Mail and SMS by outcome: sent, kept (no provider is configured), retried, failed',
       labelNames: ['kind', 'outcome'],
+      registers,
+    }),
+    messageSettingErrors: new Counter({
+      name: 'carillon_message_setting_errors_total',
+      help: 'Messages that a provider refused because of a setting of the operator, by the code of the reason: credentials, balance, signature, template and others',
+      labelNames: ['kind', 'reason'],
+      registers,
+    }),
+    smsReceipts: new Counter({
+      name: 'carillon_sms_receipts_total',
+      help: 'SMS by the receipt of the provider: delivered, undelivered',
+      labelNames: ['outcome'],
       registers,
     }),
     hooks: new Counter({

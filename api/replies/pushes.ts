@@ -32,6 +32,14 @@ export const outcomeTotals = component(
     .describe('Recipients by outcome. An absent outcome is 0.'),
 );
 
+export const pushEvents = z
+  .strictObject({ received: count, opened: count, dismissed: count })
+  .optional()
+  .describe(
+    'Devices that reported an event of the message. Absent if the app did not have the option ' +
+      '`reportOpens` when the push was sent.',
+  );
+
 export const variableCounts = z
   .array(
     z.strictObject({
@@ -111,6 +119,7 @@ export const pushRecord = component(
     clicked: count.describe(
       'Devices on which the push was opened, according to gateways’ receipts.',
     ),
+    events: pushEvents,
     invalidTokens: count,
     outcomes: outcomeTotals,
     repeats: count.describe('Recipients that were sent to again because a request got no reply.'),

@@ -13,12 +13,15 @@ export interface ApiDeps {
   config: Pick<
     Config,
     | 'publicUrl'
+    | 'trustedProxies'
+    | 'smtpUrl'
     | 'adminToken'
     | 'isTest'
     | 'functionsUrl'
     | 'functionsToken'
     | 'metricsToken'
     | 'tryUrl'
+    | 'sms'
   >;
   /**
    * Connections for fast statements: saves, logins, reads by id. They are shared fairly between

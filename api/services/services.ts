@@ -23,6 +23,7 @@ import { DryRunService } from './push/explain/dry-run.ts';
 import { PushTraceService } from './push/explain/push-trace.ts';
 import { LiveActivityService } from './push/live-activities.ts';
 import { PushControlService } from './push/push-control.ts';
+import { PushEventService } from './push/push-events.ts';
 import { PushRecordService } from './push/push-records.ts';
 import { PushService, ScheduleService } from './push/pushes.ts';
 import { FailedReceiptService, ReceiptService } from './push/receipts.ts';
@@ -30,6 +31,7 @@ import { CloudQueryService, ScanService } from './queries/scans.ts';
 import { RoleLookup } from './roles/lookup.ts';
 import { RoleCache, RoleService } from './roles/roles.ts';
 import { AppRouterService, DateService, HealthService } from './server/service.ts';
+import { SmsReceiptService } from './sms/receipts.ts';
 import { createMessaging } from './sms/sms.ts';
 
 /** Creates the services that routes call. */
@@ -81,12 +83,14 @@ export function createServices(deps: ApiDeps) {
     messageRedrives: new MessageRedriveService(deps),
     profiles: new ProfileService(deps),
     pushes,
+    pushEvents: new PushEventService(deps),
     receipts,
     failedReceipts: new FailedReceiptService(deps, receipts),
     scans: new ScanService(deps),
     schedules: new ScheduleService(deps),
     sms: messaging.sms,
     smsTexts: messaging.smsTexts,
+    smsReceipts: new SmsReceiptService(deps),
     captchas: messaging.captchas,
     pushRecords,
     pushControl: new PushControlService(deps, pushRecords),

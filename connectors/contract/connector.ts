@@ -12,6 +12,7 @@ import type { JsonObject } from '../../shared/domain/json.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { ChannelStorage } from '../../shared/domain/pushes/live-activity.ts';
 import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
+import { pushIdMember } from '../../shared/domain/pushes/push-events.ts';
 import type { RichMember } from '../../shared/domain/pushes/rich-content.ts';
 import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
@@ -82,7 +83,7 @@ export function toPushMessage(
   const audience = pushOrder.liveActivity?.target;
   return {
     objectId,
-    data: pushOrder.data,
+    data: pushOrder.hasPushId ? { ...pushOrder.data, [pushIdMember]: objectId } : pushOrder.data,
     prod: pushOrder.prod,
     ...(pushOrder.topic === null ? {} : { topic: pushOrder.topic }),
     ...(pushOrder.teamId === null ? {} : { teamId: pushOrder.teamId }),

@@ -110,6 +110,13 @@ const vendorRules: Readonly<Partial<Record<ConnectorId, VendorRules>>> = {
   },
 };
 
+/**
+ * Returns how many messages without a class a device shows per day; null if the vendor publishes no
+ * limit.
+ */
+export const limitWithoutClass = (connector: ConnectorId): number | null =>
+  (vendorRules[connector] ?? unlimited).limits.none;
+
 /** What a message class means at a vendor, for the dry run. */
 export interface ClassEffect {
   /** Null if the push has no class. */

@@ -16,7 +16,7 @@ import {
   settleMessage,
   type WaitingMessage,
 } from '../../shared/db/tables/outbox.ts';
-import { reasonText } from '../../shared/domain/reasons.ts';
+import { readReason, reasonText } from '../../shared/domain/reasons.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
@@ -24,6 +24,7 @@ import { Consumer, type JobContext, type JobEnd } from '../../shared/queue/consu
 import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../../shared/queue/queue.ts';
 import type { Waking } from '../../shared/queue/waking.ts';
+import { findProviderTemplate } from './provider-template.ts';
 
 /** Maximum messages that are sent at the same time. */
 const maxConcurrent = 16;
@@ -112,28 +113,30 @@ async function readMessage(
   }
 }
 
+/** Final result of a message. `isSetting` is true if a setting of the operator made it fail. */
+type FinalOutcome = MessageResult & { isSetting?: boolean };
 /** Outcome of a try: a final result or a retry. */
-type SendOutcome = MessageResult | Extract<ProviderResult, { kind: 'retry' }>;
+type SendOutcome = FinalOutcome | Extract<ProviderResult, { kind: 'retry' }>;
 
 async function trySend(
-  { clock }: MessengerDeps,
+  { clock, db }: MessengerDeps,
   providers: Providers,
   message: WaitingMessage,
   { id, appId, signal }: { id: string; appId: string; signal: AbortSignal },
 ): Promise<SendOutcome | 'stopped'> {
-  const send = senderFor(providers, message, { id, appId });
+  const send = senderFor({ db, providers }, message, { id, appId });
   if (!send) return { state: 'kept', reason: null };
   if (message.expiresAt.getTime() <= clock.now()) return { state: 'failed', reason: 'expired' };
   const result = await Promise.race([send(), aborted(signal)]);
   if (result === 'stopped' || result.kind === 'retry') return result;
-  return result.kind === 'sent'
-    ? { state: 'sent', reason: null }
-    : { state: 'failed', reason: result.reason };
+  if (result.kind === 'sent') return { state: 'sent', reason: null, providerId: result.providerId };
+  const { reason, isSetting = false } = result;
+  return { state: 'failed', reason, isSetting };
 }
 
 /** Returns the function that sends this message. Returns undefined if its kind has no provider. */
 function senderFor(
-  providers: Providers,
+  { db, providers }: { db: Database; providers: Providers },
   message: WaitingMessage,
   ids: { id: string; appId: string },
 ): (() => Promise<ProviderResult>) | undefined {
@@ -143,7 +146,15 @@ function senderFor(
   if (kind === 'mail' && mailProvider && mail)
     return () => mailProvider.send({ ...envelope, ...mail });
   if (kind === 'sms' && smsProvider && sms)
-    return () => smsProvider.send({ ...envelope, code, ...sms, expiresAtMs: expiresAt.getTime() });
+    return async () => {
+      const template = await findProviderTemplate(db, smsProvider, {
+        appId: ids.appId,
+        to,
+        name: sms.template,
+      });
+      const expiresAtMs = expiresAt.getTime();
+      return smsProvider.send({ ...envelope, code, ...sms, ...template, expiresAtMs });
+    };
   return undefined;
 }
 
@@ -178,8 +189,14 @@ async function record(
   });
   const label = result?.state ?? 'retried';
   metrics.messages.inc({ kind: message.kind, outcome: label });
+  const isSetting = 'isSetting' in outcome && outcome.isSetting === true;
+  if (isSetting && outcome.reason)
+    metrics.messageSettingErrors.inc({
+      kind: message.kind,
+      reason: readReason(outcome.reason).code,
+    });
   if (label === 'failed' || label === 'retried')
-    log.warn(
+    log[isSetting ? 'error' : 'warn'](
       {
         app: appId,
         messageId,
@@ -188,7 +205,7 @@ async function record(
         host,
         reason: outcome.reason && reasonText(outcome.reason),
       },
-      'a message was not taken',
+      isSetting ? 'a setting makes the provider refuse messages' : 'a message was not taken',
     );
 }
 

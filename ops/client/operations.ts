@@ -78,7 +78,7 @@ export type AppOptions = {
       text?: string;
     };
   };
-  smsBalance: number;
+  smsBalance: number | null;
   captchasPerAddressPerHour: number;
   signUpsPerAddressPerHour: number;
   signUpBytesPerAddressPerDay: number;
@@ -86,6 +86,7 @@ export type AppOptions = {
   smsCountries: string[] | null;
   smsPerAddressPerHour: number;
   smsPerAppPerDay: number;
+  reportOpens: boolean;
   receiptUrlGeneration: number;
   unknownOutcome: 'repeat' | 'fail';
 };
@@ -130,6 +131,11 @@ export type ApprovedPush = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -365,7 +371,7 @@ export type DeviceExplanation = {
   reason: string | null;
   meaning: Meaning | null;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   } | null;
   letter: 'waiting' | 'expired' | 'acknowledged' | 'gone' | null;
   gatewayFailure: {
@@ -427,7 +433,7 @@ export type FailureGroup = {
   meaning: Meaning;
   n: number;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   };
 };
 
@@ -493,6 +499,11 @@ export type ListedMessage = {
   attempts: number;
   reason: string | null;
   meaning?: Meaning;
+  providerId: string | null;
+  delivery: 'delivered' | 'undelivered' | null;
+  deliveryReason: string | null;
+  deliveryMeaning?: Meaning;
+  deliveredAt: string | null;
   expiresAt: string;
 };
 
@@ -526,6 +537,11 @@ export type ListedPush = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -890,7 +906,7 @@ export type ProfileCheck = {
   meaning: Meaning | null;
   sentence: string;
   remedy: {
-    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode';
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'subscriptionKey' | 'pushService' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'notRecalled' | 'dropped' | 'userSetting' | 'vendorCode' | 'smsProvider';
   } | null;
 };
 
@@ -969,6 +985,11 @@ export type PushDetail = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1190,6 +1211,11 @@ export type PushProgress = {
   repeats: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   acked: number;
   perSecond: number;
   secondsLeft: number | null;
@@ -1225,6 +1251,11 @@ export type PushRecord = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1521,6 +1552,11 @@ export type ScheduledEntry = {
   webSuccesses?: number;
   delivered: number;
   clicked: number;
+  events?: {
+    received: number;
+    opened: number;
+    dismissed: number;
+  };
   invalidTokens: number;
   outcomes: OutcomeTotals;
   repeats: number;
@@ -1661,7 +1697,7 @@ export type SmsSignature = {
 };
 
 export type SmsState = {
-  balance: number;
+  balance: number | null;
   free: {
     used: number;
     limit: number;
@@ -1689,9 +1725,33 @@ export type SmsTemplate = {
   updatedAt: string;
   type: 'verification' | 'notification';
   text: string;
+  providers?: {
+    aliyun?: {
+      code: string;
+      params?: {
+        [member: string]: string;
+      };
+    };
+    tencent?: {
+      id: string;
+      params?: string[];
+    };
+  };
   active: {
     type: 'verification' | 'notification';
     text: string;
+    providers?: {
+      aliyun?: {
+        code: string;
+        params?: {
+          [member: string]: string;
+        };
+      };
+      tencent?: {
+        id: string;
+        params?: string[];
+      };
+    };
   } | null;
 };
 
@@ -1837,7 +1897,7 @@ export interface Operations {
               text?: string;
             };
           };
-          smsBalance?: number;
+          smsBalance?: number | null;
           captchasPerAddressPerHour?: number;
           signUpsPerAddressPerHour?: number;
           signUpBytesPerAddressPerDay?: number;
@@ -1845,6 +1905,7 @@ export interface Operations {
           smsCountries?: string[] | null;
           smsPerAddressPerHour?: number;
           smsPerAppPerDay?: number;
+          reportOpens?: boolean;
           receiptUrlGeneration?: number;
           unknownOutcome?: 'repeat' | 'fail';
         };
@@ -1956,7 +2017,7 @@ export interface Operations {
               text?: string;
             };
           };
-          smsBalance?: number;
+          smsBalance?: number | null;
           captchasPerAddressPerHour?: number;
           signUpsPerAddressPerHour?: number;
           signUpBytesPerAddressPerDay?: number;
@@ -1964,6 +2025,7 @@ export interface Operations {
           smsCountries?: string[] | null;
           smsPerAddressPerHour?: number;
           smsPerAppPerDay?: number;
+          reportOpens?: boolean;
           receiptUrlGeneration?: number;
           unknownOutcome?: 'repeat' | 'fail';
         };
@@ -2933,7 +2995,11 @@ export interface Operations {
   };
   /** Runs the checks of `carillon doctor` that need only the database. */
   runDoctor: {
-    input: {};
+    input: {
+      query?: {
+        production?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
     reply: {
       results: DoctorFinding[];
     };
@@ -3904,6 +3970,18 @@ export interface Operations {
       body: {
         type: 'verification' | 'notification';
         text: string;
+        providers?: {
+          aliyun?: {
+            code: string;
+            params?: {
+              [member: string]: string;
+            };
+          };
+          tencent?: {
+            id: string;
+            params?: string[];
+          };
+        };
       };
     };
     reply: SmsTemplate;

@@ -159,7 +159,7 @@ function messageItems({ app, appId, outcome }: MoveInState): Item[] {
             'sms',
             say('Phone numbers: {users}.', { users: count(withPhone, 'user') }),
             say(
-              'Where the app sends codes: templates and signatures (PUT /console/api/apps/<app id>/sms-templates/<name>, …/sms-signatures/<name>), SMS_WEBHOOK_URL of the dispatcher.',
+              'Where the app sends codes: templates and signatures (PUT /console/api/apps/<app id>/sms-templates/<name>, …/sms-signatures/<name>), SMS_URL of api and dispatcher.',
             ),
           ),
         ]),

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { issueText } from '../domain/errors/issue-text.ts';
+import type { SmsProviderUrl } from '../domain/messages/sms-provider.ts';
 import {
   functionHostVariables,
   localVariables,
@@ -8,11 +9,28 @@ import {
   secretList,
 } from './environment.ts';
 
+const webhookOf = (url: string | undefined): SmsProviderUrl | undefined =>
+  url === undefined ? undefined : { provider: 'webhook', url };
+
+/** Adds an issue if `SMS_URL` and `SMS_WEBHOOK_URL` name different providers. */
+function requireOneSmsUrl(
+  { SMS_URL: sms, SMS_WEBHOOK_URL: webhook }: z.output<typeof processVariables>,
+  context: z.core.$RefinementCtx,
+): void {
+  if (sms === undefined || webhook === undefined) return;
+  if (sms.provider === 'webhook' && sms.url === webhook) return;
+  context.addIssue({
+    code: 'custom',
+    path: ['SMS_URL'],
+    message: 'expected the same URL as SMS_WEBHOOK_URL; remove SMS_WEBHOOK_URL',
+  });
+}
+
 /**
  * The environment as one checked value (protocol/operation.md#environment). No other file reads the
  * environment.
  */
-const schema = processVariables.transform((env) => ({
+const schema = processVariables.superRefine(requireOneSmsUrl).transform((env) => ({
   port: env.PORT,
   host: env.HOST,
   publicUrl: env.PUBLIC_URL ?? `http://127.0.0.1:${env.PORT}`,
@@ -46,7 +64,8 @@ const schema = processVariables.transform((env) => ({
   smtpUrl: env.SMTP_URL,
   /** Address for mails to the operator. */
   operatorMail: env.OPERATOR_MAIL,
-  smsWebhookUrl: env.SMS_WEBHOOK_URL,
+  /** Provider of SMS. */
+  sms: env.SMS_URL ?? webhookOf(env.SMS_WEBHOOK_URL),
   /** Private addresses that URLs of the admin API may use. */
   privateHosts: env.CARILLON_PRIVATE_HOSTS,
   /** Push services of Web Push subscriptions, in addition to the built-in list. */

@@ -3,6 +3,7 @@ import { parse } from 'pg-connection-string';
 import { z } from 'zod';
 import { isBaseUrl } from '../domain/addresses.ts';
 import { invalidPushHost } from '../domain/installations/push-services.ts';
+import { parseSmsUrl } from '../domain/messages/sms-provider.ts';
 import { PrivateHosts } from './private-hosts.ts';
 
 /** `sslmode` values of libpq, and one that `pg` adds. `connectionUrl` documents their meaning. */
@@ -139,6 +140,15 @@ const httpUrl = z.url({
   error: 'expected an http:// or https:// URL',
   abort: true,
 });
+
+/** Parses `SMS_URL`. The error never quotes the URL, which contains a secret. */
+const smsUrl = z.string().transform((text, context) => {
+  const result = parseSmsUrl(text);
+  if (result.ok) return result.value;
+  context.addIssue({ code: 'custom', message: result.error });
+  return z.NEVER;
+});
+
 const publicUrl = httpUrl
   .refine(isBaseUrl, 'expected an address without user, query and fragment')
   .transform((text) => text.replace(/\/+$/, ''));
@@ -242,10 +252,21 @@ export const processVariables = z.object({
         'no mail',
       ),
     ),
+  SMS_URL: smsUrl
+    .optional()
+    .meta(
+      meaning(
+        'SMS provider that sends SMS messages (dispatcher): `aliyun://<key id>:<secret>@<region>`, `tencent://<secret id>:<secret key>@<region>?appId=<sdk app id>`, `twilio://<account sid>:<auth token>@?from=<number or service>`, or the http(s) URL of a webhook. `?endpoint=` replaces the base URL of the provider. The api needs it too, for the receipts of Twilio.',
+        'messages stay in the outbox',
+      ),
+    ),
   SMS_WEBHOOK_URL: httpUrl
     .optional()
     .meta(
-      meaning('URL that sends SMS and voice messages (dispatcher).', 'messages stay in the outbox'),
+      meaning(
+        'URL of a webhook that sends SMS and voice messages (dispatcher), the older name of `SMS_URL`. If both are set, they must be equal.',
+        'messages stay in the outbox',
+      ),
     ),
   CARILLON_PRIVATE_HOSTS: privateHosts
     .default('')

@@ -21,7 +21,7 @@ export type OutcomeTotals = Partial<Record<Outcome, number>>;
  * outcome, by its position in `outcomes`. 7 means that the recipient was moved to a retry batch,
  * which then counts it.
  */
-const openCode = 0;
+export const openCode = 0;
 export const retriedCode = outcomes.length + 1;
 
 export const outcomeCode = (outcome: Outcome): number => outcomes.indexOf(outcome) + 1;

@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { MailMessage, Provider, SmsMessage } from '../../connectors/provider.ts';
 import { webhookKeys } from '../../connectors/providers.ts';
-import { openSmsWebhook, readReply, signatureHeaders } from '../../connectors/sms/index.ts';
+import { openSmsWebhook, readReply, signatureHeaders } from '../../connectors/sms/webhook.ts';
 import { openSmtp } from '../../connectors/smtp/index.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
@@ -153,6 +153,7 @@ const sms: SmsMessage = {
   code: '123456',
   sign: 'My app',
   variables: { op: 'paying' },
+  templateName: '_default',
   expiresAtMs: 1_800_000_000_000,
 };
 
@@ -170,9 +171,10 @@ describe('SMS over the webhook', () => {
     async (user, sent) => {
       const server = opened(await startSmsWebhook());
       const url = server.url.replace('http://', `http://${user}@`);
-      expect(
-        testConfig('postgresql://127.0.0.1/none', { SMS_WEBHOOK_URL: url }).smsWebhookUrl,
-      ).toBe(url);
+      expect(testConfig('postgresql://127.0.0.1/none', { SMS_WEBHOOK_URL: url }).sms).toEqual({
+        provider: 'webhook',
+        url,
+      });
       const provider = opened(openSmsWebhook({ url, keys: ['key'], clock: systemClock }));
       expect(await provider.send(sms)).toEqual({ kind: 'sent' });
       const basic = `Basic ${Buffer.from(sent, 'latin1').toString('base64')}`;

@@ -84,6 +84,7 @@ describe('the compose file', () => {
     const set = {
       TRUSTED_PROXIES: '1',
       SMTP_URL: 'smtp://mail.example',
+      SMS_URL: 'https://sms.example',
       SMS_WEBHOOK_URL: 'https://sms.example',
       OPERATOR_MAIL: 'ops@example.com',
       CARILLON_PRIVATE_HOSTS: '10.0.0.0/8',
@@ -93,7 +94,7 @@ describe('the compose file', () => {
       expect(readConfig(one.environment)).toMatchObject({
         trustedProxies: 1,
         smtpUrl: set.SMTP_URL,
-        smsWebhookUrl: set.SMS_WEBHOOK_URL,
+        sms: { provider: 'webhook', url: set.SMS_URL },
         operatorMail: set.OPERATOR_MAIL,
         privateHosts: set.CARILLON_PRIVATE_HOSTS,
         metricsToken: variables.METRICS_TOKEN,

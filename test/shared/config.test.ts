@@ -123,7 +123,7 @@ describe('readConfig', () => {
       metricsToken: undefined,
       trustedProxies: 0,
       smtpUrl: undefined,
-      smsWebhookUrl: undefined,
+      sms: undefined,
       logLevel: 'info',
       isTest: false,
     });

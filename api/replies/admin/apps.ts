@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { allOptions, keyNames } from '../../../shared/domain/apps/app.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
+import { providersShape } from '../../../shared/domain/messages/sms-provider.ts';
 import { component, count, meaning, timestamp } from '../common.ts';
 
 export const appOptions = component(
@@ -88,6 +89,14 @@ export const listedMessage = component(
       attempts: count,
       reason: z.string().nullable().describe('Why the last attempt failed.'),
       meaning: meaning.optional(),
+      providerId: z.string().nullable().describe('Id of an SMS at its provider.'),
+      delivery: z
+        .enum(['delivered', 'undelivered'])
+        .nullable()
+        .describe('What the provider of an SMS reported later. Null without a receipt.'),
+      deliveryReason: z.string().nullable().describe('Why an SMS did not reach the device.'),
+      deliveryMeaning: meaning.optional(),
+      deliveredAt: timestamp.nullable().describe('Time of the receipt.'),
       expiresAt: timestamp.describe('Time until which it is retried.'),
     })
     .describe('Message with its delivery state. Only owners get text, code and link.'),
@@ -96,7 +105,7 @@ export const listedMessage = component(
 export const smsState = component(
   'SmsState',
   z.strictObject({
-    balance: z.number(),
+    balance: z.number().nullable().describe('Option `smsBalance`. Null if there is no limit.'),
     free: z
       .strictObject({ used: count, limit: count })
       .describe('Free messages to the home country.'),
@@ -137,7 +146,11 @@ const reviewed = {
   updatedAt: timestamp,
 };
 
-const templateText = { type: z.enum(['verification', 'notification']), text: z.string() };
+const templateText = {
+  type: z.enum(['verification', 'notification']),
+  text: z.string(),
+  providers: providersShape.optional().describe('Templates of SMS providers for this text.'),
+};
 
 export const smsTemplate = component(
   'SmsTemplate',

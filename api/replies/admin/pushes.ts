@@ -5,7 +5,7 @@ import { outcomes } from '../../../shared/domain/outcome.ts';
 import { profileClassNames } from '../../../shared/domain/pushes/message-classes.ts';
 import { richMembers } from '../../../shared/domain/pushes/rich-content.ts';
 import { component, count, meaning, remedy, timestamp } from '../common.ts';
-import { languageCounts, outcomeTotals, variableCounts } from '../pushes.ts';
+import { languageCounts, outcomeTotals, pushEvents, variableCounts } from '../pushes.ts';
 
 const gatewayFailure = z
   .strictObject({ reason: z.string(), meaning, at: timestamp })
@@ -48,6 +48,7 @@ export const pushProgress = component(
     repeats: count,
     delivered: count,
     clicked: count,
+    events: pushEvents,
     acked: count.describe(
       'Acknowledgements of the device channel. Its other sent messages wait for a device.',
     ),

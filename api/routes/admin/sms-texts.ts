@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { providersShape } from '../../../shared/domain/messages/sms-provider.ts';
 import { smsSignature, smsTemplate } from '../../replies/admin/apps.ts';
 import { empty, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
@@ -13,6 +14,9 @@ const template = z.strictObject({
     .string('expected a text')
     .min(1, 'must not be empty')
     .max(500, 'must be at most 500 characters'),
+  providers: providersShape
+    .optional()
+    .describe('Templates of SMS providers for this text, by provider.'),
 });
 
 /** Body of a signature. It has no members, because the name is in the path. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { flagQuery } from '../../../shared/domain/client-values.ts';
 import { devicesBody, queryBody } from '../../../shared/domain/pushes/body.ts';
 import { pushBodyBytesBelow } from '../../../shared/domain/pushes/push.ts';
+import { pushEventsBody } from '../../../shared/domain/pushes/push-events.ts';
 import { parseLimit } from '../../../shared/query/list/page.ts';
 import { pushProgress } from '../../replies/admin/pushes.ts';
 import { empty, listOf, receiptReply, resultsOf } from '../../replies/common.ts';
@@ -85,6 +86,23 @@ export default [
     reply: acceptedPush,
     refusals: [...ofPush],
     handle: async (call, { pushes }) => accepted(await pushes.sendToDevices(call, call.body)),
+  }),
+  route({
+    method: 'POST',
+    path: '/1.1/push/events',
+    operation: 'reportPushEvents',
+    summary:
+      'Counts that a device received, opened or dismissed messages. Needs the option `reportOpens`.',
+    auth: 'app',
+    limit: smallBody,
+    isBodyRequired: true,
+    body: pushEventsBody,
+    reply: empty,
+    refusals: ['objectNotFound', 'invalidParameter', 'notForClients', 'tooManyRequests'],
+    handle: async ({ app, body }, { pushEvents }) => {
+      await pushEvents.report(app, body);
+      return json({});
+    },
   }),
   route({
     method: 'GET',

@@ -99,6 +99,12 @@ export class OutboxService {
       ...(row.reason === null
         ? {}
         : { reason: reasonText(row.reason), meaning: meaningOf(row.reason) }),
+      ...(row.deliveryReason === null
+        ? {}
+        : {
+            deliveryReason: reasonText(row.deliveryReason),
+            deliveryMeaning: meaningOf(row.deliveryReason),
+          }),
       ...(isOwner ? openOrUndefined(() => openListed(vault, appId, { ...row, body })) : {}),
     }));
     return { results: documents, next };

@@ -20,6 +20,7 @@ import { addReceipts, noReceipts, type ReceiptTotals } from '../../../shared/dom
 import {
   allTotals,
   type ConnectorTotals,
+  eventsOf,
   operatorStatus,
   type Push,
   toPublicRecord,
@@ -151,6 +152,7 @@ export class PushRecordService {
       repeats,
       delivered: receipts.delivered,
       clicked: receipts.clicked,
+      ...(record.pushOrder.hasPushId ? { events: eventsOf(receipts) } : {}),
       acked: record.acked,
       perSecond,
       secondsLeft: record.totals ? 0 : secondsLeft,

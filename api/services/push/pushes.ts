@@ -22,6 +22,7 @@ import {
   parsePush,
   parsePushToDevices,
 } from '../../../shared/domain/pushes/push.ts';
+import { withPushId } from '../../../shared/domain/pushes/push-events.ts';
 import { type PushCreator, toScheduledEntry } from '../../../shared/domain/pushes/record.ts';
 import { type Detail, detail } from '../../../shared/domain/texts/texts.ts';
 import { inSpan, traceParentOf } from '../../../shared/process/tracing.ts';
@@ -154,7 +155,8 @@ export class PushService {
    * Checks a request as if the push were sent now. Stores nothing. Throws if the content or a
    * profile is refused.
    */
-  async check(sender: PushSender, { pushOrder, timing }: PushRequest): Promise<void> {
+  async check(sender: PushSender, { pushOrder: requested, timing }: PushRequest): Promise<void> {
+    const pushOrder = withPushId(sender.app.options, requested);
     const now = new Date(this.#deps.clock.now());
     const times = { pushTime: now, expiresAt: expiryOf(timing, now), createdAt: now };
     await this.#check(sender, { objectId: newPushObjectId(), pushOrder, timing, ...times });
@@ -173,11 +175,12 @@ export class PushService {
   /** Checks a push, then stores its record and the job that plans it in one transaction. */
   async #accept(
     sender: PushSender,
-    { pushOrder, timing: requestedTiming, warnings }: PushRequest,
+    { pushOrder: requestedOrder, timing: requestedTiming, warnings }: PushRequest,
     now: Date,
     prepare?: (tx: Handle, push: NewPush) => Promise<void>,
   ): Promise<AcceptedPush> {
     const { adminSettings } = sender;
+    const pushOrder = withPushId(sender.app.options, requestedOrder);
     const timing = adminSettings
       ? await this.#delayed(requestedTiming, adminSettings.undoSeconds)
       : requestedTiming;

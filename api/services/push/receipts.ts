@@ -253,7 +253,13 @@ function deliveriesOf(
     if (event === 'dead_token' || push === undefined || installation === undefined) continue;
     const key = `${push.id} ${installation}`;
     const isClicked = event === 'clicked' || deliveries.get(key)?.isClicked === true;
-    deliveries.set(key, { pushId: push.id, installation, isClicked });
+    deliveries.set(key, {
+      pushId: push.id,
+      installation,
+      isDelivered: true,
+      isClicked,
+      isDismissed: false,
+    });
   }
   return [...deliveries.values()];
 }

@@ -57,7 +57,8 @@ export class HealthService {
    * each scrape. Throws error 401 if the caller may not read them (`mayReadMetrics`).
    */
   async metrics(scrape: Scrape): Promise<{ text: string; type: string }> {
-    const { metrics, queue, config, readiness, db, savesDb, admissionDb, queries } = this.#deps;
+    const { metrics, queue, config, clock, readiness, db, savesDb, admissionDb, queries } =
+      this.#deps;
     if (!mayReadMetrics(scrape, config.metricsToken))
       throw refuse('unauthorized', metricsRefusal(config.metricsToken));
     await reportQueues(admissionDb, queue, metrics);
@@ -66,6 +67,7 @@ export class HealthService {
       metrics,
     );
     await this.#pumping.updateGauge().catch(() => undefined);
+    metrics.lastScrape.scrapedAtMs = clock.now();
     return { text: await metrics.registry.metrics(), type: metrics.registry.contentType };
   }
 }

@@ -13,7 +13,7 @@ import {
   takeBudget,
 } from '../../../shared/db/tables/sms.ts';
 import { networkOf } from '../../../shared/domain/addresses.ts';
-import { type App, effectiveOptions } from '../../../shared/domain/apps/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
 import {
@@ -95,21 +95,21 @@ async function requireNumberBudget(
 }
 
 /**
- * Charges the app's balance for a message. The first hundred domestic messages are free. Throws
- * error 160 if the balance is too low.
+ * Charges the balance of an app that has one (option `smsBalance`) for a message. The first hundred
+ * domestic messages are free. Throws error 160 if the balance is too low.
  */
 export async function chargeMessage(
   { clock }: Pick<ApiDeps, 'clock'>,
   tx: Handle,
   { app, phone }: Pick<CountedMessage, 'app' | 'phone'>,
 ): Promise<void> {
-  const { appId, plan } = app;
+  const { appId, options } = app;
+  if (options.smsBalance === null) return;
   const isDomestic = isDomesticPhone(phone);
   const free: Budget = { appId, scope: 'free', key: '', limit: freeMessages, windowMs: foreverMs };
   if (isDomestic && (await takeBudget(tx, free, new Date(clock.now())))) return;
   const price = isDomestic ? prices.domestic : prices.abroad;
-  if (!(await chargeBalance(tx, appId, price, effectiveOptions(plan, {}).smsBalance)))
-    throw refuse('insufficientBalance');
+  if (!(await chargeBalance(tx, appId, price))) throw refuse('insufficientBalance');
 }
 
 const blockOf = ({ e164 }: Phone) => e164.slice(0, -blockDigits);

@@ -10,7 +10,14 @@ const maxTextChars = 500;
 const maxValueChars = 100;
 
 /** Variables that Carillon sets in every message (protocol/codes.md#templates). */
-const reservedVariables = new Set(['name', 'code', 'ttl', 'op', 'sign', 'template']);
+export const reservedVariables: ReadonlySet<string> = new Set([
+  'name',
+  'code',
+  'ttl',
+  'op',
+  'sign',
+  'template',
+]);
 
 /**
  * Control characters, links (which would allow advertising and phishing), and the delimiters of

@@ -1,10 +1,17 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { defaultSignature, findSignature, findTemplate } from '../../../shared/db/tables/sms.ts';
+import {
+  defaultSignature,
+  findActiveTemplate,
+  findSignature,
+  findTemplate,
+  type TemplateText,
+} from '../../../shared/db/tables/sms.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { Phone } from '../../../shared/domain/messages/phone.ts';
+import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
 import type { SendKind, SmsType } from '../../../shared/domain/messages/sms.ts';
+import { defaultTemplateNames } from '../../../shared/domain/messages/sms-provider.ts';
 import { reachableName } from '../../../shared/domain/path.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
@@ -113,21 +120,14 @@ export class SmsSender {
       name,
       op,
     };
-    if (!request.template)
-      return { parameters, type: request.type, kind: isVoice ? 'voice' : 'verification' };
-    const found = await findTemplate(
-      this.#deps.db,
-      app.appId,
-      reachableName(request.template.name),
-    );
-    if (!found) throw refuse('smsTemplateNotFound');
-    if (!found.active) throw refuse('smsTemplateNotVerified');
+    const found = await this.#template(app, request);
+    if (!found) return { parameters, type: request.type, kind: isVoice ? 'voice' : 'verification' };
     const parsed = parseTemplate(found.active.text, { format: 'text' });
     if (!parsed.ok) throw refuse('smsTemplateFailed');
     const custom = {
       name: found.name,
       template: parsed.template,
-      values: request.template.values,
+      values: request.template?.values ?? {},
     };
     const isNotification = found.active.type === 'notification';
     if (isNotification && isVoice)
@@ -137,6 +137,24 @@ export class SmsSender {
       type: isNotification ? 'notification' : request.type,
       kind: isNotification ? 'notification' : isVoice ? 'voice' : 'verification',
     };
+  }
+
+  /**
+   * Returns the template of a message with its text in use. A message that names no template has a
+   * default template or none (protocol/codes.md#templates). Throws errors 604 and 605 for a named
+   * template that does not exist or has no approved text.
+   */
+  async #template(
+    { appId }: App,
+    { phone, template }: SmsRequest,
+  ): Promise<{ name: string; active: TemplateText } | undefined> {
+    const { db } = this.#deps;
+    const found = await (template === undefined
+      ? findActiveTemplate(db, appId, defaultTemplateNames(isDomesticPhone(phone)))
+      : findTemplate(db, appId, reachableName(template.name)));
+    if (found?.active) return { name: found.name, active: found.active };
+    if (template === undefined) return undefined;
+    throw refuse(found ? 'smsTemplateNotVerified' : 'smsTemplateNotFound');
   }
 
   async #signature(app: App, name: string | undefined): Promise<string> {

@@ -18,11 +18,12 @@ import { itemNameOf } from '../../../shared/domain/admin/names.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { templateBalance } from '../../../shared/domain/messages/sms.ts';
+import { defaultTemplates, variablesOf } from '../../../shared/domain/messages/sms-provider.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 import type { ApiDeps } from '../deps.ts';
 import { noSuchApp, requireApp } from '../operator/apps.ts';
 import { type Change, recordChange } from '../operator/audit/audit.ts';
-import { isAllowedInMessages } from './message-text.ts';
+import { isAllowedInMessages, reservedVariables } from './message-text.ts';
 
 /**
  * Review status. `approved` means that the returned text is in use. `pending` means that it waits
@@ -57,14 +58,15 @@ export class SmsTemplateService {
 
   /**
    * Submits a template for review, as a new template or as a replacement. Throws error 160 if the
-   * balance is below 200 currency units (protocol/codes.md#templates), 400 if the text is invalid,
-   * 404 if the app does not exist.
+   * app has a balance and it is below 200 currency units (protocol/codes.md#templates), 400 if the
+   * text or an entry of a provider is invalid, 404 if the app does not exist.
    */
   async putTemplate(appId: string, name: string, text: TemplateText): Promise<PublicTemplate> {
     const app = await requireApp(this.#deps, appId);
-    if (app.options.smsBalance < templateBalance) throw refuse('insufficientBalance');
+    const { smsBalance } = app.options;
+    if (smsBalance !== null && smsBalance < templateBalance) throw refuse('insufficientBalance');
     checkName(name);
-    checkTemplate(text);
+    checkTemplate(name, text);
     const template = await this.#audited(
       { action: 'sms-template.put', appId, target: name, after: { ...text } },
       async (tx) => {
@@ -180,10 +182,11 @@ function checkName(name: string): void {
 }
 
 /**
- * Throws error 1 for links, and for a verification template without its code
- * (protocol/codes.md#templates).
+ * Throws error 1 for links, for a verification template without its code
+ * (protocol/codes.md#templates), and for parameters of a provider that no message of the template
+ * has.
  */
-function checkTemplate({ type, text }: TemplateText): void {
+function checkTemplate(name: string, { type, text, providers }: TemplateText): void {
   const parsed = parseTemplate(text, { format: 'text' });
   if (!parsed.ok) throw refuse('invalidParameter', parsed.hint);
   if (!isAllowedInMessages(text))
@@ -196,6 +199,18 @@ function checkTemplate({ type, text }: TemplateText): void {
       'invalidParameter',
       'A notification has no {{code}}: make it a verification template.',
     );
+  if (type === 'notification' && Object.values<string>(defaultTemplates).includes(name))
+    throw refuse('invalidParameter', `${name} is the template of codes: make it a verification.`);
+  for (const variable of variablesOf(providers ?? {})) {
+    const isKnown =
+      parsed.template.variables.has(variable) ||
+      (reservedVariables.has(variable) && (variable !== 'code' || type === 'verification'));
+    if (!isKnown)
+      throw refuse(
+        'invalidParameter',
+        `providers: ${variable} is neither a variable of the text nor one of ${[...reservedVariables].join(', ')}.`,
+      );
+  }
 }
 
 function publicTemplate({

@@ -13,6 +13,7 @@ const guide = [
   { text: 'Sending', link: '/sending' },
   { text: 'Live Activities', link: '/live-activities' },
   { text: 'Web Push', link: '/web-push' },
+  { text: 'Deliveries and opens', link: '/opens' },
   { text: 'Moving in', link: '/moving-in' },
 ];
 

@@ -2,8 +2,14 @@ import { once } from 'node:events';
 import { connect, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/checks.ts';
+import { smsReceiptAddress } from '../../../api/services/sms/receipts.ts';
+import { checkSms } from '../../../connectors/sms/index.ts';
 import { checkSmtp } from '../../../connectors/smtp/index.ts';
+import { systemClock } from '../../../shared/clock.ts';
 import type { Config } from '../../../shared/config/config.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import type { SmsProviderUrl } from '../../../shared/domain/messages/sms-provider.ts';
+import { reasonText } from '../../../shared/domain/reasons.ts';
 
 const timeoutMs = 5000;
 
@@ -56,11 +62,44 @@ const timing = {
  * Checks the configured mail and SMS providers. Does not show their URLs, because a URL may contain
  * a password.
  */
-export async function checkProviders({ smtpUrl, smsWebhookUrl }: Config): Promise<Finding[]> {
+export async function checkProviders({
+  smtpUrl,
+  sms,
+  publicUrl,
+  secrets,
+}: Config): Promise<Finding[]> {
   return [
     ...(smtpUrl === undefined ? [] : [await checkMail(smtpUrl)]),
-    ...(smsWebhookUrl === undefined ? [] : [await checkWebhook(smsWebhookUrl)]),
+    ...(sms === undefined ? [] : await checkSmsProvider(sms, { publicUrl, secrets })),
   ];
+}
+
+/**
+ * Checks the SMS provider: the webhook by connecting, the built-in ones by a call that needs the
+ * credentials and sends nothing. Says where the provider delivers its receipts.
+ */
+async function checkSmsProvider(
+  sms: SmsProviderUrl,
+  { publicUrl, secrets }: Pick<Config, 'publicUrl' | 'secrets'>,
+): Promise<Finding[]> {
+  if (sms.provider === 'webhook') return [await checkWebhook(sms.url)];
+  const { provider } = sms;
+  const name = 'messages';
+  const timing = { connectMs: timeoutMs, requestMs: timeoutMs, drainMs: 0 };
+  const why = await checkSms(sms, { clock: systemClock, timing });
+  const checked =
+    why === null
+      ? found({ name, status: 'ok', code: 'smsFine', params: { provider } })
+      : found({
+          name,
+          status: 'fail',
+          code: 'smsRefused',
+          params: { provider, why: reasonText(why) },
+        });
+  if (provider === 'twilio') return [checked];
+  const url = smsReceiptAddress(publicUrl, new Vault(secrets), provider);
+  const params = { provider, url };
+  return [checked, found({ name, status: 'ok', code: 'smsReceipts', params })];
 }
 
 async function checkMail(url: string): Promise<Finding> {

@@ -14,6 +14,7 @@ import {
   reasonOf,
   shownFinding,
 } from '../../../api/services/operator/doctor/checks.ts';
+import { checkProduction } from '../../../api/services/operator/doctor/production.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import {
   type Config,
@@ -46,7 +47,10 @@ import { checkAdminToken, checkProcess, checkProviders } from './processes.ts';
  *
  * @param env the variables with which the processes would start
  */
-export async function runChecks(env: Environment = currentEnvironment()): Promise<Report> {
+export async function runChecks(
+  env: Environment = currentEnvironment(),
+  { isProduction = false }: { isProduction?: boolean } = {},
+): Promise<Report> {
   const environment = await readLocalEnvironment(env);
   const { url, metricsUrl, adminToken, config } = environment;
   if (config) {
@@ -63,9 +67,24 @@ export async function runChecks(env: Environment = currentEnvironment()): Promis
       ? await checkAddress({ url, adminToken, trustedProxies: config.trustedProxies })
       : []),
     ...(config ? await checkProviders(config) : []),
+    ...(isProduction ? await runProductionChecks(environment) : []),
   ];
   const document = { checks: checks.map(shownFinding) };
   return { document, text: describe(checks), isBad: checks.some(isFailed) };
+}
+
+/** Runs the checks for production. Skips them if the database cannot be reached. */
+async function runProductionChecks({ databaseUrl }: LocalEnvironment): Promise<Finding[]> {
+  if (databaseUrl === undefined) return [];
+  const db = openForChecks(databaseUrl);
+  try {
+    return await checkProduction({ db, nowMs: systemClock.now() });
+  } catch (error) {
+    const params = { why: reasonOf(error) };
+    return [found({ name: 'database', status: 'warn', code: 'checksInterrupted', params })];
+  } finally {
+    await db.close();
+  }
 }
 
 const isFailed = ({ status }: Finding) => status === 'fail';

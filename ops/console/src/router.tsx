@@ -234,6 +234,14 @@ const secret = createRoute({
     'Secret',
   ),
 });
+const goLive = createRoute({
+  getParentRoute: () => root,
+  path: '/go-live',
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/operating/go-live.tsx')),
+    'GoLive',
+  ),
+});
 const people = createRoute({
   getParentRoute: () => root,
   path: '/people',
@@ -279,6 +287,7 @@ export const router = createRouter({
     ]),
     operating,
     secret,
+    goLive,
     people,
     audit,
   ]),

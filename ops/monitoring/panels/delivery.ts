@@ -88,6 +88,11 @@ export const delivery: readonly Panel[] = [
     ],
   },
   {
+    title: 'Events that apps report',
+    unit: 'ops',
+    queries: [{ expr: orZero(rate('carillon_push_events_total', 'type')), legend: '{{type}}' }],
+  },
+  {
     title: 'Time until credentials end',
     unit: 's',
     queries: [

@@ -100,17 +100,17 @@ export const toBatch = ({ settled, moved, ...batch }: BatchRow): Batch => ({
 /** Columns and types of the JSON list from which batches are inserted. */
 const newBatchColumns = `app_id text, push_id bigint, connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int,
-  expires_at timestamptz, language text, quiet text, quiet_until timestamptz`;
+  expires_at timestamptz, language text, quiet text, quiet_until timestamptz, first_recipient bigint, last_recipient bigint`;
 
 const insertStatement = prepare(
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt,
                            settled, totals, is_settled, has_job, tries, last_reason, not_before,
                            unanswered, repeats, expires_at, language, quiet, quiet_until,
-                           settled_at)
+                           first_recipient, last_recipient, settled_at)
    SELECT b.app_id, b.push_id, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges,
           b.attempt, decode(b.settled, 'hex'), b.totals, b.settled IS NOT NULL, b.has_job, b.tries,
           b.last_reason, b.not_before, b.unanswered, b.repeats, b.expires_at, b.language, b.quiet,
-          b.quiet_until, CASE WHEN b.settled IS NOT NULL THEN now() END
+          b.quiet_until, b.first_recipient, b.last_recipient, CASE WHEN b.settled IS NOT NULL THEN now() END
      FROM ROWS FROM (json_to_recordset($1) AS (${newBatchColumns})) WITH ORDINALITY AS b
     ORDER BY b.ordinality RETURNING id`,
 );
@@ -142,6 +142,7 @@ export async function insertBatches(
 }
 
 const toColumns = (batch: NewBatch) => ({
+  ...rangeOf(batch.recipients),
   connector: batch.connector,
   profile: batch.profile,
   // The text format of an array. PostgreSQL parses it several times as fast as a JSON array.
@@ -162,6 +163,17 @@ const toColumns = (batch: NewBatch) => ({
   quiet: batch.quiet ?? undefined,
   quiet_until: batch.quietUntil ?? undefined,
 });
+
+/** Returns the smallest and the largest id as columns. */
+function rangeOf(recipients: readonly number[]) {
+  let first = recipients[0];
+  let last = first;
+  for (const id of recipients) {
+    if (first === undefined || id < first) first = id;
+    if (last === undefined || id > last) last = id;
+  }
+  return { first_recipient: first, last_recipient: last };
+}
 
 const bytesOf = ({ bytes }: RecipientStates): Buffer =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

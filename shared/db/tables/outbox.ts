@@ -142,6 +142,8 @@ export async function findWaitingMessage(
 export interface MessageResult {
   state: 'sent' | 'kept' | 'failed';
   reason: string | null;
+  /** Id of a sent message at its provider. */
+  providerId?: string | undefined;
 }
 
 /** Saves the final result. Returns false if the message had ended before. */
@@ -149,14 +151,43 @@ export const settleMessage = (
   tx: Handle,
   appId: string,
   id: number,
-  { state, reason }: MessageResult,
+  { state, reason, providerId }: MessageResult,
 ) =>
   query(tx).hasRows(
     `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int,
-      settled_at = now()
+      settled_at = now(), provider_id = $5
       WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
-    [appId, id, state, reason],
+    [appId, id, state, reason, providerId],
   );
+
+/** Delivery that a provider reported for a message. */
+export interface Delivery {
+  message: { appId: string; id: string } | { providerId: string };
+  isDelivered: boolean;
+  reason: string | null;
+}
+
+/**
+ * Saves what a provider reported. A delivered message stays delivered. Returns false for an unknown
+ * message, and for a message whose delivery is known. The statement by the provider's id runs on
+ * all servers of a sharded database, because the receipt does not name the app.
+ */
+export function recordDelivery(
+  db: Handle,
+  { message, isDelivered, reason }: Delivery,
+): Promise<boolean> {
+  const set = `UPDATE outbox SET delivery = $1, delivery_reason = $2, delivered_at = now()
+    WHERE kind = 'sms' AND delivery IS DISTINCT FROM 'delivered'
+      AND delivery IS DISTINCT FROM $1`;
+  const values = [isDelivered ? 'delivered' : 'undelivered', reason];
+  return 'providerId' in message
+    ? query(db).hasRows(`${set} AND provider_id = $3`, [...values, message.providerId])
+    : query(db).hasRows(`${set} AND app_id = $3 AND id = $4`, [
+        ...values,
+        message.appId,
+        message.id,
+      ]);
+}
 
 /** Counts a try that will be repeated. Returns false if the message had ended before. */
 export const countTry = (tx: Handle, appId: string, id: number, reason: string) =>
@@ -186,6 +217,13 @@ export interface ListedMessage {
   attempts: number;
   /** Short reason of the last failed try. Contains no personal data. */
   reason: string | null;
+  /** Id of a sent SMS at its provider. */
+  providerId: string | null;
+  /** What the provider reported after it had taken an SMS. Null without a receipt. */
+  delivery: 'delivered' | 'undelivered' | null;
+  /** Stored reason of an undelivered SMS. */
+  deliveryReason: string | null;
+  deliveredAt: Date | null;
   createdAt: Date;
   expiresAt: Date;
 }
@@ -193,8 +231,9 @@ export interface ListedMessage {
 /** A listed message with its encrypted text. */
 type SealedMessage = ListedMessage & { body: Buffer };
 
-const columns = `id, kind, recipient AS "to", type, state, attempts, reason, created_at AS "createdAt",
-  expires_at AS "expiresAt"`;
+const columns = `id, kind, recipient AS "to", type, state, attempts, reason,
+  provider_id AS "providerId", delivery, delivery_reason AS "deliveryReason",
+  delivered_at AS "deliveredAt", created_at AS "createdAt", expires_at AS "expiresAt"`;
 
 export interface OutboxPageFilter {
   kind?: OutboxMessage['kind'] | undefined;
@@ -242,6 +281,7 @@ export const reopenMessage = (
 ) =>
   query(tx).run(
     `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL,
+      provider_id = NULL, delivery = NULL, delivery_reason = NULL, delivered_at = NULL,
       expires_at = $3
       WHERE app_id = $1 AND id = $2`,
     [appId, id, expiresAt],
@@ -331,6 +371,7 @@ export const reopenMessages = (
 ) =>
   query(tx).run(
     `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL,
+      provider_id = NULL, delivery = NULL, delivery_reason = NULL, delivered_at = NULL,
             expires_at = CASE WHEN expires_at <= $3 THEN $4 ELSE expires_at END
       WHERE app_id = $1 AND id = ANY($2::bigint[])`,
     [appId, `{${ids.join(',')}}`, now, expiresAt],

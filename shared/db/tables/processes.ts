@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import type { Clock } from '../../clock.ts';
-import { packageVersion } from '../../config/config.ts';
+import { type Config, packageVersion } from '../../config/config.ts';
 import type { Vault } from '../../crypto.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Logger } from '../../process/logging.ts';
@@ -36,6 +36,18 @@ const processReport = z.object({
   duties: z.record(z.string(), z.number()),
   /** Ids of its keys of CARILLON_SECRET, first key first. Absent in older versions. */
   secretKeys: z.array(z.string()).optional(),
+  /** Settings that `carillon doctor --production` checks. Absent in older versions. */
+  setup: z
+    .object({
+      publicUrl: z.string(),
+      hasTrustedProxies: z.boolean(),
+      hasMail: z.boolean(),
+      hasSms: z.boolean(),
+      hasShortToken: z.boolean(),
+      /** Seconds since the metrics were last read; null if they never were. */
+      scrapedSecondsAgo: z.number().nullable(),
+    })
+    .optional(),
 });
 
 /** What a process reports about itself for `carillon doctor`. */
@@ -176,21 +188,47 @@ export class ProcessRegister {
   }
 }
 
+/** Minimum length of the operator's token. 16 random bytes in base64 have 22 characters. */
+export const minTokenLength = 22;
+
 /** Returns the report of this process for the register. */
-export async function reportProcess(
-  metrics: Metrics,
-  clock: Clock,
-  vault: Vault,
-): Promise<ProcessReport> {
+export async function reportProcess({
+  metrics,
+  clock,
+  vault,
+  config,
+}: {
+  metrics: Metrics;
+  clock: Clock;
+  vault: Vault;
+  config: Pick<Config, 'publicUrl' | 'trustedProxies' | 'smtpUrl' | 'sms' | 'adminToken'>;
+}): Promise<ProcessReport> {
   const nowMs = clock.now();
   const maxFiles = (await metrics.registry.getSingleMetric('process_max_fds')?.get())?.values[0]
     ?.value;
   const { values } = await metrics.backgroundJobLastSuccess.get();
   const ages = values.map(({ labels, value }) => [String(labels.duty), nowMs / 1000 - value]);
+  const { scrapedAtMs } = metrics.lastScrape;
   return {
     nowMs,
     maxFiles: maxFiles ?? null,
     duties: Object.fromEntries(ages),
     secretKeys: vault.keyIds,
+    setup: {
+      publicUrl: config.publicUrl,
+      hasTrustedProxies: config.trustedProxies > 0,
+      hasMail: config.smtpUrl !== undefined,
+      hasSms: config.sms !== undefined,
+      hasShortToken: config.adminToken.length < minTokenLength,
+      scrapedSecondsAgo: scrapedAtMs === null ? null : Math.round((nowMs - scrapedAtMs) / 1000),
+    },
   };
 }
+
+/** Traces of backups in the statistics of PostgreSQL. */
+export const readArchiving = (db: Handle) =>
+  query(db).one<{ archivedAt: Date | null; hasStandby: boolean }>(
+    `SELECT last_archived_time AS "archivedAt",
+            EXISTS (SELECT FROM pg_replication_slots WHERE slot_type = 'physical') AS "hasStandby"
+       FROM pg_stat_archiver`,
+  );

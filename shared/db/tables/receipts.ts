@@ -1,4 +1,5 @@
 import type { ConnectorId } from '../../domain/labels.ts';
+import { openCode, outcomeCode } from '../../domain/outcome.ts';
 import type { ReceiptTotals } from '../../domain/pushes/push.ts';
 import type { Handle } from '../pool.ts';
 import { listsOf, type PageAfter, type PageBefore, query, sweepOf } from '../query.ts';
@@ -10,12 +11,24 @@ export interface ReceiptSource {
   connector: ConnectorId;
 }
 
-/** Delivery receipt of a device. `isClicked`: the user opened the message. */
-export interface DeviceReceipt {
+/** Source of receipts that are counted: a gateway, or the app itself. */
+type CountedSource = Omit<ReceiptSource, 'connector'> & { connector: ConnectorId | 'app' };
+
+/** Pair of a push and a device, by their internal ids. */
+export interface PushDevice {
   pushId: number;
   installation: number;
-  isClicked: boolean;
 }
+
+/** What is known of a message on a device. `isClicked`: the user opened it. */
+export interface DeviceReceipt extends PushDevice {
+  isDelivered: boolean;
+  isClicked: boolean;
+  isDismissed: boolean;
+}
+
+/** Number of devices by what is known of their message. */
+type CountedTotals = Record<'delivered' | 'clicked' | 'dismissed', number>;
 
 /** The push of a receipt. */
 export interface ReceiptPush {
@@ -50,18 +63,12 @@ export async function findByRegistrationIds(
   return new Map(rows.map(({ registrationId, id }) => [registrationId, id]));
 }
 
-/** Runs a statement that returns a row for each push. Returns the totals by push. */
-async function queryTotals(
-  db: Handle,
-  text: string,
-  values: unknown[],
-): Promise<Map<number, ReceiptTotals>> {
-  const rows = await query(db).rows<ReceiptTotals & { pushId: number }>(text, values);
-  return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
-}
+const marks = `unnest($3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[], $7::boolean[])
+  AS m (push_id, installation, delivered, clicked, dismissed)`;
 
-const marks =
-  'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, installation, is_clicked)';
+/** Bits of the devices that have a mark, by block of 512 devices. */
+const bitsOf = (mark: string) =>
+  `bit_or(set_bit(0::bit(512), (m.installation % 512)::int, m.${mark}::int)) AS ${mark}`;
 
 /**
  * Sets the bits of devices. Returns by push how many were not set before. Locks blocks in a fixed
@@ -69,10 +76,18 @@ const marks =
  */
 export async function markReceipts(
   tx: Handle,
-  { appId, connector }: ReceiptSource,
+  { appId, connector }: CountedSource,
   receipts: readonly DeviceReceipt[],
-): Promise<Map<number, ReceiptTotals>> {
-  const values = [appId, connector, ...listsOf(receipts, 'pushId', 'installation', 'isClicked')];
+): Promise<Map<number, CountedTotals>> {
+  const lists = listsOf(
+    receipts,
+    'pushId',
+    'installation',
+    'isDelivered',
+    'isClicked',
+    'isDismissed',
+  );
+  const values = [appId, connector, ...lists];
   await tx.query(
     `INSERT INTO push_receipt (app_id, push_id, connector, block)
      SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}
@@ -87,33 +102,33 @@ export async function markReceipts(
     values,
   );
   // The blocks are locked, so `before` matches the rows that `changed` updates.
-  return queryTotals(
-    tx,
+  const rows = await query(tx).rows<CountedTotals & { pushId: number }>(
     `WITH told AS (
-       SELECT m.push_id, m.installation / 512 AS block,
-              bit_or(set_bit(0::bit(512), (m.installation % 512)::int, 1)) AS delivered,
-              bit_or(set_bit(0::bit(512), (m.installation % 512)::int,
-              m.is_clicked::int)) AS clicked
+       SELECT m.push_id, m.installation / 512 AS block, ${bitsOf('delivered')},
+              ${bitsOf('clicked')}, ${bitsOf('dismissed')}
          FROM ${marks} GROUP BY m.push_id, m.installation / 512),
      before AS MATERIALIZED (
-       SELECT r.push_id, r.block, r.delivered, r.clicked FROM push_receipt r
+       SELECT r.push_id, r.block, r.delivered, r.clicked, r.dismissed FROM push_receipt r
          JOIN told USING (push_id, block)
         WHERE r.app_id = $1 AND r.connector = $2),
      changed AS (
        UPDATE push_receipt r SET delivered = r.delivered | told.delivered,
-         clicked = r.clicked | told.clicked
+         clicked = r.clicked | told.clicked, dismissed = r.dismissed | told.dismissed
          FROM told JOIN before USING (push_id, block)
         WHERE r.app_id = $1 AND r.connector = $2 AND r.push_id = told.push_id
           AND r.block = told.block
           AND (before.delivered | told.delivered <> before.delivered
-            OR before.clicked | told.clicked <> before.clicked)
+            OR before.clicked | told.clicked <> before.clicked
+            OR before.dismissed | told.dismissed <> before.dismissed)
        RETURNING r.push_id, bit_count(r.delivered) - bit_count(before.delivered) AS delivered,
-                 bit_count(r.clicked) - bit_count(before.clicked) AS clicked)
+                 bit_count(r.clicked) - bit_count(before.clicked) AS clicked,
+                 bit_count(r.dismissed) - bit_count(before.dismissed) AS dismissed)
      SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered,
-       sum(clicked)::bigint AS clicked
+            sum(clicked)::bigint AS clicked, sum(dismissed)::bigint AS dismissed
        FROM changed GROUP BY push_id ORDER BY push_id`,
     values,
   );
+  return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
 }
 
 /** Rows per counter, so that concurrent calls rarely update the same row. */
@@ -122,38 +137,69 @@ const slots = 16;
 /** Adds newly counted receipts to the totals of the pushes. */
 export async function addReceiptTotals(
   tx: Handle,
-  { appId, connector }: ReceiptSource,
-  added: ReadonlyMap<number, ReceiptTotals>,
+  { appId, connector }: CountedSource,
+  added: ReadonlyMap<number, CountedTotals>,
 ): Promise<void> {
-  const entries = [...added].sort(([a], [b]) => a - b);
-  if (entries.length === 0) return;
+  const rows = [...added]
+    .sort(([a], [b]) => a - b)
+    .map(([pushId, totals]) => ({ pushId, ...totals }));
+  if (rows.length === 0) return;
   await tx.query(
-    `INSERT INTO push_receipt_total AS t (app_id, push_id, connector, slot, delivered, clicked)
-     SELECT $1, m.push_id, $2, $3, m.delivered, m.clicked
-       FROM unnest($4::bigint[], $5::bigint[], $6::bigint[]) AS m (push_id, delivered, clicked)
+    `INSERT INTO push_receipt_total AS t (app_id, push_id, connector, slot, delivered, clicked,
+                                          dismissed)
+     SELECT $1, m.push_id, $2, $3, m.delivered, m.clicked, m.dismissed
+       FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+         AS m (push_id, delivered, clicked, dismissed)
      ON CONFLICT (app_id, push_id, connector, slot)
      DO UPDATE SET delivered = t.delivered + excluded.delivered,
-       clicked = t.clicked + excluded.clicked`,
+       clicked = t.clicked + excluded.clicked, dismissed = t.dismissed + excluded.dismissed`,
     [
       appId,
       connector,
       Math.floor(Math.random() * slots),
-      entries.map(([pushId]) => pushId),
-      entries.map(([, totals]) => totals.delivered),
-      entries.map(([, totals]) => totals.clicked),
+      ...listsOf(rows, 'pushId', 'delivered', 'clicked', 'dismissed'),
     ],
   );
 }
 
-/** Returns the receipts of pushes over all connectors. Pushes without receipts are absent. */
-export const readReceipts = (db: Handle, appId: string, pushIds: readonly number[]) =>
-  queryTotals(
-    db,
-    `SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered,
-      sum(clicked)::bigint AS clicked
+/**
+ * Returns those pairs whose device is a recipient that the push was sent to, or is being sent to.
+ * The range of ids excludes most batches, so the recipients of few batches are read.
+ */
+export const findSentPairs = (db: Handle, appId: string, pairs: readonly PushDevice[]) =>
+  query(db).rows<PushDevice>(
+    `SELECT m.push_id AS "pushId", m.installation
+       FROM unnest($2::bigint[], $3::bigint[]) AS m (push_id, installation)
+      WHERE EXISTS (
+        SELECT FROM push_batch b, array_position(b.recipients, m.installation) AS place
+         WHERE b.app_id = $1 AND b.push_id = m.push_id
+           AND m.installation >= coalesce(b.first_recipient, m.installation)
+           AND m.installation <= coalesce(b.last_recipient, m.installation)
+           AND place IS NOT NULL
+           AND coalesce(get_byte(b.settled, place - 1), ${openCode})
+             IN (${openCode}, ${outcomeCode('sent')}))`,
+    [appId, ...listsOf(pairs, 'pushId', 'installation')],
+  );
+
+/** Returns the receipts of pushes, over all connectors and from the app. Pushes without receipts are absent. */
+export async function readReceipts(
+  db: Handle,
+  appId: string,
+  pushIds: readonly number[],
+): Promise<Map<number, ReceiptTotals>> {
+  const rows = await query(db).rows<ReceiptTotals & { pushId: number }>(
+    `SELECT push_id AS "pushId",
+            ${sumIf("<> 'app'", 'delivered')} AS delivered, ${sumIf("<> 'app'", 'clicked')} AS clicked,
+            ${sumIf("= 'app'", 'delivered')} AS received, ${sumIf("= 'app'", 'clicked')} AS opened,
+            ${sumIf("= 'app'", 'dismissed')} AS dismissed
        FROM push_receipt_total WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) GROUP BY push_id`,
     [appId, pushIds],
   );
+  return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
+}
+
+const sumIf = (condition: string, column: string): string =>
+  `coalesce(sum(${column}) FILTER (WHERE connector ${condition}), 0)::bigint`;
 
 /** A refused callback of a gateway, without its content. */
 export interface FailedReceipt {

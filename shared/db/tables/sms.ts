@@ -1,5 +1,6 @@
 import { dayMs, hourMs } from '../../clock.ts';
 import type { SendKind, TemplateType } from '../../domain/messages/sms.ts';
+import type { TemplateProviders } from '../../domain/messages/sms-provider.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
 import { query, sweepOf } from '../query.ts';
@@ -57,10 +58,11 @@ export const approveSignature = (db: Handle, appId: string, name: string) =>
 export const deleteSignature = (db: Handle, appId: string, name: string) =>
   query(db).hasRows('DELETE FROM sms_signature WHERE app_id = $1 AND name = $2', [appId, name]);
 
-/** Text of a template, and its kind of message. */
+/** Text of a template, its kind of message, and the templates of providers for it. */
 export interface TemplateText {
   type: TemplateType;
   text: string;
+  providers?: TemplateProviders | undefined;
 }
 
 export interface SmsTemplate {
@@ -73,26 +75,29 @@ export interface SmsTemplate {
   updatedAt: Date;
 }
 
-const textSql = (type: string, text: string) =>
-  `CASE WHEN ${type} IS NOT NULL AND ${text} IS NOT NULL THEN json_build_object('type', ${type}, 'text', ${text}) END`;
+/** SQL of a text as JSON. `prefix` is the prefix of its columns. Absent providers are left out. */
+const textSql = (prefix: '' | 'pending_') =>
+  `CASE WHEN t.${prefix}type IS NOT NULL AND t.${prefix}text IS NOT NULL THEN jsonb_strip_nulls(
+    jsonb_build_object('type', t.${prefix}type, 'text', t.${prefix}text,
+      'providers', t.${prefix}providers)) END`;
 const templateColumns = `${membersOf('t', 'name, created_at, updated_at')},
-  ${textSql('t.type', 't.text')} AS active, ${textSql('t.pending_type', 't.pending_text')} AS pending`;
+  ${textSql('')} AS active, ${textSql('pending_')} AS pending`;
 
 /** Submits a text for review. The active text stays in use. */
 export const putTemplate = (
   db: Handle,
   appId: string,
   name: string,
-  { type, text }: TemplateText,
+  { type, text, providers }: TemplateText,
 ) =>
   query(db).row<SmsTemplate>(
-    `INSERT INTO sms_template AS t (app_id, name, pending_type, pending_text)
-     SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
+    `INSERT INTO sms_template AS t (app_id, name, pending_type, pending_text, pending_providers)
+     SELECT app_id, $2, $3, $4, $5 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, name)
      DO UPDATE SET pending_type = excluded.pending_type, pending_text = excluded.pending_text,
-       updated_at = excluded.updated_at
+       pending_providers = excluded.pending_providers, updated_at = excluded.updated_at
      RETURNING ${templateColumns}`,
-    [appId, name, type, text],
+    [appId, name, type, text, providers === undefined ? null : JSON.stringify(providers)],
   );
 
 export const listTemplates = (db: Handle, appId: string) =>
@@ -107,12 +112,22 @@ export const findTemplate = (db: Handle, appId: string, name: string) =>
     [appId, name],
   );
 
+/** Finds the first of these templates that has a text in use. */
+export const findActiveTemplate = (db: Handle, appId: string, names: readonly string[]) =>
+  query(db).row<SmsTemplate>(
+    `SELECT ${templateColumns} FROM sms_template t
+      WHERE app_id = $1 AND name = ANY($2::text[]) AND text IS NOT NULL
+      ORDER BY array_position($2::text[], name) LIMIT 1`,
+    [appId, names],
+  );
+
 /** Activates the pending text, if there is one. Returns undefined for an unknown template. */
 export const approveTemplate = (db: Handle, appId: string, name: string) =>
   query(db).row<SmsTemplate>(
     `UPDATE sms_template t
         SET type = coalesce(pending_type, type), text = coalesce(pending_text, text),
-            pending_type = NULL, pending_text = NULL, updated_at = now()
+            providers = CASE WHEN pending_text IS NULL THEN providers ELSE pending_providers END,
+            pending_type = NULL, pending_text = NULL, pending_providers = NULL, updated_at = now()
       WHERE app_id = $1 AND name = $2 RETURNING ${templateColumns}`,
     [appId, name],
   );
@@ -272,16 +287,15 @@ export const insertSend = (
   );
 
 /**
- * Charges the app's balance (option `smsBalance`, otherwise `defaultBalance`). If it is too low,
- * charges nothing and returns false.
+ * Charges the app's balance (option `smsBalance`). If it is too low, charges nothing and returns
+ * false. An app without a balance has no limit.
  */
-export const chargeBalance = (tx: Handle, appId: string, price: number, defaultBalance: number) =>
+export const chargeBalance = (tx: Handle, appId: string, price: number) =>
   query(tx).hasRows(
     `UPDATE app SET options = jsonb_set(options, '{smsBalance}',
-              to_jsonb(coalesce((options ->> 'smsBalance')::numeric, $3::numeric) - $2::numeric))
-      WHERE app_id = $1 AND coalesce((options ->> 'smsBalance')::numeric,
-        $3::numeric) >= $2::numeric`,
-    [appId, price, defaultBalance],
+              coalesce(to_jsonb((options ->> 'smsBalance')::numeric - $2::numeric), 'null'))
+      WHERE app_id = $1 AND coalesce((options ->> 'smsBalance')::numeric >= $2::numeric, true)`,
+    [appId, price],
   );
 
 const sweepSends = sweepOf({

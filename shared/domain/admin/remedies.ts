@@ -260,7 +260,7 @@ export const reasonsByRemedy = {
       'too_fast',
       'too_frequent',
     ] as const),
-    ...(['too_many_topic_tasks'] as const),
+    ...(['too_many_topic_tasks', 'smsBusy', 'smsFrequency'] as const),
   ],
   unavailable: [
     ...(['IdleTimeout', 'InternalServerError', 'ServiceUnavailable', 'Shutdown'] as const),
@@ -290,6 +290,7 @@ export const reasonsByRemedy = {
       'queue_timeout',
     ] as const),
     ...(['refused_stream', 'timeout', 'stopped', 'stopping', 'stream_reset', 'partial'] as const),
+    'smsUnavailable',
     ...(['nothing_left_to_read', 'token_call_pending', 'ECONNRESET', 'EPIPE'] as const),
   ],
   unreachable: [
@@ -319,6 +320,32 @@ export const reasonsByRemedy = {
   localTime: ['localTimePassed'],
   cancelled: ['cancelled'],
   notRecalled: ['notRecallable', 'onDevice', 'routeChanged'],
+  smsProvider: [
+    ...([
+      'smsCredentials',
+      'smsClock',
+      'smsAccount',
+      'smsBalance',
+      'smsRight',
+      'smsSignature',
+    ] as const),
+    ...([
+      'smsTemplate',
+      'smsSender',
+      'smsQuota',
+      'smsParameters',
+      'smsContent',
+      'smsNumber',
+    ] as const),
+    ...([
+      'smsBarred',
+      'smsRegion',
+      'smsUnknown',
+      'smsNoTemplate',
+      'smsNoVoice',
+      'smsUndelivered',
+    ] as const),
+  ],
   vendorCode: [
     ...(['other', 'unknown_code', 'unknown_reason', 'refused_without_reason'] as const),
     ...(['send_result_false', 'envelope', 'error', 'smsStatus'] as const),

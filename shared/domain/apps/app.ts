@@ -244,8 +244,9 @@ const optionShape = {
     .number()
     .min(0)
     .max(1_000_000_000)
+    .nullable()
     .describe(
-      'Balance from which messages are paid. Creating or changing templates requires a balance of 200.',
+      'Limit of the money that messages may cost: 0.05 a message after the first hundred, 0.5 abroad. Each message is subtracted, and at 0 messages are refused. Creating or changing templates then requires a balance of 200. `null` means no limit.',
     ),
   captchasPerAddressPerHour: perHour.describe(
     'Maximum captchas that one network address may request per hour with the app key. Further calls get 429.',
@@ -277,6 +278,11 @@ const optionShape = {
     .min(0)
     .max(1_000_000_000)
     .describe('Maximum messages of the app per day.'),
+  reportOpens: z
+    .boolean()
+    .describe(
+      'Adds the id of the push to each message as the custom member `_push`, and lets apps report with it that a message was received, opened or dismissed.',
+    ),
   receiptUrlGeneration: z
     .int()
     .min(0)
@@ -329,6 +335,7 @@ export const operatorOptions: ReadonlySet<string> = new Set<keyof AppOptions>([
   'signUpsPerAddressPerHour',
   'signUpBytesPerAddressPerDay',
   'receiptUrlGeneration',
+  'reportOpens',
 ]);
 
 /** Options that only owners may change. */
@@ -431,7 +438,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     trustUnverifiedNumbers: false,
     concealUsers: false,
     mailTemplates: {},
-    smsBalance: 200,
+    smsBalance: null,
     captchasPerAddressPerHour: 2000,
     signUpsPerAddressPerHour: 500,
     signUpBytesPerAddressPerDay: 32 * 1024 * 1024,
@@ -440,6 +447,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     smsPerAddressPerHour: 500,
     smsPerAppPerDay: 100_000,
     unknownOutcome: 'repeat',
+    reportOpens: false,
     receiptUrlGeneration: 0,
     ...set,
   };

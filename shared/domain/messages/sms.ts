@@ -58,7 +58,7 @@ export const blockPerHour = 1000;
 export const freeMessages = 100;
 /** Price of each further message, in currency units. */
 export const prices = { domestic: 0.05, abroad: 0.5 } as const;
-/** Minimum balance to create or change a template. */
+/** Minimum balance to create or change a template, for an app that has a balance. */
 export const templateBalance = 200;
 
 /**

@@ -10,6 +10,7 @@ import { type Translations, translationsOf } from './languages.ts';
 import type { LiveActivity } from './live-activity.ts';
 import { type LocalTime, localRequestOf, localTimeOf } from './local-time.ts';
 import { type PushClass, pushClassOf } from './push-class.ts';
+import { noPushEvents, type PushEventTotals, pushEventTypes } from './push-events.ts';
 import { checkRichContent } from './rich-content.ts';
 import { type Variables, variablesOf } from './variables.ts';
 
@@ -63,6 +64,8 @@ export interface PushOrder extends PushClass {
    * to a broadcast channel, and `target` only narrows the devices.
    */
   liveActivity?: LiveActivity;
+  /** If true, its messages contain its id (`pushIdMember`), so that apps can report events. */
+  hasPushId?: true;
 }
 
 /** The recurring push that created a push. `name` is its name at that time. */
@@ -344,20 +347,22 @@ export function parsePushToDevices(
 }
 
 /**
- * Totals of the gateways' receipts for a push. `delivered` counts devices that got the push,
- * `clicked` devices on which it was opened. Each device counts once.
+ * Totals of the receipts for a push: those of the gateways, and the events that the app reported.
+ * `delivered` counts devices that got the push, `clicked` devices on which it was opened. Each
+ * device counts once.
  */
-export interface ReceiptTotals {
+export interface ReceiptTotals extends PushEventTotals {
   delivered: number;
   clicked: number;
 }
 
-export const noReceipts: Readonly<ReceiptTotals> = { delivered: 0, clicked: 0 };
+export const noReceipts: Readonly<ReceiptTotals> = { delivered: 0, clicked: 0, ...noPushEvents };
 
 /** Adds `more` to `totals` in place and returns it. */
 export function addReceipts(totals: ReceiptTotals, more: Readonly<ReceiptTotals>): ReceiptTotals {
   totals.delivered += more.delivered;
   totals.clicked += more.clicked;
+  for (const type of pushEventTypes) totals[type] += more[type];
   return totals;
 }
 

@@ -166,6 +166,7 @@ export function toPublicRecord(
     ...successes,
     delivered: receipts.delivered,
     clicked: receipts.clicked,
+    ...(record.pushOrder.hasPushId ? { events: eventsOf(receipts) } : {}),
     invalidTokens: outcomes.invalid_token ?? 0,
     outcomes,
     repeats: record.repeats,
@@ -186,6 +187,13 @@ export function toPublicRecord(
     updatedAt: record.updatedAt.toISOString(),
   };
 }
+
+/** Returns the events that the app reported. */
+export const eventsOf = ({ received, opened, dismissed }: Readonly<ReceiptTotals>) => ({
+  received,
+  opened,
+  dismissed,
+});
 
 /** Scheduled push with the integer id that is used to cancel it. */
 export interface ScheduledPush {

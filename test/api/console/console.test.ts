@@ -309,7 +309,7 @@ describe('POST /console/api/apps', () => {
       functionsMasterKey: false,
       authPlatforms: {},
       mailTemplates: {},
-      smsBalance: 200,
+      smsBalance: null,
       captchasPerAddressPerHour: 2000,
       installationsPerAddressPerHour: 200_000,
       installationBytesPerAddressPerDay: 256 * 1024 * 1024,

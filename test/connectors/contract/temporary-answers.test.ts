@@ -10,7 +10,7 @@ import { checkAccessToken } from '../../../api/services/accounts/third-party/acc
 import { PlatformClients } from '../../../api/services/accounts/third-party/platform-clients.ts';
 import type { AttemptResult } from '../../../connectors/contract/connector.ts';
 import { hasReachedGateway, isFailure } from '../../../connectors/contract/gateway-health.ts';
-import { openSmsWebhook } from '../../../connectors/sms/index.ts';
+import { openSmsWebhook } from '../../../connectors/sms/webhook.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
 import { isTemporaryStatus } from '../../../shared/http/result.ts';
@@ -158,6 +158,7 @@ describe('SMS over the webhook', () => {
       to: '+8613800138000',
       text: 't',
       isVoice: false,
+      templateName: '_default',
     };
     const result = await provider.send({ ...message, sign: 's', variables: {}, expiresAtMs: 2e12 });
     expect(result).toMatchObject({ kind: 'retry', reason: reason('smsStatus', { status }) });

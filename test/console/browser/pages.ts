@@ -64,6 +64,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'settings', path: ofApp('/settings') },
   { name: 'move in', path: ofApp('/move-in') },
   { name: 'operating', path: () => '/operating' },
+  { name: 'go live', path: () => '/go-live' },
   { name: 'secret', path: () => '/secret' },
   { name: 'people', path: () => '/people' },
   { name: 'audit', path: () => '/audit', picture: 'audit' },

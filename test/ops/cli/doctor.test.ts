@@ -15,6 +15,7 @@ import { carillon } from '../../support/cli.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { certificateUntil } from '../../support/gateways/certificates.ts';
 import { startMailServer } from '../../support/servers/mail-server.ts';
+import { startProvider } from '../../support/servers/sms-providers.ts';
 import { startSmsWebhook } from '../../support/servers/sms-webhook.ts';
 import { useTestService } from '../../support/service.ts';
 
@@ -243,6 +244,29 @@ describe('providers', () => {
     expect([mail.mails, webhook.requests]).toEqual([[], []]);
     await Promise.all([mail.close(), webhook.close()]);
   });
+
+  test.each(['aliyun', 'tencent', 'twilio'] as const)(
+    'of SMS accept the credentials, and nothing is sent: %s',
+    async (name) => {
+      const { sandbox, url } = await startProvider(name);
+      const { isBad, checks } = await checkUp({ SMS_URL: url });
+      const own = checks.filter((check) => check.name === 'messages');
+      expect(own[0]).toMatchObject({
+        status: 'ok',
+        detail: `${name} accepts the credentials of SMS_URL`,
+      });
+      const address = `/sms-receipts/${name}/`;
+      if (name === 'twilio') expect(own).toHaveLength(1);
+      else expect(own[1]?.detail).toContain(address);
+      expect(isBad).toBe(false);
+      expect(sandbox.sent).toEqual([]);
+      const wrong = await checkUp({ SMS_URL: url.replace(/:s[^@]*@/, ':SESAME@') });
+      expect(wrong.isBad).toBe(true);
+      expect(wrong.bad[0]?.detail).toContain('refuses the credentials of SMS_URL');
+      expect(JSON.stringify(wrong)).not.toContain('SESAME');
+      await sandbox.close();
+    },
+  );
 
   test('are reported without their URL if they do not answer or refuse the password', async () => {
     const mail = await startMailServer({

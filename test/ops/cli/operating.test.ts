@@ -68,7 +68,7 @@ test('the commands manage devices, users, profiles, messages and keys', async ()
   expect(quotas?.stdout).toMatch(/\(Asia\/Shanghai\)\n(.*\n)*OPPO +_default +all +0/);
   expect(processes?.stdout).toMatch(/^api +/m);
   expect(jobs?.code).toBe(0);
-  expect(state?.json()).toMatchObject({ balance: 200, suspended: [] });
+  expect(state?.json()).toMatchObject({ balance: null, suspended: [] });
   expect(rotated?.stdout).toMatch(/^hookKey: \S{24}\nThe old one is refused\.\n$/);
 });
 

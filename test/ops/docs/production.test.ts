@@ -66,7 +66,8 @@ test('every command of docs/production.md works on an empty database', async () 
         '"My app" --json > app.json\nAPP=$(grep -o \'"appId":"[^"]*"\' app.json | cut -d\'"\' -f4)',
       ),
   );
-  const [variables = '', api = '', dispatcher = '', doctor = '', apps = '', ...more] = blocks;
+  const [variables = '', api = '', dispatcher = '', doctor = '', apps = '', goLive = '', ...more] =
+    blocks;
   expect(more).toEqual([]);
   const written = await runShell([variables], { cwd: folder });
   expect(written, written.stderr).toMatchObject({ code: 0 });
@@ -83,9 +84,10 @@ test('every command of docs/production.md works on an empty database', async () 
     await serve(api, port);
     await serve(dispatcher, metricsPort);
     const ports = { PORT: String(port), METRICS_PORT: String(metricsPort) };
-    const result = await runShell([doctor, apps], { cwd: folder, env: ports });
+    const result = await runShell([doctor, apps, goLive], { cwd: folder, env: ports });
     expect(result, result.stdout + result.stderr).toMatchObject({ code: 0 });
     expect(result.stdout).toContain('ready');
+    expect(result.stdout).toContain('clients reach the service at https://push.example');
   } finally {
     for (const server of servers) server.interrupt();
     await Promise.all(servers.map(({ ended }) => ended));

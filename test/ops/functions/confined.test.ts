@@ -110,6 +110,7 @@ const foreign = [
     'STRIPE_KEY',
     'GITHUB_TOKEN',
     'SMTP_URL',
+    'SMS_URL',
     'SMS_WEBHOOK_URL',
     'OPERATOR_MAIL',
     'PGPASSWORD',

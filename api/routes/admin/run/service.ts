@@ -89,9 +89,15 @@ export default [
     auth: 'admin',
     role: 'operator',
     limit: noBody,
+    query: z.object({
+      production: flagQuery.describe(
+        'If true, runs the checks of `carillon doctor --production` instead.',
+      ),
+    }),
     reply: resultsOf(doctorFinding),
     refusals: [],
-    handle: async (_call, { doctor }) => json({ results: await doctor.check() }),
+    handle: async ({ query }, { doctor }) =>
+      json({ results: await (query.production ? doctor.checkProduction() : doctor.check()) }),
   }),
   route({
     method: 'GET',

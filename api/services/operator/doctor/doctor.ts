@@ -22,6 +22,7 @@ import {
   found,
   reasonOf,
 } from './checks.ts';
+import { checkProduction } from './production.ts';
 import { checkWebPushKeys } from './web-push-keys.ts';
 
 /**
@@ -44,6 +45,7 @@ export interface FindingReply {
 export class DoctorService {
   readonly #deps: ApiDeps;
   #running: Promise<FindingReply[]> | undefined;
+  #runningProduction: Promise<FindingReply[]> | undefined;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
@@ -60,6 +62,18 @@ export class DoctorService {
       this.#running = undefined;
     });
     return this.#running;
+  }
+
+  /** Runs the checks for production once for all concurrent callers. */
+  checkProduction(): Promise<FindingReply[]> {
+    const { admissionDb: db, clock } = this.#deps;
+    this.#runningProduction ??= checkProduction({ db, nowMs: clock.now() })
+      .catch(interrupted)
+      .then((findings) => findings.map(toReply))
+      .finally(() => {
+        this.#runningProduction = undefined;
+      });
+    return this.#runningProduction;
   }
 
   async #run(): Promise<FindingReply[]> {

@@ -21,6 +21,7 @@ import {
   parsePushToDevices,
   pushBodyBytesBelow,
 } from '../../../../shared/domain/pushes/push.ts';
+import { withPushId } from '../../../../shared/domain/pushes/push-events.ts';
 import { filledWithDefaults } from '../../../../shared/domain/pushes/variables.ts';
 import {
   type Detail,
@@ -95,7 +96,8 @@ export class DryRunService {
     if (!app) throw refuse('notFound', detail('noApp'));
     const nowMs = this.#deps.clock.now();
     const viewer = operatorViewer(operator, appId);
-    const request = parseDraft(viewer, draft, nowMs);
+    const parsed = parseDraft(viewer, draft, nowMs);
+    const request = { ...parsed, pushOrder: withPushId(app.options, parsed.pushOrder) };
     const measured = await this.#measure(app, { ...draft, request, nowMs });
     await this.#reads.record({
       action: 'push.explain',

@@ -1,5 +1,5 @@
 import type { Reply } from '../../../client/client.ts';
-import { argument, choice, text, whole } from '../../arguments.ts';
+import { argument, choice, flag, text, whole } from '../../arguments.ts';
 import { command } from '../../command.ts';
 import { gatewayName, say, words } from '../../language.ts';
 import { row } from '../../row.ts';
@@ -74,11 +74,14 @@ export const doctorCommand = command(
   'doctor',
   'check environment, database, secrets, credentials and processes, and recommend actions',
   {
-    takes: {},
-    run: async () => {
+    example: 'doctor --production',
+    takes: {
+      production: flag('--production', 'also check what is usual in production and missing here'),
+    },
+    run: async ({ production }) => {
       // Loaded here, because other commands do not need the database or the gateways.
       const { runChecks } = await import('../../doctor/run-checks.ts');
-      return runChecks();
+      return runChecks(undefined, { isProduction: production === true });
     },
   },
 );

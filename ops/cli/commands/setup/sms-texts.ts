@@ -1,4 +1,4 @@
-import { argument, choice, withDefault } from '../../arguments.ts';
+import { argument, choice, json, withDefault } from '../../arguments.ts';
 import { group } from '../../command.ts';
 import { say } from '../../language.ts';
 import { row } from '../../row.ts';
@@ -29,6 +29,10 @@ export const smsTextCommands = [
       type: withDefault(
         choice('--type <type>', 'what it is for', ['verification', 'notification']),
         'notification',
+      ),
+      providers: json(
+        '--providers <json or file>',
+        'templates of SMS providers for the text, such as {"aliyun":{"code":"SMS_153055065"}}',
       ),
     },
   }),

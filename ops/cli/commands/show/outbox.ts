@@ -94,8 +94,10 @@ function describe({ results }: Reply<'listOutbox'>): string {
 
 function stateOf(message: Item<'listOutbox'>): string {
   if (!('id' in message)) return '';
-  const { id, state, reason, meaning } = message;
-  return `  ${id}: ${state}${reason ? `, ${reasonIn(reason, meaning)}` : ''}`;
+  const { id, state, reason, meaning, delivery, deliveryReason, deliveryMeaning } = message;
+  const why = [reason && reasonIn(reason, meaning), delivery];
+  if (deliveryReason) why.push(reasonIn(deliveryReason, deliveryMeaning));
+  return `  ${[`${id}: ${state}`, ...why.filter(Boolean)].join(', ')}`;
 }
 
 const indent = (content: string) => content.replace(/^/gm, '    ');

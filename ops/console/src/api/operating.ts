@@ -61,10 +61,11 @@ export function useProcesses() {
 /**
  * Checks of the service. They are expensive, so they run only when the page opens and on request.
  */
-export function useDoctor() {
+export function useDoctor(isProduction: boolean) {
   return useQuery({
-    queryKey: ['doctor'],
-    queryFn: ({ signal }) => call('runDoctor', { signal }),
+    queryKey: ['doctor', isProduction],
+    queryFn: ({ signal }) =>
+      call('runDoctor', { query: isProduction ? { production: 'true' } : {}, signal }),
     staleTime: 60_000,
     refetchOnWindowFocus: false,
   });

@@ -70,7 +70,76 @@ describe('templates of messages', () => {
     expect((await admin('GET', pathOf(app, 'templates'))).body).toEqual({ results: [] });
   });
 
-  test('require 200 currency units of balance', async () => {
+  test.each([
+    [{ aliyun: {} }, 'aliyun'],
+    [{ aliyun: { code: 'x' } }, 'SMS_153055065'],
+    [{ aliyun: { code: 'SMS_1', sign: 'x' } }, 'sign'],
+    [{ aliyun: { code: 'SMS_1', params: ['code'] } }, 'params'],
+    [{ aliyun: { code: 'SMS_1', params: { code: 'a', ttl: 'a' } } }, 'once'],
+    [{ aliyun: { code: 'SMS_1', params: { other: 'a' } } }, 'other is neither'],
+    [{ tencent: {} }, 'tencent'],
+    [{ tencent: { id: 'x' } }, 'digits'],
+    [{ tencent: { id: 1 } }, 'id'],
+    [{ tencent: { id: '1', params: { code: 'a' } } }, 'params'],
+    [{ tencent: { id: '1', params: ['other'] } }, 'other is neither'],
+    [{ tencent: { id: '1', params: Array.from({ length: 31 }, () => 'code') } }, 'at most 30'],
+    [{ twilio: {} }, 'twilio'],
+    ['aliyun', 'providers'],
+  ])('refuse the providers %j', async (providers, part) => {
+    const app = await api.createApp();
+    const body = { type: 'verification', text: '{{code}}', providers };
+    const reply = await admin('PUT', pathOf(app, 'templates', '/x'), body);
+    expect(reply.status).toBe(400);
+    expect(reply.body.error).toContain(part);
+  });
+
+  test('keep the providers with the text: in use after approval, and replaced with it', async () => {
+    const app = await api.createApp();
+    const path = pathOf(app, 'templates', '/x');
+    const providers = {
+      aliyun: { code: 'SMS_1', params: { code: 'vcode', ttl: 'minutes' } },
+      tencent: { id: '100001', params: ['code', 'shop'] },
+    };
+    const body = { type: 'verification', text: '{{code}} {{shop}}', providers };
+    const put = await admin('PUT', path, body);
+    expect(put.body).toMatchObject({ ...body, status: 'pending', active: null });
+    expect((await approve(app, 'x')).body).toMatchObject({ ...body, active: body });
+    const { providers: _, ...without } = body;
+    await admin('PUT', path, without);
+    const pending = (await admin('GET', path)).body;
+    expect(pending).toMatchObject({ status: 'pending', active: body });
+    expect(pending.providers).toBeUndefined();
+    expect((await approve(app, 'x')).body.active).toEqual(without);
+    await approve(app, 'x');
+    expect((await admin('GET', path)).body.active).toEqual(without);
+  });
+
+  test('named _default and _abroad replace the built-in text, and must be of codes', async () => {
+    const app = await api.createApp();
+    for (const name of ['_default', '_abroad']) {
+      const reply = await template(app, name, 'no code', 'notification');
+      expect(reply.body.error).toContain('template of codes');
+      await template(app, name, `${name} {{code}}`);
+    }
+    expect((await send(app, {})).message.text).toMatch(/^【Test app】Test app：您的验证码/);
+    await approve(app, '_default');
+    await approve(app, '_abroad');
+    expect((await send(app, {})).message.text).toMatch(/^【Test app】_default \d{6}$/);
+    const to = '+14155552671';
+    await api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber: to } });
+    const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(to)}`;
+    expect((await admin('GET', path)).body.results[0].text).toMatch(/^\[Test app\] _abroad \d{6}$/);
+  });
+
+  test('need no balance unless the app has one', async () => {
+    const app = await api.createApp();
+    expect(
+      (await admin('GET', `/console/api/apps/${app.appId}`)).body.options.smsBalance,
+    ).toBeNull();
+    expect((await template(app, 'a', '{{code}}')).status).toBe(200);
+  });
+
+  test('require 200 currency units of a balance', async () => {
     const app = await api.createApp({ smsBalance: 199.99 });
     expect((await template(app, 'a', '{{code}}')).body.code).toBe(160);
     await admin('PATCH', `/console/api/apps/${app.appId}`, { options: { smsBalance: 200 } });

@@ -413,6 +413,22 @@ describe('the spending limits', () => {
     expect(codes(await many(await appWith({ smsPerAddressPerHour: 0 }), 0, 2))).toEqual({ 154: 2 });
   });
 
+  test('by balance do not exist for an app without a balance', async () => {
+    const app = await appWith({});
+    expect(codes(await many(app, 0, 110))).toEqual({ 200: 110 });
+    const path = `/console/api/apps/${app.appId}`;
+    const { body } = await api.request('GET', path, { admin: true });
+    expect(body.options.smsBalance).toBeNull();
+    const state = await api.request('GET', `${path}/sms-state`, { admin: true });
+    expect(state.body).toMatchObject({ balance: null, free: { used: 0 } });
+    const limit = (smsBalance: number | null) =>
+      api.request('PATCH', path, { admin: true, body: { options: { smsBalance } } });
+    await limit(0);
+    expect((await request(app, { mobilePhoneNumber: '+14155552671' })).body.code).toBe(160);
+    await limit(null);
+    expect((await request(app, { mobilePhoneNumber: '+14155552671' })).status).toBe(200);
+  });
+
   test('by balance allow a hundred free domestic messages, then return 160', async () => {
     const app = await appWith({ smsBalance: 0 });
     expect(codes(await many(app, 0, 110))).toEqual({ 200: 100, 160: 10 });

@@ -50,6 +50,10 @@ describe('the outbox', () => {
       state: 'waiting',
       attempts: 0,
       reason: null,
+      providerId: null,
+      delivery: null,
+      deliveryReason: null,
+      deliveredAt: null,
       createdAt: expect.any(String),
       expiresAt: expect.any(String),
     });
@@ -140,8 +144,8 @@ test('the state of SMS has balance, budgets and suspended countries', async () =
   );
   const { body } = await operator('GET', `${base()}/sms-state`);
   expect(body).toMatchObject({
-    balance: 200,
-    free: { used: 1, limit: 100 },
+    balance: null,
+    free: { used: 0, limit: 100 },
     day: { used: 1, limit: 100_000 },
     suspended: [{ prefix: '+99' }],
     conversion: [{ prefix: '+86', sent: 1, used: 0 }],

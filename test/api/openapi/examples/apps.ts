@@ -1,3 +1,4 @@
+import { smsReceiptAddress } from '../../../../api/services/sms/receipts.ts';
 import { Vault } from '../../../../shared/crypto.ts';
 import { callbackSecret } from '../../../../shared/http/outbound-addresses.ts';
 import { testConfig } from '../../../support/api.ts';
@@ -76,6 +77,17 @@ export async function recordReceipts(calls: ExampleRecorder, service: TestServic
     registrationIds: 'OPPO_CN_4711',
   };
   await calls.send('takeReceipts', { path, body: [{ ...receipt, param: 'VZeMnvPqvHTrl1Z8' }] });
+  const [provider = '', secret = ''] = smsReceiptAddress('', vault, 'tencent').split('/').slice(-2);
+  const report = {
+    user_receive_time: '2026-11-28 08:03:04',
+    nationcode: '86',
+    mobile: '13800138000',
+    report_status: 'SUCCESS',
+    errmsg: 'DELIVRD',
+    description: '用户短信送达成功',
+    sid: '2640:13500138000',
+  };
+  await calls.send('takeSmsReceipts', { path: { provider, secret }, body: [report] });
   const refused = `/callbacks/vendor_d/${owner.appId}/${path.secret}`;
   await service.api.request('POST', refused, { body: { eventType: 'push_arrive' } });
   const body = { connector: 'vendor_d' };

@@ -42,6 +42,9 @@ export async function recordSentPushes(
     query: { where, limit: '20', order: 'createdAt' },
   });
   const [{ objectId: installation }] = results;
+  await calls.send('reportPushEvents', {
+    body: { objectId: installation, events: [{ push: objectId, type: 'opened' }] },
+  });
   await calls.send('explainDevice', { path: { objectId, installation } });
   await calls.send('listInstallationPushes', { path: { id: installation }, query: { limit: 20 } });
   const breaker = { id: `apns:${calls.app.appId}:_default` };

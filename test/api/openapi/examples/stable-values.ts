@@ -24,7 +24,7 @@ const maxMs = 20 * 366 * 86_400_000;
 
 /** Members whose long values are random. */
 const randomNames =
-  /^(id|value|digest|secret|lastPush|app-id|captcha_token|validate_token|(?!device|private).*([kK]ey|[tT]oken|[iI]d))$/;
+  /^(id|value|digest|secret|lastPush|push|_push|app-id|captcha_token|validate_token|(?!device|private).*([kK]ey|[tT]oken|[iI]d))$/;
 const long = /^(carillon_|\d+\.)?[\w-]{16,}$/;
 const hex = /^([0-9a-f]{8}|[0-9a-f]{24}|[0-9a-f]{64})$/;
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -15,12 +15,13 @@ const tones: Record<DoctorFinding['level'], Tone> = { ok: 'good', warn: 'warn', 
 const order: DoctorFinding['level'][] = ['fail', 'warn', 'ok'];
 
 /**
- * Checks of the service, worst first, with recommended actions. A Chinese page also shows the
- * English text, which can be searched for.
+ * Checks of the service, or its checks for production, worst first, with recommended actions. A
+ * Chinese page also shows the English text, which can be searched for.
  */
-export function Doctor() {
+export function Doctor({ isProduction = false }: { isProduction?: boolean }) {
   const { t } = useTranslation();
-  const { data, error, isPending, isFetching, refetch } = useDoctor();
+  const { data, error, isPending, isFetching, refetch } = useDoctor(isProduction);
+  const title = t(isProduction ? 'doctor.production' : 'doctor.title');
   const refreshButton = (
     <Button isBusy={isFetching} onClick={() => void refetch()}>
       {t('doctor.again')}
@@ -45,14 +46,14 @@ export function Doctor() {
     },
   ];
   return (
-    <Panel title={t('doctor.title')} side={refreshButton}>
+    <Panel title={title} side={refreshButton}>
       {isPending ? (
         <Loading />
       ) : error && !data ? (
         <Failure error={error} retry={() => void refetch()} />
       ) : (
         <Table
-          label={t('doctor.title')}
+          label={title}
           columns={columns}
           rows={[...data.results].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level))}
           keyOf={({ subject, code, params }) => JSON.stringify([subject, code, params])}

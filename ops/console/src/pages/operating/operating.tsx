@@ -87,7 +87,7 @@ export function Operating() {
   const isOfService = useIsOfService();
   return (
     <>
-      <PageHeader title={t('nav.operating')} side={<SecretLink />} />
+      <PageHeader title={t('nav.operating')} side={<ServiceLinks />} />
       <Panel title={t('operating.breakers')}>
         <Breakers />
       </Panel>
@@ -109,16 +109,23 @@ export function Operating() {
   );
 }
 
-/** Link to the keys that encrypt data at rest, for owners of all apps. */
-function SecretLink() {
+/** Links to pages of the service: checks for production, and for owners the service secret. */
+function ServiceLinks() {
   const { t } = useTranslation();
   const isOfService = useIsOfService();
   const isOwner = useMay('owner');
-  if (!isOfService || !isOwner) return null;
+  if (!isOfService) return null;
   return (
-    <Link to="/secret" className={buttonClass('plain')}>
-      {t('secret.title')}
-    </Link>
+    <>
+      <Link to="/go-live" className={buttonClass('plain')}>
+        {t('goLive.title')}
+      </Link>
+      {isOwner && (
+        <Link to="/secret" className={buttonClass('plain')}>
+          {t('secret.title')}
+        </Link>
+      )}
+    </>
   );
 }
 

@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router';
+import type { TFunction } from 'i18next';
 import { lazy, Suspense } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail, PushProgress } from '../../../../client/operations.ts';
@@ -116,6 +117,7 @@ function Figures({ outcomes, push, progress, unacknowledged }: FiguresProps) {
     ...others,
     [t('pushes.delivered'), progress?.delivered ?? push.delivered],
     [t('pushes.clicked'), progress?.clicked ?? push.clicked],
+    ...eventRows(progress?.events ?? push.events, t),
   ];
   return (
     <dl className={styles.figures}>
@@ -127,6 +129,15 @@ function Figures({ outcomes, push, progress, unacknowledged }: FiguresProps) {
       ))}
     </dl>
   );
+}
+
+/** Rows of the events that the app reported. */
+function eventRows(events: PushDetail['events'], t: TFunction): [string, number][] {
+  if (events === undefined) return [];
+  return (['received', 'opened', 'dismissed'] as const).map((type) => [
+    t(`pushes.events.${type}`),
+    events[type],
+  ]);
 }
 
 interface ConnectorRow {

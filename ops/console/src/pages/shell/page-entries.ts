@@ -141,6 +141,14 @@ export const servicePages = [
     words: ['密钥轮换', 'CARILLON_SECRET', 'encryption', 'rotation', 'rotate', 'old key'],
   }),
   pageEntry({
+    to: '/go-live',
+    title: 'goLive.title',
+    role: 'operator',
+    isForAllApps: true,
+    isUnlisted: true,
+    words: ['上线', '正式环境', 'production', 'checklist', 'doctor', 'backups', 'go live'],
+  }),
+  pageEntry({
     to: '/people',
     title: 'nav.people',
     role: 'owner',

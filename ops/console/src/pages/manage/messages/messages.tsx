@@ -26,7 +26,10 @@ export function Budgets({ appId }: { appId: string }) {
       <Panel title={t('budgets.title')}>
         <Facts
           rows={[
-            [t('budgets.balance'), formatCount(balance)],
+            [
+              t('budgets.balance'),
+              balance === null ? t('budgets.unlimited') : formatCount(balance),
+            ],
             [t('budgets.free'), ofLimit(free)],
             [t('budgets.day'), ofLimit(day)],
           ]}

@@ -172,10 +172,16 @@ function columnsOf(appId: string, isOwner: boolean, t: TFunction): Column<Listed
       key: 'state',
       title: t('pushes.state'),
       isWide: !isOwner,
-      cell: ({ state, reason, meaning }) => (
+      cell: ({ state, reason, meaning, delivery, deliveryReason, deliveryMeaning }) => (
         <>
           <Badge tone={tones[state]}>{t(`messageState.${state}`)}</Badge>{' '}
           {reason !== null && <Reason {...{ reason, meaning }} />}
+          {delivery !== null && (
+            <Badge tone={delivery === 'delivered' ? 'good' : 'bad'}>
+              {t(`messageDelivery.${delivery}`)}
+            </Badge>
+          )}{' '}
+          {deliveryReason !== null && <Reason reason={deliveryReason} meaning={deliveryMeaning} />}
         </>
       ),
     },

@@ -55,13 +55,15 @@ export function SmsTexts({ appId }: { appId: string }) {
   );
 }
 
-/** Text of a template, and its approved text if it differs. */
-function Text({ text, active }: SmsTemplate) {
+/** Text of a template, its templates at providers, and its approved text if it differs. */
+function Text({ text, active, providers = {} }: SmsTemplate) {
   const { t } = useTranslation();
   const isDifferent = active !== null && active.text !== text;
   return (
     <>
       {text}
+      {providers.aliyun && <div className={styles.note}>Aliyun {providers.aliyun.code}</div>}
+      {providers.tencent && <div className={styles.note}>Tencent Cloud {providers.tencent.id}</div>}
       {isDifferent && <div className={styles.note}>{t('sms.inUse', { text: active.text })}</div>}
     </>
   );
@@ -161,6 +163,15 @@ function Acts({
   );
 }
 
+/** True if a text is empty or JSON. */
+function isJson(text: string): boolean {
+  try {
+    return text.trim() === '' || JSON.parse(text) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
 const maxCharacters = 500;
 const types = ['verification', 'notification'] as const;
 
@@ -173,10 +184,13 @@ export function NewTemplate({ appId }: { appId: string }) {
   const [name, setName] = useState('');
   const [type, setType] = useState<SmsTemplate['type']>('verification');
   const [text, setText] = useState('');
+  const [providers, setProviders] = useState('');
   const { put } = useSmsTextChange(appId, 'sms-templates');
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
-    put.mutate({ name, template: { type, text } });
+    // The service checks the members.
+    const parsed = providers.trim() === '' ? {} : { providers: JSON.parse(providers) };
+    put.mutate({ name, template: { type, text, ...parsed } });
   };
   return (
     <Panel title={t('sms.writeTemplate')}>
@@ -211,8 +225,17 @@ export function NewTemplate({ appId }: { appId: string }) {
           value={text}
           onChange={(event) => setText(event.target.value)}
         />
+        <TextArea
+          label={t('sms.providers')}
+          hint={t('sms.providersHint')}
+          placeholder='{"aliyun": {"code": "SMS_153055065"}, "tencent": {"id": "1234567"}}'
+          rows={2}
+          value={providers}
+          error={isJson(providers) ? undefined : t('sms.providersNotJson')}
+          onChange={(event) => setProviders(event.target.value)}
+        />
         {put.error && <Failure error={put.error} />}
-        <Button type="submit" isBusy={put.isPending}>
+        <Button type="submit" isBusy={put.isPending} disabled={!isJson(providers)}>
           {t('sms.saveTemplate')}
         </Button>
       </form>

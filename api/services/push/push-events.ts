@@ -1,0 +1,131 @@
+import { Batcher } from '../../../shared/batcher.ts';
+import { isDeadlock } from '../../../shared/db/limits/database-errors.ts';
+import { findInstallationsOfDevice } from '../../../shared/db/tables/installations.ts';
+import {
+  addReceiptTotals,
+  type DeviceReceipt,
+  findSentPairs,
+  lockPushes,
+  markReceipts,
+  type PushDevice,
+} from '../../../shared/db/tables/receipts.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
+import type { PushEventsBody, PushEventType } from '../../../shared/domain/pushes/push-events.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
+import { QueueFull } from '../../../shared/semaphore.ts';
+import type { ApiDeps } from '../deps.ts';
+
+/**
+ * Limits of batches. `size` is the number of events that share a transaction. Events of an app wait
+ * `delayMs` for others, because each transaction reads the recipients of the pushes again.
+ * `maxWaiting` is the number of events of one app that may wait.
+ */
+const batchLimits = { size: 2000, concurrency: 2, maxWaiting: 50_000, delayMs: 50 };
+
+/** Event that a device reported. */
+interface ReportedEvent {
+  appId: string;
+  installation: number;
+  /** Public id of the push. */
+  push: string;
+  type: PushEventType;
+}
+
+/** Counts the events that apps report about their messages (protocol/push-records.md#events). */
+export class PushEventService {
+  readonly #deps: ApiDeps;
+  readonly #batcher: Batcher<ReportedEvent>;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+    this.#batcher = new Batcher({
+      ...batchLimits,
+      fairBy: ({ appId }) => appId,
+      isApart: () => true,
+      run: (events) => this.#count(events),
+    });
+  }
+
+  /**
+   * Counts events of a device. Each type counts once for each device and push. Events of pushes
+   * that are unknown, have expired, or were not sent to the device do not count. Throws error 119
+   * if the app has no `reportOpens`, error 101 (status 404) if the installation does not exist, 429
+   * if too many events of the app wait.
+   */
+  async report(app: App, { installationId, objectId, events }: PushEventsBody): Promise<void> {
+    if (!app.options.reportOpens) throw refuse('notForClients', detail('reportOpensOff'));
+    const [found] = await findInstallationsOfDevice(this.#deps.db, app.appId, {
+      objectId: objectId ?? undefined,
+      installationId: installationId ?? undefined,
+      deviceToken: undefined,
+      registrationId: undefined,
+    });
+    const [device] = found ?? [];
+    if (!device) throw refuse('objectNotFound');
+    const { appId } = app;
+    for (const { type } of events) this.#deps.metrics.pushEvents.inc({ type });
+    const reported = events.map(({ push, type }) => ({
+      appId,
+      installation: device.id,
+      push,
+      type,
+    }));
+    try {
+      await Promise.all(reported.map((event) => this.#batcher.run(event)));
+    } catch (error) {
+      if (!(error instanceof QueueFull)) throw error;
+      throw new Refusal('tooManyRequests', { retryAfterSeconds: 1 });
+    }
+  }
+
+  /** Counts events of one app. Repeats the transaction after a deadlock. */
+  async #count(events: ReportedEvent[]): Promise<[]> {
+    await this.#countOnce(events).catch((error: unknown) => {
+      if (!isDeadlock(error)) throw error;
+      return this.#countOnce(events);
+    });
+    return [];
+  }
+
+  async #countOnce(events: readonly ReportedEvent[]): Promise<void> {
+    const appId = events[0]?.appId ?? '';
+    await this.#deps.db.transaction(async (tx) => {
+      const pushes = await lockPushes(tx, appId, [...new Set(events.map(({ push }) => push))]);
+      const ids = new Map(pushes.map(({ objectId, id }) => [objectId, id]));
+      const reported = receiptsOf(events, ids);
+      const sent = new Set((await findSentPairs(tx, appId, reported)).map(keyOf));
+      const receipts = reported.filter((one) => sent.has(keyOf(one)));
+      if (receipts.length === 0) return;
+      const source = { appId, connector: 'app' as const };
+      await addReceiptTotals(tx, source, await markReceipts(tx, source, receipts));
+    });
+  }
+}
+
+const keyOf = ({ pushId, installation }: PushDevice): string => `${pushId} ${installation}`;
+
+/** Returns one receipt for each push and device, with all events of the pair. */
+function receiptsOf(
+  events: readonly ReportedEvent[],
+  ids: ReadonlyMap<string, number>,
+): DeviceReceipt[] {
+  const receipts = new Map<string, DeviceReceipt>();
+  for (const { installation, push, type } of events) {
+    const pushId = ids.get(push);
+    if (pushId === undefined) continue;
+    const key = keyOf({ pushId, installation });
+    const receipt = receipts.get(key) ?? {
+      pushId,
+      installation,
+      isDelivered: false,
+      isClicked: false,
+      isDismissed: false,
+    };
+    receipt[flags[type]] = true;
+    receipts.set(key, receipt);
+  }
+  return [...receipts.values()];
+}
+
+const flags = { received: 'isDelivered', opened: 'isClicked', dismissed: 'isDismissed' } as const;
