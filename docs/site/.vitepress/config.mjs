@@ -27,6 +27,7 @@ const operation = [
   { text: 'Growth', link: '/operate/growth' },
   { text: 'Console', link: '/console' },
   { text: 'People and approvals', link: '/operate/people' },
+  { text: 'Personal data', link: '/operate/personal-data' },
   { text: 'Rotate credentials', link: '/operate/credentials' },
   { text: 'Change CARILLON_SECRET', link: '/operate/secret' },
   { text: 'Redrive', link: '/operate/redrive' },
