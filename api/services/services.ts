@@ -18,6 +18,7 @@ import { ProfileService } from './operator/gateways/profiles.ts';
 import { UsageService } from './operator/gateways/quotas.ts';
 import { ReportService } from './operator/reports/reports.ts';
 import { ActivitySendingService } from './operator/sending/activity-sending.ts';
+import { PersonalDataService } from './operator/users/personal-data.ts';
 import { UserAdminService } from './operator/users/users.ts';
 import { BroadcastChannelService } from './push/broadcast-channels.ts';
 import { DryRunService } from './push/explain/dry-run.ts';
@@ -100,6 +101,7 @@ export function createServices(deps: ApiDeps) {
     users: accounts.users,
     userLookup: accounts.lookup,
     userAdmin: new UserAdminService(deps, accounts, reads),
+    personalData: new PersonalDataService(deps, accounts, reads),
     accountControl: accounts.control,
     login: accounts.login,
     sessions: accounts.sessions,

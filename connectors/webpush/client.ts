@@ -349,12 +349,14 @@ class GroupSend {
   /** Sends in slices, because encryption takes 0.2 ms of CPU time for each message. */
   async run(headers: Readonly<Record<string, string>>): Promise<void> {
     const { targets } = this.#group;
+    const { health } = this.#origin;
     const sending: Promise<void>[] = [];
     for (let at = 0, size = 0; at < targets.length; at += size) {
       const ending = this.#endingNow();
-      size = ending ? 0 : this.#origin.admit(Math.min(sliceSize, targets.length - at));
+      size = ending ? 0 : health.admit(Math.min(sliceSize, targets.length - at));
+      if (size === 0 && !ending && (await health.untilAnswer())) continue;
       if (size === 0) {
-        this.#reportAll(targets.slice(at), ending ?? paused(testWaitMs));
+        this.#reportAll(targets.slice(at), this.#endingNow() ?? paused(testWaitMs));
         break;
       }
       const slice = targets.slice(at, at + size);
@@ -374,7 +376,7 @@ class GroupSend {
 
   #endingNow(): AttemptResult | null {
     if (this.#request.signal.aborted) return stopping;
-    const waitMs = this.#origin.cooldownMs();
+    const waitMs = this.#origin.health.cooldownMs();
     if (waitMs > 0) return paused(waitMs);
     return this.#ending;
   }
@@ -399,7 +401,7 @@ class GroupSend {
     const { retryAfterMs, seconds, status } = response;
     const rule = ruleForAnswer(service, response);
     this.#context.onCall({ status, reason: rule.reason, seconds });
-    this.#origin.record(status >= 500);
+    this.#origin.health.record(status >= 500 ? 'failed' : 'answered');
     if (rule.reaction === 'sent') {
       this.#verdict.recordSent(origin, keyId);
       this.#request.report(index, attemptResult(rule, status));
@@ -426,7 +428,7 @@ class GroupSend {
   ): void {
     const { isRepeatHidden } = this.#group.payload;
     if (result.kind === 'not_sent' && result.reason === 'stopped') {
-      this.#origin.record(null);
+      this.#origin.health.record('unsent');
       this.#report(index, this.#endingNow() ?? stopping);
       return;
     }
@@ -437,7 +439,10 @@ class GroupSend {
       isRepeatHidden,
       isOfProfile: this.#group.isOfProfile,
     });
-    this.#origin.record(isFailure(attempt));
+    this.#origin.health.record(isFailure(attempt) ? 'unanswered' : 'unsent');
+    // The address and the certificate concern all messages to the service.
+    if (result.reason === 'address_refused' || result.reason === 'certificate_refused')
+      this.#ending ??= attempt;
     this.#report(index, attempt);
   }
 

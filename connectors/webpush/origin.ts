@@ -1,14 +1,14 @@
 /**
  * Client of one push service of one profile: HTTP/2 if the service has it, HTTP/1.1 otherwise, and
- * the health of the service. A profile sends to many services, so a service that is down must not
- * stop the others.
+ * the health of the service.
  */
 import type { Clock } from '../../shared/clock.ts';
 import { createHttpClient, defaultHttpTiming, type HttpClient } from '../../shared/http/client.ts';
-import type { HttpResult } from '../../shared/http/result.ts';
-import { codeOf, connectTls, targetOf } from '../http2/connect.ts';
+import { failureCode, type HttpResult } from '../../shared/http/result.ts';
+import { codeOf, connectTls, isCertificateRefusal, targetOf } from '../http2/connect.ts';
 import { openTransport } from '../http2/pooled-transport.ts';
 import type {
+  NotSent,
   RequestBatch,
   RequestResult,
   ResponseDecision,
@@ -16,14 +16,11 @@ import type {
   TransportLoad,
   TransportOptions,
 } from '../http2/transport.ts';
+import { ServiceHealth } from './service-health.ts';
 
 /** Connections per service and thread, for HTTP/2 and for HTTP/1.1. */
 const maxConnections = 8;
 const maxHttp1Connections = 16;
-
-/** Failures in a row after which the service gets no request for a while. */
-const maxFailures = 20;
-const cooldownMs = 30_000;
 
 /** Header in which Microsoft's push service names the reason of a refusal. */
 const responseHeader = 'x-wns-error-description';
@@ -51,52 +48,16 @@ export interface OriginBatch {
 }
 
 export class Origin {
+  readonly health: ServiceHealth;
   readonly #options: OriginOptions;
-  #client: Promise<Transport | HttpClient> | undefined;
+  #client: Promise<Transport | HttpClient | NotSent> | undefined;
   #transport: Transport | undefined;
-  #failures = 0;
-  #closedUntilMs = 0;
-  /** After a pause, a test is due. While it is running, no other message is sent. */
-  #test: 'none' | 'due' | 'running' = 'none';
   /** Sends in progress. An origin in use is not closed. */
   users = 0;
 
   constructor(options: OriginOptions) {
     this.#options = options;
-  }
-
-  /** Returns the time in ms until the service gets requests again; 0 if it gets them now. */
-  cooldownMs(): number {
-    return Math.max(0, this.#closedUntilMs - this.#options.clock.monotonicMs());
-  }
-
-  /**
-   * Returns how many of `wanted` messages may be sent now. After a pause, one message tests the
-   * service, so that a service that does not answer delays only one batch.
-   */
-  admit(wanted: number): number {
-    if (this.cooldownMs() > 0 || this.#test === 'running') return 0;
-    if (this.#test === 'none') return wanted;
-    this.#test = 'running';
-    return Math.min(1, wanted);
-  }
-
-  /**
-   * Counts a result for the health of the service. Null if it says nothing about the service, such
-   * as an aborted request.
-   */
-  record(isFailure: boolean | null): void {
-    const wasTest = this.#test === 'running';
-    if (wasTest) this.#test = 'due';
-    if (isFailure === null) return;
-    if (!isFailure) {
-      this.#failures = 0;
-      this.#test = 'none';
-    } else if (++this.#failures >= maxFailures || wasTest) {
-      this.#failures = 0;
-      this.#test = 'due';
-      this.#closedUntilMs = this.#options.clock.monotonicMs() + cooldownMs;
-    }
+    this.health = new ServiceHealth(options.clock);
   }
 
   /** Sends requests. Calls `onResult` exactly once for each. */
@@ -106,6 +67,10 @@ export class Origin {
   ): Promise<void> {
     this.#client ??= this.#open();
     const client = await this.#client;
+    if ('kind' in client) {
+      for (const index of requests.keys()) onResult(index, client);
+      return;
+    }
     if ('sendMany' in client) {
       const template = { pathPrefix: '', headers, body: Buffer.alloc(0), spliceAt: 0 };
       const batch: RequestBatch = { template, requests, signal };
@@ -142,25 +107,32 @@ export class Origin {
   }
 
   async close(): Promise<void> {
-    await (await this.#client)?.close();
+    const client = await this.#client;
+    if (client && 'close' in client) await client.close();
   }
 
-  /** Chooses the protocol by one TLS handshake. A failed connection is reported by HTTP/2. */
-  async #open(): Promise<Transport | HttpClient> {
-    const { baseUrl, ca, proxy, timing, clock } = this.#options;
-    const isHttp2 = await hasHttp2({ ...this.#options, maxConnections });
-    if (isHttp2) {
+  /** Chooses the protocol by one TLS handshake. If the service is unreachable, keeps no client. */
+  async #open(): Promise<Transport | HttpClient | NotSent> {
+    const { baseUrl, ca, proxy, timing, clock, onEvent } = this.#options;
+    const protocol = await protocolOf({ ...this.#options, maxConnections });
+    if (protocol === 'http1')
+      return createHttpClient({
+        baseUrl,
+        ca,
+        proxy,
+        connections: maxHttp1Connections,
+        timing: { ...defaultHttpTiming, requestMs: timing.requestMs, drainMs: timing.drainMs },
+        clock,
+      });
+    if (protocol === 'http2') {
       this.#transport = openTransport({ ...this.#options, responseHeader, maxConnections });
       return this.#transport;
     }
-    return createHttpClient({
-      baseUrl,
-      ca,
-      proxy,
-      connections: maxHttp1Connections,
-      timing: { ...defaultHttpTiming, requestMs: timing.requestMs, drainMs: timing.drainMs },
-      clock,
-    });
+    this.#client = undefined;
+    onEvent?.({ event: 'connect_failed', detail: protocol.code, connections: 0 });
+    const cause = failureCode(protocol.code);
+    const failure = { kind: 'not_sent', reason: 'connect_failed', afterMs: null } as const;
+    return cause === undefined ? failure : { ...failure, cause };
   }
 }
 
@@ -168,15 +140,22 @@ export class Origin {
 const withHeader = (result: HttpResult): OriginResult =>
   result.kind === 'response' ? { ...result, header: result.headers[responseHeader] } : result;
 
-/** False if the service answers the TLS handshake and has no HTTP/2. */
-async function hasHttp2(options: TransportOptions): Promise<boolean> {
+/**
+ * Returns the protocol that the service chooses, or the error code of the connection. HTTP/2 also
+ * stands for a refused address or certificate, which its client reports at once.
+ */
+async function protocolOf(
+  options: TransportOptions,
+): Promise<'http1' | 'http2' | { code: string }> {
   try {
     const signal = AbortSignal.timeout(options.timing.connectMs);
     const socket = await connectTls(targetOf(options), signal);
     // Without a listener, a late error of the destroyed socket would be an uncaught error.
     socket.on('error', () => undefined).destroy();
-    return true;
+    return 'http2';
   } catch (error) {
-    return !noHttp2.test(codeOf(error));
+    const code = codeOf(error);
+    if (noHttp2.test(code)) return 'http1';
+    return code === 'ADDRESS_REFUSED' || isCertificateRefusal(code) ? 'http2' : { code };
   }
 }

@@ -11,6 +11,12 @@ const graceMs = 800;
 /** A batch is slow if it would take longer than this at its speed so far. */
 const slowBatchMs = 10_000;
 
+/**
+ * A batch is also slow if it got no outcome for this time. It waits for its last answers then, such
+ * as those of one push service of many.
+ */
+const silentMs = 1_500;
+
 /** One batch in flight, from `track` to `untrack`. */
 export interface TrackedBatch {
   /** Breaker id of its gateway. */
@@ -21,6 +27,9 @@ export interface TrackedBatch {
   /** When the thread was first seen to have begun the batch. */
   beganAtMs: number | undefined;
   isSlow: boolean;
+  /** Recipients with an outcome at the last check, and when their number last changed. */
+  answered: number;
+  answeredAtMs: number;
 }
 
 export interface InFlightOptions {
@@ -50,6 +59,8 @@ export class InFlightBatches {
       concurrencySlot,
       beganAtMs: undefined,
       isSlow: false,
+      answered: 0,
+      answeredAtMs: 0,
     };
     this.#batches.add(batch);
     this.#watch ??= setInterval(() => void this.#inspect(), watchMs);
@@ -60,10 +71,14 @@ export class InFlightBatches {
     this.#batches.delete(batch);
   }
 
-  /** Returns the number of slow batches of a gateway. */
+  /**
+   * Returns the number of slow batches of a gateway. A batch that waits for less than half of its
+   * recipients does not count: the gateway answers.
+   */
   slowOf(id: string): number {
     let count = 0;
-    for (const batch of this.#batches) if (batch.id === id && batch.isSlow) count += 1;
+    for (const { id: own, isSlow, progress } of this.#batches)
+      if (own === id && isSlow && progress.answered * 2 < progress.size) count += 1;
     return count;
   }
 
@@ -94,8 +109,12 @@ export class InFlightBatches {
     if (size === 0) return;
     const nowMs = this.#options.clock.monotonicMs();
     batch.beganAtMs ??= nowMs;
+    if (batch.answered !== answered || batch.answeredAtMs === 0) batch.answeredAtMs = nowMs;
+    batch.answered = answered;
     const ageMs = nowMs - batch.beganAtMs;
-    batch.isSlow = ageMs >= graceMs && answered * slowBatchMs < size * ageMs;
+    const isBehind = answered * slowBatchMs < size * ageMs;
+    const isSilent = nowMs - batch.answeredAtMs >= silentMs;
+    batch.isSlow = (ageMs >= graceMs && isBehind) || isSilent;
     if (batch.isSlow) batch.concurrencySlot?.release();
   }
 }

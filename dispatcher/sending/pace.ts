@@ -52,6 +52,18 @@ const groupIntervalMs = 40;
  */
 const groupSize = 1000;
 
+/**
+ * The next group starts when at most this number of recipients has no outcome. So a few slow
+ * answers do not hold the batch.
+ */
+const maxPending = groupSize / 10;
+/**
+ * If half of a group has outcomes and the other half has been silent for this time, the next group
+ * starts too. One of several services of the gateway may be down (protocol/delivery.md#promise-4).
+ */
+const maxSilentPending = groupSize / 2;
+const silentMs = 1_500;
+
 /** A request to all open recipients of a batch. */
 type BatchRequest = Omit<SendRequest, 'recipients'> & { recipients: RecipientSource };
 
@@ -92,6 +104,10 @@ class GroupedSend {
   /** Requests of the current group, and how many of them got no answer from the gateway. */
   #reported = 0;
   #failed = 0;
+  /** Recipients without an outcome. */
+  #pending = 0;
+  /** Resolves when `maxPending` recipients are left. */
+  #nearlyDone = Promise.withResolvers<void>();
 
   constructor(sender: Sender, request: BatchRequest) {
     this.#sender = sender;
@@ -99,24 +115,39 @@ class GroupedSend {
   }
 
   /**
-   * Sends one group after the other. If the batch is stopped, the remaining recipients stay
-   * unreported. If half of a group fails and recipients remain, returns false: the breaker then
-   * judges the gateway before they are sent.
+   * Sends one group after the other. The next group starts when few recipients have no outcome. If
+   * the batch is stopped, the remaining recipients stay unreported. If half of a group fails and
+   * recipients remain, returns false: the breaker then judges the gateway before they are sent.
    */
   async runAtOnce(): Promise<boolean> {
     const { recipients, signal } = this.#request;
-    for (
-      let from = 0;
-      from < recipients.length && (from === 0 || !signal.aborted);
-      from += groupSize
-    ) {
-      if (this.#failed * 2 > this.#reported) return false;
+    let isHealthy = true;
+    for (let from = 0; from < recipients.length; from += groupSize) {
+      if (from > 0) await this.#untilNearlyDone();
+      if (from > 0 && signal.aborted) break;
+      isHealthy = this.#failed * 2 <= this.#reported;
+      if (!isHealthy) break;
       this.#reported = 0;
       this.#failed = 0;
       this.#send(from, from + groupSize);
-      await this.#finish();
     }
-    return true;
+    await this.#finish();
+    return isHealthy;
+  }
+
+  /** Waits until the connector can take another group (`maxPending`, `maxSilentPending`). */
+  async #untilNearlyDone(): Promise<void> {
+    const ready = Promise.race([this.#nearlyDone.promise, Promise.all(this.#sends)]);
+    for (;;) {
+      const before = this.#pending;
+      const timer = new AbortController();
+      const isReady = await Promise.race([
+        ready.then(() => true),
+        sleep(silentMs, timer.signal).then(() => false),
+      ]);
+      timer.abort();
+      if (isReady || (this.#pending === before && before <= maxSilentPending)) return;
+    }
   }
 
   /**
@@ -155,7 +186,11 @@ class GroupedSend {
 
   #send(from: number, to: number): void {
     const recipients = this.#request.recipients.slice(from, to);
+    this.#pending += recipients.length;
+    this.#nearlyDone = Promise.withResolvers();
+    if (this.#pending <= maxPending) this.#nearlyDone.resolve();
     if (this.#profileError) {
+      this.#pending -= recipients.length;
       for (const { index } of recipients) this.#request.report(index, this.#profileError);
       return;
     }
@@ -165,6 +200,7 @@ class GroupedSend {
 
   readonly #report: SendRequest['report'] = (index, attempt) => {
     this.#reported += 1;
+    if (--this.#pending === maxPending) this.#nearlyDone.resolve();
     if (isFailure(attempt)) this.#failed += 1;
     if (attempt.kind === 'profile_error') this.#profileError ??= attempt;
     this.#request.report(index, attempt);

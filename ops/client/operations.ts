@@ -485,6 +485,18 @@ export type EndedSession = {
   endSessionUrl?: string;
 };
 
+export type ErasureReport = {
+  dryRun: boolean;
+  erased: {
+    [member: string]: number;
+  };
+  kept: ({
+    what: string;
+    count: number | null;
+    reason: string;
+  })[];
+};
+
 export type FailedReceipt = {
   id: string;
   connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
@@ -976,6 +988,75 @@ export type Overview = {
     hasDevice: boolean;
     hasPush: boolean;
   } | null;
+};
+
+export type PersonExport = {
+  exportedAt: string;
+  app: {
+    appId: string;
+    name: string;
+  };
+  user: UserPart;
+  hasPassword: boolean;
+  session: string;
+  thirdPartyAccounts: ({
+    platform: string;
+    uid: string;
+    secrets: string;
+  })[];
+  installations: Installation[];
+  receipts: ({
+    [member: string]: unknown;
+  })[];
+  pushFailures: ({
+    [member: string]: unknown;
+  })[];
+  pushesPerDay: ({
+    [member: string]: unknown;
+  })[];
+  invalidTokenNotices: ({
+    [member: string]: unknown;
+  })[];
+  liveActivityTokens: ({
+    [member: string]: unknown;
+  })[];
+  channelMessages: ({
+    [member: string]: unknown;
+  })[];
+  messages: ({
+    [member: string]: unknown;
+  })[];
+  smsSends: ({
+    [member: string]: unknown;
+  })[];
+  verificationCodes: ({
+    [member: string]: unknown;
+  })[];
+  links: ({
+    [member: string]: unknown;
+  })[];
+  loginLocks: ({
+    [member: string]: unknown;
+  })[];
+  identities: ({
+    [member: string]: unknown;
+  })[];
+  roles: ({
+    [member: string]: unknown;
+  })[];
+  pushes: ({
+    [member: string]: unknown;
+  })[];
+  recurringPushes: ({
+    [member: string]: unknown;
+  })[];
+  savedItems: ({
+    [member: string]: unknown;
+  })[];
+  audit: ({
+    [member: string]: unknown;
+  })[];
+  isComplete: boolean;
 };
 
 export type ProfileCheck = {
@@ -3263,15 +3344,32 @@ export interface Operations {
     };
     reply: UserDetail;
   };
-  /** Deletes a user, including hooks. */
+  /**
+   * Deletes a user, including hooks. With `everything`, also deletes all that is stored of the
+   * person, and returns a report. This needs the role owner.
+   */
   deleteAppUser: {
     input: {
       path: {
         appId: string;
         id: string;
       };
+      query?: {
+        everything?: '0' | '1' | 'true' | 'false' | '';
+        dryRun?: '0' | '1' | 'true' | 'false' | '';
+      };
     };
-    reply: Empty;
+    reply: Empty | ErasureReport;
+  };
+  /** Returns everything that is stored of one person. Secrets are named without their value. */
+  exportAppUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: PersonExport;
   };
   /** Ends the session of a user on all devices. */
   logoutUser: {
@@ -4517,6 +4615,7 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   getAppUser: ['GET', '/apps/{appId}/users/{id}'],
   updateAppUser: ['PUT', '/apps/{appId}/users/{id}'],
   deleteAppUser: ['DELETE', '/apps/{appId}/users/{id}'],
+  exportAppUser: ['GET', '/apps/{appId}/users/{id}/export'],
   logoutUser: ['POST', '/apps/{appId}/users/{id}/logout'],
   unlockUser: ['POST', '/apps/{appId}/users/{id}/unlock'],
   sendUserReset: ['POST', '/apps/{appId}/users/{id}/send-reset'],

@@ -12,6 +12,11 @@ export interface TextColumn {
    * and patterns use this text.
    */
   spelling?: string;
+  /**
+   * SQL condition of the rows in which `sql` is the member's value. In other rows the member has no
+   * value, and `spelling` is null. An index on `sql` serves equality.
+   */
+  shownIf?: string;
   /** Converts a client's value to its stored form. */
   canonical?: (value: string) => string;
   /**
@@ -116,6 +121,16 @@ export function resolveField(name: string, cls: ClassSchema): Field {
   return column.type === 'relation' ? { name, column } : { name, column };
 }
 
+/**
+ * The endpoint of a Web Push subscription is stored as registration id. It is no value of the
+ * member `registrationId`, so that conditions cannot test it (reference/protocol/webpush.md).
+ */
+const registrationId: Column = {
+  type: 'text',
+  sql: 'registration_id',
+  spelling: '(CASE WHEN subscription_keys IS NULL THEN registration_id END)',
+  shownIf: 'subscription_keys IS NULL',
+};
 /** Token in the form that the client sent. */
 const sentToken = 'coalesce(device_token_sent, device_token)';
 const topic: Column = { type: 'text', sql: 'topic' };
@@ -146,7 +161,7 @@ export const installationClass: ClassSchema = {
       { type: 'text', sql: 'device_token', spelling: sentToken, storedFormsOf: storedFormsOfToken },
     ],
     ['installationId', { type: 'text', sql: 'installation_id' }],
-    ['registrationId', { type: 'text', sql: 'registration_id' }],
+    ['registrationId', registrationId],
     [
       'vendor',
       { type: 'text', sql: 'vendor', spelling: 'vendor_name', canonical: canonicalVendor },

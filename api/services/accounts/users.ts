@@ -47,6 +47,13 @@ export interface ChangedUser {
   sessionToken?: string;
 }
 
+/** What a deletion depends on. `beforeRemoval` runs after the hooks have allowed the deletion. */
+interface Removal {
+  body: JsonObject;
+  where: unknown;
+  beforeRemoval?: (() => Promise<void>) | undefined;
+}
+
 /**
  * Error for an entry that a concurrent call has unlinked. The entry was stored when the call began,
  * so its platform was not asked.
@@ -198,19 +205,19 @@ export class UserService {
   async delete(
     caller: Caller,
     objectIds: string,
-    { body, where }: { body: JsonObject; where: unknown },
+    { body, where, beforeRemoval }: Removal,
   ): Promise<void> {
     const ids = new Set(objectIds.split(','));
     if (ids.size > maxIdsPerDelete)
       throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
     for (const id of ids) requireSelf(caller, id);
-    for (const id of ids) await this.#delete(caller, id, { body, where });
+    for (const id of ids) await this.#delete(caller, id, { body, where, beforeRemoval });
   }
 
   async #delete(
     caller: Caller,
     objectId: string,
-    { body, where }: { body: JsonObject; where: unknown },
+    { body, where, beforeRemoval }: Removal,
   ): Promise<void> {
     const condition = compileRowCondition(where, userClass, viewerFor(caller));
     const { store, hooks } = this.#parts;
@@ -220,6 +227,7 @@ export class UserService {
         if (user) requireWrite(caller, user);
         return user;
       });
+    await beforeRemoval?.();
     const remove = async (tx: Handle) => {
       const user = isObjectId(objectId) && (await this.#find(tx, caller.app, objectId, true));
       if (!user) {

@@ -29,6 +29,7 @@ const operation = [
   { text: 'Console', link: '/console' },
   { text: 'People and approvals', link: '/operate/people' },
   { text: 'Single sign-on', link: '/operate/single-sign-on' },
+  { text: 'Personal data', link: '/operate/personal-data' },
   { text: 'Rotate credentials', link: '/operate/credentials' },
   { text: 'Change CARILLON_SECRET', link: '/operate/secret' },
   { text: 'Redrive', link: '/operate/redrive' },

@@ -74,11 +74,17 @@ export function compileColumnTest(column: OwnColumn, test: PlainTest, params: Pa
     return negate(compileColumnTest(column, { op: 'equal', value: test.value }, params));
   if (test.op === 'notIn')
     return negate(compileColumnTest(column, { op: 'in', values: test.values }, params));
-  if (test.op === 'exists') return `${column.sql} IS ${test.isThere ? 'NOT NULL' : 'NULL'}`;
+  if (test.op === 'exists') return `${valueSql(column)} IS ${test.isThere ? 'NOT NULL' : 'NULL'}`;
   return column.type === 'textArray'
     ? compileTextArrayTest(column.sql, test, params)
     : compileScalarTest(column, test, params);
 }
+
+/** Returns an expression that is null if the row does not have the member. */
+const valueSql = (column: OwnColumn): string =>
+  column.type === 'text' && column.shownIf !== undefined
+    ? (column.spelling ?? column.sql)
+    : column.sql;
 
 /**
  * Negates a condition. NULL counts as false, so negations match rows without the member
@@ -139,11 +145,15 @@ function compileEquality(column: ScalarColumn, values: Json[], params: Params): 
   const storable = values.flatMap((value) => storedValues(column, value));
   const type = sqlTypes[column.type];
   const parts: string[] = [];
-  if (storable.length === 1) parts.push(`${column.sql} = ${params.add(storable[0])}::${type}`);
-  if (storable.length > 1) parts.push(`${column.sql} = ANY(${params.add(storable)}::${type}[])`);
-  if (values.includes(null)) parts.push(`${column.sql} IS NULL`);
+  const shown =
+    column.type === 'text' && column.shownIf !== undefined ? ` AND ${column.shownIf}` : '';
+  if (storable.length === 1)
+    parts.push(`${column.sql} = ${params.add(storable[0])}::${type}${shown}`);
+  if (storable.length > 1)
+    parts.push(`${column.sql} = ANY(${params.add(storable)}::${type}[])${shown}`);
+  if (values.includes(null)) parts.push(`${valueSql(column)} IS NULL`);
   if (parts.length === 0) return 'false';
-  return parts.length === 1 ? parts.join() : `(${parts.join(' OR ')})`;
+  return parts.length === 1 && shown === '' ? parts.join() : `(${parts.join(' OR ')})`;
 }
 
 /**

@@ -462,6 +462,22 @@ describe('the audit log', () => {
     },
   );
 
+  test('lets an erasure change members and targets only', async () => {
+    const change = (set: string) =>
+      service.db.transaction(async (tx) => {
+        await tx.query("SELECT set_config('carillon.erases_person', 'on', true)");
+        await tx.query(`UPDATE audit SET ${set} WHERE id = (SELECT min(id) FROM audit)`);
+      });
+    await change('before = NULL');
+    for (const set of [
+      "actor_name = 'x'",
+      "action = 'x'",
+      'at = now()',
+      "address = 'x', after = NULL",
+    ])
+      await expect(change(set)).rejects.toThrow('the audit is append-only');
+  });
+
   test('deletes entries older than 400 days in steps', async () => {
     await service.db.query(
       `ALTER TABLE audit DISABLE TRIGGER audit_row;

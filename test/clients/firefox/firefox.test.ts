@@ -107,6 +107,9 @@ describe.skipIf(!hasFirefox())('Firefox', { timeout: 180_000 }, () => {
     await restart();
     await expect.poll(() => push.acks.length, { timeout: browserMs }).toBe(before + 1);
     expect(push.acks.at(-1)?.code).toBe(100);
+    // The visit registered again, and is still the same device.
+    expect(await subscriptions()).toHaveLength(1);
+    expect(site.of('registered')).toHaveLength(1);
   });
 
   test('after a rotation, the old subscription gets pushes, and a visit takes the new key', async () => {

@@ -126,6 +126,8 @@ const preferences = {
   'permissions.default.desktop-notification': 1,
   'alerts.useSystemBackend': false,
   'dom.push.retryBaseInterval': 500,
+  // After a kill, Firefox would open the pages of the session before, beside the page of the test.
+  'browser.sessionstore.resume_from_crash': false,
   'browser.shell.checkDefaultBrowser': false,
   'datareporting.policy.dataSubmissionEnabled': false,
   'app.update.enabled': false,

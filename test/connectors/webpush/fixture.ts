@@ -7,6 +7,8 @@ import { startWebPushGateway } from '../../../ops/sandbox/webpush/server.ts';
 import { shortTimeoutTuning } from '../../support/gateways/apns.ts';
 import { type ContractFixture, gatewayInstance } from '../contract/fixture.ts';
 
+const services = ['google', 'mozilla', 'apple', 'microsoft'] as const;
+
 /** Credentials of a profile with its own keys. */
 export const credentials = { subject: 'mailto:push@example.com', ...newKeyPair() };
 
@@ -21,7 +23,8 @@ export const webPushFixture: ContractFixture = {
   isBareStatus: true,
   credentials: { ...credentials, endpoint: 'https://127.0.0.1:9' },
   secrets: ['privateKey'],
-  deviceToken: (n) => tokenOf(browser(n)),
+  // Each service is tested with one message, so devices that must all get a request differ in it.
+  deviceToken: (n) => tokenOf(browser(n, services[n % services.length])),
   async start() {
     const gateway = await startWebPushGateway({});
     return gatewayInstance(gateway, {

@@ -154,9 +154,13 @@ describe.each([false, true])('hostile hosts (HTTP/2: %s)', (isHttp2) => {
     expect(['unknown', 'rejected']).toContain(attempts[0]?.kind);
   });
 
-  test('a host that never answers ends with the timeout', async () => {
-    const outcome = await push(await start(() => undefined), 3, { requestMs: 1000 });
-    expect(kinds(outcome)).toEqual({ unknown: 3 });
+  test('a host that never answers gets one message, and the others wait', async () => {
+    const outcome = await push(await start(() => undefined), 300, { requestMs: 1500 });
+    expect(kinds(outcome)).toEqual({ unknown: 1, retry: 299 });
+    expect(outcome.attempts).toContainEqual(
+      expect.objectContaining({ kind: 'retry', reason: 'service_paused', isOfService: true }),
+    );
+    expect(seen).toHaveLength(1);
   });
 
   test('after 20 failures in a row the host gets no more requests for a while', async () => {
@@ -188,7 +192,7 @@ describe('addresses', () => {
     const { attempts } = await push('127.0.0.1:9', 2);
     expect(attempts).toMatchObject([
       { kind: 'retry', cause: 'ECONNREFUSED', isOfService: true },
-      { kind: 'retry', cause: 'ECONNREFUSED', isOfService: true },
+      { kind: 'retry', reason: 'service_paused', isOfService: true },
     ]);
   });
 });

@@ -179,3 +179,68 @@ test('a large batch without a time slot is sent in groups of 1,000', async () =>
   expect(await sendPaced(sender, request, timing)).toBe(false);
   expect(groups).toHaveLength(6);
 });
+
+/** Sends a batch without a slot through a sender that answers only when the test says so. */
+function answering(count: number) {
+  const groups: { answer(from: number, to: number): void; end(): void; size: number }[] = [];
+  const reports = new Array<number>(count).fill(0);
+  const sender = {
+    send: ({ recipients, report }: SendRequest) => {
+      const ended = Promise.withResolvers<void>();
+      groups.push({
+        size: recipients.length,
+        answer: (from, to) => {
+          for (const { index } of recipients.slice(from, to)) report(index, { kind: 'sent' });
+        },
+        end: ended.resolve,
+      });
+      return ended.promise;
+    },
+    close: async () => undefined,
+  };
+  const request = { ...requestTo(count), report: countIn(reports) };
+  const timing = { slot: undefined, clock: systemClock, latenessBudget: new LatenessBudget() };
+  const sending = sendPaced(sender, request, timing);
+  return { groups, reports, sending };
+}
+const countIn = (reports: number[]) => (index: number) => {
+  reports[index] = (reports[index] ?? 0) + 1;
+};
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test('the next group starts when few answers of a group are missing', async () => {
+  const { groups, reports, sending } = answering(2500);
+  groups[0]?.answer(0, 899);
+  await turn();
+  expect(groups).toHaveLength(1);
+  groups[0]?.answer(899, 900);
+  await turn();
+  expect(groups.map(({ size }) => size)).toEqual([1000, 1000]);
+  groups[1]?.answer(0, 1000);
+  await turn();
+  expect(groups.map(({ size }) => size)).toEqual([1000, 1000, 500]);
+  groups[2]?.answer(0, 500);
+  groups[0]?.answer(900, 1000);
+  for (const { end } of groups) end();
+  expect(await sending).toBe(true);
+  expect(reports.every((count) => count === 1)).toBe(true);
+});
+
+test('the next group starts if half of a group has answers and the others are silent', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const silent = answering(2000);
+  const mostly = answering(2000);
+  silent.groups[0]?.answer(0, 499);
+  mostly.groups[0]?.answer(0, 500);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([silent.groups.length, mostly.groups.length]).toEqual([1, 2]);
+  for (const { groups, sending } of [silent, mostly]) {
+    groups[0]?.answer(groups === silent.groups ? 499 : 500, 1000);
+    groups[0]?.end();
+    await turn();
+    groups[1]?.answer(0, 1000);
+    groups[1]?.end();
+    expect(await sending).toBe(true);
+  }
+});

@@ -44,6 +44,7 @@ const withoutRow: Readonly<Record<string, string>> = {
   'outbox redrive': 'page by page',
   'receipts redrive': 'page by page',
   'user list': 'page by page',
+  'user erase': 'a report of its own',
   'device delete-all': 'counts and asks',
   audit: 'export',
   'secret rotate': 'waits',

@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { flagQuery } from '../../../../shared/domain/client-values.ts';
 import type { ErrorName } from '../../../../shared/domain/errors/errors.ts';
 import type { AdminCall } from '../../../calls/call.ts';
 import { userDetail } from '../../../replies/admin/objects.ts';
+import { erasureReport, personExport } from '../../../replies/admin/personal-data.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { userPart } from '../../../replies/objects.ts';
 import { ofHooks, ofQuery, ofUser } from '../../../replies/refusals.ts';
@@ -26,6 +28,11 @@ const listQuery = z.object({
     .describe('An objectId. Operators may also use a name, an address or a number.'),
   where: z.string('expected one condition').max(10_000).optional().describe('Condition as JSON.'),
   count: countQuery,
+});
+
+const erasureQuery = z.object({
+  everything: flagQuery.describe('Deletes everything that is stored of the person.'),
+  dryRun: flagQuery.describe('With `everything`: only counts.'),
 });
 
 const verification = z.strictObject({
@@ -131,16 +138,37 @@ export default [
     method: 'DELETE',
     path,
     operation: 'deleteAppUser',
-    summary: 'Deletes a user, including hooks.',
+    summary:
+      'Deletes a user, including hooks. With `everything`, also deletes all that is stored of the ' +
+      'person, and returns a report. This needs the role owner.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
-    reply: empty,
-    refusals: ['notFound', ...ofHooks],
-    handle: async ({ params }, { userAdmin }) => {
-      await userAdmin.delete(params.appId ?? '', params.id ?? '');
+    query: erasureQuery,
+    reply: empty.or(erasureReport),
+    refusals: ['notFound', 'invalidParameter', ...ofHooks],
+    handle: async ({ operator, params, query }, { personalData, userAdmin }) => {
+      const { appId = '', id = '' } = params;
+      const { dryRun: isDryRun = false, everything = false } = query;
+      if (everything || isDryRun)
+        return json(await personalData.erase(operator, appId, id, { everything, isDryRun }));
+      await userAdmin.delete(appId, id);
       return json({});
     },
+  }),
+  route({
+    method: 'GET',
+    path: `${path}/export`,
+    operation: 'exportAppUser',
+    summary:
+      'Returns everything that is stored of one person. Secrets are named without their value.',
+    auth: 'admin',
+    role: 'owner',
+    limit: noBody,
+    reply: personExport,
+    refusals: ['notFound', 'tooLarge'],
+    handle: async ({ params }, { personalData }) =>
+      json(await personalData.export(params.appId ?? '', params.id ?? '')),
   }),
   actRoute({
     act: 'logout',

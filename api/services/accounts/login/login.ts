@@ -47,6 +47,18 @@ function digestOf({ user, submitted }: LockTarget): Buffer {
 const digestOfUser = (user: User): Buffer =>
   digestOf({ user, submitted: { kind: 'username', value: user.username } });
 
+/**
+ * Returns all digests under which failures of a user may be counted: also those of the user's name,
+ * address and number from before the user existed.
+ */
+export const lockDigestsOf = (user: User): Buffer[] => [
+  digestOfUser(user),
+  ...(['username', 'email', 'mobilePhoneNumber'] as const).flatMap((kind) => {
+    const value = user[kind];
+    return value === null ? [] : [digestOf({ user: undefined, submitted: { kind, value } })];
+  }),
+];
+
 /** Normalizes an identifier without a user, so that spelling variants share one lock. */
 const normalized = (text: string): string => text.normalize('NFKC').trim().toLowerCase();
 

@@ -41,6 +41,13 @@ const listOptions = {
 };
 type ListOptions = Values<typeof listOptions>;
 
+const eraseOptions = {
+  id: user(),
+  app: app(),
+  dryRun: flag('--dry-run', 'delete nothing: count what is stored'),
+  yes: flag('--yes', 'do not ask'),
+};
+
 /** `carillon user …`: read, change and delete users of an app. */
 export const userCommands = [
   group('user', 'users of an application'),
@@ -96,7 +103,40 @@ export const userCommands = [
     confirm: ({ id }) => say('Delete user {id} for good?', { id }),
     show: (_reply, { id }) => say('User {id} is deleted.', { id }),
   }),
+  row('user export', 'everything that is stored of one person, as JSON', {
+    example: 'user export 6735d1a2c3f04b0012ab34cd',
+    operation: 'exportAppUser',
+    path: { id: user() },
+  }),
+  command('user erase', 'delete everything that is stored of one person', {
+    example: 'user erase 6735d1a2c3f04b0012ab34cd --dry-run',
+    takes: eraseOptions,
+    run: erasePerson,
+  }),
 ];
+
+async function erasePerson(
+  { id, app: requestedAppId, dryRun, yes }: Values<typeof eraseOptions>,
+  { isJson }: { isJson: boolean },
+): Promise<Report> {
+  const service = await connect();
+  const path = { id, appId: await chooseAppId(service, requestedAppId) };
+  if (!dryRun && !yes && !isJson)
+    await confirm(say('Delete everything that is stored of user {id} for good?', { id }));
+  const query = { everything: 'true', dryRun: dryRun ? 'true' : 'false' } as const;
+  const document = await service.call('deleteAppUser', { path, query });
+  if (!('erased' in document)) return { document, text: say('User {id} is deleted.', { id }) };
+  const erased = Object.entries(document.erased).map(([part, n]) => [part, n]);
+  const kept = document.kept.map(({ count, reason, what }) => [what, count ?? '', reason]);
+  const text = [
+    table(words('part', 'rows'), erased),
+    table(words('kept', 'rows', 'reason'), kept),
+    dryRun
+      ? say('This is what is stored of user {id}. Nothing was deleted.', { id })
+      : say('Everything that was stored of user {id} is deleted.', { id }),
+  ];
+  return { document, text: text.join('\n\n') };
+}
 
 const textOf = (value: unknown): string =>
   typeof value === 'string'

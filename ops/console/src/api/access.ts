@@ -120,5 +120,13 @@ export function useUserChange(appId: string, id: string) {
     onSuccess,
   });
   const remove = useMutation({ mutationFn: () => call('deleteAppUser', { path }), onSuccess });
-  return { act, update, remove };
+  const erase = useMutation({
+    mutationFn: () => call('deleteAppUser', { path, query: { everything: 'true' } }),
+    onSuccess,
+  });
+  return { act, update, remove, erase };
 }
+
+/** Reads everything that is stored of a person, as text of a JSON file. */
+export const exportPerson = async (appId: string, id: string): Promise<string> =>
+  JSON.stringify(await call('exportAppUser', { path: { appId, id } }), null, 2);

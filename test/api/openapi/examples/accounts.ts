@@ -66,7 +66,8 @@ export async function recordUserSupport(calls: ExampleRecorder): Promise<void> {
   await calls.send('verifyUser', { path, body: { contact: 'email' } });
   for (const operation of ['logoutUser', 'unlockUser', 'sendUserReset'])
     await calls.send(operation, { path });
-  await calls.send('deleteAppUser', { path });
+  await calls.send('exportAppUser', { path });
+  await calls.send('deleteAppUser', { path, query: { everything: 'true' } });
 }
 
 /** Records SMS codes. */

@@ -15,7 +15,10 @@ interface ConfirmProps {
   children: ReactNode;
   /** Text of the button that confirms. */
   action: string;
-  /** Number that must be typed to enable the confirm button, for actions on many devices. */
+  /**
+   * Number or id that must be typed to enable the confirm button: a number for actions on many
+   * devices, an id if everything is deleted.
+   */
   typed?: string | undefined;
   onConfirm: () => void;
   disabled?: boolean;
@@ -51,7 +54,9 @@ export function Confirm(props: ConfirmProps) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(isOpenAtFirst);
   const [entered, setEntered] = useState('');
-  const isReady = !isBlocked && (typed === undefined || entered.replaceAll(/\D/g, '') === typed);
+  const isNumber = typed !== undefined && /^\d+$/.test(typed);
+  const given = isNumber ? entered.replaceAll(/\D/g, '') : entered.trim();
+  const isReady = !isBlocked && (typed === undefined || given === typed);
   const open = (next: boolean) => {
     setOpen(next);
     setEntered('');
@@ -78,7 +83,7 @@ export function Confirm(props: ConfirmProps) {
           {typed !== undefined && (
             <TextField
               label={t('confirm.type', { typed })}
-              inputMode="numeric"
+              inputMode={isNumber ? 'numeric' : 'text'}
               value={entered}
               onChange={(event) => setEntered(event.target.value)}
             />

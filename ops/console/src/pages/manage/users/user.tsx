@@ -2,11 +2,12 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
 import type { UserDetail } from '../../../../../client/operations.ts';
-import { type UserAct, useUser, useUserChange } from '../../../api/access.ts';
+import { exportPerson, type UserAct, useUser, useUserChange } from '../../../api/access.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
+import { Download } from '../../../kit/controls/files.tsx';
 import { Badge, Time } from '../../../kit/data/values.tsx';
 import { Members } from '../../../kit/form/members.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
@@ -24,6 +25,7 @@ export function User() {
   const { data, error, isPending, refetch } = useUser(appId, userId);
   const { update } = useUserChange(appId, userId);
   const mayChange = useMay('operator');
+  const isOwner = useMay('owner');
   const name = data?.user.username ?? userId;
   return (
     <>
@@ -40,6 +42,7 @@ export function User() {
           <Account appId={appId} detail={data} />
           {mayChange && <UserActs appId={appId} detail={data} />}
           <Members document={data.user} update={update} mayChange={mayChange} />
+          {isOwner && <PersonalData appId={appId} userId={userId} name={String(name)} />}
         </>
       )}
       <Commands
@@ -192,5 +195,40 @@ function DeleteUser({ appId, userId, name }: DeleteUserProps) {
         {t('user.deleteText')}
       </Confirm>
     </>
+  );
+}
+
+/** Export and erasure of everything that is stored of the person, for owners. */
+function PersonalData({ appId, userId, name }: DeleteUserProps) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const { erase } = useUserChange(appId, userId);
+  return (
+    <Panel title={t('user.personalData')}>
+      <p>{t('user.personalDataText')}</p>
+      <div className={styles.acts}>
+        <Download
+          label={t('user.export')}
+          name={`user-${userId}.json`}
+          type="application/json"
+          load={() => exportPerson(appId, userId)}
+        />
+        <Confirm
+          trigger={t('user.erase')}
+          title={t('user.eraseTitle', { name })}
+          action={t('user.eraseNow')}
+          typed={userId}
+          disabled={erase.isPending}
+          onConfirm={() =>
+            erase.mutate(undefined, {
+              onSuccess: () => void navigate({ to: '/apps/$appId/users', params: { appId } }),
+            })
+          }
+        >
+          {t('user.eraseText')}
+        </Confirm>
+      </div>
+      {erase.error && <Failure error={erase.error} />}
+    </Panel>
   );
 }

@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { component, count, timestamp } from '../common.ts';
+import { installation, userPart } from '../objects.ts';
+
+const rows = (what: string) =>
+  z.array(z.record(z.string(), z.unknown())).describe(`${what}, at most 10,000.`);
+
+/** Everything that is stored of one person (operate/personal-data.md). */
+export const personExport = component(
+  'PersonExport',
+  z.strictObject({
+    exportedAt: timestamp,
+    app: z.strictObject({ appId: z.string(), name: z.string() }),
+    user: userPart,
+    hasPassword: z.boolean(),
+    session: z.string(),
+    thirdPartyAccounts: z.array(
+      z.strictObject({ platform: z.string(), uid: z.string(), secrets: z.string() }),
+    ),
+    installations: z.array(installation).describe('Devices whose `user` is this user.'),
+    receipts: rows('Pushes that devices reported as delivered, opened or dismissed'),
+    pushFailures: rows('Failed and dropped messages of pushes'),
+    pushesPerDay: rows('Counts of pushes for the limit per device'),
+    invalidTokenNotices: rows('Receipts that called a token invalid'),
+    liveActivityTokens: rows('Tokens of Live Activities'),
+    channelMessages: rows('Messages that wait on the device channel'),
+    messages: rows('Mails and SMS to the address and the number, with their text'),
+    smsSends: rows('SMS that count for the limits of the number'),
+    verificationCodes: rows('Codes that are valid, without the code'),
+    links: rows('Links in mails, without the link'),
+    loginLocks: rows('Failed logins'),
+    identities: rows('Third-party accounts as they are looked up'),
+    roles: rows('Roles of the user'),
+    pushes: rows('Requests of pushes that name the user or a device'),
+    recurringPushes: rows('Recurring pushes that name the user or a device'),
+    savedItems: rows('Templates, audiences and test devices that name the user or a device'),
+    audit: rows('Audit records about the user or a device'),
+    isComplete: z.boolean().describe('False if a part has more rows than the export.'),
+  }),
+);
+
+/** Report of an erasure. */
+export const erasureReport = component(
+  'ErasureReport',
+  z.strictObject({
+    dryRun: z.boolean(),
+    erased: z.record(z.string(), count).describe('Deleted or changed rows by part of the export.'),
+    kept: z.array(
+      z.strictObject({
+        what: z.string(),
+        count: count.nullable().describe('Null if it is not counted.'),
+        reason: z.string(),
+      }),
+    ),
+  }),
+);
