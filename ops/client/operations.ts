@@ -1053,6 +1053,9 @@ export type PersonExport = {
   savedItems: ({
     [member: string]: unknown;
   })[];
+  webhookDeliveries: ({
+    [member: string]: unknown;
+  })[];
   audit: ({
     [member: string]: unknown;
   })[];
