@@ -110,7 +110,7 @@ export class PushEventService {
       if (receipts.length === 0) return;
       const source = { appId, connector: 'app' as const };
       let fresh: NewReceipt[] = [];
-      const isWanted = await this.#deps.webhooks.isWanted(appId, 'recipients.opened');
+      const isWanted = await this.#deps.webhooks.isWanted(tx, appId, 'recipients.opened');
       const added = await markReceipts(tx, source, receipts, async () => {
         if (isWanted) fresh = await listNewReceipts(tx, source, receipts);
       });
