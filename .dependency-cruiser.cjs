@@ -224,6 +224,7 @@ module.exports = {
     onlyIn('cron-parser', ['shared/domain/pushes/recurrence.ts']),
     onlyIn('nodemailer', ['connectors/smtp/']),
     onlyIn('bson', ['ops/import/']),
+    onlyIn('openid-client', ['api/services/operator/access/oidc-provider.ts']),
     onlyIn('handlebars', ['shared/template.ts']),
     onlyIn('protobufjs', ['api/channel/protocols/']),
     onlyIn('undici', ['shared/http/']),

@@ -32,7 +32,7 @@ export type AppAccess = 'app' | 'push' | 'master' | 'scan';
 /** Result of a route handler. */
 export interface Reply {
   status?: number;
-  headers?: Record<string, string>;
+  headers?: Record<string, string | string[]>;
   /** JSON value. With `type`, a text, bytes or a stream. */
   body: JsonObject | JsonLike | string | Buffer | Readable;
   /** Content type of a body that is not JSON. */

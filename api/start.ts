@@ -12,6 +12,7 @@ import { Database, type DatabaseOptions } from '../shared/db/pool.ts';
 import { DatabaseReadiness, isAboutSchema } from '../shared/db/schema/readiness.ts';
 import { saveSettingsOf } from '../shared/db/tables/installation-saves.ts';
 import { ProcessRegister, reportProcess } from '../shared/db/tables/processes.ts';
+import { WebhookEvents } from '../shared/db/webhook-events.ts';
 import { setPushHosts } from '../shared/domain/installations/push-services.ts';
 import { setPrivateHosts } from '../shared/http/outbound-addresses.ts';
 import { createMetrics } from '../shared/metrics.ts';
@@ -127,14 +128,18 @@ async function openDeps(
   stack.add('queue', () => queue.stop());
   await queue.start();
   const appCache = new AppCache(pools.admissionDb, vault, clock);
+  const webhooks = new WebhookEvents(pools.admissionDb, appCache);
+  stack.add('webhooks', () => webhooks.close());
   const deps = {
     config,
     ...pools,
     queue,
     vault,
     clock,
+    log,
     metrics: createMetrics({ process: 'api', version: packageVersion() }),
     appCache,
+    webhooks,
     readiness,
   };
   return { deps, listener };

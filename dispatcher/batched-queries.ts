@@ -29,8 +29,9 @@ import {
 import { findPushes, type PushKey } from '../shared/db/tables/pushes.ts';
 import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/receipts.ts';
 import { type ChargedBatch, type Grant, grantRecipients } from '../shared/db/tables/usage.ts';
+import type { WebhookEvents } from '../shared/db/webhook-events.ts';
 import { RecipientStates } from '../shared/domain/outcome.ts';
-import type { Push } from '../shared/domain/pushes/record.ts';
+import { allTotals, type Push } from '../shared/domain/pushes/record.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../shared/queue/queue.ts';
@@ -93,6 +94,12 @@ function batched<T, R>(
   });
 }
 
+/** What the statements write besides their rows: the ends of jobs, and events. */
+interface Writing {
+  queue: JobQueue;
+  webhooks: Pick<WebhookEvents, 'emit' | 'emitOutcomes'>;
+}
+
 /**
  * Batched queries of planning, delivery and recording. Most pushes go to one device, so items that
  * need the same statement at the same time share one statement. A single push waits for nothing.
@@ -110,7 +117,7 @@ export class BatchedQueries {
   readonly #results: Batcher<BatchResult, Recorded>;
   readonly #ends: Batcher<PushEnd, ClosedPush | undefined>;
 
-  constructor({ db, queue, log }: { db: Database; queue: JobQueue; log: Logger }) {
+  constructor({ db, log, ...writing }: Writing & { db: Database; log: Logger }) {
     const through = <T>(work: (tx: Handle) => Promise<T>) =>
       recordThroughOutage({ log }, () => db.transaction(work));
     const uniqueBy = ({ id }: PushKey) => String(id);
@@ -126,13 +133,15 @@ export class BatchedQueries {
     });
     this.#firstSends = batched((times: FirstSendTime[]) => markFirstSends(db, times), { uniqueBy });
     this.#results = batched(
-      (results: BatchResult[]) => through((tx) => record(tx, queue, results)),
+      (results: BatchResult[]) => through((tx) => record(tx, writing, results)),
       {
         uniqueBy: ({ batch }) => String(batch.id),
         weightOf: ({ failures }) => 1 + (failures.failures.length * limits.items) / limits.failures,
       },
     );
-    this.#ends = batched((ends: PushEnd[]) => through((tx) => end(tx, queue, ends)), { uniqueBy });
+    this.#ends = batched((ends: PushEnd[]) => through((tx) => end(tx, writing, ends)), {
+      uniqueBy,
+    });
   }
 
   /** Reads a push; undefined if it was deleted. */
@@ -204,7 +213,8 @@ async function planWhole(tx: Handle, pushes: WholePush[]): Promise<(number[] | u
   return pushes.map(({ id }) => byPush.get(id));
 }
 
-async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Promise<Recorded[]> {
+async function record(tx: Handle, writing: Writing, results: BatchResult[]): Promise<Recorded[]> {
+  const { queue, webhooks } = writing;
   const settled = await settleBatches(
     tx,
     results.map(({ batch }) => batch),
@@ -218,6 +228,10 @@ async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Prom
     tx,
     settledResults.map(({ messages }) => messages),
   );
+  await webhooks.emitOutcomes(
+    tx,
+    settledResults.map(({ batch: { appId, id, states } }) => ({ appId, id, bytes: states.bytes })),
+  );
   const jobs = settledResults.flatMap(({ job }) => job ?? []);
   for (const ofQueue of Map.groupBy(jobs, ({ kind }) => kind.queue).values())
     if (ofQueue[0])
@@ -229,7 +243,7 @@ async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Prom
   const ends = settledResults.filter((result) => result.end !== undefined);
   const closed = await end(
     tx,
-    queue,
+    writing,
     ends.flatMap((result) => result.end ?? []),
   );
   const closedBy = new Map(ends.map((result, i) => [result, closed[i]]));
@@ -241,7 +255,7 @@ async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Prom
 
 async function end(
   tx: Handle,
-  queue: JobQueue,
+  { queue, webhooks }: Writing,
   ends: PushEnd[],
 ): Promise<(ClosedPush | undefined)[]> {
   if (ends.length === 0) return [];
@@ -251,8 +265,15 @@ async function end(
     ends.flatMap(({ job }) => job ?? []),
     tx,
   );
+  const events = closed.flatMap((push, i) => (push ? doneEvent(ends[i]?.appId ?? '', push) : []));
+  await webhooks.emit(tx, ...events);
   return closed;
 }
+
+const doneEvent = (appId: string, { objectId: push, devices, totals }: ClosedPush) => {
+  const data = { push, devices, outcomes: allTotals(totals), connectors: totals };
+  return { appId, type: 'push.done' as const, data };
+};
 
 /** Keys of a push and a batch that do not exist. */
 const missingKeys = { appId: '', id: 0, batchId: 0 };

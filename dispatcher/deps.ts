@@ -2,6 +2,7 @@ import type { Clock } from '../shared/clock.ts';
 import type { Vault } from '../shared/crypto.ts';
 import type { AppCache } from '../shared/db/app-cache.ts';
 import type { Database } from '../shared/db/pool.ts';
+import type { WebhookEvents } from '../shared/db/webhook-events.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import type { WaitingJobs } from '../shared/queue/consumer.ts';
@@ -23,6 +24,8 @@ export interface DispatcherDeps {
   queue: JobQueue;
   vault: Vault;
   appCache: AppCache;
+  /** Writes the events of webhooks. */
+  webhooks: WebhookEvents;
   pool: SenderPool;
   breakers: Breakers;
   freezes: Freezes;

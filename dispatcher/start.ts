@@ -25,6 +25,7 @@ import { startMessenger } from './messages/messenger.ts';
 import { startConsumers } from './startup/consumers.ts';
 import { openDeps } from './startup/open-deps.ts';
 import { warmUp } from './startup/warm-up.ts';
+import { type SenderLimits, WebhookSender } from './webhooks/sender.ts';
 
 /** Database connections of the main thread that stay open while there is nothing to send. */
 const idleConnections = 4;
@@ -40,6 +41,7 @@ export interface DispatcherOptions {
   /** For tests. */
   clock?: Clock;
   breakers?: Partial<BreakerTiming>;
+  webhooks?: Partial<SenderLimits>;
 }
 
 /**
@@ -73,6 +75,9 @@ export async function startDispatcher(
   stack.add('poll for due jobs', () => duePoll.stop());
   await startConsumers(deps, { stack, listener, duePoll, threads: config.dispatcherThreads });
   await startMessenger(deps, config, { stack, listener, duePoll });
+  const webhookSender = new WebhookSender(deps, options.webhooks);
+  stack.add('webhooks', () => webhookSender.stop());
+  await webhookSender.start(listener);
   await warmedUp;
   health.deps = deps;
   const metricsPort = portOf(server.address());

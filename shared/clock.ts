@@ -36,6 +36,10 @@ const chinaOffsetMs = 8 * hourMs;
 /** Returns the milliseconds since midnight in China. */
 const sinceMidnight = (nowMs: number): number => (nowMs + chinaOffsetMs) % dayMs;
 
+/** Returns the day in China as `YYYY-MM-DD`. */
+export const chinaDay = (nowMs: number): string =>
+  new Date(nowMs + chinaOffsetMs).toISOString().slice(0, 10);
+
 /** True if the time in China is from `fromHour` until before `toHour`. */
 export function isBetweenHours(nowMs: number, fromHour: number, toHour: number): boolean {
   const hours = sinceMidnight(nowMs) / hourMs;

@@ -39,6 +39,10 @@ export interface Metrics extends OperationMetrics, Omit<ThreadMetrics, 'registry
   messages: Counter<'kind' | 'outcome'>;
   messageSettingErrors: Counter<'kind' | 'reason'>;
   smsReceipts: Counter<'outcome'>;
+  webhookDeliveries: Counter<'outcome'>;
+  webhookWaiting: Gauge<'app'>;
+  webhookOldestSeconds: Gauge<'app'>;
+  webhooksOff: Gauge<'app'>;
   hooks: Counter<'hook' | 'outcome'>;
   smsBreakerOpen: Gauge<'app' | 'prefix'>;
   breakerState: Gauge<'connector' | 'app' | 'profile'>;
@@ -85,6 +89,8 @@ export function createMetrics(build?: BuildInfo): Metrics {
       metrics.messages.inc({ kind, outcome }, 0);
     metrics.redrivenMessages.inc({ kind }, 0);
   }
+  for (const outcome of ['delivered', 'retried', 'failed'])
+    metrics.webhookDeliveries.inc({ outcome }, 0);
   for (const event of ['sent', 'acknowledged', 'displaced', 'expired'])
     metrics.channelMessages.inc({ event }, 0);
   for (const outcome of ['started', 'caught_up', 'missed', 'held_back'])
@@ -251,6 +257,30 @@ function countersIn(registers: Registry[]) {
     smsReceipts: new Counter({
       name: 'carillon_sms_receipts_total',
       help: 'SMS by the receipt of the provider: delivered, undelivered',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    webhookWaiting: new Gauge({
+      name: 'carillon_webhook_waiting',
+      help: 'Deliveries that wait for webhooks that are switched on, by app (empty for the service). All processes show the same sample',
+      labelNames: ['app'],
+      registers,
+    }),
+    webhookOldestSeconds: new Gauge({
+      name: 'carillon_webhook_oldest_seconds',
+      help: 'Age of the oldest of these deliveries',
+      labelNames: ['app'],
+      registers,
+    }),
+    webhooksOff: new Gauge({
+      name: 'carillon_webhooks_off',
+      help: 'Webhooks that the service switched off, because they answered 410 or failed for a day',
+      labelNames: ['app'],
+      registers,
+    }),
+    webhookDeliveries: new Counter({
+      name: 'carillon_webhook_deliveries_total',
+      help: 'Attempts to deliver events to webhooks by outcome: delivered, retried, failed',
       labelNames: ['outcome'],
       registers,
     }),

@@ -5,7 +5,9 @@ import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { QueryLimiter } from '../../shared/db/limits/query-limits.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import type { DatabaseReadiness } from '../../shared/db/schema/readiness.ts';
+import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import type { Metrics } from '../../shared/metrics.ts';
+import type { Logger } from '../../shared/process/logging.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 
 /** Dependencies of the services, opened by `start.ts`. */
@@ -22,6 +24,7 @@ export interface ApiDeps {
     | 'metricsToken'
     | 'tryUrl'
     | 'sms'
+    | 'oidc'
   >;
   /**
    * Connections for fast statements: saves, logins, reads by id. They are shared fairly between
@@ -37,8 +40,11 @@ export interface ApiDeps {
   queue: JobQueue;
   vault: Vault;
   clock: Clock;
+  log: Logger;
   metrics: Metrics;
   appCache: AppCache;
+  /** Writes the events of webhooks. */
+  webhooks: WebhookEvents;
   /** Checks that the database is migrated and matches CARILLON_SECRET. */
   readiness: DatabaseReadiness;
 }

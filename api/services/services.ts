@@ -16,6 +16,7 @@ import { createConsole } from './operator/console.ts';
 import { DeviceEditService } from './operator/devices/devices.ts';
 import { ProfileService } from './operator/gateways/profiles.ts';
 import { UsageService } from './operator/gateways/quotas.ts';
+import { ReportService } from './operator/reports/reports.ts';
 import { ActivitySendingService } from './operator/sending/activity-sending.ts';
 import { PersonalDataService } from './operator/users/personal-data.ts';
 import { UserAdminService } from './operator/users/users.ts';
@@ -110,6 +111,7 @@ export function createServices(deps: ApiDeps) {
     phones: accounts.phones,
     emails: accounts.emails,
     usage: new UsageService(deps),
+    reports: new ReportService(deps),
     dryRun,
     pushTraces,
     liveActivities,

@@ -13,13 +13,14 @@ import { isConnectorId } from '../../shared/domain/labels.ts';
 import { type EndingCredentials, refreshAccountSample } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { noticeEnding } from './profiles.ts';
+import { noticeQuotas } from './quota-notices.ts';
 
 /** Maximum profiles whose credentials are cached, and maximum profiles to decrypt in one pass. */
 const maxProfiles = 20_000;
 const newAtOnce = 500;
 
 type ReaderDeps = Pick<DispatcherDeps, 'db' | 'vault' | 'clock'>;
-type NoticeDeps = Pick<DispatcherDeps, 'queue' | 'operatorMail'>;
+type NoticeDeps = Pick<DispatcherDeps, 'queue' | 'operatorMail' | 'webhooks'>;
 
 const keyOf = ({ appId, connector, name }: ProfileVersion): string =>
   `${appId} ${connector} ${name}`;
@@ -41,12 +42,18 @@ export class AccountReader {
    * Reads, unless another dispatcher has done so recently. Returns 0, because one pass is enough.
    */
   async run(deps: ReaderDeps & Partial<NoticeDeps>): Promise<number> {
-    const { queue, operatorMail } = deps;
-    await refreshAccountSample(deps.db, async () => {
-      const credentials = await this.#readCredentials(deps);
-      if (queue) await noticeEnding({ ...deps, queue, operatorMail }, credentials);
-      return { credentials, oldSecrets: await readOldSecrets(deps) };
-    });
+    const { queue, operatorMail, webhooks } = deps;
+    await refreshAccountSample(
+      deps.db,
+      async () => {
+        const credentials = await this.#readCredentials(deps);
+        if (queue && webhooks)
+          await noticeEnding({ ...deps, queue, webhooks, operatorMail }, credentials);
+        return { credentials, oldSecrets: await readOldSecrets(deps) };
+      },
+      ({ caps, quotas }) =>
+        webhooks ? noticeQuotas({ ...deps, webhooks }, { caps, quotas }) : Promise.resolve(),
+    );
     return 0;
   }
 

@@ -29,6 +29,7 @@ import {
   deleteOldGatewayMessages,
 } from '../../shared/db/tables/receipts.ts';
 import { deleteOldDeviceDays } from '../../shared/db/tables/recipients.ts';
+import { reportSweeps } from '../../shared/db/tables/reports.ts';
 import {
   deleteExpiredCaptchas,
   deleteExpiredCodes,
@@ -37,7 +38,9 @@ import {
 } from '../../shared/db/tables/sign-in.ts';
 import { deleteOldConversions, deleteOldSends } from '../../shared/db/tables/sms.ts';
 import { deleteOldUsage } from '../../shared/db/tables/usage.ts';
+import { deleteOldDeliveries } from '../../shared/db/tables/webhook-deliveries.ts';
 import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator.ts';
+import { webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
@@ -60,6 +63,8 @@ const noticeRetentionMs = 30 * dayMs;
 const usageRetentionMs = 400 * dayMs;
 /** As long as usage, so that a year can be audited after its end. */
 const auditRetentionMs = 400 * dayMs;
+/** Two years, so that a day can be compared with the same day of the year before. */
+const reportRetentionMs = 731 * dayMs;
 
 interface CleanerDeps {
   db: Database;
@@ -97,7 +102,16 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
   ({ db }, now, rows) => deleteOldTokens(db, new Date(now - updateTokenRetentionMs), rows),
   ({ db }, now, rows) => deleteOldClocks(db, new Date(now - recordRetentionMs), rows),
   ({ db }, now, rows) => deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rows),
+  ({ db }, now, limit) => {
+    const { kept, keptMs } = webhookLimits;
+    return deleteOldDeliveries(db, { before: new Date(now - keptMs), kept, limit });
+  },
   ({ db }, now, rows) => deleteOldAudit(db, new Date(now - auditRetentionMs), rows),
+  ...reportSweeps.map(
+    (sweep) =>
+      ({ db }: CleanerDeps, now: number, rows: number) =>
+        sweep(db, new Date(now - reportRetentionMs), rows),
+  ),
 ];
 
 /**

@@ -8,6 +8,7 @@ import { AccountReader } from './account-reader.ts';
 import { cleanOnce, cleanVerification, deleteIdle, InboxLimit, mergeDevices } from './cleaner.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { reviewCanaries } from './profiles.ts';
+import { computeReports } from './reports.ts';
 import { Scheduler, startRecurring } from './scheduler.ts';
 import { rotateForAWhile } from './secret-rotation.ts';
 
@@ -173,6 +174,26 @@ function inboxLimit(): BackgroundJob {
   return { name: 'inbox limit', pauseMs: 5000, runOnce: (deps) => limit.run(deps) };
 }
 
+/** Computes totals by day. One pass handles all apps whose turn it is. */
+const reporter: BackgroundJob = {
+  name: 'reports',
+  pauseMs: 60_000,
+  async runOnce(deps) {
+    await computeReports(deps);
+    return 0;
+  },
+};
+
+/** Updates which endpoints of webhooks are full, and counts the events that were dropped. */
+const webhooks: BackgroundJob = {
+  name: 'webhook limits',
+  pauseMs: 2000,
+  async runOnce(deps) {
+    await deps.webhooks.maintain();
+    return 0;
+  },
+};
+
 /** Creates the background jobs of one dispatcher. */
 export const openBackgroundJobs = (): BackgroundJob[] => [
   breakers,
@@ -189,10 +210,12 @@ export const openBackgroundJobs = (): BackgroundJob[] => [
   tokenSealer,
   secretRotation,
   canaries,
+  webhooks,
   statistics,
   inboxLimit(),
   gatewayUsage,
   accountReader(),
+  reporter,
 ];
 
 /**

@@ -44,11 +44,14 @@ export async function reviewCanaries({
  */
 const steps = [0, 1, 7, 30] as const;
 
-type NoticeDeps = Pick<DispatcherDeps, 'db' | 'vault' | 'clock' | 'queue' | 'operatorMail'>;
+type NoticeDeps = Pick<
+  DispatcherDeps,
+  'db' | 'vault' | 'clock' | 'queue' | 'operatorMail' | 'webhooks'
+>;
 
 /**
- * Mails the operator (`OPERATOR_MAIL`) about credentials that expire within 30 days, once at each
- * step. The mail is a message of the app's outbox. It is stored in one transaction with the step.
+ * Reports credentials that expire within 30 days to webhooks, and mails the operator
+ * (`OPERATOR_MAIL`) about them, once at each step. The mail is a message of the app's outbox. It is stored in one transaction with the step.
  * Returns the number of mails.
  */
 export async function noticeEnding(
@@ -56,13 +59,28 @@ export async function noticeEnding(
   credentials: readonly EndingCredentials[],
 ): Promise<number> {
   const { operatorMail: to, clock } = deps;
-  if (to === undefined) return 0;
   let mails = 0;
   for (const ending of credentials) {
     const days = steps.find((step) => ending.endsAtMs - clock.now() <= step * dayMs);
-    if (days !== undefined && (await mailOnce(deps, ending, { to, days }))) mails += 1;
+    if (days === undefined) continue;
+    await emitOnce(deps, ending, days);
+    if (to !== undefined && (await mailOnce(deps, ending, { to, days }))) mails += 1;
   }
   return mails;
+}
+
+/** Reports a step to webhooks, once for each endpoint. */
+function emitOnce(
+  { db, webhooks }: NoticeDeps,
+  { appId, connector, profile, endsAtMs }: EndingCredentials,
+  days: number,
+): Promise<void> {
+  const endsAt = new Date(endsAtMs).toISOString();
+  const onceKey = `credentials ${connector}/${profile} ${endsAt} ${days}`;
+  const data = { connector, profile, endsAt, days };
+  return db.transaction((tx) =>
+    webhooks.emit(tx, { appId, type: 'credentials.ending', data, onceKey }),
+  );
 }
 
 function mailOnce(

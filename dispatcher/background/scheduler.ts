@@ -13,7 +13,7 @@ import { newPushObjectId } from '../../shared/domain/ids.ts';
 import { defaultExpiryMs, expiryAfter } from '../../shared/domain/pushes/push.ts';
 import { dueTimes, maxOpenStarts } from '../../shared/domain/pushes/recurrence.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
-import { insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
+import { acceptedEvent, insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /**
@@ -88,7 +88,7 @@ export async function startRecurring(deps: DispatcherDeps, limit: number): Promi
 }
 
 async function startOne(
-  { queue }: DispatcherDeps,
+  { queue, webhooks }: DispatcherDeps,
   tx: Handle,
   { appId, id }: { appId: string; id: number },
 ): Promise<Outcomes> {
@@ -103,7 +103,10 @@ async function startOne(
   });
   const isHeldBack = start !== undefined && (await countOpenStarts(tx, appId, id)) >= maxOpenStarts;
   const push = start && !isHeldBack ? toPush(recurring, start, now) : undefined;
-  if (push) await insertQueuedPushes(tx, queue, [push]);
+  if (push) {
+    await insertQueuedPushes(tx, queue, [push]);
+    await webhooks.emit(tx, acceptedEvent(push));
+  }
   const heldBack = isHeldBack ? 1 : 0;
   const createdPush = push && { at: push.pushTime, objectId: push.objectId };
   await saveStarts(tx, recurring, { nextAt: next, made: createdPush, missed, heldBack });

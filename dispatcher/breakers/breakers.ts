@@ -1,18 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { type BreakerTiming, isUnhealthy } from '../../shared/breaker.ts';
 import { type Clock, dayMs, sleep } from '../../shared/clock.ts';
-import type { Database } from '../../shared/db/pool.ts';
+import type { Database, Handle } from '../../shared/db/pool.ts';
 import {
   clearGatewayFailure,
   deleteBreakerStatesOf,
   deleteOldBreakerStates,
   deleteOldGatewayFailures,
+  findBreakerState,
   findFailingElsewhere,
   hasAnsweredElsewhere,
+  isOpenElsewhere,
+  lockBreaker,
   readBreakerOverrides,
   recordGatewayFailure,
   saveBreakerState,
 } from '../../shared/db/tables/gateways.ts';
+import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import {
   type BreakerKey,
   type BreakerState,
@@ -173,6 +177,7 @@ const secondWakeMs = 500;
 
 interface BreakersOptions {
   db: Database;
+  webhooks: Pick<WebhookEvents, 'emit'>;
   clock: Clock;
   log: Logger;
   timing: BreakerTiming;
@@ -373,7 +378,7 @@ export class Breakers {
     const failure = state === 'closed' ? undefined : this.#failures.reasonOf(queue);
     const reason = failure && reasonText(failure);
     this.#options.log.warn({ breaker: queue.id, state, reason }, 'a breaker changed its state');
-    this.#states.write(queue);
+    this.#states.writeChange(queue, reason);
     if (state === 'closed' && queue.hasWaiting) this.#wakeWaiting(queue);
   }
 
@@ -460,17 +465,42 @@ class BreakerStates {
   readonly #dispatcher = randomUUID();
   /** Time of the last answer that this dispatcher has shared, in ms. */
   readonly #sharedMs = new WeakMap<GatewayQueue, number>();
+  readonly #webhooks: Pick<WebhookEvents, 'emit'>;
   #writes: Promise<void> = Promise.resolve();
 
-  constructor({ db, log }: { db: Database; log: Logger }) {
+  constructor({ db, log, webhooks }: Pick<BreakersOptions, 'db' | 'log' | 'webhooks'>) {
     this.#db = db;
     this.#log = log;
+    this.#webhooks = webhooks;
   }
 
   /** Writes the state of one breaker in the background. */
   write(queue: GatewayQueue): void {
     const { breaker, since } = queue;
     this.#write(queue, { state: breaker.state, since });
+  }
+
+  /**
+   * Writes a changed state of one breaker in the background. Reports it to webhooks if it is the
+   * first dispatcher whose breaker opened, or the last one whose breaker closed.
+   */
+  writeChange(queue: GatewayQueue, reason: string | undefined): void {
+    const { breaker, since } = queue;
+    const { state } = breaker;
+    this.#write(queue, { state, since }, async (tx) => {
+      if (state === 'half-open') return;
+      const { key, id } = queue;
+      if (await isOpenElsewhere(tx, key, this.#dispatcher)) return;
+      const data = {
+        breaker: id,
+        connector: key.connector,
+        profile: key.profile,
+        reason: reason ?? null,
+        isForced: false,
+      };
+      const type = state === 'open' ? 'breaker.opened' : 'breaker.closed';
+      await this.#webhooks.emit(tx, { appId: key.appId, type, data });
+    });
   }
 
   /**
@@ -507,11 +537,24 @@ class BreakerStates {
     await deleteBreakerStatesOf(this.#db, this.#dispatcher).catch(() => undefined);
   }
 
-  #write({ key, breaker }: GatewayQueue, own: { state: BreakerState; since: Date }): void {
+  #write(
+    { key, breaker }: GatewayQueue,
+    own: { state: BreakerState; since: Date },
+    onSaved?: (tx: Handle) => Promise<void>,
+  ): void {
     const probeInMs = own.state === 'open' ? breaker.cooldownLeftMs : null;
+    const stored = { dispatcher: this.#dispatcher, ...own, probeInMs };
     this.#writes = this.#writes
       .then(() =>
-        saveBreakerState(this.#db, key, { dispatcher: this.#dispatcher, ...own, probeInMs }),
+        onSaved
+          ? this.#db.transaction(async (tx) => {
+              await lockBreaker(tx, key);
+              const before = await findBreakerState(tx, key, this.#dispatcher);
+              await saveBreakerState(tx, key, stored);
+              // A failed probe of a half-open breaker opens it again, which is no news.
+              if ((before ?? 'closed') === 'closed' || own.state === 'closed') await onSaved(tx);
+            })
+          : saveBreakerState(this.#db, key, stored),
       )
       .catch((error: unknown) =>
         this.#log.warn({ err: error }, 'breaker state could not be written'),

@@ -7,7 +7,7 @@ import {
 import { minRetryMs, retryMs } from '../../shared/backoff.ts';
 import { type Clock, hourMs, minuteMs } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
-import type { Database } from '../../shared/db/pool.ts';
+import type { Database, Handle } from '../../shared/db/pool.ts';
 import { dueIn } from '../../shared/db/query.ts';
 import {
   countTry,
@@ -16,6 +16,7 @@ import {
   settleMessage,
   type WaitingMessage,
 } from '../../shared/db/tables/outbox.ts';
+import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import { readReason, reasonText } from '../../shared/domain/reasons.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
@@ -48,6 +49,7 @@ export interface MessengerDeps {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
+  webhooks: Pick<WebhookEvents, 'emit'>;
 }
 
 /** Opens the providers and starts to send messages. `stack` closes both. */
@@ -100,7 +102,7 @@ export async function sendMessage(
  * encrypted with a retired key.
  */
 async function readMessage(
-  { db, vault, log }: MessengerDeps,
+  { db, vault, log, webhooks }: MessengerDeps,
   { data: { appId, messageId } }: Job<MessageJob>,
 ): Promise<WaitingMessage | undefined> {
   try {
@@ -108,7 +110,8 @@ async function readMessage(
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
     log.error({ err: error, app: appId, messageId }, 'cannot decrypt a message');
-    await settleMessage(db, appId, messageId, { state: 'failed', reason: 'unreadable' });
+    const result = { state: 'failed', reason: 'unreadable' } as const;
+    await db.transaction((tx) => settle(webhooks, tx, { appId, messageId }, result));
     return undefined;
   }
 }
@@ -175,11 +178,11 @@ async function record(
   }: { message: WaitingMessage; outcome: SendOutcome; host: string | undefined },
 ): Promise<void> {
   const { appId, messageId } = job.data;
-  const { db, queue, metrics, log } = deps;
+  const { db, queue, metrics, log, webhooks } = deps;
   const result = 'state' in outcome ? outcome : expiredResult(deps, message, outcome);
   await db.transaction(async (tx) => {
     if (!(await queue.end(messageJob, job, tx))) return;
-    if (result) await settleMessage(tx, appId, messageId, result);
+    if (result) await settle(webhooks, tx, job.data, result);
     else if ('kind' in outcome && (await countTry(tx, appId, messageId, outcome.reason)))
       await queue.send(messageJob, [job.data], {
         tx,
@@ -207,6 +210,20 @@ async function record(
       },
       isSetting ? 'a setting makes the provider refuse messages' : 'a message was not taken',
     );
+}
+
+/** Saves the final result of a message, and reports a failure to webhooks. */
+async function settle(
+  webhooks: Pick<WebhookEvents, 'emit'>,
+  tx: Handle,
+  { appId, messageId }: MessageJob,
+  result: MessageResult,
+): Promise<void> {
+  const message = await settleMessage(tx, appId, messageId, result);
+  if (!message || result.state !== 'failed') return;
+  const reason = reasonText(result.reason ?? '');
+  const data = { message: String(messageId), ...message, reason };
+  await webhooks.emit(tx, { appId, type: 'message.failed', data });
 }
 
 /**

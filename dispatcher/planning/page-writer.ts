@@ -215,6 +215,8 @@ function prepareSenders(
   }
 }
 
+const noBytes = new Uint8Array();
+
 /**
  * Writes the batches of a page, and the jobs that send them. Returns the ids of the batches to
  * send.
@@ -226,13 +228,17 @@ async function writeRows(
   { page, isQueued }: { page: PageOfBatches; isQueued: boolean },
 ): Promise<number[]> {
   const ended = page.unsent.map(({ batch }) => batch);
-  await insertBatches(tx, appId, pushId, ended);
+  const endedIds = await insertBatches(tx, appId, pushId, ended);
   await insertFailures(
     tx,
     page.unsent.map(({ batch: { connector, profile }, failures }) => ({
       batch: { appId, pushId, connector, profile, unanswered: 0 },
       failures,
     })),
+  );
+  await deps.webhooks.emitOutcomes(
+    tx,
+    endedIds.map((id, i) => ({ appId, id, bytes: ended[i]?.settled?.codes ?? noBytes })),
   );
   const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
   const ids = await insertBatches(tx, appId, pushId, batches);

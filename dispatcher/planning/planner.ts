@@ -247,6 +247,7 @@ async function isStopped(
       stop &&
       (await deps.db.transaction(async (tx) => {
         if (!(await stop.write(tx))) return false;
+        await deps.webhooks.emit(tx, { appId: push.appId, ...stop.event });
         await deps.queue.end(planJob, job, tx);
         return true;
       }));

@@ -42,7 +42,10 @@ import { type BatchInWork, endJob } from './batch-in-work.ts';
  */
 const minCountedFailures = 100;
 
-type ClosingDeps = Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>;
+type ClosingDeps = Pick<
+  DispatcherDeps,
+  'db' | 'queries' | 'clock' | 'metrics' | 'log' | 'webhooks'
+>;
 
 /**
  * Closes a push if all its batches are settled. Called after each batch. Ends `job`, the planning
@@ -69,7 +72,8 @@ async function finishClosed(
   const unreached = sumTotals(outcomes) - (outcomes.sent ?? 0);
   if (unreached >= minCountedFailures)
     await saveFailureCount(deps.db, { appId, id: pushId }, unreached);
-  if ((outcomes.invalid_token ?? 0) > 0) await deleteInvalidTokens(deps, { appId, pushId });
+  if ((outcomes.invalid_token ?? 0) > 0)
+    await deleteInvalidTokens(deps, { appId, pushId, objectId: closed.objectId });
 }
 
 /**
@@ -79,14 +83,16 @@ async function finishClosed(
  * case.
  */
 async function deleteInvalidTokens(
-  { db, log }: Pick<DispatcherDeps, 'db' | 'log'>,
-  push: { appId: string; pushId: number },
+  { db, log, webhooks }: Pick<DispatcherDeps, 'db' | 'log' | 'webhooks'>,
+  { objectId, ...push }: { appId: string; pushId: number; objectId: string },
 ): Promise<void> {
   const kept: KeptTokens[] = [];
   for (const { successes, ...answers } of await readInvalidAnswers(db, push)) {
     const deletable = deletableOf(answers);
     if (deletable.called || deletable.proven)
-      await deleteInvalid(db, { ...push, profile: answers, deletable, successes });
+      await deleteInvalid(db, { ...push, profile: answers, deletable, successes }, (tx, devices) =>
+        webhooks.emitInvalid(tx, { appId: push.appId, push: objectId, devices }),
+      );
     const ofProfile = keptOf(answers);
     if (!ofProfile) continue;
     kept.push(ofProfile);
@@ -259,13 +265,25 @@ async function writeDetails(
   await insertFailures(tx, [failures]);
   await insertGatewayMessages(tx, [messages]);
   await recordRetries(deps, tx, batch, { retries, isCounted });
-  if (profileError !== null)
-    await recordProfileError(
-      tx,
-      { appId: ids.appId, id: ids.pushId },
-      `${connector}/${profile}`,
-      profileError,
-    );
+  const { appId, batchId, pushId } = ids;
+  await deps.webhooks.emitOutcomes(tx, [{ appId, id: batchId, bytes: result.states.bytes }]);
+  if (profileError === null) return;
+  const push = { appId, id: pushId };
+  const objectId = await recordProfileError(tx, push, `${connector}/${profile}`, profileError);
+  if (objectId === undefined) return;
+  const data = {
+    push: objectId,
+    reason: reasonText(profileError),
+    connector,
+    profile,
+    connectors: null,
+  };
+  await deps.webhooks.emit(tx, {
+    appId,
+    type: 'push.failed',
+    data,
+    onceKey: `${objectId} ${connector}/${profile}`,
+  });
 }
 
 /**

@@ -34,18 +34,26 @@ export async function recordUnsent(
   const { appId, batchId } = batch.ids;
   const totals = await deps.db.transaction(async (tx) => {
     const locked = await lockBatch(tx, appId, batchId);
-    const settled = locked && (await settleOpen(tx, locked, unsent));
+    const settled = locked && (await settleOpen(deps, tx, locked, unsent));
     await endJob(deps, tx, batch);
     return settled;
   });
   if (totals) countRecipients(deps, appId, batch.stored.connector, totals);
 }
 
-async function settleOpen(tx: Handle, batch: Batch, unsent: UnsentOutcome): Promise<OutcomeTotals> {
+async function settleOpen(
+  { webhooks }: Pick<DispatcherDeps, 'webhooks'>,
+  tx: Handle,
+  batch: Batch,
+  unsent: UnsentOutcome,
+): Promise<OutcomeTotals> {
   const failures = endRecipients(batch, batch.states.openIndexes, unsent);
   const totals = batch.states.totals();
   await settleBatches(tx, [{ ...batch, totals, retriedCount: batch.retried.length }]);
   await insertFailures(tx, [{ batch, failures }]);
+  await webhooks.emitOutcomes(tx, [
+    { appId: batch.appId, id: batch.id, bytes: batch.states.bytes },
+  ]);
   return totals;
 }
 

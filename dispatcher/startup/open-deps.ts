@@ -5,6 +5,7 @@ import { Vault } from '../../shared/crypto.ts';
 import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { onePlanSettings } from '../../shared/db/sharding.ts';
+import { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
@@ -42,8 +43,12 @@ export async function openDeps(
   stack.add('queue', () => queue.stop());
   await queue.start();
   const pool = openPool(config, stack);
+  const appCache = new AppCache(db, vault, clock);
+  const webhooks = new WebhookEvents(db, appCache);
+  stack.add('webhook events', () => webhooks.close());
   const breakers = new Breakers({
     db,
+    webhooks,
     clock,
     log,
     timing,
@@ -54,7 +59,6 @@ export async function openDeps(
   const gatewayUsage = new GatewayUsage(db);
   stack.add('gateway usage', () => gatewayUsage.flush());
   const scans = new ScanShare({ atOnce: config.connections.scans, perApp: scansPerApp }, clock);
-  const appCache = new AppCache(db, vault, clock);
   const metrics = createMetrics({ process: 'dispatcher', version: packageVersion() });
   return {
     db,
@@ -62,6 +66,7 @@ export async function openDeps(
     queue,
     vault,
     appCache,
+    webhooks,
     pool,
     breakers,
     freezes: new Freezes(db, clock),
@@ -72,6 +77,7 @@ export async function openDeps(
     queries: new BatchedQueries({
       db: await openBatchedDatabase(db, { config, log, stack }),
       queue,
+      webhooks,
       log,
     }),
     singles: new WaitingJobs(singlesAtOnce),

@@ -12,6 +12,7 @@ const smallTables = new Set([
   'breaker_state',
   'gateway_failure',
   'sms_template',
+  'console_token',
 ]);
 
 /**

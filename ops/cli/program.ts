@@ -21,6 +21,7 @@ import { appCommands } from './commands/setup/apps.ts';
 import { importCommands } from './commands/setup/import.ts';
 import { profileCommands } from './commands/setup/profiles.ts';
 import { smsTextCommands } from './commands/setup/sms-texts.ts';
+import { webhookCommands } from './commands/setup/webhooks.ts';
 import { deviceReports } from './commands/show/devices.ts';
 import { outboxCommands } from './commands/show/outbox.ts';
 import { overviewCommand, usageCommands } from './commands/show/overview.ts';
@@ -108,7 +109,13 @@ const tasks: Readonly<Partial<Record<English, readonly AddCommand[]>>> = {
     ...breakerCommands,
   ],
   'People:': [...userCommands, ...deviceCommands, ...accessCommands, auditCommand],
-  'Set up:': [...appCommands, ...profileCommands, ...smsTextCommands, ...importCommands],
+  'Set up:': [
+    ...appCommands,
+    ...profileCommands,
+    ...webhookCommands,
+    ...smsTextCommands,
+    ...importCommands,
+  ],
   'Operate:': [
     ...processCommands,
     doctorCommand,

@@ -91,6 +91,67 @@ export type AppOptions = {
   unknownOutcome: 'repeat' | 'fail';
 };
 
+export type AppReport = {
+  from: string;
+  to: string;
+  days: ({
+    day: string;
+    pushes: number;
+    sent: number;
+    invalid_token: number;
+    failed: number;
+    expired: number;
+    capped: number;
+    dropped: number;
+    delivered: number;
+    clicked: number;
+    received: number;
+    opened: number;
+    dismissed: number;
+  })[];
+  connectors: ({
+    connector: string;
+    pushes: number;
+    sent: number;
+    invalid_token: number;
+    failed: number;
+    expired: number;
+    capped: number;
+    dropped: number;
+    delivered: number;
+    clicked: number;
+    received: number;
+    opened: number;
+    dismissed: number;
+  })[];
+  classes: ({
+    class: string;
+    pushes: number;
+    sent: number;
+    invalid_token: number;
+    failed: number;
+    expired: number;
+    capped: number;
+    dropped: number;
+    delivered: number;
+    clicked: number;
+    received: number;
+    opened: number;
+    dismissed: number;
+  })[];
+  reasons: ({
+    connector: string;
+    reason: string;
+    n: number;
+    meaning: Meaning;
+  })[];
+  installations: ({
+    day: string;
+    platform: string;
+    n: number;
+  })[];
+};
+
 export type AppSummary = {
   appId: string;
   name: string;
@@ -288,6 +349,8 @@ export type ConsoleToken = {
   createdAt: string;
   expiresAt: string | null;
   usedAt: string | null;
+  isOidc: boolean;
+  mail: string | null;
 };
 
 export type CreatedChannel = {
@@ -303,6 +366,8 @@ export type CreatedConsoleToken = {
   createdAt: string;
   expiresAt: string | null;
   usedAt: string | null;
+  isOidc: boolean;
+  mail: string | null;
   token: string;
 };
 
@@ -415,6 +480,10 @@ export type DoctorFinding = {
 };
 
 export type Empty = object;
+
+export type EndedSession = {
+  endSessionUrl?: string;
+};
 
 export type ErasureReport = {
   dryRun: boolean;
@@ -733,6 +802,11 @@ export type LoginLink = {
   expiresAt: string;
 };
 
+export type LoginMethods = {
+  token: boolean;
+  oidc: string | null;
+};
+
 export type Meaning = {
   code: string;
   params: {
@@ -895,6 +969,12 @@ export type Overview = {
     problems: string[];
     meanings: Meaning[];
   })[];
+  webhooks: ({
+    appId: string;
+    name: string;
+    offReason: 'gone' | 'failing' | null;
+    at: string;
+  })[];
   findings: ({
     appId: string;
     connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
@@ -971,6 +1051,9 @@ export type PersonExport = {
     [member: string]: unknown;
   })[];
   savedItems: ({
+    [member: string]: unknown;
+  })[];
+  webhookDeliveries: ({
     [member: string]: unknown;
   })[];
   audit: ({
@@ -1912,6 +1995,41 @@ export type WaitingJob = {
   startedAt: string | null;
 };
 
+export type Webhook = {
+  name: string;
+  url: string;
+  events: ('push.accepted' | 'push.done' | 'push.cancelled' | 'push.failed' | 'push.waiting_approval' | 'recipients.outcome' | 'recipients.receipt' | 'recipients.opened' | 'installation.invalid' | 'message.failed' | 'breaker.opened' | 'breaker.closed' | 'credentials.ending' | 'quota.near' | 'freeze.started' | 'freeze.ended')[];
+  format: 'standard' | 'feishu' | 'dingtalk' | 'wecom' | 'slack';
+  language: 'en' | 'zh' | null;
+  isEnabled: boolean;
+  offReason: 'gone' | 'failing' | null;
+  offAt: string | null;
+  failures: number;
+  failingSince: string | null;
+  waiting: number;
+  oldestWaitingAt: string | null;
+  dropped: number;
+  droppedAt: string | null;
+  previousSecretUntil: string | null;
+  createdAt: string;
+  updatedAt: string;
+  secret?: string;
+};
+
+export type WebhookDelivery = {
+  id: string;
+  type: string;
+  app: string | null;
+  state: 'waiting' | 'delivered' | 'failed';
+  attempts: number;
+  status: number | null;
+  reason: string | null;
+  response: string | null;
+  occurredAt: string;
+  attemptedAt: string | null;
+  nextAttemptAt: string | null;
+};
+
 export interface Operations {
   /** Returns the characters of a captcha, in tests only (`NODE_ENV=test`). */
   revealCaptcha: {
@@ -2403,6 +2521,11 @@ export interface Operations {
       results: SearchHit[];
     };
   };
+  /** Returns how people may log in to the console. Needs no credentials. */
+  getLoginMethods: {
+    input: {};
+    reply: LoginMethods;
+  };
   /**
    * Describes the service: version, connectors with their credentials, options and the body of a
    * push.
@@ -2494,7 +2617,7 @@ export interface Operations {
   /** Ends the session of the call. */
   endConsoleSession: {
     input: {};
-    reply: Empty;
+    reply: EndedSession;
   };
   /** Returns a link that logs in once within 15 minutes, with the permissions of the caller. */
   createLoginLink: {
@@ -2747,6 +2870,21 @@ export interface Operations {
     reply: UsageReport | {
       results: UsageReport[];
     };
+  };
+  /** Returns totals of an app by day (UTC), at most 731 days, computed every 15 minutes. */
+  getReport: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        from?: string;
+        to?: string;
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
+        class?: string;
+      };
+    };
+    reply: AppReport;
   };
   /**
    * Returns an app’s usage of its gateways on a day in China, with a forecast of its scheduled
@@ -4177,6 +4315,209 @@ export interface Operations {
     };
     reply: SmsSignature;
   };
+  /** Lists the webhooks of an app with their state. */
+  listWebhooks: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: {
+      results: Webhook[];
+    };
+  };
+  /** Returns a webhook of an app. */
+  getWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /**
+   * Creates or replaces a webhook of an app. The reply to a creation contains the secret of its
+   * signatures.
+   */
+  putWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+      body: {
+        url: string;
+        events: ('push.accepted' | 'push.done' | 'push.cancelled' | 'push.failed' | 'push.waiting_approval' | 'recipients.outcome' | 'recipients.receipt' | 'recipients.opened' | 'installation.invalid' | 'message.failed' | 'breaker.opened' | 'breaker.closed' | 'credentials.ending' | 'quota.near' | 'freeze.started' | 'freeze.ended')[];
+        isEnabled?: boolean;
+        format?: 'standard' | 'feishu' | 'dingtalk' | 'wecom' | 'slack';
+        language?: 'en' | 'zh';
+        signingSecret?: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /** Deletes a webhook of an app with its deliveries. */
+  deleteWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Sends an event `webhook.test` to a webhook of an app, also while it is off. */
+  testWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: WebhookDelivery;
+  };
+  /**
+   * Replaces the secret of a webhook of an app and returns it. Requests have two signatures for 24
+   * hours.
+   */
+  rotateWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /** Lists the deliveries of a webhook of an app, newest first. */
+  listWebhookDeliveries: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        state?: 'waiting' | 'delivered' | 'failed';
+        type?: 'push.accepted' | 'push.done' | 'push.cancelled' | 'push.failed' | 'push.waiting_approval' | 'recipients.outcome' | 'recipients.receipt' | 'recipients.opened' | 'installation.invalid' | 'message.failed' | 'breaker.opened' | 'breaker.closed' | 'credentials.ending' | 'quota.near' | 'freeze.started' | 'freeze.ended' | 'webhook.test';
+      };
+    };
+    reply: {
+      results: WebhookDelivery[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Sends a delivery of a webhook of an app again, also while the webhook is off. */
+  redeliverWebhookDelivery: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+        id: string;
+      };
+    };
+    reply: WebhookDelivery;
+  };
+  /** Lists the webhooks of the service with their state. */
+  listServiceWebhooks: {
+    input: {};
+    reply: {
+      results: Webhook[];
+    };
+  };
+  /** Returns a webhook of the service. */
+  getServiceWebhook: {
+    input: {
+      path: {
+        name: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /**
+   * Creates or replaces a webhook of the service. The reply to a creation contains the secret of
+   * its signatures.
+   */
+  putServiceWebhook: {
+    input: {
+      path: {
+        name: string;
+      };
+      body: {
+        url: string;
+        events: ('push.accepted' | 'push.done' | 'push.cancelled' | 'push.failed' | 'push.waiting_approval' | 'recipients.outcome' | 'recipients.receipt' | 'recipients.opened' | 'installation.invalid' | 'message.failed' | 'breaker.opened' | 'breaker.closed' | 'credentials.ending' | 'quota.near' | 'freeze.started' | 'freeze.ended')[];
+        isEnabled?: boolean;
+        format?: 'standard' | 'feishu' | 'dingtalk' | 'wecom' | 'slack';
+        language?: 'en' | 'zh';
+        signingSecret?: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /** Deletes a webhook of the service with its deliveries. */
+  deleteServiceWebhook: {
+    input: {
+      path: {
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Sends an event `webhook.test` to a webhook of the service, also while it is off. */
+  testServiceWebhook: {
+    input: {
+      path: {
+        name: string;
+      };
+    };
+    reply: WebhookDelivery;
+  };
+  /**
+   * Replaces the secret of a webhook of the service and returns it. Requests have two signatures
+   * for 24 hours.
+   */
+  rotateServiceWebhook: {
+    input: {
+      path: {
+        name: string;
+      };
+    };
+    reply: Webhook;
+  };
+  /** Lists the deliveries of a webhook of the service, newest first. */
+  listServiceWebhookDeliveries: {
+    input: {
+      path: {
+        name: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        state?: 'waiting' | 'delivered' | 'failed';
+        type?: 'push.accepted' | 'push.done' | 'push.cancelled' | 'push.failed' | 'push.waiting_approval' | 'recipients.outcome' | 'recipients.receipt' | 'recipients.opened' | 'installation.invalid' | 'message.failed' | 'breaker.opened' | 'breaker.closed' | 'credentials.ending' | 'quota.near' | 'freeze.started' | 'freeze.ended' | 'webhook.test';
+      };
+    };
+    reply: {
+      results: WebhookDelivery[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Sends a delivery of a webhook of the service again, also while the webhook is off. */
+  redeliverServiceWebhookDelivery: {
+    input: {
+      path: {
+        name: string;
+        id: string;
+      };
+    };
+    reply: WebhookDelivery;
+  };
   /** Returns how far a push is: outcomes by connector, rate and time left. */
   getPushProgress: {
     input: {
@@ -4215,6 +4556,7 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   deleteAppInstallation: ['DELETE', '/apps/{appId}/installations/{id}'],
   listInstallationPushes: ['GET', '/apps/{appId}/installations/{id}/pushes'],
   search: ['GET', '/search'],
+  getLoginMethods: ['GET', '/login-methods'],
   getMeta: ['GET', '/meta'],
   getOverview: ['GET', '/overview'],
   getMoveIn: ['GET', '/apps/{appId}/move-in'],
@@ -4240,6 +4582,7 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   explainDevice: ['GET', '/apps/{appId}/notifications/{objectId}/devices/{installation}'],
   explainPush: ['POST', '/apps/{appId}/push/explain'],
   getUsage: ['GET', '/apps/{appId}/usage'],
+  getReport: ['GET', '/apps/{appId}/reports'],
   getQuotas: ['GET', '/apps/{appId}/quotas'],
   listBreakers: ['GET', '/breakers'],
   openBreaker: ['POST', '/breakers/{id}/open'],
@@ -4327,5 +4670,21 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   deleteSmsSignature: ['DELETE', '/apps/{appId}/sms-signatures/{name}'],
   listSmsSignatures: ['GET', '/apps/{appId}/sms-signatures'],
   approveSmsSignature: ['POST', '/apps/{appId}/sms-signatures/{name}/approve'],
+  listWebhooks: ['GET', '/apps/{appId}/webhooks'],
+  getWebhook: ['GET', '/apps/{appId}/webhooks/{name}'],
+  putWebhook: ['PUT', '/apps/{appId}/webhooks/{name}'],
+  deleteWebhook: ['DELETE', '/apps/{appId}/webhooks/{name}'],
+  testWebhook: ['POST', '/apps/{appId}/webhooks/{name}/test'],
+  rotateWebhook: ['POST', '/apps/{appId}/webhooks/{name}/rotate'],
+  listWebhookDeliveries: ['GET', '/apps/{appId}/webhooks/{name}/deliveries'],
+  redeliverWebhookDelivery: ['POST', '/apps/{appId}/webhooks/{name}/deliveries/{id}/redeliver'],
+  listServiceWebhooks: ['GET', '/webhooks'],
+  getServiceWebhook: ['GET', '/webhooks/{name}'],
+  putServiceWebhook: ['PUT', '/webhooks/{name}'],
+  deleteServiceWebhook: ['DELETE', '/webhooks/{name}'],
+  testServiceWebhook: ['POST', '/webhooks/{name}/test'],
+  rotateServiceWebhook: ['POST', '/webhooks/{name}/rotate'],
+  listServiceWebhookDeliveries: ['GET', '/webhooks/{name}/deliveries'],
+  redeliverServiceWebhookDelivery: ['POST', '/webhooks/{name}/deliveries/{id}/redeliver'],
   getPushProgress: ['GET', '/apps/{appId}/notifications/{id}/progress'],
 };

@@ -13,6 +13,7 @@ import {
   errorsPage,
   metricsPage,
 } from './reference-tables.ts';
+import { webhookEventsPage } from './webhook-events.ts';
 
 /** Folder of the documentation. */
 export const docsFolder = new URL('../../docs/', import.meta.url);
@@ -29,6 +30,7 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'reference/errors.md': errorsPage,
   'reference/http-api.md': httpApiPage,
   'reference/metrics.md': metricsPage,
+  'reference/webhook-events.md': webhookEventsPage,
   'openapi.json': openApiFile,
   '../ops/client/operations.ts': clientFile,
   '../README.md': readmeWithClients,

@@ -199,6 +199,21 @@ const delivery: Alert[] = [
     for: '5m',
     summary: '{{ $labels.app }} used {{ $value | humanizePercentage }} of its daily recipient cap',
   },
+  {
+    name: 'CarillonWebhookBehind',
+    severity: 'ticket',
+    expr: 'max by (app) (carillon_webhook_oldest_seconds) > 3600',
+    lastsSeconds: 3600,
+    for: '10m',
+    summary: 'Events for a webhook of {{ $labels.app }} wait for {{ $value | humanizeDuration }}',
+  },
+  {
+    name: 'CarillonWebhookOff',
+    severity: 'ticket',
+    expr: 'max by (app) (carillon_webhooks_off) > 0',
+    for: '5m',
+    summary: '{{ $value }} webhooks of {{ $labels.app }} were switched off, because they failed',
+  },
 ];
 
 const database: Alert[] = [

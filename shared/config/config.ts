@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import type { RightsMap } from '../domain/admin/oidc-rights.ts';
 import { issueText } from '../domain/errors/issue-text.ts';
 import type { SmsProviderUrl } from '../domain/messages/sms-provider.ts';
 import {
@@ -11,6 +12,47 @@ import {
 
 const webhookOf = (url: string | undefined): SmsProviderUrl | undefined =>
   url === undefined ? undefined : { provider: 'webhook', url };
+
+const oidcVariables = [
+  'OIDC_ISSUER',
+  'OIDC_CLIENT_ID',
+  'OIDC_CLIENT_SECRET',
+  'OIDC_ROLES',
+] as const;
+
+/** Adds an issue for each missing variable if only some of the four are set. */
+function requireWholeOidc(
+  env: z.output<typeof processVariables>,
+  context: z.core.$RefinementCtx,
+): void {
+  const unset = oidcVariables.filter((name) => env[name] === undefined);
+  if (unset.length === oidcVariables.length) return;
+  for (const name of unset)
+    context.addIssue({
+      code: 'custom',
+      path: [name],
+      message: `expected with ${oidcVariables.filter((one) => one !== name).join(', ')}`,
+    });
+}
+
+/** Settings of the login by OpenID Connect. */
+export interface OidcSettings {
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  roles: RightsMap;
+}
+
+function oidcOf(env: z.output<typeof processVariables>): OidcSettings | undefined {
+  const { OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_ROLES } = env;
+  if (!OIDC_ISSUER || !OIDC_CLIENT_ID || !OIDC_CLIENT_SECRET || !OIDC_ROLES) return undefined;
+  return {
+    issuer: OIDC_ISSUER,
+    clientId: OIDC_CLIENT_ID,
+    clientSecret: OIDC_CLIENT_SECRET,
+    roles: OIDC_ROLES,
+  };
+}
 
 /** Adds an issue if `SMS_URL` and `SMS_WEBHOOK_URL` name different providers. */
 function requireOneSmsUrl(
@@ -30,54 +72,59 @@ function requireOneSmsUrl(
  * The environment as one checked value (protocol/operation.md#environment). No other file reads the
  * environment.
  */
-const schema = processVariables.superRefine(requireOneSmsUrl).transform((env) => ({
-  port: env.PORT,
-  host: env.HOST,
-  publicUrl: env.PUBLIC_URL ?? `http://127.0.0.1:${env.PORT}`,
-  databaseUrl: env.DATABASE_URL,
-  databaseReadUrl: env.DATABASE_READ_URL ?? env.DATABASE_URL,
-  /** PostgreSQL without a pooler, for statements that need a session. */
-  databaseDirectUrl: env.DATABASE_DIRECT_URL ?? env.DATABASE_URL,
-  pooler: env.DATABASE_POOLER,
-  /** Maximum sizes of the connection pools. */
-  connections: {
-    calls: env.DATABASE_CONNECTIONS_CALLS,
-    admission: env.DATABASE_CONNECTIONS_ADMISSION,
-    saves: env.DATABASE_CONNECTIONS_SAVES,
-    queries: env.DATABASE_CONNECTIONS_QUERIES,
-    dispatcher: env.DATABASE_CONNECTIONS_DISPATCHER,
-    small: env.DATABASE_CONNECTIONS_SMALL,
-    scans: env.DATABASE_CONNECTIONS_SCANS,
-    thread: env.DATABASE_CONNECTIONS_THREAD,
-  },
-  adminToken: env.CARILLON_ADMIN_TOKEN,
-  secrets: env.CARILLON_SECRET,
-  dispatcherThreads: env.DISPATCHER_THREADS,
-  metricsPort: env.METRICS_PORT,
-  /**
-   * Address for the metrics of the dispatcher. `metricsToken` is the bearer token for `/metrics` of
-   * all processes.
-   */
-  metricsHost: env.METRICS_HOST ?? env.HOST,
-  metricsToken: env.METRICS_TOKEN,
-  trustedProxies: env.TRUSTED_PROXIES,
-  smtpUrl: env.SMTP_URL,
-  /** Address for mails to the operator. */
-  operatorMail: env.OPERATOR_MAIL,
-  /** Provider of SMS. */
-  sms: env.SMS_URL ?? webhookOf(env.SMS_WEBHOOK_URL),
-  /** Private addresses that URLs of the admin API may use. */
-  privateHosts: env.CARILLON_PRIVATE_HOSTS,
-  /** Push services of Web Push subscriptions, in addition to the built-in list. */
-  pushHosts: env.WEBPUSH_HOSTS,
-  /** Function host for apps without `functionsUrl`, and the token for calls to it. */
-  functionsUrl: env.CARILLON_FUNCTIONS_URL,
-  functionsToken: env.CARILLON_FUNCTIONS_TOKEN,
-  /** Page of the local service that tries Web Push in a browser. */
-  tryUrl: env.CARILLON_TRY_URL,
-  logLevel: env.LOG_LEVEL,
-  isTest: env.NODE_ENV === 'test',
-}));
+const schema = processVariables
+  .superRefine(requireOneSmsUrl)
+  .superRefine(requireWholeOidc)
+  .transform((env) => ({
+    port: env.PORT,
+    host: env.HOST,
+    publicUrl: env.PUBLIC_URL ?? `http://127.0.0.1:${env.PORT}`,
+    databaseUrl: env.DATABASE_URL,
+    databaseReadUrl: env.DATABASE_READ_URL ?? env.DATABASE_URL,
+    /** PostgreSQL without a pooler, for statements that need a session. */
+    databaseDirectUrl: env.DATABASE_DIRECT_URL ?? env.DATABASE_URL,
+    pooler: env.DATABASE_POOLER,
+    /** Maximum sizes of the connection pools. */
+    connections: {
+      calls: env.DATABASE_CONNECTIONS_CALLS,
+      admission: env.DATABASE_CONNECTIONS_ADMISSION,
+      saves: env.DATABASE_CONNECTIONS_SAVES,
+      queries: env.DATABASE_CONNECTIONS_QUERIES,
+      dispatcher: env.DATABASE_CONNECTIONS_DISPATCHER,
+      small: env.DATABASE_CONNECTIONS_SMALL,
+      scans: env.DATABASE_CONNECTIONS_SCANS,
+      thread: env.DATABASE_CONNECTIONS_THREAD,
+    },
+    adminToken: env.CARILLON_ADMIN_TOKEN,
+    secrets: env.CARILLON_SECRET,
+    dispatcherThreads: env.DISPATCHER_THREADS,
+    metricsPort: env.METRICS_PORT,
+    /**
+     * Address for the metrics of the dispatcher. `metricsToken` is the bearer token for `/metrics` of
+     * all processes.
+     */
+    metricsHost: env.METRICS_HOST ?? env.HOST,
+    metricsToken: env.METRICS_TOKEN,
+    trustedProxies: env.TRUSTED_PROXIES,
+    smtpUrl: env.SMTP_URL,
+    /** Address for mails to the operator. */
+    operatorMail: env.OPERATOR_MAIL,
+    /** Provider of SMS. */
+    sms: env.SMS_URL ?? webhookOf(env.SMS_WEBHOOK_URL),
+    /** Login to the console by OpenID Connect. */
+    oidc: oidcOf(env),
+    /** Private addresses that URLs of the admin API may use. */
+    privateHosts: env.CARILLON_PRIVATE_HOSTS,
+    /** Push services of Web Push subscriptions, in addition to the built-in list. */
+    pushHosts: env.WEBPUSH_HOSTS,
+    /** Function host for apps without `functionsUrl`, and the token for calls to it. */
+    functionsUrl: env.CARILLON_FUNCTIONS_URL,
+    functionsToken: env.CARILLON_FUNCTIONS_TOKEN,
+    /** Page of the local service that tries Web Push in a browser. */
+    tryUrl: env.CARILLON_TRY_URL,
+    logLevel: env.LOG_LEVEL,
+    isTest: env.NODE_ENV === 'test',
+  }));
 
 export type Config = z.infer<typeof schema>;
 
@@ -126,7 +173,8 @@ function check<T extends z.ZodType>(shape: T, env: Environment): z.infer<T> {
       const name = String(issue.path[0]);
       const text =
         present[name] === undefined
-          ? (missing[name] ?? 'is missing')
+          ? (missing[name] ??
+            (issue.code === 'custom' ? `is missing: ${issue.message}` : 'is missing'))
           : `is wrong: ${issue.message}`;
       return `${name} ${text}`;
     }),

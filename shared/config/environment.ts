@@ -2,6 +2,8 @@ import { availableParallelism } from 'node:os';
 import { parse } from 'pg-connection-string';
 import { z } from 'zod';
 import { isBaseUrl } from '../domain/addresses.ts';
+import { rightsMap } from '../domain/admin/oidc-rights.ts';
+import { issueText } from '../domain/errors/issue-text.ts';
 import { invalidPushHost } from '../domain/installations/push-services.ts';
 import { parseSmsUrl } from '../domain/messages/sms-provider.ts';
 import { PrivateHosts } from './private-hosts.ts';
@@ -153,6 +155,22 @@ const publicUrl = httpUrl
   .refine(isBaseUrl, 'expected an address without user, query and fragment')
   .transform((text) => text.replace(/\/+$/, ''));
 
+/** Parses `OIDC_ROLES`. Its errors name the member. */
+const oidcRoles = z.string().transform((text, context) => {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    context.addIssue({ code: 'custom', message: 'expected JSON' });
+    return z.NEVER;
+  }
+  const parsed = rightsMap.safeParse(value, { error: issueText });
+  if (parsed.success) return parsed.data;
+  for (const { path, message } of parsed.error.issues)
+    context.addIssue({ code: 'custom', message: [...path.map(String), message].join(': ') });
+  return z.NEVER;
+});
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 const logLevel = z
   .enum(logLevels, `expected one of ${logLevels.join(', ')}`)
@@ -238,6 +256,26 @@ export const processVariables = z.object({
     .default(0)
     .describe(
       'Number of proxies in front of the api that add to `X-Forwarded-For`, at most 10. If the number is too low, all clients share the address of a proxy and its limits.',
+    ),
+  OIDC_ISSUER: httpUrl
+    .refine(isBaseUrl, 'expected an address without user, query and fragment')
+    .optional()
+    .meta(
+      meaning(
+        'Issuer of OpenID Connect that people log in to the console with (api). Needs the three variables below.',
+        'login by token only',
+      ),
+    ),
+  OIDC_CLIENT_ID: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Id of the client that the issuer has for Carillon.'),
+  OIDC_CLIENT_SECRET: z.string().min(1).optional().describe('Secret of this client.'),
+  OIDC_ROLES: oidcRoles
+    .optional()
+    .describe(
+      'Rights of people, as JSON: a value of the claim `groups` or `roles` → `{"role","apps"?}`. Nobody without a listed value gets in.',
     ),
   SMTP_URL: z
     .url({ protocol: /^smtps?$/, error: 'expected an smtp:// or smtps:// URL' })

@@ -113,6 +113,13 @@ export class PrivateHosts {
     if (includes(metadataBlocks, real)) return false;
     return isPublic(real) || this.#names.has(canonicalName(name)) || includes(this.#networks, real);
   }
+
+  /** True if `address` is private and in the list, or if `name` is in the list. */
+  lists(address: string, name = address): boolean {
+    if (this.#names.has(canonicalName(name))) return true;
+    const real = embeddedIpv4(address) ?? address;
+    return isIP(real) !== 0 && includes(this.#networks, real) && !includes(metadataBlocks, real);
+  }
 }
 
 const canonicalName = (name: string): string => name.toLowerCase().replace(/\.$/, '');

@@ -2,11 +2,13 @@ import { Batcher } from '../batcher.ts';
 import type { Clock } from '../clock.ts';
 import type { Vault } from '../crypto.ts';
 import type { App } from '../domain/apps/app.ts';
+import { serviceOwner } from '../domain/webhooks/endpoint.ts';
 import { changeMaxAgeMs, TtlCache } from '../ttl-cache.ts';
 import { isConnectionFailure } from './limits/database-errors.ts';
 import type { Handle } from './pool.ts';
 import { type AppVersions, findApp, readAppVersions } from './tables/apps.ts';
 import { openProfiles, type StoredProfile } from './tables/profiles.ts';
+import { readSubscriptions, type Subscription } from './tables/webhooks.ts';
 
 /** Maximum apps whose versions one statement reads, and maximum concurrent statements. */
 const batchLimits = { size: 100, concurrency: 2 };
@@ -28,6 +30,7 @@ export class AppCache {
   readonly #versions: Batcher<string, AppVersions | undefined>;
   readonly #apps: TtlCache<string, Promise<App | undefined>>;
   readonly #profiles: TtlCache<string, Promise<StoredProfile[]>>;
+  readonly #webhooks: TtlCache<string, Promise<readonly Subscription[]>>;
   readonly #keptApps = new TtlCache<string, Versioned<App | undefined>>({});
   readonly #keptProfiles = new TtlCache<string, Versioned<StoredProfile[]>>({});
 
@@ -42,11 +45,14 @@ export class AppCache {
     });
     this.#apps = new TtlCache({ clock, maxAgeMs: changeMaxAgeMs });
     this.#profiles = new TtlCache({ clock, maxAgeMs: changeMaxAgeMs });
+    this.#webhooks = new TtlCache({ clock, maxAgeMs: changeMaxAgeMs });
   }
 
   app(appId: string): Promise<App | undefined> {
     return this.#apps.getOrMake(appId, async () => {
-      const version = (await this.#versions.run(appId))?.app;
+      const versions = this.#versions.run(appId);
+      this.#keepWebhooks(appId, versions);
+      const version = (await versions)?.app;
       const read = () => findApp(this.#db, this.#vault, appId);
       return keep(this.#keptApps, { appId, version, read });
     });
@@ -61,12 +67,32 @@ export class AppCache {
   }
 
   /**
+   * Returns the enabled webhooks of an app, or of the service (`serviceOwner`). The versions of the
+   * app contain them, so an app without webhooks needs no further statement.
+   */
+  webhooks(owner: string): Promise<readonly Subscription[]> {
+    return this.#webhooks.getOrMake(owner, async () =>
+      owner === serviceOwner
+        ? readSubscriptions(this.#db, owner)
+        : ((await this.#versions.run(owner))?.webhooks ?? []),
+    );
+  }
+
+  #keepWebhooks(appId: string, versions: Promise<AppVersions | undefined>): void {
+    const webhooks = versions.then((found) => found?.webhooks ?? []);
+    // A failure is reported to the caller that reads the app.
+    webhooks.catch(() => this.#webhooks.delete(appId));
+    this.#webhooks.set(appId, webhooks);
+  }
+
+  /**
    * Drops an app from the cache. The process that changes an app calls this to see the change at
    * once.
    */
   forget(appId: string): void {
     this.#apps.delete(appId);
     this.#profiles.delete(appId);
+    this.#webhooks.delete(appId);
   }
 }
 

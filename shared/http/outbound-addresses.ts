@@ -83,6 +83,16 @@ export function isRefusedUrl(url: string): boolean {
   );
 }
 
+/**
+ * True if the host of a URL is a private address or name that CARILLON_PRIVATE_HOSTS lists. Such a
+ * URL may use `http`.
+ */
+export function isListedUrl(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
+  return allowed.lists(/(^|\.)localhost\.?$/i.test(host) ? '127.0.0.1' : host, host);
+}
+
 /** App and connector of a callback URL. */
 interface CallbackOwner {
   appId: string;

@@ -26,6 +26,18 @@ export async function insertQueuedPushes(
   await queue.send(planJob, jobs, { tx, ...options });
 }
 
+/** Returns the event of an accepted push. */
+export const acceptedEvent = ({ appId, objectId, pushTime, state, sender }: NewPush) => ({
+  appId,
+  type: 'push.accepted' as const,
+  data: {
+    push: objectId,
+    pushTime: pushTime.toISOString(),
+    isScheduled: state === 'scheduled',
+    createdBy: sender?.name ?? null,
+  },
+});
+
 /**
  * Start-time fair queueing of the batches of one push (develop/architecture.md#fairness). The first
  * batch gets the priority at the front of the queue. Each further batch has a priority that is

@@ -8,6 +8,7 @@ import { readStandbyLag } from '../db/standby.ts';
 import { countTokenStates } from '../db/tables/console.ts';
 import { countKeptTokens } from '../db/tables/invalid-tokens.ts';
 import { listWaitingApprovals } from '../db/tables/scheduled-pushes.ts';
+import { listWebhookUse } from '../db/tables/webhook-deliveries.ts';
 import { planLimits } from '../domain/apps/app.ts';
 import type { Metrics } from '../metrics.ts';
 import { queueNames } from './jobs.ts';
@@ -46,6 +47,17 @@ const accountSample = z.object({
   approvals: z.array(z.object({ appId: z.string(), pushes: z.number() })).default([]),
   /** Number of invalid tokens that pushes of the last day kept, by profile. */
   keptTokens: z.array(z.object({ ...profile, tokens: z.number() })).default([]),
+  /** Waiting deliveries of webhooks by owner, and webhooks that the service switched off. */
+  webhooks: z
+    .array(
+      z.object({
+        appId: z.string(),
+        waiting: z.number(),
+        oldestSeconds: z.number(),
+        off: z.number(),
+      }),
+    )
+    .default([]),
   /** Number of admin API tokens: valid, expiring within 30 days, expired. */
   tokens: z.record(z.string(), z.number()).default({}),
 });
@@ -56,20 +68,24 @@ const accountSample = z.object({
  */
 type AccountSample = z.infer<typeof accountSample>;
 
+/** Quotas and caps of a sample. */
+export type UsedQuotas = Pick<AccountSample, 'caps' | 'quotas'>;
+
 /** A profile whose credentials expire. */
 export type EndingCredentials = AccountSample['credentials'][number];
 
 /**
  * Takes a sample and stores it for all processes, unless a dispatcher has done so recently. Returns
- * whether it took one.
+ * whether it took one. `onRead` runs before the sample is stored.
  */
 export const refreshAccountSample = (
   db: Handle,
   read: () => Promise<Pick<AccountSample, 'credentials' | 'oldSecrets'>>,
+  onRead: (sample: AccountSample) => Promise<void> = () => Promise.resolve(),
 ): Promise<boolean> =>
   refreshSample(db, accountsSample, async (): Promise<AccountSample> => {
     const { credentials, oldSecrets } = await read();
-    return {
+    const sample = {
       caps: await readCaps(db),
       quotas: await readQuotas(db),
       credentials: credentials.toSorted((a, b) => a.endsAtMs - b.endsAtMs).slice(0, maxRows),
@@ -77,8 +93,11 @@ export const refreshAccountSample = (
       rotations: await readRotations(db),
       approvals: await listWaitingApprovals(db, maxRows),
       keptTokens: await countKeptTokens(db, maxRows),
+      webhooks: await listWebhookUse(db, maxRows),
       tokens: await countTokenStates(db),
     };
+    await onRead(sample);
+    return sample;
   });
 
 /** Returns the newest sample. Returns undefined before the first sample. */
@@ -196,6 +215,9 @@ function recordAccounts(metrics: Metrics, accounts: AccountSample): void {
     metrics.approvalsWaiting,
     metrics.consoleTokens,
     metrics.keptTokens,
+    metrics.webhookWaiting,
+    metrics.webhookOldestSeconds,
+    metrics.webhooksOff,
   ])
     gauge.reset();
   for (const { appId, usedRatio } of accounts.caps) capUsed.set({ app: appId }, usedRatio);
@@ -212,6 +234,11 @@ function recordAccounts(metrics: Metrics, accounts: AccountSample): void {
     oldSecretValues.set({ column }, values);
   for (const { appId, connector, profile, tokens } of accounts.keptTokens)
     metrics.keptTokens.set({ connector, app: appId, profile }, tokens);
+  for (const { appId: app, waiting, oldestSeconds, off } of accounts.webhooks) {
+    metrics.webhookWaiting.set({ app }, waiting);
+    metrics.webhookOldestSeconds.set({ app }, oldestSeconds);
+    metrics.webhooksOff.set({ app }, off);
+  }
   for (const { appId, pushes } of accounts.approvals)
     metrics.approvalsWaiting.set({ app: appId }, pushes);
   for (const [state, n] of Object.entries(accounts.tokens)) metrics.consoleTokens.set({ state }, n);

@@ -25,7 +25,11 @@ export const approval: PushRule = {
         if (expiresAt.getTime() <= nowMs) return undefined;
         if ((await findApproval(db, push))?.givenAt || !(await isAbove(above, pages())))
           return undefined;
-        return { write: (tx) => askForApproval(tx, push, above) };
+        const event = {
+          type: 'push.waiting_approval',
+          data: { push: push.objectId, above },
+        } as const;
+        return { write: (tx) => askForApproval(tx, push, above), event };
       },
 
       forecast: ({ devices }) => ({
@@ -81,6 +85,16 @@ export const massLimit: PushRule = {
         const devices = [...audience.byConnector.values()].reduce((sum, n) => sum + n, 0);
         return {
           failed: audience.byConnector,
+          event: {
+            type: 'push.failed',
+            data: {
+              push: push.objectId,
+              reason: over.error,
+              connector: null,
+              profile: null,
+              connectors: totals,
+            },
+          },
           async write(tx) {
             await failPush(tx, push, { message: over.error, totals, devices });
             return true;

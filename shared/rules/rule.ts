@@ -11,6 +11,7 @@ import { type Outcome, outcomeCode } from '../domain/outcome.ts';
 import type { PushOrder } from '../domain/pushes/push.ts';
 import type { Push } from '../domain/pushes/record.ts';
 import type { ForecastText, TraceText } from '../domain/texts/texts.ts';
+import type { EventData } from '../domain/webhooks/event-types.ts';
 
 /**
  * The parts of a push that its rules depend on. The push may also be a dry run or an explanation
@@ -120,6 +121,10 @@ export interface Stop {
   write(tx: Handle): Promise<boolean>;
   /** Recipients that are counted as `failed`. */
   failed?: ReadonlyMap<ConnectorId, number>;
+  /** The event that reports it. */
+  event:
+    | { type: 'push.failed'; data: EventData<'push.failed'> }
+    | { type: 'push.waiting_approval'; data: EventData<'push.waiting_approval'> };
 }
 
 export interface StartScope {

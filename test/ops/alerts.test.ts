@@ -234,6 +234,15 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     // An operator deleted the devices.
     silent: one(`carillon_tokens_kept{${profile}}`, '78 0x20', '10m'),
   },
+  CarillonWebhookBehind: {
+    fires: one('carillon_webhook_oldest_seconds{app="a"}', '0+60x120', '90m'),
+    // The receiver answers, so the oldest event is seconds old.
+    silent: one('carillon_webhook_oldest_seconds{app="a"}', '5x120', '90m'),
+  },
+  CarillonWebhookOff: {
+    fires: one('carillon_webhooks_off{app="a"}', '1x20', '10m'),
+    silent: one('carillon_webhooks_off{app="a"}', '0x20', '10m'),
+  },
   CarillonCertificateEnds: {
     fires: one(
       `carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`,

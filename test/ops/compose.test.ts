@@ -86,6 +86,10 @@ describe('the compose file', () => {
       SMTP_URL: 'smtp://mail.example',
       SMS_URL: 'https://sms.example',
       SMS_WEBHOOK_URL: 'https://sms.example',
+      OIDC_ISSUER: 'https://id.example',
+      OIDC_CLIENT_ID: 'carillon',
+      OIDC_CLIENT_SECRET: 'a secret',
+      OIDC_ROLES: '{"a":{"role":"owner"}}',
       OPERATOR_MAIL: 'ops@example.com',
       CARILLON_PRIVATE_HOSTS: '10.0.0.0/8',
     };
@@ -95,6 +99,7 @@ describe('the compose file', () => {
         trustedProxies: 1,
         smtpUrl: set.SMTP_URL,
         sms: { provider: 'webhook', url: set.SMS_URL },
+        oidc: { issuer: set.OIDC_ISSUER, roles: { a: { role: 'owner' } } },
         operatorMail: set.OPERATOR_MAIL,
         privateHosts: set.CARILLON_PRIVATE_HOSTS,
         metricsToken: variables.METRICS_TOKEN,

@@ -111,14 +111,14 @@ describe('events that an app reports', () => {
   });
 
   test('of many devices at the same time count once each', async () => {
-    const { app, ids } = await reportingApp(600);
+    const { app, ids } = await reportingApp(150);
     const id = await push(app);
     const events = [{ push: id, type: 'received' }];
     const replies = await Promise.all(
       [...ids, ...ids].map((device) => report(app, device, events)),
     );
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
-    expect(await eventsOf(app, id)).toEqual({ received: 600, opened: 0, dismissed: 0 });
+    expect(await eventsOf(app, id)).toEqual({ received: 150, opened: 0, dismissed: 0 });
   });
 
   test('are refused without the option, for unknown devices, and in a wrong form', async () => {

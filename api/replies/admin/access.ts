@@ -3,7 +3,11 @@ import { operatorRoles } from '../../../shared/domain/admin/operator.ts';
 import { component, timestamp } from '../common.ts';
 
 const who = {
-  name: z.string().describe('Name of the token. `admin` for CARILLON_ADMIN_TOKEN.'),
+  name: z
+    .string()
+    .describe(
+      'Name of the token, or of the person at the provider of OpenID Connect. `admin` for CARILLON_ADMIN_TOKEN.',
+    ),
   role: z.enum(operatorRoles),
   apps: z
     .array(z.string())
@@ -34,6 +38,24 @@ export const otherPerson = component(
   }),
 );
 
+export const loginMethods = component(
+  'LoginMethods',
+  z.strictObject({
+    token: z.literal(true),
+    oidc: z.string().nullable().describe('Host of the issuer of OpenID Connect, if there is one.'),
+  }),
+);
+
+export const endedSession = component(
+  'EndedSession',
+  z.strictObject({
+    endSessionUrl: z
+      .string()
+      .optional()
+      .describe('Address at which the person also logs out at the provider of OpenID Connect.'),
+  }),
+);
+
 export const loginLink = component(
   'LoginLink',
   z.strictObject({
@@ -50,6 +72,8 @@ const tokenMembers = {
   createdAt: timestamp,
   expiresAt: timestamp.nullable(),
   usedAt: timestamp.nullable().describe('Last use, to the minute.'),
+  isOidc: z.boolean().describe('True for a person who logs in by OpenID Connect and has no token.'),
+  mail: z.string().nullable().describe('Mail address of such a person.'),
 };
 
 export const consoleToken = component('ConsoleToken', z.strictObject(tokenMembers));
@@ -85,7 +109,10 @@ export const auditEntry = component(
     actor: z.strictObject({
       name: z.string(),
       role: z.enum(operatorRoles),
-      token: z.string().nullable().describe('Id of the token. Null for CARILLON_ADMIN_TOKEN.'),
+      token: z
+        .string()
+        .nullable()
+        .describe('Id of the token or of the person. Null for CARILLON_ADMIN_TOKEN.'),
       address: z.string(),
     }),
     action: z.string().describe('`<noun>.<verb>`, such as `profile.put`.'),

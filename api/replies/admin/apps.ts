@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { allOptions, keyNames } from '../../../shared/domain/apps/app.ts';
+import { type ReportFigures, reportFigures } from '../../../shared/domain/apps/usage.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { providersShape } from '../../../shared/domain/messages/sms-provider.ts';
@@ -136,6 +137,33 @@ export const usageReport = component(
       total: z.number(),
       currency: z.enum(['CNY', 'USD']),
     }),
+  }),
+);
+
+const figures = Object.fromEntries(reportFigures.map((name) => [name, count] as const)) as Record<
+  keyof ReportFigures,
+  typeof count
+>;
+
+export const appReport = component(
+  'AppReport',
+  z.strictObject({
+    from: z.iso.date(),
+    to: z.iso.date(),
+    days: z.array(z.strictObject({ day: z.iso.date(), ...figures })),
+    connectors: z.array(z.strictObject({ connector: z.string(), ...figures })),
+    classes: z.array(
+      z.strictObject({
+        class: z.string().describe('Message class, or the kind. Empty for pushes without one.'),
+        ...figures,
+      }),
+    ),
+    reasons: z
+      .array(z.strictObject({ connector: z.string(), reason: z.string(), n: count, meaning }))
+      .describe('Most frequent reasons of failures.'),
+    installations: z
+      .array(z.strictObject({ day: z.iso.date(), platform: z.string(), n: count }))
+      .describe('Valid installations at the beginning of a day, by vendor or device type.'),
   }),
 );
 

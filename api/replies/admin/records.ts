@@ -156,6 +156,16 @@ export const overview = component(
     breakersOpen: z.array(breaker),
     queues: z.array(queueState),
     profilesExpiring: z.array(finding).describe('Credentials that expire within 30 days.'),
+    webhooks: z
+      .array(
+        z.strictObject({
+          appId: z.string().describe('Empty for a webhook of the service.'),
+          name: z.string(),
+          offReason: z.enum(['gone', 'failing']).nullable(),
+          at: timestamp,
+        }),
+      )
+      .describe('Webhooks that the service switched off, or that dropped events within a day.'),
     findings: z.array(finding).describe('Credentials with problems.'),
     setup: z
       .strictObject({ hasProfile: z.boolean(), hasDevice: z.boolean(), hasPush: z.boolean() })

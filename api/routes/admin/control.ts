@@ -2,8 +2,9 @@ import { z } from 'zod';
 import type { Freeze } from '../../../shared/db/tables/apps.ts';
 import type { Operator } from '../../../shared/domain/admin/operator.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
+import { connectorIds } from '../../../shared/domain/labels.ts';
 import { flowControl, queryBody } from '../../../shared/domain/pushes/body.ts';
-import { usageReport } from '../../replies/admin/apps.ts';
+import { appReport, usageReport } from '../../replies/admin/apps.ts';
 import { quotas } from '../../replies/admin/gateways.ts';
 import { breaker, deviceExplanation, pushForecast } from '../../replies/admin/pushes.ts';
 import { approvedPush } from '../../replies/admin/records.ts';
@@ -316,6 +317,25 @@ export default [
   }),
   route({
     method: 'GET',
+    path: '/console/api/apps/:appId/reports',
+    operation: 'getReport',
+    summary: 'Returns totals of an app by day (UTC), at most 731 days, computed every 15 minutes.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    query: z.object({
+      from: day.describe('First day. 29 days before the last one by default.'),
+      to: day.describe('Last day. Today by default.'),
+      connector: z.enum(connectorIds, 'expected a connector').optional(),
+      class: z.string().max(64).optional().describe('Message class or kind; empty for none.'),
+    }),
+    reply: appReport,
+    refusals: ['notFound', 'invalidParameter'],
+    handle: async ({ params, query }, { reports }) =>
+      json(await reports.read(params.appId ?? '', query)),
+  }),
+  route({
+    method: 'GET',
     path: '/console/api/apps/:appId/quotas',
     operation: 'getQuotas',
     summary:
@@ -388,7 +408,8 @@ export default [
     limit: noBody,
     reply: freeze,
     refusals: ['notFound'],
-    handle: async (_call, { freezes }) => json(toFreezeReply(await freezes.release(null))),
+    handle: async ({ operator }, { freezes }) =>
+      json(toFreezeReply(await freezes.release(operator, null))),
   }),
   route({
     method: 'PUT',
@@ -416,7 +437,7 @@ export default [
     limit: noBody,
     reply: freeze,
     refusals: ['notFound'],
-    handle: async ({ params }, { freezes }) =>
-      json(toFreezeReply(await freezes.release(params.appId ?? ''))),
+    handle: async ({ operator, params }, { freezes }) =>
+      json(toFreezeReply(await freezes.release(operator, params.appId ?? ''))),
   }),
 ];

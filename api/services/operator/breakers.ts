@@ -1,3 +1,4 @@
+import type { Handle } from '../../../shared/db/pool.ts';
 import { listBreakers, overrideBreaker } from '../../../shared/db/tables/gateways.ts';
 import { mayUseApp, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { type Meaning, meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
@@ -58,14 +59,25 @@ export class BreakerService {
     return toBreakerReply(view);
   }
 
+  /** Reports to webhooks that an override has opened or closed a breaker. */
+  #emit(tx: Handle, { id, appId, connector, profile, state }: BreakerView): Promise<void> {
+    const type = state === 'open' ? 'breaker.opened' : 'breaker.closed';
+    const data = { breaker: id, connector, profile, reason: null, isForced: true };
+    return this.#deps.webhooks.emit(tx, { appId, type, data });
+  }
+
   #override(key: BreakerKey, forced: OverrideState | null): Promise<boolean> {
     return this.#deps.db.transaction(async (tx) => {
       const [before] = await listBreakers(tx, key);
       const isKnown = await overrideBreaker(tx, key, forced);
       const change = { action: 'breaker.force', appId: key.appId, target: breakerIdOf(key) };
       const old = { forced: before?.forced ?? null };
-      if (isKnown) await recordChange(tx, { ...change, before: old, after: { forced } });
-      return isKnown;
+      if (!isKnown) return false;
+      await recordChange(tx, { ...change, before: old, after: { forced } });
+      const [after] = await listBreakers(tx, key);
+      const wasOpen = before?.state === 'open';
+      if (after && (after.state === 'open') !== wasOpen) await this.#emit(tx, after);
+      return true;
     });
   }
 }

@@ -4,6 +4,7 @@ import type { PushTraceService } from '../push/explain/push-trace.ts';
 import type { PushRecordService } from '../push/push-records.ts';
 import type { PushService } from '../push/pushes.ts';
 import { AttemptLimit, CallLimit } from './access/call-limit.ts';
+import { OidcLoginService } from './access/oidc-logins.ts';
 import { SecretRotationService } from './access/secret-rotation.ts';
 import { ConsoleSessionService } from './access/sessions.ts';
 import { ConsoleTokenService, OperatorIdentities } from './access/tokens.ts';
@@ -27,6 +28,7 @@ import { RedriveForecastService, RedriveService } from './sending/redrive.ts';
 import { SavedItemService } from './sending/saved-items.ts';
 import { ScheduledPushService } from './sending/scheduled.ts';
 import { FreezeService, SendingService, SuggestionService } from './sending/sending.ts';
+import { WebhookService } from './webhooks/webhooks.ts';
 
 /** Services of pushes that the console uses. */
 export interface PushServices {
@@ -44,6 +46,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   const identities = new OperatorIdentities(deps);
   const callLimit = new CallLimit(deps.clock);
   const consoleSessions = new ConsoleSessionService(deps, identities, { attempts, callLimit });
+  const oidcLogins = new OidcLoginService(deps, consoleSessions);
   const consoleTokens = new ConsoleTokenService(deps);
   const pushList = new PushListService(deps, records);
   const overview = new OverviewService(deps, pushList);
@@ -60,10 +63,12 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
     doctor: new DoctorService(deps),
     secretRotation: new SecretRotationService(deps),
     quotas: new QuotaService(deps),
+    webhooks: new WebhookService(deps),
     profileChecks,
     profileRotations: new ProfileRotationService(deps, profileChecks),
     operatorIdentities: identities,
     consoleSessions,
+    oidcLogins,
     consoleTokens,
     pushList,
     overview,

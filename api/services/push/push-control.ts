@@ -1,6 +1,8 @@
 import type { Handle } from '../../../shared/db/pool.ts';
+import { listPeopleNames } from '../../../shared/db/tables/console.ts';
 import { changePace } from '../../../shared/db/tables/gateway-limits.ts';
 import {
+  type DeletedDevices,
   type DeletedPage,
   deleteInvalidPage,
   deleteReported,
@@ -34,20 +36,34 @@ import {
 import type { ApiDeps } from '../deps.ts';
 import { type Change, recordChange } from '../operator/audit/audit.ts';
 import type { PushRecordService } from './push-records.ts';
+import { cancelledEvent } from './pushes.ts';
 
 type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;
 
 /**
  * Throws error 403 if the approver is the person who sent the push. Compares the tokens, and the
- * names of tokens.
+ * people behind the names.
  */
-function requireOther(
+async function requireOther(
+  db: Handle,
   { name, tokenId }: Operator,
   { createdBy, createdToken }: ApprovedPush,
-): void {
+): Promise<void> {
   if (createdBy === null) return;
   if (createdToken === tokenId) throw refuse('forbidden', detail('secondPerson'));
-  if (isSameName(createdBy, name)) throw refuse('forbidden', detail('secondName'));
+  if (await isSamePerson(db, createdBy, name)) throw refuse('forbidden', detail('secondName'));
+}
+
+/**
+ * True if two names are of one person: they are equal, or the provider of OpenID Connect knows a
+ * person by both, one as the name and one as the mail address.
+ */
+async function isSamePerson(db: Handle, one: string, other: string): Promise<boolean> {
+  if (isSameName(one, other)) return true;
+  const people = await listPeopleNames(db);
+  return people.some(({ name, mail }) =>
+    [one, other].every((given) => isSameName(given, name) || isSameName(given, mail)),
+  );
 }
 
 /**
@@ -71,7 +87,7 @@ async function approve(
     await saveFirstApproval(tx, push, by);
     return 'first';
   }
-  if (needsTwo && firstBy !== null && isSameName(firstBy, by))
+  if (needsTwo && firstBy !== null && (await isSamePerson(tx, firstBy, by)))
     throw refuse('forbidden', detail('secondApproval'));
   return giveApproval(tx, push, { by, isPaused: open.isPaused });
 }
@@ -108,7 +124,7 @@ type StateChange = (
 ) => Promise<boolean | JsonObject>;
 
 /** Caller of the admin API. A sender controls only the pushes of its own token. */
-type Controller = Pick<Operator, 'role' | 'tokenId'>;
+type Controller = Pick<Operator, 'name' | 'role' | 'tokenId'>;
 
 /** Push as identified by a caller. */
 export interface PushName {
@@ -168,12 +184,14 @@ export class PushControlService {
    * Throws error 101 (status 404) if the push does not exist, error 409 if it is finished.
    */
   cancel(push: PushName): Promise<JsonObject> {
-    return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id) => {
+    return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id, record) => {
       const isChanged = await markPushCancelled(tx, app, id);
       // Batches that are paused or wait for a time are settled now.
       if (isChanged) {
         await startWaitingBatches(tx, app, id);
         await this.#continue(tx, app, id);
+        const data = { push: record.objectId, by: push.controller?.name ?? null };
+        await this.#deps.webhooks.emit(tx, cancelledEvent(app, data));
       }
       return isChanged;
     });
@@ -217,7 +235,7 @@ export class PushControlService {
    */
   async approve({ controller, ...push }: PushName & { controller: Operator }): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
-    requireOther(controller, record);
+    await requireOther(this.#deps.db, controller, record);
     const document = await this.#changeState(
       { ...push, verb: 'approved' },
       async (tx, appId, id) => {
@@ -273,9 +291,14 @@ export class PushControlService {
     return this.#deps.db.transaction(async (tx) => {
       const selection = { appId, pushId, deletable: { called: true, proven: true } };
       const page = await deleteInvalidPage(tx, selection, after);
+      const emit = (devices: DeletedDevices) =>
+        this.#deps.webhooks.emitInvalid(tx, { appId, push: objectId, devices });
+      await emit(page.devices);
       const isLast = page.last === null;
       if (isLast && keptTokens.length > 0) await saveKeptTokens(tx, selection, []);
-      const deleted = page.deleted + (isLast ? await deleteReported(tx, selection) : 0);
+      const reported = isLast ? await deleteReported(tx, selection) : undefined;
+      if (reported) await emit(reported.devices);
+      const deleted = page.deleted + (reported?.deleted ?? 0);
       await recordChange(tx, {
         action: 'push.delete-invalid',
         appId,

@@ -5,14 +5,17 @@ import {
   addReceiptTotals,
   type DeviceReceipt,
   findSentPairs,
+  listNewReceipts,
   lockPushes,
   markReceipts,
+  type NewReceipt,
   type PushDevice,
 } from '../../../shared/db/tables/receipts.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { PushEventsBody, PushEventType } from '../../../shared/domain/pushes/push-events.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
+import type { EventData } from '../../../shared/domain/webhooks/event-types.ts';
 import { QueueFull } from '../../../shared/semaphore.ts';
 import type { ApiDeps } from '../deps.ts';
 
@@ -88,6 +91,14 @@ export class PushEventService {
     return [];
   }
 
+  /** Returns newly counted events in the form of webhooks. They have the time of the report. */
+  #openedOf(fresh: readonly NewReceipt[]): EventData<'recipients.opened'>['recipients'] {
+    const at = new Date(this.#deps.clock.now()).toISOString();
+    return fresh.flatMap(({ objectId: installation, ...marks }) =>
+      eventNames.flatMap((type) => (marks[flags[type]] ? [{ installation, type, at }] : [])),
+    );
+  }
+
   async #countOnce(events: readonly ReportedEvent[]): Promise<void> {
     const appId = events[0]?.appId ?? '';
     await this.#deps.db.transaction(async (tx) => {
@@ -98,7 +109,18 @@ export class PushEventService {
       const receipts = reported.filter((one) => sent.has(keyOf(one)));
       if (receipts.length === 0) return;
       const source = { appId, connector: 'app' as const };
-      await addReceiptTotals(tx, source, await markReceipts(tx, source, receipts));
+      let fresh: NewReceipt[] = [];
+      const isWanted = await this.#deps.webhooks.isWanted(appId, 'recipients.opened');
+      const added = await markReceipts(tx, source, receipts, async () => {
+        if (isWanted) fresh = await listNewReceipts(tx, source, receipts);
+      });
+      await addReceiptTotals(tx, source, added);
+      for (const { id, objectId: push } of pushes)
+        await this.#deps.webhooks.emitOpened(tx, {
+          appId,
+          push,
+          recipients: this.#openedOf(fresh.filter(({ pushId }) => pushId === id)),
+        });
     });
   }
 }
@@ -128,4 +150,5 @@ function receiptsOf(
   return [...receipts.values()];
 }
 
+const eventNames = ['received', 'opened', 'dismissed'] as const;
 const flags = { received: 'isDelivered', opened: 'isClicked', dismissed: 'isDismissed' } as const;

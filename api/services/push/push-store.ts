@@ -16,7 +16,7 @@ import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
-import { insertQueuedPushes } from '../../../shared/queue/push-jobs.ts';
+import { acceptedEvent, insertQueuedPushes } from '../../../shared/queue/push-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /**
@@ -138,6 +138,7 @@ export class PushStore {
       await insertQueuedPushes(tx, this.#deps.queue, queued, { wakeName: null });
     for (const push of first) if (push.push.state === 'scheduled') await insertScheduled(tx, push);
     for (const { onStored } of first) await onStored?.(tx);
+    await this.#deps.webhooks.emit(tx, ...first.map(({ push }) => acceptedEvent(push)));
     return pushes.map((push) => {
       const claim = repeatedBy(push, claims);
       return claim

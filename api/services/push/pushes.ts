@@ -25,6 +25,7 @@ import {
 import { withPushId } from '../../../shared/domain/pushes/push-events.ts';
 import { type PushCreator, toScheduledEntry } from '../../../shared/domain/pushes/record.ts';
 import { type Detail, detail } from '../../../shared/domain/texts/texts.ts';
+import type { EventData } from '../../../shared/domain/webhooks/event-types.ts';
 import { inSpan, traceParentOf } from '../../../shared/process/tracing.ts';
 import { withoutCql } from '../../../shared/query/cql/select.ts';
 import { checkTargets } from '../../../shared/query/targets/targets.ts';
@@ -300,7 +301,11 @@ export class ScheduleService {
    * (status 404) if no pending push has this id.
    */
   async cancel(app: App, entryId: string): Promise<void> {
-    if (!(await cancelScheduled(this.#deps.db, app.appId, entryIdOf(entryId)))) noSuchEntry();
+    const id = entryIdOf(entryId);
+    await this.#deps.db.transaction(async (tx) => {
+      const push = (await cancelScheduled(tx, app.appId, id)) ?? noSuchEntry();
+      await this.#deps.webhooks.emit(tx, cancelledEvent(app.appId, { push, by: null }));
+    });
   }
 }
 
@@ -310,6 +315,13 @@ export function entryIdOf(text: string): number {
     throw refuse('invalidParameter', detail('scheduledId'));
   return Number(text);
 }
+
+/** Returns the event of a cancelled push. `by`: the operator, if it is known. */
+export const cancelledEvent = (appId: string, data: EventData<'push.cancelled'>) => ({
+  appId,
+  type: 'push.cancelled' as const,
+  data,
+});
 
 export function noSuchEntry(): never {
   throw refuse('objectNotFound', detail('notScheduled'));

@@ -20,13 +20,16 @@ import {
   findByRegistrationIds,
   keepFailedReceipt,
   listFailedReceipts,
+  listNewReceipts,
   lockPushes,
   markReceipts,
+  type NewReceipt,
   type ReceiptPush,
   type ReceiptSource,
   readFailedReceipts,
   type SealedCall,
 } from '../../../shared/db/tables/receipts.ts';
+import { inParts } from '../../../shared/db/webhook-events.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -210,8 +213,13 @@ export class ReceiptService {
         ...new Set(matched.map(({ deviceToken }) => deviceToken)),
       ]);
       const deliveries = deliveriesOf(matched, pushes, installations);
-      const added = await markReceipts(tx, source, deliveries);
+      let fresh: NewReceipt[] = [];
+      const isWanted = await this.#deps.webhooks.isWanted(source.appId, 'recipients.receipt');
+      const added = await markReceipts(tx, source, deliveries, async () => {
+        if (isWanted) fresh = await listNewReceipts(tx, source, deliveries);
+      });
       await addReceiptTotals(tx, source, added);
+      await this.#deps.webhooks.emit(tx, ...receiptEvents(source, locked, fresh));
       // A new receipt shows that the device is active. A repeated receipt does not.
       if (added.size > 0)
         await clearInvalidTokens(tx, source.appId, [
@@ -219,9 +227,16 @@ export class ReceiptService {
         ]);
       const notices = invalidTokenNotices(matched, pushes);
       await recordInvalidTokens(tx, source, notices);
-      await deleteReportedInvalid(tx, source, [
+      const deleted = await deleteReportedInvalid(tx, source, [
         ...new Set([...added.keys(), ...notices.map(({ pushId }) => pushId)]),
       ]);
+      const objectIds = new Map(locked.map(({ id, objectId }) => [id, objectId]));
+      for (const [pushId, devices] of deleted)
+        await this.#deps.webhooks.emitInvalid(tx, {
+          appId: source.appId,
+          push: objectIds.get(pushId) ?? '',
+          devices,
+        });
     });
   }
 }
@@ -262,6 +277,28 @@ function deliveriesOf(
     });
   }
   return [...deliveries.values()];
+}
+
+/** Returns the events of receipts that were not counted before. */
+function receiptEvents(
+  { appId, connector }: ReceiptSource,
+  pushes: readonly ReceiptPush[],
+  fresh: readonly NewReceipt[],
+) {
+  const byPush = Map.groupBy(fresh, ({ pushId }) => pushId);
+  return pushes.flatMap(({ id, objectId: push }) => {
+    const recipients = (byPush.get(id) ?? []).flatMap(
+      ({ objectId: installation, isDelivered, isClicked }) => [
+        ...(isDelivered ? [{ installation, type: 'delivered' as const }] : []),
+        ...(isClicked ? [{ installation, type: 'clicked' as const }] : []),
+      ],
+    );
+    return inParts(recipients).map((part) => ({
+      appId,
+      type: 'recipients.receipt' as const,
+      data: { push, connector, recipients: part },
+    }));
+  });
 }
 
 /**

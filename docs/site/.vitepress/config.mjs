@@ -14,6 +14,7 @@ const guide = [
   { text: 'Live Activities', link: '/live-activities' },
   { text: 'Web Push', link: '/web-push' },
   { text: 'Deliveries and opens', link: '/opens' },
+  { text: 'Webhooks', link: '/webhooks' },
   { text: 'Moving in', link: '/moving-in' },
 ];
 
@@ -28,6 +29,7 @@ const operation = [
   { text: 'Console', link: '/console' },
   { text: 'People and approvals', link: '/operate/people' },
   { text: 'Personal data', link: '/operate/personal-data' },
+  { text: 'Single sign-on', link: '/operate/single-sign-on' },
   { text: 'Rotate credentials', link: '/operate/credentials' },
   { text: 'Change CARILLON_SECRET', link: '/operate/secret' },
   { text: 'Redrive', link: '/operate/redrive' },
@@ -45,6 +47,7 @@ const reference = [
   { text: 'HTTP API', link: '/reference/http-api' },
   { text: 'Options of an app', link: '/reference/app-options' },
   { text: 'Error codes', link: '/reference/errors' },
+  { text: 'Types of events', link: '/reference/webhook-events' },
   { text: 'Credentials', link: '/reference/credentials' },
   { text: 'Configuration', link: '/reference/configuration' },
   { text: 'Command line', link: '/reference/command-line' },
@@ -84,7 +87,10 @@ const guideInChinese = [
   { text: '概念', link: '/zh/concepts' },
   { text: '发送推送', link: '/zh/sending' },
   { text: 'Web Push', link: '/zh/web-push' },
+  { text: 'Webhook', link: '/zh/webhooks' },
   { text: '迁入', link: '/zh/moving-in' },
+  { text: '邮件和短信', link: '/zh/operate/mail-and-sms' },
+  { text: '单点登录', link: '/zh/operate/single-sign-on' },
 ];
 
 /** Resolves a link of a page; returns undefined where it stays inside docs/ or names a host. */

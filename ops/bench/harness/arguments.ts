@@ -37,6 +37,8 @@ export type GatewayKind = (typeof gatewayKinds)[number];
  * - `local`: sent at the local time of the devices, which are in four zones with the same time
  * - `quiet`: with quiet hours, which no device is in
  * - `capped`: with a limit of pushes per device and day, which no device reaches
+ * - `webhook`: the outcome of each recipient is also sent to a webhook
+ * - `webhook-down`: the same, to a webhook that does not answer
  */
 const pushKinds = [
   'plain',
@@ -47,6 +49,8 @@ const pushKinds = [
   'local',
   'quiet',
   'capped',
+  'webhook',
+  'webhook-down',
 ] as const;
 export type PushKind = (typeof pushKinds)[number];
 

@@ -44,7 +44,8 @@ export async function call<T>(url: string, init: RequestInit, shape: z.ZodType<T
   return shape.parse(body === '' ? null : JSON.parse(body));
 }
 
-const adminHeaders = ({ adminToken }: Bench) => ({
+/** Returns the headers of a call of the admin API. */
+export const adminHeaders = ({ adminToken }: Bench) => ({
   authorization: `Bearer ${adminToken}`,
   'content-type': 'application/json',
 });

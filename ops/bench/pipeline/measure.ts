@@ -4,6 +4,7 @@ import { type Figure, type PushKind, readArgs } from '../harness/arguments.ts';
 import { type Bench, benchName } from '../harness/bench-service.ts';
 import { type BenchApp, push, readRecord, untilEnded, untilPlanned } from '../harness/client.ts';
 import { databaseCpuSeconds, processUse, serverNames, watchPush } from '../harness/process-use.ts';
+import { openOutcomeReceiver } from './webhook.ts';
 
 /**
  * Push to measure: its number of devices, its kind, and the number of console tabs that watch it.
@@ -31,6 +32,8 @@ const bodyOf = (kind: PushKind): object =>
 
 const bodies = {
   plain: {},
+  webhook: {},
+  'webhook-down': {},
   capped: { device_cap: 1000 },
   increment: { data: { alert: 'Benchmark', badge: 'Increment' } },
   sparse: { channels: ['sparse'] },
@@ -94,10 +97,15 @@ export async function measurePushes(
   toMeasure: PushToMeasure,
   count = 1,
 ): Promise<PushCourse> {
+  const isSent = toMeasure.kind === 'webhook';
+  const isDown = toMeasure.kind === 'webhook-down';
+  const receiver = isSent || isDown ? await openOutcomeReceiver(bench, app, { isDown }) : undefined;
   const before = await cpuSeconds(bench);
   const courses: TimedPush[] = [];
   for (let i = 0; i < count; i += 1) courses.push(await timePush(bench, app, toMeasure));
+  if (isSent) await receiver?.untilReceived(count * toMeasure.devices);
   const after = await cpuSeconds(bench);
+  await receiver?.close();
   for (const { objectId } of courses) await checkRecord(bench, app, toMeasure, objectId);
   const per = (afterwards: number, earlier: number | undefined) =>
     (afterwards - (earlier ?? Number.NaN)) / count;

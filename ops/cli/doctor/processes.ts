@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { connect, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { OidcProvider } from '../../../api/services/operator/access/oidc-provider.ts';
 import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/checks.ts';
 import { smsReceiptAddress } from '../../../api/services/sms/receipts.ts';
 import { checkSms } from '../../../connectors/sms/index.ts';
 import { checkSmtp } from '../../../connectors/smtp/index.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import type { Config } from '../../../shared/config/config.ts';
+import type { Config, OidcSettings } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import type { SmsProviderUrl } from '../../../shared/domain/messages/sms-provider.ts';
 import { reasonText } from '../../../shared/domain/reasons.ts';
@@ -107,6 +108,19 @@ async function checkMail(url: string): Promise<Finding> {
   if (reason === null) return found({ name: 'mail', status: 'ok', code: 'mailFine' });
   const code = reason.startsWith('authentication') ? 'mailRefused' : 'mailAway';
   return found({ name: 'mail', status: 'fail', code, params: { why: reason } });
+}
+
+/** Checks that the issuer of OpenID Connect gives its configuration. Logs nobody in. */
+export async function checkIssuer(oidc: OidcSettings): Promise<Finding> {
+  const name = 'single sign-on';
+  const { host } = new URL(oidc.issuer);
+  try {
+    await new OidcProvider(oidc, systemClock).check();
+    return found({ name, status: 'ok', code: 'issuerFine', params: { host } });
+  } catch (error) {
+    const params = { host, why: reasonOf(error) };
+    return found({ name, status: 'fail', code: 'issuerAway', params });
+  }
 }
 
 /** Checks the webhook only by connecting, because a request could send a message. */

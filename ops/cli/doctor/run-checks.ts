@@ -39,7 +39,7 @@ import {
   openForChecks,
 } from './database.ts';
 import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
-import { checkAdminToken, checkProcess, checkProviders } from './processes.ts';
+import { checkAdminToken, checkIssuer, checkProcess, checkProviders } from './processes.ts';
 
 /**
  * Runs the checks in the order of their dependencies. Skips a check if a check that it depends on
@@ -67,6 +67,7 @@ export async function runChecks(
       ? await checkAddress({ url, adminToken, trustedProxies: config.trustedProxies })
       : []),
     ...(config ? await checkProviders(config) : []),
+    ...(config?.oidc ? [await checkIssuer(config.oidc)] : []),
     ...(isProduction ? await runProductionChecks(environment) : []),
   ];
   const document = { checks: checks.map(shownFinding) };

@@ -192,6 +192,15 @@ const quotas = createRoute({
     'Quotas',
   ),
 });
+const reports = createRoute({
+  getParentRoute: () => app,
+  path: '/reports',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/reports/reports.tsx')),
+    'Reports',
+  ),
+});
 const usage = createRoute({
   getParentRoute: () => app,
   path: '/usage',
@@ -215,6 +224,22 @@ const moveIn = createRoute({
   component: lazyRouteComponent(
     () => loadPage(() => import('./pages/manage/move-in/move-in.tsx')),
     'MoveIn',
+  ),
+});
+const webhooks = createRoute({
+  getParentRoute: () => app,
+  path: '/webhooks',
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/webhooks/webhooks.tsx')),
+    'AppWebhooks',
+  ),
+});
+const serviceWebhooks = createRoute({
+  getParentRoute: () => root,
+  path: '/webhooks',
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/webhooks/webhooks.tsx')),
+    'ServiceWebhooks',
   ),
 });
 const operating = createRoute({
@@ -280,12 +305,15 @@ export const router = createRouter({
       profiles,
       profile,
       quotas,
+      reports,
       usage,
       messages,
+      webhooks,
       settings,
       moveIn,
     ]),
     operating,
+    serviceWebhooks,
     secret,
     goLive,
     people,

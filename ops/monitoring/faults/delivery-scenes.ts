@@ -75,6 +75,29 @@ export const deliveryScenes: readonly Scene[] = [
     run: useUp,
   },
   {
+    alerts: ['CarillonWebhookBehind', 'CarillonWebhookOff'],
+    isIndependent: true,
+    async run(stage, signal) {
+      const { appId } = await stage.createApp();
+      // Simulates a receiver that has not answered for hours, and one that answered 410.
+      await stage.db.query(
+        `INSERT INTO webhook (app_id, name, events, format, secrets, is_enabled, off_reason)
+         VALUES ($1, 'silent', '{}', 'standard', '', true, NULL),
+                ($1, 'gone', '{}', 'standard', '', false, 'gone')`,
+        [appId],
+      );
+      await stage.db.query(
+        `INSERT INTO webhook_delivery (app_id, webhook, type, source_app, occurred_at, data,
+           created_at, next_at)
+         VALUES ($1, 'silent', 'push.done', $1, now(), '{}', now() - interval '3 hours',
+           now() + interval '1 day')`,
+        [appId],
+      );
+      await repeat(signal, 2000, () => readAccounts(stage));
+      await stage.db.query('DELETE FROM webhook WHERE app_id = $1', [appId]);
+    },
+  },
+  {
     alerts: ['CarillonInvalidTokensJump', 'CarillonDeliveryFalls', 'CarillonTokensKept'],
     run: refusingTokens(300),
   },

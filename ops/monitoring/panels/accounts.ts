@@ -56,6 +56,20 @@ export const accounts: readonly Panel[] = [
     ],
   },
   {
+    title: 'Deliveries to webhooks',
+    unit: 'ops',
+    queries: [
+      { expr: rate('carillon_webhook_deliveries_total', 'outcome'), legend: '{{outcome}}' },
+    ],
+  },
+  {
+    title: 'Oldest event that waits for a webhook',
+    unit: 's',
+    queries: [
+      { expr: orZero('max by (app) (carillon_webhook_oldest_seconds)'), legend: '{{app}}' },
+    ],
+  },
+  {
     title: 'Hooks',
     unit: 'ops',
     queries: [{ expr: orZero(rate('carillon_hooks_total', 'outcome')), legend: '{{outcome}}' }],

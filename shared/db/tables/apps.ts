@@ -18,6 +18,7 @@ import { mapInTicks } from '../../event-loop.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import { query } from '../query.ts';
+import { type Subscription, subscriptionsSql } from './webhooks.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
 
@@ -288,8 +289,8 @@ export const lockAppRow = (tx: Handle, appId: string) =>
 const tablesOfApp = `recurring_push, live_activity_token, installation, device_day, notification, push_batch, push_failure, failure_count,
   failed_receipt, push_receipt, push_receipt_total, dead_notice, request_ledger, scheduled_push,
   saved_item, channel_message, channel_deposit, channel_group, channel_inbox, channel_session,
-  push_freeze, outbox, verification_code, sms_send, send_budget, sms_conversion, sms_breaker,
-  captcha`;
+  push_freeze, push_day, reason_day, installation_day, outbox, verification_code, sms_send, send_budget, sms_conversion, sms_breaker,
+  captcha, webhook`;
 
 /** Deletes an app with all its rows. Returns false for an unknown app. Needs a transaction. */
 export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
@@ -299,17 +300,20 @@ export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
   return true;
 }
 
-/** Versions of an app's row and of its profiles. They change with every write. */
+/** Versions of an app's row and of its profiles, which change with every write. */
 export interface AppVersions {
   app: string;
   profiles: string;
+  /** Enabled endpoints of the app. Few apps have any. Null without endpoints. */
+  webhooks: Subscription[] | null;
 }
 
 const versionsText = (condition: string): string =>
   `SELECT a.app_id AS "appId", a.xmin::text AS app,
           coalesce((SELECT string_agg(concat_ws(' ', p.xmin, p.connector, p.name), ','
           ORDER BY p.connector, p.name)
-                      FROM push_profile p WHERE p.app_id = a.app_id), '') AS profiles
+                      FROM push_profile p WHERE p.app_id = a.app_id), '') AS profiles,
+          ${subscriptionsSql('a.app_id')} AS webhooks
      FROM app a WHERE a.app_id ${condition}`;
 
 const severalStatement = prepare(versionsText('= ANY($1::text[])'));

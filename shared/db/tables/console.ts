@@ -16,6 +16,10 @@ export interface ConsoleSession {
   role: OperatorRole | null;
   apps: string[] | null;
   tokenExpiresAt: Date | null;
+  /** End of a session by OpenID Connect. */
+  endsAt: Date | null;
+  /** True if the person logged in by OpenID Connect. */
+  isOidc: boolean;
   address: string;
   agent: string;
   createdAt: Date;
@@ -35,11 +39,11 @@ const maxSessionsOfToken = 20;
 const maxCodesOfToken = 10;
 
 const sessionColumns = `s.id, s.token_id AS "tokenId", t.name, t.role, t.apps, t.expires_at AS "tokenExpiresAt",
-  s.address, s.agent, s.created_at AS "createdAt", s.seen_at AS "seenAt"`;
+  s.ends_at AS "endsAt", t.subject IS NOT NULL AS "isOidc", s.address, s.agent, s.created_at AS "createdAt", s.seen_at AS "seenAt"`;
 
 /** Condition of valid sessions, with the parameters $1 to $4 of `validity`. */
 const isValid = `s.admin_mark = ANY($1) AND s.seen_at > $2 AND s.created_at > $3
-  AND (t.expires_at IS NULL OR t.expires_at > $4)`;
+  AND (t.expires_at IS NULL OR t.expires_at > $4) AND (s.ends_at IS NULL OR s.ends_at > $4)`;
 
 /** Limits of valid sessions, and the digests of the current CARILLON_ADMIN_TOKEN. */
 type ValidSessions = SessionBounds & { marks: readonly Buffer[] };
@@ -54,6 +58,8 @@ interface NewSession {
   address: string;
   agent: string;
   now: Date;
+  /** End of a session by OpenID Connect. */
+  endsAt: Date | null;
 }
 
 export async function insertSession(tx: Handle, session: NewSession): Promise<number> {
@@ -64,8 +70,9 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
     [maxSessionsOfToken - 1, session.tokenId],
   );
   return query(tx).number(
-    `INSERT INTO console_session (digest, admin_mark, token_id, address, agent, created_at, seen_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING id`,
+    `INSERT INTO console_session (digest, admin_mark, token_id, address, agent, created_at, seen_at,
+       ends_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $6, $7) RETURNING id`,
     [
       session.digest,
       session.adminMark,
@@ -73,6 +80,7 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
       session.address,
       session.agent,
       session.now,
+      session.endsAt,
     ],
   );
 }
@@ -111,7 +119,10 @@ export const deleteSession = (tx: Handle, id: number) =>
 /** Deletes ended sessions and login codes. */
 export async function deleteEndedSessions(db: Handle, bounds: SessionBounds): Promise<void> {
   const oldest = [bounds.seenAfter, bounds.createdAfter];
-  await db.query('DELETE FROM console_session WHERE seen_at <= $1 OR created_at <= $2', oldest);
+  await db.query(
+    'DELETE FROM console_session WHERE seen_at <= $1 OR created_at <= $2 OR ends_at <= $3',
+    [...oldest, bounds.now],
+  );
   await db.query('DELETE FROM console_login_code WHERE expires_at <= $1', [bounds.now]);
 }
 
@@ -158,17 +169,20 @@ export interface ConsoleToken {
   expiresAt: Date | null;
   /** When it was last used, to the minute. Null before the first use. */
   usedAt: Date | null;
+  /** True for a person who logs in by OpenID Connect, who has no token. */
+  isOidc: boolean;
+  mail: string | null;
 }
 
 const tokenColumns = `id, name, role, apps, created_by AS "createdBy", created_at AS "createdAt",
-  expires_at AS "expiresAt", used_at AS "usedAt"`;
+  expires_at AS "expiresAt", used_at AS "usedAt", subject IS NOT NULL AS "isOidc", mail`;
 
 /** Minimum interval at which a use is saved. */
 const usedEveryMs = 60_000;
 
 export const insertToken = (
   tx: Handle,
-  token: Omit<ConsoleToken, 'id' | 'usedAt'> & { digest: Buffer },
+  token: Omit<ConsoleToken, 'id' | 'usedAt' | 'isOidc' | 'mail'> & { digest: Buffer },
 ) =>
   query(tx).one<ConsoleToken>(
     `INSERT INTO console_token (digest, name, role, apps, created_by, created_at, expires_at)
@@ -218,7 +232,54 @@ export const listTokens = (db: Handle, page: PageBefore) =>
   );
 
 export const countTokens = (db: Handle) =>
+  query(db).number('SELECT count(*) AS n FROM console_token WHERE subject IS NULL');
+
+/** Counts tokens and the people who log in by OpenID Connect. */
+export const countCallers = (db: Handle) =>
   query(db).number('SELECT count(*) AS n FROM console_token');
+
+/** Maximum people. A further person replaces the one whose last login is the oldest. */
+const maxPeople = 1000;
+
+/** Person who logs in by OpenID Connect. */
+interface NewPerson {
+  /** Issuer and subject. */
+  subject: string;
+  name: string;
+  mail: string | null;
+  role: OperatorRole;
+  apps: string[] | null;
+  /** Digest of a secret that nobody has. */
+  digest: Buffer;
+  now: Date;
+}
+
+/** Saves a person with the rights of this login. Returns the id. */
+export async function savePerson(tx: Handle, person: NewPerson): Promise<number> {
+  const { subject, name, mail, role, apps, digest, now } = person;
+  await tx.query(
+    `DELETE FROM console_token WHERE id IN (
+       SELECT id FROM console_token WHERE subject IS NOT NULL AND subject <> $2
+        ORDER BY used_at DESC, id DESC OFFSET $1)`,
+    [maxPeople - 1, subject],
+  );
+  return query(tx).number(
+    `INSERT INTO console_token (digest, name, role, apps, created_by, created_at, used_at, subject,
+       mail)
+     VALUES ($1, $2, $3, $4, 'OpenID Connect', $5, $5, $6, $7)
+     ON CONFLICT (subject) DO UPDATE SET name = excluded.name, role = excluded.role,
+       apps = excluded.apps, mail = excluded.mail, used_at = excluded.used_at
+     RETURNING id`,
+    [digest, name, role, apps, now, subject, mail],
+  );
+}
+
+/** Lists the names and mail addresses of the people who log in by OpenID Connect. */
+export const listPeopleNames = (db: Handle) =>
+  query(db).rows<{ name: string; mail: string }>(
+    'SELECT name, mail FROM console_token WHERE subject IS NOT NULL AND mail IS NOT NULL LIMIT $1',
+    [maxPeople],
+  );
 
 /**
  * Deletes a token with its sessions and login codes. Needs a transaction that also writes the
@@ -239,7 +300,7 @@ export const countTokenStates = (db: Handle) =>
             count(*) FILTER (WHERE expires_at > now()
             AND expires_at <= now() + interval '30 days') AS ending,
             count(*) FILTER (WHERE expires_at <= now()) AS expired
-       FROM console_token`);
+       FROM console_token WHERE subject IS NULL`);
 
 /** Kinds of saved items: what people store to send it later. */
 export type SavedKind = 'push-template' | 'audience' | 'test-device';

@@ -118,6 +118,27 @@ export const saveBreakerState = (
     [...valuesOfKey(key), own.dispatcher, own.state, own.since, own.probeInMs],
   );
 
+/** Locks the states of one breaker until `tx` ends, so that one dispatcher reports a change. */
+export const lockBreaker = (tx: Handle, key: BreakerKey) =>
+  query(tx).run(`SELECT pg_advisory_xact_lock(hashtext('carillon breaker'), hashtext($1))`, [
+    breakerIdOf(key),
+  ]);
+
+/** Returns the stored state of a dispatcher's breaker. */
+export const findBreakerState = (tx: Handle, key: BreakerKey, dispatcher: string) =>
+  query(tx).value<BreakerState>(
+    `SELECT state FROM breaker_state WHERE ${ofKey} AND dispatcher = $4`,
+    [...valuesOfKey(key), dispatcher],
+  );
+
+/** Returns whether a breaker is not closed on another dispatcher. */
+export const isOpenElsewhere = (tx: Handle, key: BreakerKey, dispatcher: string) =>
+  query(tx).hasRows(
+    `SELECT FROM breaker_state WHERE ${ofKey} AND dispatcher <> $4 AND state <> 'closed'
+      AND seen_at > now() - make_interval(secs => $5)`,
+    [...valuesOfKey(key), dispatcher, deadAfterSeconds],
+  );
+
 /** Returns the ids of breakers that are not closed on another dispatcher. */
 export async function findFailingElsewhere(db: Handle, dispatcher: string): Promise<string[]> {
   const rows = await query(db).rows<BreakerKey>(

@@ -5,7 +5,7 @@ import {
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
 import { tokensOfTarget } from '../../domain/pushes/live-activity.ts';
-import type { Handle } from '../pool.ts';
+import type { Database, Handle } from '../pool.ts';
 import { listsOf, query, sweepOf } from '../query.ts';
 import { readLiveActivity } from './live-activities.ts';
 import type { ReceiptSource } from './receipts.ts';
@@ -84,19 +84,31 @@ interface InvalidSelection extends PushKey {
 
 /**
  * Deletes the installations with invalid tokens, unless they were saved since. Returns their
- * number.
+ * number. `onDeleted` runs in the transaction of each page.
  */
-export async function deleteInvalid(db: Handle, selection: InvalidSelection): Promise<number> {
+export async function deleteInvalid(
+  db: Pick<Database, 'transaction'>,
+  selection: InvalidSelection,
+  onDeleted: (tx: Handle, devices: DeletedDevices) => Promise<void>,
+): Promise<number> {
   let deleted = 0;
   // The recipient of a broadcast has the id 0.
   let after: number | null = -1;
   while (after !== null) {
-    const page: DeletedPage = await deleteInvalidPage(db, selection, after);
+    const from: number = after;
+    const page: DeletedPage = await db.transaction(async (tx) => {
+      const found = await deleteInvalidPage(tx, selection, from);
+      await onDeleted(tx, found.devices);
+      return found;
+    });
     deleted += page.deleted;
     after = page.last;
   }
   return deleted;
 }
+
+/** Public ids of deleted installations, by connector. */
+export type DeletedDevices = Readonly<Record<string, string[]>>;
 
 /**
  * Deleted installations of a page, and the recipient at which the next page starts; null after the
@@ -105,6 +117,7 @@ export async function deleteInvalid(db: Handle, selection: InvalidSelection): Pr
 export interface DeletedPage {
   last: number | null;
   deleted: number;
+  devices: DeletedDevices;
 }
 
 /** Like `deleteInvalid`, for one page of recipients whose internal ids are above `after`. */
@@ -114,9 +127,9 @@ export async function deleteInvalidPage(
   after: number,
 ): Promise<DeletedPage> {
   const tokens = await deletedTokens(db, { appId, pushId });
-  const { last, size, deleted } = await query(db).one<DeletedPage & { size: number }>(
+  const { last, size, deleted, devices } = await query(db).one<DeletedPage & { size: number }>(
     `WITH page AS MATERIALIZED (
-       SELECT installation, dead_as_of FROM push_failure
+       SELECT installation, dead_as_of, connector FROM push_failure
         WHERE app_id = $1 AND push_id = $2 AND installation > $3 AND dead_as_of IS NOT NULL
           AND ($4::text IS NULL OR connector = $4) AND ($5::text IS NULL OR profile = $5)
           AND CASE WHEN is_proof THEN $6::boolean
@@ -128,7 +141,10 @@ export async function deleteInvalidPage(
      gone AS (
        ${tokens.text})
      SELECT (SELECT max(installation) FROM page) AS last, (SELECT count(*) FROM page) AS size,
-            (SELECT count(*) FROM gone) AS deleted`,
+            (SELECT count(*) FROM gone) AS deleted,
+            (SELECT coalesce(jsonb_object_agg(connector, ids), '{}')
+               FROM (SELECT connector, jsonb_agg(object_id) AS ids FROM gone
+                      WHERE object_id IS NOT NULL GROUP BY connector) AS g) AS devices`,
     [
       ...[
         appId,
@@ -143,7 +159,7 @@ export async function deleteInvalidPage(
       ...tokens.values,
     ],
   );
-  return { last: size < pageSize ? null : last, deleted };
+  return { last: size < pageSize ? null : last, deleted, devices };
 }
 
 /**
@@ -160,7 +176,7 @@ async function deletedTokens(
     return {
       text: `DELETE FROM installation i USING page p
         WHERE i.app_id = $1 AND i.id = p.installation AND i.updated_at = p.dead_as_of
-          RETURNING i.id`,
+          RETURNING i.object_id, p.connector`,
       values: [],
     };
   const { target } = found.activity;
@@ -169,13 +185,13 @@ async function deletedTokens(
     ? {
         text: `UPDATE live_activity_channel c SET gone_at = now()
           WHERE c.app_id = $1 AND c.prod = $9 AND c.channel = $10 AND c.gone_at IS NULL
-            AND EXISTS (SELECT FROM page) RETURNING 1`,
+            AND EXISTS (SELECT FROM page) RETURNING NULL AS object_id, NULL AS connector`,
         values: [found.prod, target.name],
       }
     : {
         text: `DELETE FROM live_activity_token t USING page p
           WHERE t.app_id = $1 AND t.kind = $9 AND t.name = $10 AND t.installation = p.installation
-            AND t.reported_at = p.dead_as_of RETURNING 1`,
+            AND t.reported_at = p.dead_as_of RETURNING NULL AS object_id, NULL AS connector`,
         values: [tokens.kind, tokens.name],
       };
 }
@@ -283,14 +299,15 @@ export async function clearInvalidTokens(
  * since, and the push must have reached a device of the connector (protocol/delivery.md#promise-7).
  * A push to many must have reached at least as many devices as are reported. Receipts arrive one by
  * one and may never arrive for some devices, so the share is unknown. The failures of the push keep
- * the public ids.
+ * the public ids. Returns the deleted installations by push.
  */
 export async function deleteReportedInvalid(
   tx: Handle,
   { appId, connector }: ReceiptSource,
   pushIds: readonly number[],
-): Promise<void> {
-  if (pushIds.length === 0) return;
+): Promise<Map<number, DeletedDevices>> {
+  const devicesOf = new Map<number, DeletedDevices>();
+  if (pushIds.length === 0) return devicesOf;
   const reached = await query(tx).column<number>(
     `SELECT t.push_id FROM push_receipt_total t JOIN notification p ON p.app_id = $1
       AND p.id = t.push_id
@@ -303,17 +320,19 @@ export async function deleteReportedInvalid(
     [appId, connector, pushIds],
   );
   for (const pushId of reached) {
-    const deleted = await deleteReported(tx, { appId, connector, pushId });
+    const { deleted, devices } = await deleteReported(tx, { appId, connector, pushId });
+    devicesOf.set(pushId, devices);
     await tx.query(
       `UPDATE push_receipt_total SET deleted = deleted + $4
         WHERE $4 > 0 AND app_id = $1 AND push_id = $2 AND connector = $3`,
       [appId, pushId, connector, deleted],
     );
   }
+  return devicesOf;
 }
 
 /**
- * Deletes the installations with certain reports, of one connector or of all. Returns their number.
+ * Deletes the installations with certain reports, of one connector or of all. Returns them.
  */
 export const deleteReported = (
   tx: Handle,
@@ -323,7 +342,7 @@ export const deleteReported = (
     pushId,
   }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },
 ) =>
-  query(tx).rowCount(
+  query(tx).one<Omit<DeletedPage, 'last'>>(
     `WITH due AS (
        DELETE FROM dead_notice
         WHERE app_id = $1 AND push_id = $2 AND is_sure AND ($3::text IS NULL OR connector = $3)
@@ -331,11 +350,16 @@ export const deleteReported = (
      gone AS (
        DELETE FROM installation i USING due
         WHERE i.app_id = $1 AND i.id = due.installation AND i.updated_at = due.saved_at
-       RETURNING i.id, i.object_id, due.connector)
-     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status,
-       reason)
-     SELECT $1, $2, id, object_id, connector, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT
-       DO NOTHING`,
+       RETURNING i.id, i.object_id, due.connector),
+     kept AS (
+       INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome,
+         status, reason)
+       SELECT $1, $2, id, object_id, connector, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT
+         DO NOTHING)
+     SELECT (SELECT count(*) FROM gone) AS deleted,
+            (SELECT coalesce(jsonb_object_agg(connector, ids), '{}')
+               FROM (SELECT connector, jsonb_agg(object_id) AS ids FROM gone
+                      GROUP BY connector) AS g) AS devices`,
     [appId, pushId, connector ?? null],
   );
 

@@ -146,17 +146,20 @@ export interface MessageResult {
   providerId?: string | undefined;
 }
 
-/** Saves the final result. Returns false if the message had ended before. */
+/**
+ * Saves the final result. Returns the kind and the purpose of the message; undefined if it had ended
+ * before.
+ */
 export const settleMessage = (
   tx: Handle,
   appId: string,
   id: number,
   { state, reason, providerId }: MessageResult,
 ) =>
-  query(tx).hasRows(
+  query(tx).row<Pick<OutboxMessage, 'kind' | 'type'>>(
     `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int,
       settled_at = now(), provider_id = $5
-      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+      WHERE app_id = $1 AND id = $2 AND state = 'waiting' RETURNING kind, type`,
     [appId, id, state, reason, providerId],
   );
 

@@ -124,10 +124,22 @@ const isOfDevices = (name: RowsName) => rowsOfPersons[name].of === 'devices';
 
 /** JSON in which ids and names of the person may stand. They are replaced by `erasedText`. */
 const textsOfPersons = {
-  pushes: { table: 'notification', key: ['id'], columns: ['request', 'variables'] },
-  recurringPushes: { table: 'recurring_push', key: ['id'], columns: ['body', 'request'] },
-  savedItems: { table: 'saved_item', key: ['kind', 'name'], columns: ['content'] },
-  audit: { table: 'audit', key: ['id'], columns: ['before', 'after'] },
+  pushes: { table: 'notification', app: 'app_id', key: ['id'], columns: ['request', 'variables'] },
+  recurringPushes: {
+    table: 'recurring_push',
+    app: 'app_id',
+    key: ['id'],
+    columns: ['body', 'request'],
+  },
+  savedItems: { table: 'saved_item', app: 'app_id', key: ['kind', 'name'], columns: ['content'] },
+  audit: { table: 'audit', app: 'app_id', key: ['id'], columns: ['before', 'after'] },
+  // An endpoint of the service gets events of all apps.
+  webhookDeliveries: {
+    table: 'webhook_delivery',
+    app: 'source_app',
+    key: ['webhook', 'id'],
+    columns: ['data'],
+  },
 } as const;
 
 export type TextsName = keyof typeof textsOfPersons;
@@ -164,12 +176,13 @@ export const tablesOfPersons: Readonly<Record<string, { part: string } | { none:
   ...none('settings of the app', [
     ...['app', 'breaker', 'declared_hooks', 'push_freeze', 'push_profile', 'profile_rotation'],
     ...['credential_notice', 'sms_signature', 'sms_template', 'live_activity_channel', 'role'],
-    'role_role',
+    ...['role_role', 'webhook'],
   ]),
   ...none('counts and times of the app', [
     ...['breaker_state', 'failure_count', 'gateway_day', 'gateway_failure', 'gateway_rate'],
     ...['gateway_test', 'idle_walk', 'live_activity_clock', 'push_receipt_total'],
     ...['registration_walk', 'sms_breaker', 'sms_conversion', 'usage_day', 'shared_reading'],
+    ...['installation_day', 'push_day', 'reason_day', 'report_walk'],
   ]),
   ...none('ids of pushes, of gateways and of requests', [
     ...['gateway_message', 'gateway_token', 'request_ledger', 'restored_push', 'scheduled_push'],
@@ -355,24 +368,26 @@ export function listTextRows(
   name: TextsName,
   { appId, texts, after, limit }: { appId: string; texts: string[]; after: string; limit: number },
 ): Promise<TextRow[]> {
-  const { columns, key, table } = textsOfPersons[name];
+  const { app, columns, key, table } = textsOfPersons[name];
   const keyText = key.map((column) => `t.${column}::text`).join(` || ' ' || `);
   return query(db).rows<TextRow>(
     `SELECT ARRAY[${key.map((column) => `t.${column}::text`).join(', ')}] AS key,
             jsonb_build_array(${columns.map((column) => `t.${column}`).join(', ')}) AS values,
             ${name === 'audit' ? 't.target' : 'NULL'} AS target
-       FROM ${table} t WHERE t.app_id = $1 AND ${keyText} > $3 AND ${containsText(name)}
+       FROM ${table} t WHERE t.${app} = $1 AND ${keyText} > $3 AND ${containsText(name)}
       ORDER BY ${keyText} LIMIT $4`,
     [appId, texts, after, limit],
   );
 }
 
 /** Counts rows whose JSON contains one of `texts`. */
-export const countTextRows = (db: Handle, name: TextsName, appId: string, texts: string[]) =>
-  query(db).number(
-    `SELECT count(*) FROM ${textsOfPersons[name].table} t WHERE t.app_id = $1 AND ${containsText(name)}`,
+export const countTextRows = (db: Handle, name: TextsName, appId: string, texts: string[]) => {
+  const { app, table } = textsOfPersons[name];
+  return query(db).number(
+    `SELECT count(*) FROM ${table} t WHERE t.${app} = $1 AND ${containsText(name)}`,
     [appId, texts],
   );
+};
 
 /** Writes the JSON of a row in which the texts of a person are replaced. */
 export async function replaceTexts(
@@ -380,7 +395,7 @@ export async function replaceTexts(
   name: TextsName,
   { appId, row, texts }: { appId: string; row: TextRow; texts: PersonTexts },
 ): Promise<void> {
-  const { columns, key, table } = textsOfPersons[name];
+  const { app, columns, key, table } = textsOfPersons[name];
   const targets = (row.target ?? '').split(',');
   const isAbout = targets.some((one) => texts.targets.has(one));
   const values = [
@@ -400,7 +415,7 @@ export async function replaceTexts(
     return `${column}::text = $${values.length}`;
   });
   await tx.query(
-    `UPDATE ${table} SET ${sets.join(', ')} WHERE app_id = $1 AND ${at.join(' AND ')}`,
+    `UPDATE ${table} SET ${sets.join(', ')} WHERE ${app} = $1 AND ${at.join(' AND ')}`,
     values,
   );
 }

@@ -138,13 +138,14 @@ export async function markFirstSends(
 
 /**
  * Records that a profile cannot send this push. Later batches are counted as failed without being
- * sent.
+ * sent. Returns the public id of the push; undefined if the same error was recorded before.
  */
 export const recordProfileError = (tx: Handle, push: PushKey, profile: string, message: string) =>
-  query(tx).run(
+  query(tx).value<string>(
     `UPDATE notification SET halts = halts || jsonb_build_object($3::text, $4::text),
       updated_at = now()
-      WHERE app_id = $1 AND id = $2`,
+      WHERE app_id = $1 AND id = $2
+        AND (NOT halts ? $3::text OR halts ->> $3::text <> $4::text) RETURNING object_id`,
     [push.appId, push.id, profile, message],
   );
 
@@ -162,7 +163,8 @@ const closeStatement = new AppStatement(
       AND NOT EXISTS (SELECT 1 FROM push_batch b
                        WHERE b.app_id = n.app_id AND b.push_id = n.id
                          AND NOT b.is_settled${andApp('b')})
-    RETURNING n.id, n.created_at AS "createdAt", n.push_time AS "pushTime", n.totals`,
+    RETURNING n.id, n.object_id AS "objectId", n.created_at AS "createdAt",
+      n.push_time AS "pushTime", n.devices, n.totals`,
   { isPrepared: true },
 );
 
@@ -172,6 +174,8 @@ export interface ClosingPush extends PushKey {
 }
 
 export interface ClosedPush {
+  objectId: string;
+  devices: number;
   createdAt: Date;
   pushTime: Date;
   totals: ConnectorTotals;

@@ -70,24 +70,28 @@ const marks = `unnest($3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[], 
 const bitsOf = (mark: string) =>
   `bit_or(set_bit(0::bit(512), (m.installation % 512)::int, m.${mark}::int)) AS ${mark}`;
 
+/** A receipt that was not counted before. */
+export interface NewReceipt {
+  pushId: number;
+  /** Public id of the installation. */
+  objectId: string;
+  isDelivered: boolean;
+  isClicked: boolean;
+  isDismissed: boolean;
+}
+
 /**
  * Sets the bits of devices. Returns by push how many were not set before. Locks blocks in a fixed
- * order. Needs a transaction; `addReceiptTotals` must follow in it.
+ * order. Needs a transaction; `addReceiptTotals` must follow in it. `onLocked` runs when the blocks
+ * are locked and not changed yet.
  */
 export async function markReceipts(
   tx: Handle,
   { appId, connector }: CountedSource,
   receipts: readonly DeviceReceipt[],
+  onLocked: () => Promise<void> = () => Promise.resolve(),
 ): Promise<Map<number, CountedTotals>> {
-  const lists = listsOf(
-    receipts,
-    'pushId',
-    'installation',
-    'isDelivered',
-    'isClicked',
-    'isDismissed',
-  );
-  const values = [appId, connector, ...lists];
+  const values = [appId, connector, ...markLists(receipts)];
   await tx.query(
     `INSERT INTO push_receipt (app_id, push_id, connector, block)
      SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}
@@ -101,6 +105,7 @@ export async function markReceipts(
       ORDER BY push_id, block FOR UPDATE`,
     values,
   );
+  await onLocked();
   // The blocks are locked, so `before` matches the rows that `changed` updates.
   const rows = await query(tx).rows<CountedTotals & { pushId: number }>(
     `WITH told AS (
@@ -130,6 +135,29 @@ export async function markReceipts(
   );
   return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
 }
+
+const markLists = (receipts: readonly DeviceReceipt[]) =>
+  listsOf(receipts, 'pushId', 'installation', 'isDelivered', 'isClicked', 'isDismissed');
+
+/** SQL that is true if a mark is new: its bit is not set yet. */
+const isNew = (mark: string) => `m.${mark} AND get_bit(r.${mark}, (m.installation % 512)::int) = 0`;
+
+/** Returns the receipts whose bits are not set yet. Their blocks must be locked. */
+export const listNewReceipts = (
+  tx: Handle,
+  { appId, connector }: CountedSource,
+  receipts: readonly DeviceReceipt[],
+) =>
+  query(tx).rows<NewReceipt>(
+    `SELECT * FROM (
+       SELECT m.push_id AS "pushId", i.object_id AS "objectId", ${isNew('delivered')} AS "isDelivered",
+              ${isNew('clicked')} AS "isClicked", ${isNew('dismissed')} AS "isDismissed"
+         FROM ${marks} JOIN push_receipt r ON r.app_id = $1 AND r.connector = $2
+                         AND r.push_id = m.push_id AND r.block = m.installation / 512
+         JOIN installation i ON i.app_id = $1 AND i.id = m.installation) AS receipt
+      WHERE "isDelivered" OR "isClicked" OR "isDismissed"`,
+    [appId, connector, ...markLists(receipts)],
+  );
 
 /** Rows per counter, so that concurrent calls rarely update the same row. */
 const slots = 16;

@@ -279,14 +279,15 @@ export async function moveScheduled(
 }
 
 /**
- * Cancels a pending entry. Returns false if it does not exist. The transaction that deletes the
+ * Cancels a pending entry. Returns the public id of its push; undefined if it does not exist. The transaction that deletes the
  * entry decides whether the push is cancelled or sent. A concurrent scheduler waits for it.
  */
 export const cancelScheduled = (tx: Handle, appId: string, entryId: number) =>
-  query(tx).hasRows(
+  query(tx).value<string>(
     `WITH entry AS (DELETE FROM scheduled_push WHERE app_id = $1 AND id = $2 RETURNING push_id)
      UPDATE notification n SET state = 'cancelled', updated_at = now(), finished_at = now()
-       FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'`,
+       FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'
+      RETURNING n.object_id`,
     [appId, entryId],
   );
 

@@ -3,6 +3,7 @@ import { openOrUndefined, sha256, type Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import { type AuthData, resealedMembers } from '../../domain/users/auth-data.ts';
 import { sealedSession, sessionTokens } from '../../domain/users/user.ts';
+import { serviceOwner } from '../../domain/webhooks/endpoint.ts';
 import type { Database, Handle } from '../pool.ts';
 import { query } from '../query.ts';
 import { listProcesses, listReports, processGoneMs, type SeenProcess } from './processes.ts';
@@ -155,6 +156,11 @@ export const sealedColumns: readonly SealedColumn[] = [
   ),
   bytesColumn({ table: 'captcha', column: 'answer', key: { token: 'text' } }, (row) =>
     sealContexts.captcha(row.appId, column(row, 'token')),
+  ),
+  ...['secrets', 'previous_key'].map((name) =>
+    bytesColumn({ table: 'webhook', column: name, key: { name: 'text' } }, (row) =>
+      sealContexts.webhook(row.appId, column(row, 'name'), name),
+    ),
   ),
   sessions,
   platforms,
@@ -429,8 +435,13 @@ export async function saveSecretRotation(
   );
 }
 
-/** Returns the id of the next app in the order of ids. */
-export const nextAppId = (db: Handle, after: string | null) =>
-  query(db).value<string>('SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [
-    after ?? '',
-  ]);
+/**
+ * Returns the id of the next app in the order of ids. The first one is `serviceOwner`, which owns the
+ * rows of the service itself.
+ */
+export const nextAppId = async (db: Handle, after: string | null): Promise<string | undefined> =>
+  after === null
+    ? serviceOwner
+    : query(db).value<string>('SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [
+        after,
+      ]);

@@ -6,6 +6,8 @@ import { dayMs, hourMs } from '../../clock.ts';
  */
 export const sessionIdleMs = 12 * hourMs;
 export const sessionLifeMs = 7 * dayMs;
+/** A session by OpenID Connect ends this long after the login, so that changed rights count. */
+export const oidcSessionMs = 12 * hourMs;
 
 /**
  * Roles of people and machines that use the admin API. Each role includes the permissions of the
@@ -16,15 +18,15 @@ export type OperatorRole = (typeof operatorRoles)[number];
 
 /** Caller of the admin API. */
 export interface Operator {
-  /** Name for people, which is the name of the token. */
+  /** Name for people: of the token, or of the person at the provider of OpenID Connect. */
   name: string;
   role: OperatorRole;
   /** Apps that the caller may see and change; null means all apps. */
   apps: readonly string[] | null;
-  /** Id of the caller's token; null for CARILLON_ADMIN_TOKEN. */
+  /** Id of the caller's token or of the person; null for CARILLON_ADMIN_TOKEN. */
   tokenId: number | null;
   /** Session of the caller; null if the token was sent in a header. */
-  session: { id: number; expiresAt: Date } | null;
+  session: { id: number; expiresAt: Date; isOidc: boolean } | null;
 }
 
 /** True if a role includes the permissions of another role. */

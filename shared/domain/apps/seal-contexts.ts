@@ -23,4 +23,5 @@ export const sealContexts = {
   session: (appId: string, objectId: string) => `session ${appId} ${objectId}`,
   platform: (appId: string, platform: string, uid: string) =>
     `authData ${appId} ${platform} ${uid}`,
+  webhook: (appId: string, name: string, column: string) => `webhook ${appId} ${name} ${column}`,
 } as const;

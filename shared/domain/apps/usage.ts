@@ -1,3 +1,5 @@
+import { outcomes } from '../outcome.ts';
+import { pushEventTypes } from '../pushes/push-events.ts';
 import type { Edition, Plan } from './app.ts';
 
 /** Usage of the service by an app on one day. */
@@ -61,3 +63,13 @@ export function feesOf(app: { edition: Edition; plan: Plan }, usage: Usage): Fee
 function blocksAbove(used: number, free: number, block: number): number {
   return Math.max(0, Math.ceil((used - free) / block));
 }
+
+/** Numbers of a report: pushes, recipients by outcome, and devices by receipt. */
+export const reportFigures = [
+  'pushes',
+  ...outcomes,
+  'delivered',
+  'clicked',
+  ...pushEventTypes,
+] as const;
+export type ReportFigures = Record<(typeof reportFigures)[number], number>;

@@ -221,8 +221,29 @@ const changes: Record<string, Change> = {
   ],
   createLoginLink: ['POST', () => '/login-links', undefined, 'login-link.create'],
   rotateSecret: ['POST', () => '/secret/rotation', undefined, 'secret.rotate'],
+  ...ofWebhooks('Webhook', of('/webhooks/hook')),
+  ...ofWebhooks('ServiceWebhook', () => '/webhooks/hook'),
   deleteConsoleSession: ['DELETE', () => newSession(), undefined, 'session.delete'],
 };
+
+/** Returns the changing calls of an endpoint, in an order in which each of them succeeds. */
+function ofWebhooks(noun: string, path: () => string): Record<string, Change> {
+  const endpoint = {
+    url: 'https://example.com/very-secret',
+    events: ['push.done'],
+    format: 'slack',
+  };
+  const delivery = async () => {
+    const sent = await owner('POST', `${path()}/test`);
+    return `${path()}/deliveries/${sent.body.id}/redeliver`;
+  };
+  return {
+    [`put${noun}`]: ['PUT', path, endpoint, 'webhook.put'],
+    [`rotate${noun}`]: ['POST', () => `${path()}/rotate`, undefined, 'webhook.rotate'],
+    [`redeliver${noun}Delivery`]: ['POST', delivery, undefined, 'webhook.redeliver'],
+    [`delete${noun}`]: ['DELETE', path, undefined, 'webhook.delete'],
+  };
+}
 
 async function checkedCandidate(rest: string): Promise<string> {
   const path = of('/profiles/vendor_d/_default/candidate')();

@@ -31,6 +31,7 @@ const others: AppOptionsPatch = {
   functionsStagingUrl: 'https://attacker.example',
   authPlatforms: { weixin: { appId: 'mine' } },
   mailTemplates: { resetPassword: { subject: 'Hello' } },
+  smsBalance: 500,
 };
 
 function otherValue(name: string): unknown {

@@ -23,10 +23,16 @@ async function lint(document: object): Promise<string[]> {
 const isRefusal = (line: string): boolean =>
   line.startsWith('operation-2xx-response at #/paths/~11.1~1classes~1{className}');
 
+/** True for the pages of a login, which lead to another page. */
+const isRedirect = (line: string): boolean =>
+  /^operation-2xx-response at #\/paths\/~1console~1oidc~1(start|callback)\//.test(line);
+
 describe('the OpenAPI document', () => {
   test('passes the recommended rules of a linter', async () => {
     const document = openApiDocument(await loadRoutes(), await loadExamples());
-    expect((await lint(document)).filter((line) => !isRefusal(line))).toEqual([]);
+    expect((await lint(document)).filter((line) => !isRefusal(line) && !isRedirect(line))).toEqual(
+      [],
+    );
     expect(await lint({ ...document, tags: 'none' })).not.toEqual([]);
   });
 

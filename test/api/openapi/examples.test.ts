@@ -20,6 +20,7 @@ import { recordLiveActivities } from './examples/live-activities.ts';
 import * as pushes from './examples/pushes.ts';
 import { ExampleRecorder } from './examples/recorder.ts';
 import { stableExamples } from './examples/stable-values.ts';
+import { recordWebhooks } from './examples/webhooks.ts';
 
 /**
  * Calls every operation and compares the recorded calls with the examples of the description,
@@ -40,6 +41,8 @@ const withoutExample: Record<string, string> = {
   postUnknownClass: 'always refused',
   putUnknownClass: 'always refused',
   deleteUnknownClass: 'always refused',
+  startOidcLogin: 'leads to the page of a provider',
+  completeOidcLogin: 'leads to the console, or an HTML page',
   takeTwilioReceipt: 'needs an account of Twilio in SMS_URL',
 };
 
@@ -105,6 +108,7 @@ async function record(authEndpoint: string): Promise<void> {
   await apps.recordProfiles(calls, authEndpoint);
   await apps.recordReceipts(calls, service);
   await apps.recordSavedItems(calls);
+  await recordWebhooks(calls);
   await apps.recordOperators(calls);
   await apps.recordApps(calls);
   await apps.recordService(calls);

@@ -55,6 +55,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'messages: budgets', path: ofApp('/messages?tab=budgets') },
   { name: 'messages: texts', path: ofApp('/messages?tab=texts') },
   { name: 'quotas', path: ofApp('/quotas') },
+  { name: 'reports', path: ofApp('/reports') },
   { name: 'usage', path: ofApp('/usage') },
   {
     name: 'compare',

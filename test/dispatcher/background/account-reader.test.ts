@@ -2,7 +2,9 @@ import { expect, test } from 'vitest';
 import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
+import { AppCache } from '../../../shared/db/app-cache.ts';
 import { putProfile } from '../../../shared/db/tables/profiles.ts';
+import { WebhookEvents } from '../../../shared/db/webhook-events.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { readAccounts } from '../../../shared/queue/report.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
@@ -71,7 +73,9 @@ test('the operator gets one mail 30 days before a certificate expires', async ()
   const mails: string[] = [];
   for (const clock of [at(40), at(20), at(19), at(6), at(0.5), at(-1), at(-2)]) {
     await isDue();
-    await new AccountReader().run({ ...deps(), clock, queue, operatorMail: 'ops@example.com' });
+    const webhooks = new WebhookEvents(api.db, new AppCache(api.db, vault(), systemClock));
+    const operatorMail = 'ops@example.com';
+    await new AccountReader().run({ ...deps(), clock, queue, webhooks, operatorMail });
     const path = `/console/api/apps/${app.appId}/outbox?kind=mail&to=ops@example.com`;
     const { results } = (await api.request('GET', path, { admin: true })).body;
     mails.push(`${results.length} ${results[0]?.text.includes('apns/_default')}`);

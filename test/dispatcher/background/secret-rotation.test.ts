@@ -17,9 +17,12 @@ import {
   requestSecretRotation,
   sum,
 } from '../../../shared/db/tables/secrets.ts';
+import { saveEndpoint, saveKey } from '../../../shared/db/tables/webhooks.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { newSessionNonce, sessionTokens } from '../../../shared/domain/users/user.ts';
+import { newSigningKey, serviceOwner } from '../../../shared/domain/webhooks/endpoint.ts';
+import type { EventTypeName } from '../../../shared/domain/webhooks/event-types.ts';
 import { silentLog, startTestApi } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
@@ -91,6 +94,21 @@ beforeAll(async () => {
   await claimGatewayToken(api.db, before, key, 1000);
   const token = { value: 't', madeAtMs: 0, expiresAtMs: 1, isReplacement: false };
   await saveGatewayToken(api.db, before, key, token);
+  for (const appId of [app.appId, serviceOwner]) {
+    const endpoint = { appId, name: 'hook' };
+    const secrets = { url: 'https://example.com/hook', key: newSigningKey() };
+    const stored = {
+      ...endpoint,
+      secrets,
+      events: ['push.done'] satisfies EventTypeName[],
+      format: 'standard',
+      language: null,
+      isEnabled: true,
+    } as const;
+    await saveEndpoint(api.db, before, { ...stored, events: [...stored.events] });
+    const rotated = { key: newSigningKey(), previousUntil: new Date() };
+    await saveKey(api.db, before, { ...endpoint, secrets }, rotated);
+  }
   const authData = {
     github: { uid: 'g1', access_token: 'SESAME' },
     gitlab: { uid: 'l1', access_token: 'SESAME' },

@@ -2,11 +2,16 @@ import { expect, test } from 'vitest';
 import { Breakers } from '../../../dispatcher/breakers/breakers.ts';
 import { defaultBreakerTiming } from '../../../shared/breaker.ts';
 import { systemClock } from '../../../shared/clock.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { AppCache } from '../../../shared/db/app-cache.ts';
+import { WebhookEvents } from '../../../shared/db/webhook-events.ts';
 import type { BreakerKey } from '../../../shared/domain/breaker.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
+import { testConfig } from '../../support/api.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
-const { db } = await openTestDatabase();
+const { db, url } = await openTestDatabase();
+const appCache = new AppCache(db, new Vault(testConfig(url).secrets), systemClock);
 const failed = { health: { requests: 60, failed: 60 }, failureReason: 'connect_failed' };
 const answered = { health: { requests: 60, failed: 0 }, failureReason: null };
 
@@ -14,6 +19,7 @@ const answered = { health: { requests: 60, failed: 0 }, failureReason: null };
 function aDispatcher({ coolDownMs = 20 } = {}): Breakers {
   return new Breakers({
     db,
+    webhooks: new WebhookEvents(db, appCache),
     clock: systemClock,
     log: createLogger({ level: 'silent', name: 'test' }),
     timing: { ...defaultBreakerTiming, coolDownMs, maxCooldownMs: coolDownMs },

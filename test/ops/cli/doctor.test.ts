@@ -15,6 +15,7 @@ import { carillon } from '../../support/cli.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
 import { certificateUntil } from '../../support/gateways/certificates.ts';
 import { startMailServer } from '../../support/servers/mail-server.ts';
+import { TestOidcProvider } from '../../support/servers/oidc-provider.ts';
 import { startProvider } from '../../support/servers/sms-providers.ts';
 import { startSmsWebhook } from '../../support/servers/sms-webhook.ts';
 import { useTestService } from '../../support/service.ts';
@@ -285,6 +286,25 @@ describe('providers', () => {
     expect(JSON.stringify(bad)).not.toContain('SESAME');
     await mail.close();
   });
+});
+
+test('the issuer of OpenID Connect is asked for its configuration', async () => {
+  const redirectUri = 'https://push.example.com/console/oidc/callback';
+  const provider = await TestOidcProvider.start({ redirectUri, accounts: {} });
+  const env = provider.environment({ a: { role: 'owner' } });
+  const { host } = new URL(provider.issuer);
+  const { checks } = await checkUp(env);
+  expect(checks.find(({ name }) => name === 'single sign-on')).toMatchObject({
+    status: 'ok',
+    detail: `the issuer of OpenID Connect at ${host} gives its configuration`,
+  });
+  expect(provider.paths).toEqual(['/.well-known/openid-configuration']);
+  await provider.close();
+  const { bad } = await checkUp(env);
+  expect(bad).toMatchObject([
+    { name: 'single sign-on', status: 'fail', advice: expect.stringContaining('OIDC_ISSUER') },
+  ]);
+  expect(JSON.stringify(bad)).not.toContain('a secret & more');
 });
 
 describe('a gateway on this machine', () => {

@@ -48,6 +48,8 @@ const withoutRow: Readonly<Record<string, string>> = {
   'device delete-all': 'counts and asks',
   audit: 'export',
   'secret rotate': 'waits',
+  'webhooks enable': 'reads before it changes',
+  'webhooks disable': 'reads before it changes',
   freeze: 'of an app or of all',
   unfreeze: 'of an app or of all',
   'app create': 'keys from a file',

@@ -4,7 +4,9 @@ import { expect, test } from 'vitest';
 /** Tests the user documentation, which exists in English (`docs/`) and in Chinese (`docs/zh/`). */
 const docs = new URL('../../../docs/', import.meta.url);
 const read = (page: string) => readFile(new URL(page, docs), 'utf8');
-const translated = await readdir(new URL('zh/', docs));
+const translated = (await readdir(new URL('zh/', docs), { recursive: true })).filter((name) =>
+  name.endsWith('.md'),
+);
 
 const fence = /^```\w+\n[\s\S]+?^```$/gm;
 const blocks = (text: string) => [...text.matchAll(fence)].map(([block]) => block);
@@ -14,13 +16,16 @@ const codeMarks = (text: string) => {
   return [...new Set(marks)].sort();
 };
 
-test('the pages for newcomers are translated', () => {
+test('the pages for newcomers, and those about services in China, are translated', () => {
   expect(translated.sort()).toEqual([
     'concepts.md',
     'getting-started.md',
     'moving-in.md',
+    'operate/mail-and-sms.md',
+    'operate/single-sign-on.md',
     'sending.md',
     'web-push.md',
+    'webhooks.md',
   ]);
 });
 

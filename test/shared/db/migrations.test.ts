@@ -270,6 +270,38 @@ describe('a migration', () => {
     }
   });
 
+  test('removes a balance of SMS that no operator set, as far as the audit shows it', async () => {
+    const { client, url } = await emptyDatabase();
+    await migrateTables(url);
+    const insert = (appId: string, createdAt: string, options: object) =>
+      client.query(
+        `INSERT INTO app (app_id, name, edition, plan, secrets, options, created_at)
+         VALUES ($1, 'App', 'home', 'commercial', '', $2, $3)`,
+        [appId, JSON.stringify(options), createdAt],
+      );
+    const record = (appId: string, at: string, after: object) =>
+      client.query(
+        `INSERT INTO audit (at, app_id, actor_name, actor_role, address, request_id, action, target,
+           after) VALUES ($1, $2, 'admin', 'owner', '', '', 'app.update', $2, $3)`,
+        [at, appId, JSON.stringify(after)],
+      );
+    await insert('older', '2026-01-01', { smsBalance: 3 });
+    await insert('charged', '2026-03-01', { smsBalance: 4, generalSms: true });
+    await insert('set', '2026-03-01', { smsBalance: 5 });
+    await insert('unset', '2026-03-01', { generalSms: true });
+    await record('charged', '2026-02-01', { options: { generalSms: true } });
+    await record('set', '2026-03-02', { options: { smsBalance: 100 } });
+    const { up } = await readMigration('0093_sms_balance_unset', migrationFolder);
+    await client.query(up);
+    const { rows } = await client.query('SELECT app_id, options FROM app ORDER BY app_id');
+    expect(Object.fromEntries(rows.map(({ app_id, options }) => [app_id, options]))).toEqual({
+      charged: { generalSms: true },
+      older: { smsBalance: 3 },
+      set: { smsBalance: 5 },
+      unset: { generalSms: true },
+    });
+  });
+
   test('results in the schema that the processes require', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());

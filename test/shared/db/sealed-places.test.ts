@@ -26,6 +26,8 @@ const notEncrypted = [
 /** Files that encrypt, with the columns that store their values. */
 const encryptingFiles: Record<string, string[]> = {
   'api/services/captchas/captchas.ts': ['captcha.answer'],
+  // A cookie, which is stored nowhere.
+  'api/services/operator/access/oidc-logins.ts': [],
   'api/services/push/receipts.ts': ['failed_receipt.call'],
   'shared/db/tables/apps.ts': ['app.secrets'],
   'shared/db/tables/profiles.ts': [
@@ -35,6 +37,7 @@ const encryptingFiles: Record<string, string[]> = {
   ],
   'shared/db/tables/gateways.ts': ['gateway_token.value'],
   'shared/db/tables/outbox.ts': ['outbox.body'],
+  'shared/db/tables/webhooks.ts': ['webhook.previous_key', 'webhook.secrets'],
   'shared/domain/users/auth-data.ts': ['app_user.auth_data'],
   'shared/domain/users/user.ts': ['app_user.session_nonce'],
   // The rotation itself, and the warm-up of the cipher, which stores nothing.

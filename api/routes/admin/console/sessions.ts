@@ -4,6 +4,7 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import {
   consoleSession,
   currentOperator,
+  endedSession,
   loginLink,
   otherPerson,
 } from '../../../replies/admin/access.ts';
@@ -96,11 +97,13 @@ export default [
     role: 'viewer',
     isFiltered: true,
     limit: smallBody,
-    reply: empty,
+    reply: endedSession,
     refusals: ['notFound'],
-    handle: async ({ operator }, { consoleSessions }) => {
+    handle: async ({ operator }, { consoleSessions, oidcLogins }) => {
       await consoleSessions.logout(operator);
-      return json({}, { headers: { 'Set-Cookie': consoleSessions.cookieHeader('') } });
+      const endSessionUrl = await oidcLogins.endSessionUrl(operator);
+      const reply = endSessionUrl === undefined ? {} : { endSessionUrl };
+      return json(reply, { headers: { 'Set-Cookie': consoleSessions.cookieHeader('') } });
     },
   }),
   route({

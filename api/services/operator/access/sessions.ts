@@ -9,10 +9,16 @@ import {
   insertLoginCode,
   insertSession,
   listSessions,
+  savePerson,
   spendLoginCode,
 } from '../../../../shared/db/tables/console.ts';
 import { networkOf } from '../../../../shared/domain/addresses.ts';
-import { type Operator, sessionLifeMs } from '../../../../shared/domain/admin/operator.ts';
+import {
+  type Operator,
+  type OperatorRole,
+  oidcSessionMs,
+  sessionLifeMs,
+} from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -39,6 +45,16 @@ export interface LoginClient {
   requestId: string;
   /** Cookie of the session that the browser already has. */
   cookie: string | undefined;
+}
+
+/** Person with the rights of a login by OpenID Connect. */
+export interface Person {
+  /** Issuer and subject. */
+  subject: string;
+  name: string;
+  mail: string | null;
+  role: OperatorRole;
+  apps: string[] | null;
 }
 
 /** Started session. Only the cookie contains the secret. */
@@ -90,7 +106,7 @@ export class ConsoleSessionService {
    * and only over https.
    */
   get cookieName(): string {
-    return this.#isSecure ? '__Host-carillon' : 'carillon';
+    return this.isSecure ? '__Host-carillon' : 'carillon';
   }
 
   /** Returns a `Set-Cookie` header. An empty value deletes the cookie. */
@@ -99,13 +115,14 @@ export class ConsoleSessionService {
       'Path=/',
       'HttpOnly',
       'SameSite=Strict',
-      ...(this.#isSecure ? ['Secure'] : []),
+      ...(this.isSecure ? ['Secure'] : []),
     ];
     const seconds = value === '' ? 0 : sessionLifeMs / 1000;
     return [`${this.cookieName}=${value}`, ...attributes, `Max-Age=${seconds}`].join('; ');
   }
 
-  get #isSecure(): boolean {
+  /** True if PUBLIC_URL is https, so that cookies are sent over https only. */
+  get isSecure(): boolean {
     return this.#deps.config.publicUrl.startsWith('https://');
   }
 
@@ -144,6 +161,37 @@ export class ConsoleSessionService {
     return { operator, cookie };
   }
 
+  /**
+   * Starts the session of a person whom the provider of OpenID Connect has authenticated. Throws
+   * error 429 after too many logins of the person.
+   */
+  async loginPerson(person: Person, client: Omit<LoginClient, 'cookie'>): Promise<Login> {
+    const cookie = randomBytes(32).toString('base64url');
+    const digest = sha256(randomBytes(32).toString('base64url'));
+    const { now } = this.#identities.bounds();
+    const endsAt = new Date(now.getTime() + oidcSessionMs);
+    const operator = await this.#deps.db.transaction(async (tx) => {
+      const tokenId = await savePerson(tx, { ...person, digest, now });
+      this.#callLimit.take(tokenId, 'logins');
+      const session = await this.#insert(tx, {
+        cookie,
+        tokenId,
+        client: { ...client, cookie: undefined },
+        endsAt,
+      });
+      const { subject, role, apps } = person;
+      const change = {
+        action: 'session.create',
+        target: String(session.session?.id ?? ''),
+        after: { subject, role, apps },
+      };
+      const { address, requestId } = client;
+      await runAsActor({ ...session, address, requestId }, () => recordChange(tx, change));
+      return session;
+    });
+    return { operator, cookie };
+  }
+
   async #tokenIdOf(tx: Handle, credential: Credential): Promise<number | null> {
     if ('token' in credential) {
       const holder = await this.#identities.ofToken(credential.token);
@@ -159,7 +207,12 @@ export class ConsoleSessionService {
 
   async #insert(
     tx: Handle,
-    { cookie, tokenId, client }: { cookie: string; tokenId: number | null; client: LoginClient },
+    {
+      cookie,
+      tokenId,
+      client,
+      endsAt = null,
+    }: { cookie: string; tokenId: number | null; client: LoginClient; endsAt?: Date | null },
   ): Promise<Operator> {
     const bounds = this.#identities.bounds();
     const { marks } = this.#identities;
@@ -167,7 +220,15 @@ export class ConsoleSessionService {
     const digest = sha256(cookie);
     const { address } = client;
     const agent = client.agent.slice(0, maxAgent);
-    await insertSession(tx, { digest, adminMark, tokenId, address, agent, now: bounds.now });
+    await insertSession(tx, {
+      digest,
+      adminMark,
+      tokenId,
+      address,
+      agent,
+      now: bounds.now,
+      endsAt,
+    });
     const session = await findSession(tx, digest, { ...bounds, marks });
     // The token was deleted or expired at the same time.
     if (!session) throw new Refusal('unauthorized');

@@ -123,8 +123,8 @@ const holderOf = ({ id, name, role, apps }: ConsoleToken): Operator => ({
 
 /** Returns the caller of a session, with the current permissions of its token. */
 export function ownerOf(session: ConsoleSession): Operator {
-  const { id, tokenId, name, role, apps } = session;
-  const current = { id, expiresAt: endOf(session) };
+  const { id, tokenId, name, role, apps, isOidc } = session;
+  const current = { id, expiresAt: endOf(session), isOidc };
   if (tokenId === null || name === null || role === null) return adminOperator(current);
   return { name, role, apps, tokenId, session: current };
 }
@@ -134,9 +134,11 @@ export function endOf({
   createdAt,
   seenAt,
   tokenExpiresAt,
-}: Pick<ConsoleSession, 'createdAt' | 'seenAt' | 'tokenExpiresAt'>): Date {
+  endsAt,
+}: Pick<ConsoleSession, 'createdAt' | 'seenAt' | 'tokenExpiresAt' | 'endsAt'>): Date {
   const ends = [createdAt.getTime() + sessionLifeMs, seenAt.getTime() + sessionIdleMs];
-  return new Date(Math.min(...ends, tokenExpiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
+  const given = [tokenExpiresAt, endsAt].flatMap((end) => end?.getTime() ?? []);
+  return new Date(Math.min(...ends, ...given));
 }
 
 /** Maximum number of tokens. */

@@ -23,6 +23,7 @@ import {
   oldValues,
 } from '../../../../shared/db/tables/secrets.ts';
 import { listPlatforms } from '../../../../shared/db/tables/users.ts';
+import { listTroubled } from '../../../../shared/db/tables/webhooks.ts';
 import { addressesIn } from '../../../../shared/domain/addresses.ts';
 import { hasAnswered } from '../../../../shared/domain/breaker.ts';
 import { isJsonObject } from '../../../../shared/domain/json.ts';
@@ -32,6 +33,7 @@ import type { Code } from '../../../../shared/domain/texts/catalogue.ts';
 import { replyText, type TextParams, writeFinding } from '../../../../shared/domain/texts/texts.ts';
 import { anonymous } from '../../../../shared/domain/users/auth-data.ts';
 import { isAlwaysChecked } from '../../../../shared/domain/users/auth-platforms.ts';
+import { serviceOwner } from '../../../../shared/domain/webhooks/endpoint.ts';
 import { isRefusedUrl } from '../../../../shared/http/outbound-addresses.ts';
 
 /** Code of a finding. */
@@ -606,6 +608,27 @@ export async function checkInvalidTokens(db: Handle): Promise<Finding[]> {
           reason,
         },
       }),
+  );
+}
+
+/** Maximum number of webhooks that are reported. */
+const maxWebhooks = 20;
+
+/** Reports webhooks that the service switched off, and webhooks that dropped events within a day. */
+export async function checkWebhooks(db: Handle): Promise<Finding[]> {
+  const troubled = await listTroubled(db, null, maxWebhooks);
+  return troubled.map(({ appId, name: webhook, offReason, at }) =>
+    found({
+      name: 'webhooks',
+      status: 'warn',
+      code:
+        offReason === 'gone'
+          ? 'webhookGone'
+          : offReason === 'failing'
+            ? 'webhookFailing'
+            : 'webhookFull',
+      params: { app: appId === serviceOwner ? null : appId, webhook, at: at.toISOString() },
+    }),
   );
 }
 

@@ -18,6 +18,7 @@ import {
   checkRotations,
   checkSecretKeys,
   checkUpkeep,
+  checkWebhooks,
   type Finding,
   found,
   reasonOf,
@@ -91,6 +92,7 @@ export class DoctorService {
       () => checkRotations(context),
       () => checkGateways(db),
       () => checkInvalidTokens(db),
+      () => checkWebhooks(db),
       () => checkPlatforms(context),
       () => checkWebPushKeys(context),
     ];

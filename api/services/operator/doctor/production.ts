@@ -4,7 +4,7 @@ import { dayMs, hourMs } from '../../../../shared/clock.ts';
 import type { Database } from '../../../../shared/db/pool.ts';
 import { findOpenOptions, listAppIds } from '../../../../shared/db/tables/apps.ts';
 import { countDevices } from '../../../../shared/db/tables/audience.ts';
-import { countTokens } from '../../../../shared/db/tables/console.ts';
+import { countCallers } from '../../../../shared/db/tables/console.ts';
 import {
   listReports,
   minTokenLength,
@@ -134,7 +134,7 @@ async function checkBackups({ db, nowMs }: ProductionContext): Promise<Finding> 
 /** Checks that people use tokens of their own. */
 async function checkAccess({ db }: ProductionContext): Promise<Finding> {
   const name = 'admin access';
-  const people = await countTokens(db);
+  const people = await countCallers(db);
   return people > 0
     ? found({ name, status: 'ok', code: 'ownAccess', params: { people } })
     : found({ name, status: 'warn', code: 'sharedAccess' });

@@ -17,6 +17,7 @@ import {
   readSetup,
   readUsageOf,
 } from '../../../../shared/db/tables/push-reports.ts';
+import { listTroubled } from '../../../../shared/db/tables/webhooks.ts';
 import { hasRole, mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
@@ -44,6 +45,7 @@ import { inspectProfile } from '../gateways/profile-detail.ts';
 import type { PushListService } from '../pushes/push-list.ts';
 
 const maxRunning = 20;
+const maxWebhooks = 20;
 /** Maximum number of pushes whose outcomes are added. */
 const maxAddedUp = 10_000;
 /** Maximum number of open and cancelled pushes among them, because each needs a statement. */
@@ -96,6 +98,10 @@ export class OverviewService {
       profilesExpiring: profiles.filter(
         ({ expiresAt }) => expiresAt !== null && Date.parse(expiresAt) <= soonMs,
       ),
+      webhooks: (await listTroubled(db, apps, maxWebhooks)).map(({ at, ...webhook }) => ({
+        ...webhook,
+        at: at.toISOString(),
+      })),
       findings: profiles.filter(({ problems }) => problems.length > 0),
       setup: appId === undefined ? null : await readSetup(db, appId),
     };

@@ -19,7 +19,7 @@ import type { Push, ScheduledPush } from '../../../../shared/domain/pushes/recor
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireControl } from '../../push/push-control.ts';
-import { entryIdOf, expiryOf, noSuchEntry } from '../../push/pushes.ts';
+import { cancelledEvent, entryIdOf, expiryOf, noSuchEntry } from '../../push/pushes.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 import type { PushListService } from '../pushes/push-list.ts';
@@ -94,7 +94,8 @@ export class ScheduledPushService {
   async cancel(operator: Operator, appId: string, id: string): Promise<void> {
     await this.#changeEntry(operator, appId, id, async (tx, entry) => {
       const { objectId, state } = entry.push;
-      if (!(await cancelScheduled(tx, appId, entry.id))) noSuchEntry();
+      const push = (await cancelScheduled(tx, appId, entry.id)) ?? noSuchEntry();
+      await this.#deps.webhooks.emit(tx, cancelledEvent(appId, { push, by: operator.name }));
       await recordChange(tx, { action: 'push.cancel', appId, target: objectId, before: { state } });
     });
   }

@@ -178,6 +178,8 @@ export class FreezeService {
       const freeze = await insertFreeze(tx, { appId, reason, by: operator.name });
       if (!freeze) throw refuse('notFound', detail('noApp'));
       await recordChange(tx, { ...changeOf('push.freeze', appId), after: { reason } });
+      const data = freezeData(appId, { reason, by: operator.name });
+      await this.#deps.webhooks.emit(tx, { appId, type: 'freeze.started', data });
       return freeze;
     });
   }
@@ -186,7 +188,7 @@ export class FreezeService {
    * Ends a freeze and returns it. The frozen pushes continue. Throws error 404 if there is no such
    * freeze.
    */
-  async release(appId: string | null): Promise<Freeze> {
+  async release(operator: Operator, appId: string | null): Promise<Freeze> {
     return this.#deps.db.transaction(async (tx) => {
       const freeze = await releaseFreeze(tx, appId);
       if (!freeze)
@@ -195,10 +197,19 @@ export class FreezeService {
         ...changeOf('push.release', appId),
         before: { reason: freeze.reason },
       });
+      const data = freezeData(appId, { reason: freeze.reason, by: operator.name });
+      await this.#deps.webhooks.emit(tx, { appId, type: 'freeze.ended', data });
       return freeze;
     });
   }
 }
+
+/** Returns `data` of the events of a freeze. */
+const freezeData = (appId: string | null, { reason, by }: { reason: string; by: string }) => ({
+  scope: appId === null ? ('service' as const) : ('app' as const),
+  reason,
+  by,
+});
 
 const changeOf = (action: string, appId: string | null) => ({
   action,

@@ -51,7 +51,7 @@ export const accessCommands = [
   row('token list', 'list the tokens, newest first', {
     operation: 'listConsoleTokens',
     always: { query: { limit: 200 } },
-    columns: { ...holder, expires: 'expiresAt', used: 'usedAt' },
+    columns: { ...holder, mail: 'mail', expires: 'expiresAt', used: 'usedAt' },
     none: 'There are no tokens.',
   }),
   row('token delete', 'delete a token and end its sessions', {

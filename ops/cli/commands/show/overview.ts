@@ -1,5 +1,6 @@
+import { connectorIds } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
-import { text } from '../../arguments.ts';
+import { choice, text } from '../../arguments.ts';
 import { gatewayName, reasonIn, say, words } from '../../language.ts';
 import { row } from '../../row.ts';
 import { padded, table } from '../../table.ts';
@@ -79,6 +80,17 @@ export const usageCommands = [
     },
     show: (reply) => ('results' in reply ? describeDays(reply.results) : describeDay(reply)),
   }),
+  row('report', 'pushes, outcomes and opens by day, of up to two years', {
+    example: 'report --from 2027-01-01 --to 2027-01-31',
+    operation: 'getReport',
+    query: {
+      from: text('--from <YYYY-MM-DD>', 'the first day in UTC; without it, 30 days'),
+      to: text('--to <YYYY-MM-DD>', 'the last day in UTC; without it, today'),
+      connector: choice('--connector <id>', 'only of this connector', connectorIds),
+      class: text('--class <class>', 'only pushes of this message class'),
+    },
+    show: describeReport,
+  }),
   row('quotas', 'use of the gateways on a day in China, with a forecast of scheduled pushes', {
     example: 'quotas --day 2027-01-31',
     operation: 'getQuotas',
@@ -86,6 +98,40 @@ export const usageCommands = [
     show: describeQuotas,
   }),
 ];
+
+/** Writes the days of a report that have pushes, and the most frequent reasons. */
+function describeReport({ days, reasons }: Reply<'getReport'>): string {
+  const rows = days
+    .filter(({ pushes }) => pushes > 0)
+    .map((one) => [
+      one.day,
+      one.pushes,
+      one.sent,
+      one.delivered,
+      one.clicked,
+      one.opened,
+      one.failed,
+      one.invalid_token,
+    ]);
+  if (rows.length === 0) return say('There were no pushes on these days.');
+  const headings = words(
+    'day',
+    'pushes',
+    'sent',
+    'delivered',
+    'clicked',
+    'opened',
+    'failed',
+    'invalid tokens',
+  );
+  const failures = reasons.map(({ connector, reason, meaning, n }) => [
+    n,
+    gatewayName(connector),
+    reasonIn(reason, meaning),
+  ]);
+  if (failures.length === 0) return table(headings, rows);
+  return `${table(headings, rows)}\n\n${table(words('failures', 'gateway', 'reason'), failures)}`;
+}
 
 type Day = Exclude<Reply<'getUsage'>, { results: unknown }>;
 

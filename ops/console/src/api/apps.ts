@@ -246,6 +246,20 @@ export function useUsage(appId: string, days: Days) {
   });
 }
 
+export const reportOf = (appId: string, days: Days): CallInput<'getReport'> => ({
+  path: { appId },
+  query: { ...days },
+});
+
+/** Totals of an app by day, oldest first. */
+export function useReport(appId: string, days: Days) {
+  return useQuery({
+    queryKey: ['report', appId, days],
+    queryFn: ({ signal }) => call('getReport', { ...reportOf(appId, days), signal }),
+    placeholderData: keepPreviousData,
+  });
+}
+
 /** Usage of an app's gateway quotas on a day in China's time zone. */
 export function useQuotas(appId: string, day: string | undefined) {
   return useQuery({

@@ -67,6 +67,14 @@ export function useIsOfService(): boolean {
  */
 export type Credential = Input<'startConsoleSession'>['body'];
 
+/** Loads the ways to log in, for the login page. */
+export const useLoginMethods = () =>
+  useQuery({
+    queryKey: ['login-methods'],
+    queryFn: ({ signal }) => call('getLoginMethods', { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
 /** Returns functions that log in and log out. */
 export function useSessionActions() {
   const client = useQueryClient();
@@ -78,7 +86,9 @@ export function useSessionActions() {
       client.setQueryData(key, operator);
     },
     logout: async () => {
-      await call('endConsoleSession');
+      const { endSessionUrl } = await call('endConsoleSession');
+      // The provider of OpenID Connect also ends its own session, and leads back to the login.
+      if (endSessionUrl !== undefined) return window.location.assign(endSessionUrl);
       client.setQueryData(key, null);
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== key[0] });
     },

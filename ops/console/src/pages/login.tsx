@@ -2,8 +2,8 @@ import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { OtherPerson } from '../../../client/operations.ts';
 import { ApiError } from '../api/client.ts';
-import { type Credential, useSessionActions } from '../api/session.tsx';
-import { Button } from '../kit/controls/button.tsx';
+import { type Credential, useLoginMethods, useSessionActions } from '../api/session.tsx';
+import { Button, buttonClass } from '../kit/controls/button.tsx';
 import { TextField } from '../kit/controls/field.tsx';
 import { useTitle } from '../kit/panel.tsx';
 import styles from './login.module.css';
@@ -26,6 +26,7 @@ export function takeLoginCode(): string | undefined {
 export function Login({ failure }: { failure: unknown }) {
   const { t } = useTranslation();
   const { login } = useSessionActions();
+  const { data: methods } = useLoginMethods();
   useTitle(t('login.submit'));
   const [token, setToken] = useState('');
   const [error, setError] = useState(
@@ -47,6 +48,11 @@ export function Login({ failure }: { failure: unknown }) {
     <main className={styles.page}>
       <form className={styles.form} onSubmit={(event) => void onSubmit(event)}>
         <h1>{t('login.title')}</h1>
+        {methods?.oidc && (
+          <a className={buttonClass('primary')} href="/console/oidc/start">
+            {t('login.with', { host: methods.oidc })}
+          </a>
+        )}
         <TextField
           label={t('login.token')}
           hint={t('login.hint')}

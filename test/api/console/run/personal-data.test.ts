@@ -154,6 +154,15 @@ async function writeTraces(): Promise<void> {
     `INSERT INTO live_activity_token (app_id, kind, name, installation, token, reported_at) VALUES ($1, 'activity', 'a', $2, 'activity-token-of-ada', now())`,
     device,
   );
+  await run(`INSERT INTO webhook (app_id, name, events, format, secrets)
+    SELECT owner, 'w', '{}', 'standard', 'x' FROM unnest(ARRAY[$1, '']) AS owner`);
+  for (const owner of [appId, ''])
+    await run(
+      `INSERT INTO webhook_delivery (app_id, webhook, type, source_app, occurred_at, data)
+       VALUES ($2, 'w', 'recipients.opened', $1, now(), $3)`,
+      owner,
+      { recipients: [{ installation: devices[0]?.objectId }] },
+    );
   await run(`UPDATE notification SET finished_at = now() WHERE app_id = $1`);
   await run(`INSERT INTO channel_message (app_id, push_id, digest, content, expires_at)
     SELECT $1, min(id), 'x', '{"alert":"Dear Countess"}', now() + interval '1 day' FROM notification WHERE app_id = $1`);
@@ -224,6 +233,7 @@ describe('export', () => {
       'pushes',
       'savedItems',
       'audit',
+      'webhookDeliveries',
     ].filter((part) => body[part].length === 0);
     expect(empty).toEqual([]);
     for (const secret of ['secret-of-ada', 'token-of-weibo', sessionToken])

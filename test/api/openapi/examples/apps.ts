@@ -14,6 +14,7 @@ export async function recordOperators(calls: ExampleRecorder): Promise<void> {
   const newToken = { name: 'Li Na', role: 'operator', apps: [calls.app.appId], expiresAt };
   const { id, token } = await calls.send('createConsoleToken', { body: newToken });
   await calls.send('listConsoleTokens', { query: { limit: 20 } });
+  await calls.send('getLoginMethods');
   await calls.send('startConsoleSession', { body: { token } });
   const headers = { Authorization: `Bearer ${token}` };
   await calls.send('getConsoleSession', { headers });
@@ -144,6 +145,7 @@ export async function recordService(calls: ExampleRecorder): Promise<void> {
   const { appId } = calls.app;
   for (const operation of ['getSocketRoute', 'getHosts'])
     await calls.send(operation, { query: { appId } });
+  await calls.send('getReport', { query: { from: '2020-01-01', to: '2020-01-02' } });
   for (const operation of ['listQueues', 'getUsage', 'getQuotas', 'getMoveIn'])
     await calls.send(operation);
   await calls.send('getOverview', { query: { app: appId } });

@@ -32,6 +32,8 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Alphabet of a value, by its form and, if the form is ambiguous, by its member. */
 const alphabets: [names: RegExp, form: RegExp, alphabet: string][] = [
   [/^(id|sha256|objectId|installation)$/, hex, '0123456789abcdef'],
+  [/^id$/, /^msg_\d+_[0-9a-z]+$/, '0123456789'],
+  [/^secret$/, /^whsec_/, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'],
   [/^id$/, uuid, '0123456789abcdef'],
   [/^(code|smsCode)$/, /^\d{6}$/, '0123456789'],
   [/^(code|captcha_code)$/, /^[A-Z0-9]{4}$/, 'ABCDEFGHJKLMNPQRSTUVWXYZ'],
@@ -132,7 +134,7 @@ function replaceIn(
 
 /** Returns a text of the same form, derived from the place where the value first appears. */
 function randomText(value: string, place: string, alphabet: string): string {
-  const [prefix = ''] = /^(carillon_|\d+\.)/.exec(value) ?? [];
+  const [prefix = ''] = /^(carillon_|whsec_|msg_|\d+\.)/.exec(value) ?? [];
   const bytes = Buffer.concat(
     [0, 1].map((n) => createHash('sha256').update(`${n} ${place}`).digest()),
   );

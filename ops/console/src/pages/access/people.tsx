@@ -78,7 +78,9 @@ function Tokens() {
     {
       key: 'by',
       title: t('people.createdBy'),
-      cell: ({ createdBy }) => <span translate="no">{createdBy}</span>,
+      cell: ({ createdBy, mail }) => (
+        <span translate="no">{mail === null ? createdBy : `${createdBy}: ${mail}`}</span>
+      ),
     },
     {
       key: 'created',

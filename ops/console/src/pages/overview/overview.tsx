@@ -136,8 +136,8 @@ function Running({
 
 function Attention({ appId, overview }: { appId: string; overview: OverviewData }) {
   const { t } = useTranslation();
-  const { breakersOpen, profilesExpiring, findings, waitingApproval, setup } = overview;
-  const found = [breakersOpen, profilesExpiring, findings, waitingApproval];
+  const { breakersOpen, profilesExpiring, findings, waitingApproval, webhooks, setup } = overview;
+  const found = [breakersOpen, profilesExpiring, findings, waitingApproval, webhooks];
   const isQuiet = found.every(({ length }) => length === 0);
   return (
     <Panel title={t('overview.attention')}>
@@ -171,6 +171,17 @@ function Attention({ appId, overview }: { appId: string; overview: OverviewData 
           <li key={`${connector}/${profile}`}>
             <Badge tone="warn">{t('overview.expires')}</Badge> {connectorName(connector)}, {profile}
             : <Time at={expiresAt} />
+          </li>
+        ))}
+        {webhooks.map(({ name, offReason, at }) => (
+          <li key={`webhook ${name}`}>
+            <Badge tone={offReason === null ? 'warn' : 'bad'}>
+              {t(offReason === null ? 'webhooks.dropped' : `webhooks.offReason.${offReason}`)}
+            </Badge>{' '}
+            <Link to="/apps/$appId/webhooks" params={{ appId }}>
+              {t('webhooks.one', { name })}
+            </Link>{' '}
+            <Time at={at} />
           </li>
         ))}
         {findings.map(({ connector, profile, problems, meanings }) => (

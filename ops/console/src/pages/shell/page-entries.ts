@@ -101,6 +101,21 @@ export const appPages = [
     words: ['配额', '限额', 'quota', 'forecast', 'limits', 'daily cap'],
   }),
   pageEntry({
+    to: '/apps/$appId/reports',
+    title: 'nav.reports',
+    words: [
+      '报表',
+      '趋势',
+      '到达率',
+      '打开率',
+      'reports',
+      'trends',
+      'history',
+      'open rate',
+      'growth',
+    ],
+  }),
+  pageEntry({
     to: '/apps/$appId/usage',
     title: 'nav.usage',
     words: ['用量', '账单', '费用', 'billing', 'fees', 'usage', 'CSV'],
@@ -109,6 +124,22 @@ export const appPages = [
     to: '/apps/$appId/messages',
     title: 'nav.messages',
     words: ['短信', '邮件', 'SMS', 'mail', 'outbox', 'templates', 'signatures'],
+  }),
+  pageEntry({
+    to: '/apps/$appId/webhooks',
+    title: 'nav.webhooks',
+    role: 'operator',
+    words: [
+      '回调',
+      '事件',
+      'events',
+      'callbacks',
+      'notifications',
+      'Slack',
+      '飞书',
+      '钉钉',
+      '企业微信',
+    ],
   }),
   pageEntry({
     to: '/apps/$appId/settings',
@@ -131,6 +162,13 @@ export const servicePages = [
     title: 'nav.operating',
     key: 's',
     words: ['熔断', '队列', 'breakers', 'queues', 'gateways'],
+  }),
+  pageEntry({
+    to: '/webhooks',
+    title: 'webhooks.ofService',
+    role: 'operator',
+    isForAllApps: true,
+    words: ['回调', '事件', 'events', 'callbacks', 'Slack', '飞书', '钉钉', '企业微信'],
   }),
   pageEntry({
     to: '/secret',

@@ -1,0 +1,35 @@
+import { minuteMs } from '../../shared/clock.ts';
+import { listAppIds } from '../../shared/db/tables/apps.ts';
+import {
+  claimReports,
+  writeInstallationDay,
+  writePushDays,
+} from '../../shared/db/tables/reports.ts';
+import type { DispatcherDeps } from '../deps.ts';
+
+/** Interval at which the totals of an app are computed. Reports are at most this old. */
+const reportEveryMs = 15 * minuteMs;
+/**
+ * Timeout of a statement. It reads all records of the app of six days, and once a day all
+ * installations.
+ */
+const statementTimeoutMs = 5 * minuteMs;
+
+/**
+ * Computes the totals by day of the apps whose turn it is (protocol/admin-api.md#reports). Returns
+ * the number of apps.
+ */
+export async function computeReports({
+  db,
+  clock,
+}: Pick<DispatcherDeps, 'db' | 'clock'>): Promise<number> {
+  let apps = 0;
+  for (const appId of await listAppIds(db)) {
+    const nextAt = new Date(clock.now() + reportEveryMs);
+    if (!(await claimReports(db, appId, nextAt))) continue;
+    await db.transaction((tx) => writePushDays(tx, appId), { statementTimeoutMs });
+    await db.transaction((tx) => writeInstallationDay(tx, appId), { statementTimeoutMs });
+    apps += 1;
+  }
+  return apps;
+}

@@ -1,0 +1,329 @@
+import { Breaker, type BreakerPermit, type BreakerTiming } from '../../shared/breaker.ts';
+import { minuteMs, sleep } from '../../shared/clock.ts';
+import { retryDuringOutage } from '../../shared/db/outage.ts';
+import {
+  type AttemptResult,
+  type DueDelivery,
+  listDue,
+  recordAttempt,
+} from '../../shared/db/tables/webhook-deliveries.ts';
+import {
+  clearFailures,
+  countFailure,
+  type Endpoint,
+  type EndpointKey,
+  endRun,
+  findEndpoint,
+  releaseEndpoints,
+} from '../../shared/db/tables/webhooks.ts';
+import { webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
+import { createHttpClient, type HttpClient } from '../../shared/http/client.ts';
+import type { Semaphore } from '../../shared/semaphore.ts';
+import type { DispatcherDeps } from '../deps.ts';
+import { type Judgement, judge } from './attempt.ts';
+import { dataOf, requestOf } from './request.ts';
+import { type SwitchOffDeps, switchEndpointOff } from './switch-off.ts';
+
+export type RunDeps = Pick<DispatcherDeps, 'db' | 'metrics'> & SwitchOffDeps;
+
+/** Breaker of an endpoint. It waits longer than one of a gateway, because no push depends on it. */
+export const endpointTiming: BreakerTiming = {
+  coolDownMs: 5000,
+  maxCooldownMs: 5 * minuteMs,
+  windowMs: 30_000,
+  minGroups: 3,
+  heavyGroup: 50,
+};
+
+/** Deliveries that one statement reads. */
+const pageSize = 32;
+/** Age at which the settings of an endpoint are read again. */
+const settingsMaxAgeMs = 400;
+/** Time after which a run lets other endpoints run, if some wait. */
+const yieldAfterMs = 10_000;
+/** Pause before a run that could not end tries to end again. */
+const againMs = 50;
+/** Pause of an endpoint after a failure of this process. */
+const faultPauseMs = 1000;
+const outagePatienceMs = 60_000;
+
+/** State of an endpoint that outlives a run. */
+interface Remembered {
+  breaker: Breaker;
+  client: { origin: string; client: HttpClient } | undefined;
+  /** Time until which the endpoint asked for no requests (monotonic). */
+  throttledUntilMs: number;
+  usedAtMs: number;
+}
+
+/** What all runs of a dispatcher share. */
+export interface RunContext {
+  dispatcher: string;
+  timing: BreakerTiming;
+  /** Limits the statements of all runs, so that pushes keep their connections. */
+  statements: Semaphore;
+  stopped: AbortSignal;
+  /** True if other endpoints wait for a run. */
+  othersWait(): boolean;
+}
+
+/**
+ * Breakers and connections of the endpoints that this dispatcher has sent to. Forgets endpoints
+ * that it has not used for some minutes.
+ */
+export class EndpointStates {
+  readonly #deps: Pick<RunDeps, 'clock' | 'log'>;
+  readonly #timing: BreakerTiming;
+  readonly #states = new Map<string, Remembered>();
+
+  constructor(deps: Pick<RunDeps, 'clock' | 'log'>, timing: BreakerTiming) {
+    this.#deps = deps;
+    this.#timing = timing;
+  }
+
+  of({ appId, name }: EndpointKey): Remembered {
+    const { clock, log } = this.#deps;
+    const id = JSON.stringify([appId, name]);
+    const state = this.#states.get(id) ?? {
+      breaker: new Breaker(
+        this.#timing,
+        () => clock.monotonicMs(),
+        (to) =>
+          log.info({ app: appId, webhook: name, state: to }, 'the breaker of a webhook changed'),
+      ),
+      client: undefined,
+      throttledUntilMs: 0,
+      usedAtMs: 0,
+    };
+    this.#states.set(id, state);
+    state.usedAtMs = clock.monotonicMs();
+    return state;
+  }
+
+  /** Closes what was not used for `maxAgeMs`. */
+  async forgetUnused(maxAgeMs: number): Promise<void> {
+    for (const [id, state] of this.#states) {
+      if (this.#deps.clock.monotonicMs() - state.usedAtMs < maxAgeMs) continue;
+      this.#states.delete(id);
+      state.breaker.close();
+      await state.client?.client.close();
+    }
+  }
+}
+
+/**
+ * Sends the due deliveries of one endpoint, at most four at the same time, until none is due or the
+ * endpoint does not answer. Only one dispatcher runs on an endpoint at a time (`claimEndpoints`).
+ */
+export class EndpointRun {
+  readonly #deps: RunDeps;
+  readonly #key: EndpointKey;
+  readonly #context: RunContext;
+  readonly #state: Remembered;
+  readonly #inFlight = new Map<number, Promise<void>>();
+  #queue: DueDelivery[] = [];
+  #endpoint: { value: Endpoint | undefined; readAtMs: number } | undefined;
+  #hasFailed = false;
+  #hasFault = false;
+
+  constructor(deps: RunDeps, key: EndpointKey, context: RunContext, state: Remembered) {
+    this.#deps = deps;
+    this.#key = key;
+    this.#context = context;
+    this.#state = state;
+  }
+
+  /** Rejects if the database is unavailable. The lease then ends, and the endpoint runs again. */
+  async run(): Promise<void> {
+    const { clock } = this.#deps;
+    const beganAtMs = clock.monotonicMs();
+    try {
+      while (!this.#context.stopped.aborted) {
+        const endpoint = await this.#settings();
+        if (!endpoint) return;
+        const isTired = clock.monotonicMs() - beganAtMs > yieldAfterMs;
+        const mustYield = this.#hasFault || (isTired && this.#context.othersWait());
+        if (!mustYield) await this.#start(endpoint);
+        this.#state.usedAtMs = clock.monotonicMs();
+        if (this.#inFlight.size > 0) await Promise.race(this.#inFlight.values());
+        else if (mustYield) return await this.#yield();
+        else if (await this.#end(endpoint)) return;
+        else await sleep(againMs, this.#context.stopped);
+      }
+    } finally {
+      await Promise.all(this.#inFlight.values());
+    }
+  }
+
+  /** Returns the settings of the endpoint, at most 0.4 s old; undefined if it was deleted. */
+  async #settings(): Promise<Endpoint | undefined> {
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (!this.#endpoint || nowMs - this.#endpoint.readAtMs > settingsMaxAgeMs) {
+      const { db, vault } = this.#deps;
+      const value = await this.#query(() => findEndpoint(db, vault, this.#key));
+      this.#endpoint = { value, readAtMs: nowMs };
+      this.#hasFailed ||= (value?.failures ?? 0) > 0;
+    }
+    return this.#endpoint.value;
+  }
+
+  /** Milliseconds until the endpoint may be asked again; 0 if it may be asked now. */
+  get #pauseMs(): number {
+    const { breaker, throttledUntilMs } = this.#state;
+    const throttleMs = Math.max(0, throttledUntilMs - this.#deps.clock.monotonicMs());
+    const cooldownMs = breaker.isPassable ? 0 : Math.max(breaker.cooldownLeftMs, againMs);
+    return Math.max(throttleMs, cooldownMs);
+  }
+
+  /** Starts deliveries while there is room. Redeliveries by hand do not ask the breaker. */
+  async #start(endpoint: Endpoint): Promise<void> {
+    const isOpen = endpoint.isEnabled && this.#pauseMs === 0;
+    if (this.#queue.length === 0 && this.#inFlight.size < webhookLimits.concurrency) {
+      const filter = { isEnabled: isOpen, except: [...this.#inFlight.keys()], limit: pageSize };
+      this.#queue = await this.#query(() => listDue(this.#deps.db, this.#key, filter));
+    }
+    while (this.#inFlight.size < webhookLimits.concurrency) {
+      const [delivery] = this.#queue;
+      if (!delivery) return;
+      const mayPass = delivery.isManual || (endpoint.isEnabled && this.#pauseMs === 0);
+      const permit = delivery.isManual || !mayPass ? undefined : this.#state.breaker.acquire();
+      if (!delivery.isManual && !permit) {
+        this.#queue = [];
+        return;
+      }
+      this.#queue.shift();
+      const work = this.#deliver(endpoint, delivery, permit).finally(() =>
+        this.#inFlight.delete(delivery.id),
+      );
+      this.#inFlight.set(delivery.id, work);
+    }
+  }
+
+  /** Sends one delivery and records the result. Never rejects. */
+  async #deliver(
+    endpoint: Endpoint,
+    delivery: DueDelivery,
+    permit: BreakerPermit | undefined,
+  ): Promise<void> {
+    let judgement: Judgement | undefined;
+    try {
+      judgement = await this.#attempt(endpoint, delivery);
+      await permit?.release(
+        judgement.isAttempt
+          ? { requests: 1, failed: judgement.state === 'delivered' ? 0 : 1 }
+          : undefined,
+      );
+      await this.#record(delivery, judgement);
+    } catch (error) {
+      if (!judgement) await permit?.release(undefined);
+      this.#hasFault = true;
+      const { appId: app, name: webhook } = this.#key;
+      this.#deps.log.warn(
+        { err: error, app, webhook, id: delivery.id },
+        'a webhook delivery failed',
+      );
+    }
+  }
+
+  async #attempt(endpoint: Endpoint, delivery: DueDelivery): Promise<Judgement> {
+    const { db, clock } = this.#deps;
+    const nowMs = clock.now();
+    if (!delivery.isManual && nowMs - delivery.createdAt.getTime() > webhookLimits.maxAgeMs)
+      return ended('expired');
+    const data = await this.#query(() => dataOf(db, delivery));
+    if (!data) return ended('push_deleted');
+    const request = requestOf(endpoint, { delivery, data, nowMs });
+    const result = await this.#clientOf(endpoint).request(request);
+    return judge(result, delivery, endpoint.format);
+  }
+
+  async #record(delivery: DueDelivery, judgement: Judgement): Promise<void> {
+    const { db, metrics, clock } = this.#deps;
+    const { state, isAttempt, isGone, throttleMs } = judgement;
+    if (throttleMs > 0) this.#state.throttledUntilMs = clock.monotonicMs() + throttleMs;
+    const isFailure = isAttempt && state !== 'delivered' && !delivery.isManual;
+    await this.#query(() => {
+      if (!isFailure) return recordAttempt(db, this.#key, delivery.id, judgement);
+      return db.transaction(async (tx) => {
+        await recordAttempt(tx, this.#key, delivery.id, judgement);
+        await this.#countFailure(tx, isGone);
+      });
+    });
+    const isRecovered = state === 'delivered' && !delivery.isManual && this.#hasFailed;
+    if (isFailure || isRecovered) this.#hasFailed = isFailure;
+    if (isRecovered) await this.#query(() => clearFailures(db, this.#key));
+    const outcome = state === 'waiting' ? 'retried' : state;
+    metrics.webhookDeliveries.inc({ outcome });
+  }
+
+  async #countFailure(tx: Parameters<typeof countFailure>[0], isGone: boolean): Promise<void> {
+    const failed = await countFailure(tx, this.#key);
+    if (isGone) return this.#switchOff(tx, 'gone');
+    const { failingMs, failingAttempts } = webhookLimits;
+    if (!failed || failed.failures < failingAttempts) return;
+    if (this.#deps.clock.now() - failed.failingSince.getTime() >= failingMs)
+      await this.#switchOff(tx, 'failing');
+  }
+
+  async #switchOff(
+    tx: Parameters<typeof countFailure>[0],
+    reason: 'gone' | 'failing',
+  ): Promise<void> {
+    await switchEndpointOff(this.#deps, tx, this.#key, reason);
+    this.#endpoint = undefined;
+    this.#queue = this.#queue.filter(({ isManual }) => isManual);
+  }
+
+  /** Ends the run. Returns false if it must continue. */
+  async #end({ isEnabled }: Endpoint): Promise<boolean> {
+    if (this.#queue.length > 0) return false;
+    const pauseMs = isEnabled && this.#pauseMs > 0 ? this.#pauseMs : undefined;
+    const end = { dispatcher: this.#context.dispatcher, isEnabled, pauseMs };
+    return this.#query(() => this.#deps.db.transaction((tx) => endRun(tx, this.#key, end)));
+  }
+
+  /** Gives the endpoint back if the run has not ended. */
+  async #yield(): Promise<void> {
+    if (this.#hasFault) await sleep(faultPauseMs, this.#context.stopped);
+    const { dispatcher } = this.#context;
+    await this.#query(() => releaseEndpoints(this.#deps.db, dispatcher, this.#key));
+  }
+
+  #clientOf({ secrets: { url } }: Endpoint): HttpClient {
+    const { origin } = new URL(url);
+    const state = this.#state;
+    if (state.client?.origin === origin) return state.client.client;
+    const { timeoutMs: requestMs, concurrency: connections } = webhookLimits;
+    const replaced = state.client;
+    const timing = { connectMs: requestMs, requestMs, drainMs: 1000 };
+    const client = createHttpClient({
+      baseUrl: origin,
+      connections,
+      timing,
+      clock: this.#deps.clock,
+    });
+    state.client = { origin, client };
+    replaced?.client.close().catch(() => undefined);
+    return client;
+  }
+
+  #query<T>(work: () => Promise<T>): Promise<T> {
+    const { log } = this.#deps;
+    const options = {
+      log,
+      message: 'database unavailable; webhooks wait',
+      patienceMs: outagePatienceMs,
+    };
+    const key = JSON.stringify([this.#key.appId, this.#key.name]);
+    return this.#context.statements.run(key, () => retryDuringOutage(options, work));
+  }
+}
+
+/** Returns the end of a delivery that needs no request. */
+const ended = (reason: string): Judgement => ({
+  ...({ state: 'failed', status: null, reason, response: null } satisfies Partial<AttemptResult>),
+  afterMs: null,
+  isAttempt: false,
+  isGone: false,
+  throttleMs: 0,
+});

@@ -1,0 +1,59 @@
+import type { Handle } from '../../shared/db/pool.ts';
+import { insertAudit } from '../../shared/db/tables/console.ts';
+import { insertOutboxMessage } from '../../shared/db/tables/outbox.ts';
+import { type EndpointKey, switchOff } from '../../shared/db/tables/webhooks.ts';
+import { serviceOwner } from '../../shared/domain/webhooks/endpoint.ts';
+import { messageJob } from '../../shared/queue/jobs.ts';
+import type { DispatcherDeps } from '../deps.ts';
+
+export type SwitchOffDeps = Pick<
+  DispatcherDeps,
+  'vault' | 'queue' | 'operatorMail' | 'log' | 'clock'
+>;
+
+/** Actor of the switching off in the audit. */
+const actorName = 'carillon (webhooks)';
+
+const causes = {
+  gone: 'It answered with status 410, which means that it does not exist any more.',
+  failing: 'Every request to it has failed for a day.',
+} as const;
+
+/**
+ * Switches an endpoint off, with an audit entry and a mail to the operator (`OPERATOR_MAIL`), in
+ * `tx`. Its waiting deliveries stay and continue if it is switched on again. Does nothing if it is
+ * off.
+ */
+export async function switchEndpointOff(
+  { vault, queue, operatorMail, log }: SwitchOffDeps,
+  tx: Handle,
+  key: EndpointKey,
+  reason: 'gone' | 'failing',
+): Promise<void> {
+  if (!(await switchOff(tx, key, reason))) return;
+  const { appId, name } = key;
+  log.warn({ app: appId, webhook: name, reason }, 'a webhook was switched off');
+  await insertAudit(tx, {
+    appId: appId === serviceOwner ? null : appId,
+    actorName,
+    actorRole: 'operator',
+    tokenId: null,
+    address: '',
+    requestId: '',
+    action: 'webhook.off',
+    target: name,
+    before: { isEnabled: true },
+    after: { isEnabled: false, reason },
+  });
+  if (operatorMail === undefined) return;
+  const owner = appId === serviceOwner ? 'the service' : `app ${appId}`;
+  const text = [
+    `The webhook ${name} of ${owner} was switched off. ${causes[reason]}`,
+    'Events that happen while it is off are not sent. Deliveries that waited continue when it is switched on again.',
+    `Correct the receiver, then switch it on: carillon webhooks enable ${name} ${appId === serviceOwner ? '--service' : `--app ${appId}`}`,
+  ].join('\n');
+  const mail = { fromName: 'Carillon', subject: `Webhook ${name} of ${owner} was switched off` };
+  const message = { kind: 'mail', to: operatorMail, type: 'webhookOff', text, mail } as const;
+  const messageId = await insertOutboxMessage(tx, vault, appId, message);
+  await queue.send(messageJob, [{ appId, messageId }], { tx });
+}

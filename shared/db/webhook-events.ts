@@ -1,0 +1,221 @@
+import { retriedCode } from '../domain/outcome.ts';
+import { serviceOwner, webhookLimits } from '../domain/webhooks/endpoint.ts';
+import {
+  type EventData,
+  type EventTypeName,
+  recipientsPerEvent,
+} from '../domain/webhooks/event-types.ts';
+import type { AppCache } from './app-cache.ts';
+import type { Database, Handle } from './pool.ts';
+import type { DeletedDevices } from './tables/invalid-tokens.ts';
+import { insertDeliveries, type NewEvent } from './tables/webhook-deliveries.ts';
+import {
+  addDropped,
+  type EndpointKey,
+  listSubscribers,
+  shareEndpoints,
+  updateFull,
+  wakeEndpoints,
+} from './tables/webhooks.ts';
+
+/** An event of a webhook. */
+export interface WebhookEvent<T extends EventTypeName> {
+  /** App of the event; null for an event of the whole service. */
+  appId: string | null;
+  type: T;
+  data: EventData<T>;
+  /** A second event with the same key is not sent. For findings that are read again and again. */
+  onceKey?: string;
+}
+
+/** A settled batch whose outcomes are sent. */
+export interface SettledRecipients {
+  appId: string;
+  id: number;
+  /** One byte for each recipient (`RecipientStates`). */
+  bytes: Uint8Array;
+}
+
+/** Splits recipients into the parts of single events. */
+export function inParts<T>(recipients: readonly T[]): T[][] {
+  const parts: T[][] = [];
+  for (let first = 0; first < recipients.length; first += recipientsPerEvent)
+    parts.push(recipients.slice(first, first + recipientsPerEvent));
+  return parts;
+}
+
+/** An endpoint that subscribes to an event. */
+type Subscriber = EndpointKey & { isFull: boolean };
+
+/** Interval at which dropped events are written. */
+const writeDroppedMs = 1000;
+
+/**
+ * Writes the events of webhooks, in the transaction of the change that they report. A dispatcher
+ * sends them (`dispatcher/webhooks`). An app without webhooks pays for a look-up in a cache.
+ */
+export class WebhookEvents {
+  readonly #db: Database;
+  readonly #appCache: Pick<AppCache, 'webhooks'>;
+  /** Events that were dropped and are not counted in the table yet, by endpoint. */
+  #dropped = new Map<string, { key: EndpointKey; events: number }>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(db: Database, appCache: Pick<AppCache, 'webhooks'>) {
+    this.#db = db;
+    this.#appCache = appCache;
+  }
+
+  /**
+   * Returns whether an endpoint of the app or of the service subscribes to a type. A change counts
+   * within one second.
+   */
+  async isWanted(appId: string, type: EventTypeName): Promise<boolean> {
+    return (await this.#subscribers(appId, type)).length > 0;
+  }
+
+  /** Writes events in `tx`. Events that nobody subscribes to cost nothing. */
+  async emit<T extends EventTypeName>(
+    tx: Handle,
+    ...events: readonly WebhookEvent<T>[]
+  ): Promise<void> {
+    const deliveries: (Subscriber & { event: NewEvent })[] = [];
+    for (const { appId, type, data, onceKey } of events) {
+      const event = { type, sourceApp: appId ?? serviceOwner, data, onceKey };
+      const subscribers =
+        appId === null
+          ? await listSubscribers(this.#db, type)
+          : await this.#subscribers(appId, type);
+      for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
+    }
+    await this.#write(tx, deliveries);
+  }
+
+  /**
+   * Writes `recipients.outcome` of batches that `tx` has settled: one event for up to 500 recipients.
+   * Stores only the position in the batch. The sender reads the outcomes from it.
+   */
+  async emitOutcomes(tx: Handle, batches: readonly SettledRecipients[]): Promise<void> {
+    const deliveries: (Subscriber & { event: NewEvent })[] = [];
+    for (const { appId, id, bytes } of batches) {
+      const subscribers = await this.#subscribers(appId, 'recipients.outcome');
+      if (subscribers.length === 0) continue;
+      for (let first = 0; first < bytes.length; first += recipientsPerEvent) {
+        const part = bytes.subarray(first, first + recipientsPerEvent);
+        if (!part.some((code) => code !== retriedCode)) continue;
+        const event = {
+          type: 'recipients.outcome',
+          sourceApp: appId,
+          batchId: id,
+          firstIndex: first,
+        };
+        for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
+      }
+    }
+    await this.#write(tx, deliveries);
+  }
+
+  /** Writes `installation.invalid` for the installations that `tx` has deleted. */
+  async emitInvalid(
+    tx: Handle,
+    { appId, push, devices }: { appId: string; push: string; devices: DeletedDevices },
+  ): Promise<void> {
+    const events = Object.entries(devices).flatMap(([connector, installations]) =>
+      inParts(installations).map((part) => ({
+        appId,
+        type: 'installation.invalid' as const,
+        data: { push, connector, installations: part },
+      })),
+    );
+    await this.emit(tx, ...events);
+  }
+
+  /**
+   * Writes `recipients.opened`: what apps reported of devices that got a push, already counted once
+   * per device, push and type.
+   */
+  async emitOpened(
+    tx: Handle,
+    {
+      appId,
+      push,
+      recipients,
+    }: { appId: string; push: string; recipients: EventData<'recipients.opened'>['recipients'] },
+  ): Promise<void> {
+    const events = inParts(recipients).map((part) => ({
+      appId,
+      type: 'recipients.opened' as const,
+      data: { push, recipients: part },
+    }));
+    await this.emit(tx, ...events);
+  }
+
+  /** Updates which endpoints are full, and writes the dropped events. A background job calls it. */
+  async maintain(): Promise<void> {
+    await updateFull(this.#db, webhookLimits.waiting);
+    await this.#writeDropped();
+  }
+
+  /** Writes the dropped events. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#writeDropped();
+  }
+
+  async #subscribers(appId: string, type: EventTypeName): Promise<Subscriber[]> {
+    const found: Subscriber[] = [];
+    for (const owner of [appId, serviceOwner])
+      for (const { name, events, isFull } of await this.#appCache.webhooks(owner))
+        if (events.includes(type)) found.push({ appId: owner, name, isFull });
+    return found;
+  }
+
+  async #write(
+    tx: Handle,
+    deliveries: readonly (Subscriber & { event: NewEvent })[],
+  ): Promise<void> {
+    for (const delivery of deliveries) if (delivery.isFull) this.#drop(delivery, 1);
+    const taken = deliveries.filter(({ isFull }) => !isFull);
+    // The same order in all transactions, so that they cannot deadlock.
+    const owners = [...Map.groupBy(taken, ({ appId }) => appId)].sort(([a], [b]) =>
+      a < b ? -1 : 1,
+    );
+    for (const [owner, ofOwner] of owners) {
+      const names = [...new Set(ofOwner.map(({ name }) => name))];
+      const endpoints = await shareEndpoints(tx, owner, names);
+      const existing = new Set(endpoints.map(({ name }) => name));
+      const rows = ofOwner.flatMap(({ name, event }) =>
+        existing.has(name) ? [{ ...event, webhook: name }] : [],
+      );
+      if (rows.length === 0 || (await insertDeliveries(tx, owner, rows)) === 0) continue;
+      const idle = endpoints.filter(({ mustWake }) => mustWake).map(({ name }) => name);
+      if (idle.length > 0) await wakeEndpoints(tx, owner, idle);
+    }
+  }
+
+  #drop({ appId, name }: EndpointKey, events: number): void {
+    const id = JSON.stringify([appId, name]);
+    const entry = this.#dropped.get(id) ?? { key: { appId, name }, events: 0 };
+    entry.events += events;
+    this.#dropped.set(id, entry);
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      // The next write includes what a failed write has kept.
+      this.#writeDropped().catch(() => undefined);
+    }, writeDroppedMs).unref();
+  }
+
+  async #writeDropped(): Promise<void> {
+    const entries = this.#dropped;
+    this.#dropped = new Map();
+    for (const [id, { key, events }] of entries) {
+      try {
+        await addDropped(this.#db, key, events);
+        entries.delete(id);
+      } catch (error) {
+        for (const unwritten of entries.values()) this.#drop(unwritten.key, unwritten.events);
+        throw error;
+      }
+    }
+  }
+}
