@@ -35,6 +35,7 @@ export const personExport = component(
     recurringPushes: rows('Recurring pushes that name the user or a device'),
     savedItems: rows('Templates, audiences and test devices that name the user or a device'),
     audit: rows('Audit records about the user or a device'),
+    webhookDeliveries: rows('Events of webhooks that name a device'),
     isComplete: z.boolean().describe('False if a part has more rows than the export.'),
   }),
 );

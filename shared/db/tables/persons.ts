@@ -122,18 +122,40 @@ export type RowsName = keyof typeof rowsOfPersons;
 export const rowsNames = Object.keys(rowsOfPersons) as RowsName[];
 const isOfDevices = (name: RowsName) => rowsOfPersons[name].of === 'devices';
 
+/** Rows whose JSON may contain ids and names of a person. */
+interface Texts {
+  table: string;
+  /** Primary key; without `app_id` if `app` is absent. */
+  key: readonly string[];
+  columns: readonly string[];
+  /** Column with the id of the app. `app_id` by default. */
+  app?: string;
+}
+
 /** JSON in which ids and names of the person may stand. They are replaced by `erasedText`. */
 const textsOfPersons = {
   pushes: { table: 'notification', key: ['id'], columns: ['request', 'variables'] },
   recurringPushes: { table: 'recurring_push', key: ['id'], columns: ['body', 'request'] },
   savedItems: { table: 'saved_item', key: ['kind', 'name'], columns: ['content'] },
   audit: { table: 'audit', key: ['id'], columns: ['before', 'after'] },
-} as const;
+  // Webhooks of the service have events of the app too.
+  webhookDeliveries: {
+    table: 'webhook_delivery',
+    key: ['app_id', 'webhook', 'id'],
+    columns: ['data'],
+    app: 'source_app',
+  },
+} as const satisfies Record<string, Texts>;
 
 export type TextsName = keyof typeof textsOfPersons;
 export const textsNames = Object.keys(textsOfPersons) as TextsName[];
 
 const erasedText = 'erased';
+
+const appColumnOf = (name: TextsName): string => {
+  const { app = 'app_id' }: Texts = textsOfPersons[name];
+  return app;
+};
 
 /** Texts that identify a person in JSON. */
 export interface PersonTexts {
@@ -164,12 +186,13 @@ export const tablesOfPersons: Readonly<Record<string, { part: string } | { none:
   ...none('settings of the app', [
     ...['app', 'breaker', 'declared_hooks', 'push_freeze', 'push_profile', 'profile_rotation'],
     ...['credential_notice', 'sms_signature', 'sms_template', 'live_activity_channel', 'role'],
-    'role_role',
+    ...['role_role', 'webhook'],
   ]),
   ...none('counts and times of the app', [
     ...['breaker_state', 'failure_count', 'gateway_day', 'gateway_failure', 'gateway_rate'],
     ...['gateway_test', 'idle_walk', 'live_activity_clock', 'push_receipt_total'],
     ...['registration_walk', 'sms_breaker', 'sms_conversion', 'usage_day', 'shared_reading'],
+    ...['installation_day', 'push_day', 'reason_day', 'report_walk'],
   ]),
   ...none('ids of pushes, of gateways and of requests', [
     ...['gateway_message', 'gateway_token', 'request_ledger', 'restored_push', 'scheduled_push'],
@@ -361,7 +384,7 @@ export function listTextRows(
     `SELECT ARRAY[${key.map((column) => `t.${column}::text`).join(', ')}] AS key,
             jsonb_build_array(${columns.map((column) => `t.${column}`).join(', ')}) AS values,
             ${name === 'audit' ? 't.target' : 'NULL'} AS target
-       FROM ${table} t WHERE t.app_id = $1 AND ${keyText} > $3 AND ${containsText(name)}
+       FROM ${table} t WHERE t.${appColumnOf(name)} = $1 AND ${keyText} > $3 AND ${containsText(name)}
       ORDER BY ${keyText} LIMIT $4`,
     [appId, texts, after, limit],
   );
@@ -370,7 +393,8 @@ export function listTextRows(
 /** Counts rows whose JSON contains one of `texts`. */
 export const countTextRows = (db: Handle, name: TextsName, appId: string, texts: string[]) =>
   query(db).number(
-    `SELECT count(*) FROM ${textsOfPersons[name].table} t WHERE t.app_id = $1 AND ${containsText(name)}`,
+    `SELECT count(*) FROM ${textsOfPersons[name].table} t
+      WHERE t.${appColumnOf(name)} = $1 AND ${containsText(name)}`,
     [appId, texts],
   );
 
@@ -395,12 +419,15 @@ export async function replaceTexts(
     values.push(targets.map((one) => (isErased(one) ? erasedText : one)).join(','));
     sets.push(`target = $${values.length}`);
   }
+  // A receiver may have answered with what it got.
+  if (name === 'webhookDeliveries') sets.push('response = NULL');
   const at = key.map((column, i) => {
     values.push(row.key[i] ?? '');
     return `${column}::text = $${values.length}`;
   });
   await tx.query(
-    `UPDATE ${table} SET ${sets.join(', ')} WHERE app_id = $1 AND ${at.join(' AND ')}`,
+    `UPDATE ${table} SET ${sets.join(', ')}
+      WHERE ${appColumnOf(name)} = $1 AND ${at.join(' AND ')}`,
     values,
   );
 }

@@ -202,6 +202,21 @@ async function writeTraces(): Promise<void> {
     VALUES ($1, 'r', '0 9 * * *', 'UTC', false, $2, $2, 'n', 60, 'x', 'x')`,
     { where: { installationId: 'installation-of-ada-1' }, channels: ['news'] },
   );
+  // Webhooks of the app and of the service get the events of its devices.
+  for (const owner of [appId, '']) {
+    await run(
+      `INSERT INTO webhook (app_id, name, events, format, secrets)
+       SELECT $2, 'hook', '{recipients.opened}', 'standard', '' WHERE $1 <> ''`,
+      owner,
+    );
+    await run(
+      `INSERT INTO webhook_delivery (app_id, webhook, type, source_app, occurred_at, data, response)
+       VALUES ($2, 'hook', 'recipients.opened', $1, now(), $3, 'took ' || $4::text)`,
+      owner,
+      { push: 'x', recipients: devices.map(({ objectId }) => ({ installation: objectId })) },
+      devices[0]?.objectId,
+    );
+  }
 }
 
 test('each table is handled, or says why it holds nothing of a person', async () => {
@@ -224,6 +239,7 @@ describe('export', () => {
       'pushes',
       'savedItems',
       'audit',
+      'webhookDeliveries',
     ].filter((part) => body[part].length === 0);
     expect(empty).toEqual([]);
     for (const secret of ['secret-of-ada', 'token-of-weibo', sessionToken])
