@@ -1056,6 +1056,9 @@ export type PersonExport = {
   audit: ({
     [member: string]: unknown;
   })[];
+  webhookDeliveries: ({
+    [member: string]: unknown;
+  })[];
   isComplete: boolean;
 };
 

@@ -35,7 +35,9 @@ describe('delivery of messages', () => {
     await fixture.install(['proxied']);
     const { appId } = fixture;
     const route = await fetch(new URL(`/v1/route?appId=${appId}`, behindProxy.url));
-    expect((await route.json()).server).toMatch(/^wss:\/\/push\.example\.invalid\//);
+    expect(await route.json()).toMatchObject({
+      server: expect.stringMatching(/^wss:\/\/push\.example\.invalid\//),
+    });
     const devices = await connectDevices({
       apiUrl: behindProxy.url,
       appId,
