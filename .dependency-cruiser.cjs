@@ -223,6 +223,7 @@ module.exports = {
     onlyIn('libphonenumber-js', ['shared/domain/messages/phone.ts']),
     onlyIn('cron-parser', ['shared/domain/pushes/recurrence.ts']),
     onlyIn('nodemailer', ['connectors/smtp/']),
+    onlyIn('bson', ['ops/import/']),
     onlyIn('openid-client', ['api/services/operator/access/oidc-provider.ts']),
     onlyIn('handlebars', ['shared/template.ts']),
     onlyIn('protobufjs', ['api/channel/protocols/']),

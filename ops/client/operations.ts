@@ -1053,10 +1053,10 @@ export type PersonExport = {
   savedItems: ({
     [member: string]: unknown;
   })[];
-  audit: ({
+  webhookDeliveries: ({
     [member: string]: unknown;
   })[];
-  webhookDeliveries: ({
+  audit: ({
     [member: string]: unknown;
   })[];
   isComplete: boolean;

@@ -1,10 +1,11 @@
 import { operatorMessage, Refusal } from '../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { language } from '../cli/language.ts';
+import { DocumentSplitter, parseDocument } from './bson.ts';
 import type { ExportFile, OpenFile } from './files.ts';
 import { idOf, parseRecord } from './record.ts';
 import type { Tally } from './report.ts';
-import { splitRecords } from './splitter.ts';
+import { splitRecords, splitWith } from './splitter.ts';
 
 /** Limits of a batch, which is one transaction. Memory holds one batch per connection plus one. */
 const maxRows = 2000;
@@ -39,7 +40,10 @@ export async function* batchesOf<R extends Row>(source: BatchSource<R>): AsyncGe
   let bytes = 0;
   let fault: { error: unknown } | undefined;
   try {
-    for await (const records of splitRecords(opened.chunks)) {
+    const all = file.isBson
+      ? splitWith(new DocumentSplitter(), opened.chunks)
+      : splitRecords(opened.chunks);
+    for await (const records of all) {
       for (const record of records) {
         counts.read += 1;
         const row = readRow(source, record);
@@ -74,7 +78,7 @@ function readRow<R extends Row>(
   let objectId: string | undefined;
   try {
     if (!bytes) throw new Refusal('tooLarge', message === undefined ? {} : { text: message });
-    const record = parseRecord(bytes);
+    const record = file.isBson ? parseDocument(bytes) : parseRecord(bytes);
     objectId = idOf(record);
     return read(record, line);
   } catch (error) {

@@ -27,6 +27,7 @@ export interface ExportFile {
   /** Size on disk. */
   bytes: number;
   isGzip: boolean;
+  isBson: boolean;
   className: ImportedClass;
 }
 
@@ -38,6 +39,7 @@ export interface FoundFiles {
 
 const headBytes = 64 * 1024;
 const dataFile = /\.(jsonl|ndjson|json)(\.gz)?$/i;
+const bsonFile = /\.bson(\.gz)?$/i;
 
 /**
  * Finds the files to import in the given files and folders. Users come first, role memberships
@@ -85,17 +87,21 @@ async function inspect(
   if (!about.isFile()) return say('is no file');
   const start = await readStart(path);
   const isGzip = start[0] === 0x1f && start[1] === 0x8b;
-  const classInFile = classInHeading(isGzip ? decompressStart(start) : start);
+  const name = basename(path);
+  const isBson = bsonFile.test(name);
+  const classInFile = isBson
+    ? classOfBackup(name)
+    : classInHeading(isGzip ? decompressStart(start) : start);
   if (classInFile === undefined && !dataFile.test(path))
-    return say('is no file of an export (.jsonl, .json, .gz)');
-  const className = classInFile ?? classInName(basename(path)) ?? requestedClass;
+    return say('is no file of an export (.jsonl, .json, .bson, .gz)');
+  const className = classInFile ?? classInName(name) ?? requestedClass;
   if (className === undefined)
     return say(
       'does not say which class it holds: call it _User.jsonl, _Installation.jsonl or _Role.jsonl, or give --class',
     );
   if (!isImportedClass(className))
     return say('holds the class {name}, which has no place here', { name: className.slice(0, 64) });
-  return { path, bytes: about.size, isGzip, className };
+  return { path, bytes: about.size, isGzip, isBson, className };
 }
 
 async function readStart(path: string): Promise<Buffer> {
@@ -141,6 +147,10 @@ function classInName(name: string): string | undefined {
     /^(_User|_Installation|_Role)(?![A-Za-z0-9])(.*)$/.exec(name) ?? [];
   return /^_schema\b/.test(rest) ? `${className}_schema` : className;
 }
+
+/** Returns the class of a backup, `<Class>.<random>.bson.gz`: its name up to the first dot. */
+const classOfBackup = (name: string): string | undefined =>
+  classInName(name) ?? /^[A-Za-z0-9_:-]{1,128}(?=\.)/.exec(name)?.[0];
 
 export interface OpenFile {
   chunks: AsyncIterable<Buffer>;

@@ -171,7 +171,16 @@ export function splitterFor(head: Buffer): Splitter {
   return /^\s*(\[|\{\s*"results"\s*:\s*\[)/.test(text) ? new ElementSplitter() : new LineSplitter();
 }
 
-/** Splits chunks into records. Yields the records of each chunk together. */
+/** Splits chunks into records with a splitter. Yields the records of each chunk together. */
+export async function* splitWith(
+  splitter: Splitter,
+  chunks: AsyncIterable<Buffer>,
+): AsyncGenerator<RawRecord[]> {
+  for await (const chunk of chunks) yield splitter.push(chunk);
+  yield splitter.end();
+}
+
+/** Splits chunks of JSON into records. Yields the records of each chunk together. */
 export async function* splitRecords(chunks: AsyncIterable<Buffer>): AsyncGenerator<RawRecord[]> {
   let head: Buffer | undefined = Buffer.alloc(0);
   let splitter: Splitter = new LineSplitter();

@@ -34,8 +34,8 @@ export const personExport = component(
     pushes: rows('Requests of pushes that name the user or a device'),
     recurringPushes: rows('Recurring pushes that name the user or a device'),
     savedItems: rows('Templates, audiences and test devices that name the user or a device'),
+    webhookDeliveries: rows('Events for webhooks that name the user or a device'),
     audit: rows('Audit records about the user or a device'),
-    webhookDeliveries: rows('Events of webhooks that name a device'),
     isComplete: z.boolean().describe('False if a part has more rows than the export.'),
   }),
 );

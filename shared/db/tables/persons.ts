@@ -122,40 +122,30 @@ export type RowsName = keyof typeof rowsOfPersons;
 export const rowsNames = Object.keys(rowsOfPersons) as RowsName[];
 const isOfDevices = (name: RowsName) => rowsOfPersons[name].of === 'devices';
 
-/** Rows whose JSON may contain ids and names of a person. */
-interface Texts {
-  table: string;
-  /** Primary key; without `app_id` if `app` is absent. */
-  key: readonly string[];
-  columns: readonly string[];
-  /** Column with the id of the app. `app_id` by default. */
-  app?: string;
-}
-
 /** JSON in which ids and names of the person may stand. They are replaced by `erasedText`. */
 const textsOfPersons = {
-  pushes: { table: 'notification', key: ['id'], columns: ['request', 'variables'] },
-  recurringPushes: { table: 'recurring_push', key: ['id'], columns: ['body', 'request'] },
-  savedItems: { table: 'saved_item', key: ['kind', 'name'], columns: ['content'] },
-  audit: { table: 'audit', key: ['id'], columns: ['before', 'after'] },
-  // Webhooks of the service have events of the app too.
+  pushes: { table: 'notification', app: 'app_id', key: ['id'], columns: ['request', 'variables'] },
+  recurringPushes: {
+    table: 'recurring_push',
+    app: 'app_id',
+    key: ['id'],
+    columns: ['body', 'request'],
+  },
+  savedItems: { table: 'saved_item', app: 'app_id', key: ['kind', 'name'], columns: ['content'] },
+  audit: { table: 'audit', app: 'app_id', key: ['id'], columns: ['before', 'after'] },
+  // An endpoint of the service gets events of all apps.
   webhookDeliveries: {
     table: 'webhook_delivery',
-    key: ['app_id', 'webhook', 'id'],
-    columns: ['data'],
     app: 'source_app',
+    key: ['webhook', 'id'],
+    columns: ['data'],
   },
-} as const satisfies Record<string, Texts>;
+} as const;
 
 export type TextsName = keyof typeof textsOfPersons;
 export const textsNames = Object.keys(textsOfPersons) as TextsName[];
 
 const erasedText = 'erased';
-
-const appColumnOf = (name: TextsName): string => {
-  const { app = 'app_id' }: Texts = textsOfPersons[name];
-  return app;
-};
 
 /** Texts that identify a person in JSON. */
 export interface PersonTexts {
@@ -378,25 +368,26 @@ export function listTextRows(
   name: TextsName,
   { appId, texts, after, limit }: { appId: string; texts: string[]; after: string; limit: number },
 ): Promise<TextRow[]> {
-  const { columns, key, table } = textsOfPersons[name];
+  const { app, columns, key, table } = textsOfPersons[name];
   const keyText = key.map((column) => `t.${column}::text`).join(` || ' ' || `);
   return query(db).rows<TextRow>(
     `SELECT ARRAY[${key.map((column) => `t.${column}::text`).join(', ')}] AS key,
             jsonb_build_array(${columns.map((column) => `t.${column}`).join(', ')}) AS values,
             ${name === 'audit' ? 't.target' : 'NULL'} AS target
-       FROM ${table} t WHERE t.${appColumnOf(name)} = $1 AND ${keyText} > $3 AND ${containsText(name)}
+       FROM ${table} t WHERE t.${app} = $1 AND ${keyText} > $3 AND ${containsText(name)}
       ORDER BY ${keyText} LIMIT $4`,
     [appId, texts, after, limit],
   );
 }
 
 /** Counts rows whose JSON contains one of `texts`. */
-export const countTextRows = (db: Handle, name: TextsName, appId: string, texts: string[]) =>
-  query(db).number(
-    `SELECT count(*) FROM ${textsOfPersons[name].table} t
-      WHERE t.${appColumnOf(name)} = $1 AND ${containsText(name)}`,
+export const countTextRows = (db: Handle, name: TextsName, appId: string, texts: string[]) => {
+  const { app, table } = textsOfPersons[name];
+  return query(db).number(
+    `SELECT count(*) FROM ${table} t WHERE t.${app} = $1 AND ${containsText(name)}`,
     [appId, texts],
   );
+};
 
 /** Writes the JSON of a row in which the texts of a person are replaced. */
 export async function replaceTexts(
@@ -404,7 +395,7 @@ export async function replaceTexts(
   name: TextsName,
   { appId, row, texts }: { appId: string; row: TextRow; texts: PersonTexts },
 ): Promise<void> {
-  const { columns, key, table } = textsOfPersons[name];
+  const { app, columns, key, table } = textsOfPersons[name];
   const targets = (row.target ?? '').split(',');
   const isAbout = targets.some((one) => texts.targets.has(one));
   const values = [
@@ -426,8 +417,7 @@ export async function replaceTexts(
     return `${column}::text = $${values.length}`;
   });
   await tx.query(
-    `UPDATE ${table} SET ${sets.join(', ')}
-      WHERE ${appColumnOf(name)} = $1 AND ${at.join(' AND ')}`,
+    `UPDATE ${table} SET ${sets.join(', ')} WHERE ${app} = $1 AND ${at.join(' AND ')}`,
     values,
   );
 }

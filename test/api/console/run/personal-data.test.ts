@@ -154,6 +154,16 @@ async function writeTraces(): Promise<void> {
     `INSERT INTO live_activity_token (app_id, kind, name, installation, token, reported_at) VALUES ($1, 'activity', 'a', $2, 'activity-token-of-ada', now())`,
     device,
   );
+  await run(`INSERT INTO webhook (app_id, name, events, format, secrets)
+    SELECT owner, 'w', '{}', 'standard', 'x' FROM unnest(ARRAY[$1, '']) AS owner`);
+  for (const owner of [appId, ''])
+    await run(
+      `INSERT INTO webhook_delivery (app_id, webhook, type, source_app, occurred_at, data, response)
+       VALUES ($2, 'w', 'recipients.opened', $1, now(), $3, 'took ' || $4::text)`,
+      owner,
+      { recipients: [{ installation: devices[0]?.objectId }] },
+      devices[0]?.objectId,
+    );
   await run(`UPDATE notification SET finished_at = now() WHERE app_id = $1`);
   await run(`INSERT INTO channel_message (app_id, push_id, digest, content, expires_at)
     SELECT $1, min(id), 'x', '{"alert":"Dear Countess"}', now() + interval '1 day' FROM notification WHERE app_id = $1`);
@@ -202,21 +212,6 @@ async function writeTraces(): Promise<void> {
     VALUES ($1, 'r', '0 9 * * *', 'UTC', false, $2, $2, 'n', 60, 'x', 'x')`,
     { where: { installationId: 'installation-of-ada-1' }, channels: ['news'] },
   );
-  // Webhooks of the app and of the service get the events of its devices.
-  for (const owner of [appId, '']) {
-    await run(
-      `INSERT INTO webhook (app_id, name, events, format, secrets)
-       SELECT $2, 'hook', '{recipients.opened}', 'standard', '' WHERE $1 <> ''`,
-      owner,
-    );
-    await run(
-      `INSERT INTO webhook_delivery (app_id, webhook, type, source_app, occurred_at, data, response)
-       VALUES ($2, 'hook', 'recipients.opened', $1, now(), $3, 'took ' || $4::text)`,
-      owner,
-      { push: 'x', recipients: devices.map(({ objectId }) => ({ installation: objectId })) },
-      devices[0]?.objectId,
-    );
-  }
 }
 
 test('each table is handled, or says why it holds nothing of a person', async () => {
