@@ -7,6 +7,9 @@ import { type AllVendors, startVendors } from '../support/gateways/all-vendors.t
 import { useTestService } from '../support/service.ts';
 import { changeDevicesWith, findDevice, readDevices } from '../support/tables.ts';
 
+/** Timeout of tests that make hundreds of calls one after another on a busy machine. */
+const manyCallsMs = 120_000;
+
 let vendors: AllVendors;
 
 const service = useTestService();
@@ -281,7 +284,9 @@ describe('calls that are not receipts of the app', () => {
     expect(await counts(other, foreign)).toEqual({ delivered: 0, clicked: 0 });
   });
 
-  test('invalid calls are refused without a 5xx, and long bodies are not read', async () => {
+  test('invalid calls are refused without a 5xx, and long bodies are not read', {
+    timeout: manyCallsMs,
+  }, async () => {
     const app = await vendors.app();
     const texts = [
       '',
@@ -325,7 +330,9 @@ describe('calls that are not receipts of the app', () => {
   });
 });
 
-test('waiting calls of an app share transactions; excess calls must retry', async () => {
+test('waiting calls of an app share transactions; excess calls must retry', {
+  timeout: manyCallsMs,
+}, async () => {
   const app = await vendors.app('vendor_f');
   const tokens = await vendors.add(app, 'vendor_f', 200);
   const id = await push(app);

@@ -7,6 +7,9 @@ import { startTestApi, testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { callerOf, createToken, pageOf } from './callers.ts';
 
+/** Timeout of tests that make hundreds of calls one after another on a busy machine. */
+const manyCallsMs = 120_000;
+
 const api = useTestApi();
 const base = '/console/api';
 const adminToken = () => testConfig(api.databaseUrl).adminToken;
@@ -208,7 +211,9 @@ describe('calls of one token', () => {
   const callOf = (token: string, method: string, path: string, body?: object) => () =>
     api.request(method, base + path, { headers: { Authorization: `Bearer ${token}` }, body });
 
-  test('are limited per minute: calls, changes and logins separately', async () => {
+  test('are limited per minute: calls, changes and logins separately', {
+    timeout: manyCallsMs,
+  }, async () => {
     const [{ token }, other] = [await createToken(api, 'sender'), await createToken(api, 'sender')];
     const { appId } = await api.createApp();
     const page = await pageOf(api, { token });
@@ -235,7 +240,9 @@ describe('calls of one token', () => {
     ).toBe(200);
   });
 
-  test('are allowed again after a minute; pushes have the limit of their app instead', async () => {
+  test('are allowed again after a minute; pushes have the limit of their app instead', {
+    timeout: manyCallsMs,
+  }, async () => {
     let movedMs = 0;
     const limit = new CallLimit({ ...systemClock, monotonicMs: () => movedMs }, { calls: 2 });
     const isTaken = (tokenId: number | null) => {

@@ -324,6 +324,7 @@ describe('POST /console/api/apps', () => {
       smsPerAppPerDay: 100_000,
       unknownOutcome: 'repeat',
       receiptUrlGeneration: 0,
+      reportOpens: false,
       checkedPlatformsOnly: false,
       trustUnverifiedNumbers: false,
       concealUsers: false,

@@ -104,7 +104,14 @@ const service: IService = {
 };
 
 /** Paths for clients, devices, gateways and users. Operator paths are not included. */
-export const publicPaths = ['/1.1', '/v1/route', '/2/route', '/callbacks', '/openapi.json'];
+export const publicPaths = [
+  '/1.1',
+  '/v1/route',
+  '/2/route',
+  '/callbacks',
+  '/sms-receipts',
+  '/openapi.json',
+];
 
 /** Returns an ingress for paths of the api. */
 const ingressOf = (

@@ -4,9 +4,8 @@ import { lazy, Suspense } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
 import type { AppReport } from '../../../../../client/operations.ts';
-import { reportOf, useReport } from '../../../api/apps.ts';
+import { type Days, reportOf, useReport } from '../../../api/apps.ts';
 import { Commands } from '../../../kit/controls/copy.tsx';
-import { TextField } from '../../../kit/controls/field.tsx';
 import { Download } from '../../../kit/controls/files.tsx';
 import { toCsv } from '../../../kit/data/csv.ts';
 import { type Column, Table } from '../../../kit/data/table.tsx';
@@ -16,7 +15,7 @@ import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/explanation.ts';
 import { formatCount, formatShare } from '../../../text/format.ts';
 import { loadPage } from '../../missing.tsx';
-import styles from '../usage/usage.module.css';
+import { DayRange } from '../usage/day-range.tsx';
 import { lastDays } from '../usage/usage.tsx';
 
 const Chart = lazy(async () => ({
@@ -61,28 +60,13 @@ export function Reports() {
   const usual = lastDays(Date.now(), shownDays);
   const days = { from: search.from ?? usual.from, to: search.to ?? usual.to };
   const navigate = useNavigate();
-  const change = (more: { from?: string; to?: string }) =>
+  const change = (more: Partial<Days>) =>
     void navigate({ to: '/apps/$appId/reports', params: { appId }, search: { ...days, ...more } });
   const { data, error, isPending, refetch } = useReport(appId, days);
   return (
     <>
       <PageHeader title={t('nav.reports')} />
-      <div className={styles.days}>
-        <TextField
-          type="date"
-          label={t('usage.from')}
-          value={days.from}
-          max={days.to}
-          onChange={(event) => event.target.value && change({ from: event.target.value })}
-        />
-        <TextField
-          type="date"
-          label={t('usage.to')}
-          value={days.to}
-          min={days.from}
-          onChange={(event) => event.target.value && change({ to: event.target.value })}
-        />
-      </div>
+      <DayRange days={days} onChange={change} />
       {isPending ? (
         <Loading rows={8} />
       ) : error ? (

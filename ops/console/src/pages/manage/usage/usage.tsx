@@ -5,7 +5,6 @@ import { requestOf } from '../../../../../client/client.ts';
 import type { UsageReport } from '../../../../../client/operations.ts';
 import { type Days, usageOf, useUsage } from '../../../api/apps.ts';
 import { Commands } from '../../../kit/controls/copy.tsx';
-import { TextField } from '../../../kit/controls/field.tsx';
 import { Download } from '../../../kit/controls/files.tsx';
 import { toCsv } from '../../../kit/data/csv.ts';
 import { type Column, Table } from '../../../kit/data/table.tsx';
@@ -13,7 +12,7 @@ import { Bar } from '../../../kit/data/values.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount, formatMoney } from '../../../text/format.ts';
-import styles from './usage.module.css';
+import { DayRange } from './day-range.tsx';
 
 const dayMs = 86_400_000;
 
@@ -64,22 +63,7 @@ export function Usage() {
   return (
     <>
       <PageHeader title={t('nav.usage')} />
-      <div className={styles.days}>
-        <TextField
-          type="date"
-          label={t('usage.from')}
-          value={days.from}
-          max={days.to}
-          onChange={(event) => event.target.value && change({ from: event.target.value })}
-        />
-        <TextField
-          type="date"
-          label={t('usage.to')}
-          value={days.to}
-          min={days.from}
-          onChange={(event) => event.target.value && change({ to: event.target.value })}
-        />
-      </div>
+      <DayRange days={days} onChange={change} />
       {isPending ? (
         <Loading rows={8} />
       ) : error ? (
