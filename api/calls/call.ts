@@ -163,8 +163,8 @@ function pathOf(issue: z.core.$ZodIssue): PropertyKey[] {
  * Throws error 111 with the path of a text that PostgreSQL cannot store, such as a text with
  * U+0000.
  */
-export function requireStorableTexts(body: unknown): void {
-  const fault = unstorableText(body, '');
+export function requireStorableTexts(value: unknown): void {
+  const fault = unstorableText(value, '');
   if (fault) throw new Refusal('incorrectType', { text: fault });
 }
 

@@ -167,6 +167,7 @@ async function runChecked(
   const { bodyBytesBelow: limit, isObject = false } = route.limit;
   if (limit > 0 && call.bodyBytes >= limit)
     throw bodyTooLarge({ bytes: call.bodyBytes, limit, isObject });
+  if (route.auth === 'admin') requireStorableTexts(call.query);
   call.query = checkSchema(route.query, call.query, 'query');
   // Calls of an app check texts when they parse them, because some members have their own error
   // codes.

@@ -2,7 +2,6 @@ import { Batcher } from '../batcher.ts';
 import type { Clock } from '../clock.ts';
 import type { Vault } from '../crypto.ts';
 import type { App } from '../domain/apps/app.ts';
-import { serviceOwner } from '../domain/webhooks/endpoint.ts';
 import { changeMaxAgeMs, TtlCache } from '../ttl-cache.ts';
 import { isConnectionFailure } from './limits/database-errors.ts';
 import type { Handle } from './pool.ts';
@@ -68,14 +67,12 @@ export class AppCache {
 
   /**
    * Returns the enabled webhooks of an app, or of the service (`serviceOwner`). The versions of the
-   * app contain them, so an app without webhooks needs no further statement.
+   * app contain them, so an app without webhooks rarely needs a further statement. A transaction
+   * passes its own handle: if it waited for a second connection, transactions that wait for its row
+   * locks could hold all of them.
    */
-  webhooks(owner: string): Promise<readonly Subscription[]> {
-    return this.#webhooks.getOrMake(owner, async () =>
-      owner === serviceOwner
-        ? readSubscriptions(this.#db, owner)
-        : ((await this.#versions.run(owner))?.webhooks ?? []),
-    );
+  webhooks(db: Handle, owner: string): Promise<readonly Subscription[]> {
+    return this.#webhooks.getOrMake(owner, () => readSubscriptions(db, owner));
   }
 
   #keepWebhooks(appId: string, versions: Promise<AppVersions | undefined>): void {

@@ -70,8 +70,8 @@ export class WebhookEvents {
    * Returns whether an endpoint of the app or of the service subscribes to a type. A change counts
    * within one second.
    */
-  async isWanted(appId: string, type: EventTypeName): Promise<boolean> {
-    return (await this.#subscribers(appId, type)).length > 0;
+  async isWanted(db: Handle, appId: string, type: EventTypeName): Promise<boolean> {
+    return (await this.#subscribers(db, appId, type)).length > 0;
   }
 
   /** Writes events in `tx`. Events that nobody subscribes to cost nothing. */
@@ -83,9 +83,7 @@ export class WebhookEvents {
     for (const { appId, type, data, onceKey } of events) {
       const event = { type, sourceApp: appId ?? serviceOwner, data, onceKey };
       const subscribers =
-        appId === null
-          ? await listSubscribers(this.#db, type)
-          : await this.#subscribers(appId, type);
+        appId === null ? await listSubscribers(tx, type) : await this.#subscribers(tx, appId, type);
       for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
     }
     await this.#write(tx, deliveries);
@@ -98,7 +96,7 @@ export class WebhookEvents {
   async emitOutcomes(tx: Handle, batches: readonly SettledRecipients[]): Promise<void> {
     const deliveries: (Subscriber & { event: NewEvent })[] = [];
     for (const { appId, id, bytes } of batches) {
-      const subscribers = await this.#subscribers(appId, 'recipients.outcome');
+      const subscribers = await this.#subscribers(tx, appId, 'recipients.outcome');
       if (subscribers.length === 0) continue;
       for (let first = 0; first < bytes.length; first += recipientsPerEvent) {
         const part = bytes.subarray(first, first + recipientsPerEvent);
@@ -162,10 +160,10 @@ export class WebhookEvents {
     await this.#writeDropped();
   }
 
-  async #subscribers(appId: string, type: EventTypeName): Promise<Subscriber[]> {
+  async #subscribers(db: Handle, appId: string, type: EventTypeName): Promise<Subscriber[]> {
     const found: Subscriber[] = [];
     for (const owner of [appId, serviceOwner])
-      for (const { name, events, isFull } of await this.#appCache.webhooks(owner))
+      for (const { name, events, isFull } of await this.#appCache.webhooks(db, owner))
         if (events.includes(type)) found.push({ appId: owner, name, isFull });
     return found;
   }

@@ -29,6 +29,24 @@ describe('delivery of messages', () => {
     await devices.close();
   });
 
+  test('simulated devices connect although no proxy serves PUBLIC_URL yet', async () => {
+    const env = { PUBLIC_URL: 'https://push.example.invalid' };
+    const behindProxy = await fixture.startApi({ env });
+    await fixture.install(['proxied']);
+    const { appId } = fixture;
+    const route = await fetch(new URL(`/v1/route?appId=${appId}`, behindProxy.url));
+    expect(await route.json()).toMatchObject({
+      server: expect.stringMatching(/^wss:\/\/push\.example\.invalid\//),
+    });
+    const devices = await connectDevices({
+      apiUrl: behindProxy.url,
+      appId,
+      installationIds: ['proxied'],
+    });
+    expect(devices.counters).toMatchObject({ connected: 1, lost: 0 });
+    await devices.close();
+  });
+
   test('members keep their order', async () => {
     const [id = 0] = await fixture.install(['order']);
     const client = await RawClient.login(api.channelUrl, fixture.appId, 'order');

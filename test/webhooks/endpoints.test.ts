@@ -1,7 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sleep } from '../../shared/clock.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
+import { changeMaxAgeMs } from '../../shared/ttl-cache.ts';
 import { callerOf } from '../api/console/callers.ts';
 import {
   startWebhookReceiver,
@@ -93,6 +95,12 @@ describe('an endpoint', () => {
       '/a',
       { url, events, format: 'slack', signingSecret: 'x' },
       'signingSecret',
+    ],
+    [
+      'a long signing secret',
+      '/a',
+      { url, events, format: 'feishu', signingSecret: 'x'.repeat(201) },
+      'signingSecret: must be at most 200 characters',
     ],
   ])('with %s is refused', async (_what, path, body, text) => {
     const reply = await admin('PUT', path, body);
@@ -189,6 +197,28 @@ describe('a chat', () => {
   test('gets the language that is set', async () => {
     const { body } = await sent('feishu', { language: 'en' });
     expect(body.content.text).toBe('This is a test of the webhook chat.');
+  });
+
+  test.each([
+    ['slack', 'a &lt;!channel&gt; &amp;amp; &lt;https://a.example|b&gt;', 'text'],
+    ['feishu', 'a <!channel> &amp; ＜at user_id="all">＜/at>', 'content'],
+  ])('of %s shows a reason as it was typed, without mentions', async (format, shown, member) => {
+    const reason =
+      format === 'slack'
+        ? 'a <!channel> &amp; <https://a.example|b>'
+        : 'a <!channel> &amp; <at user_id="all"></at>';
+    await admin('PUT', '/frozen', { url: receiver.url, events: ['freeze.started'], format });
+    await sleep(changeMaxAgeMs + 50);
+    const path = `/console/api/apps/${app.appId}/freeze`;
+    receiver.responders.push(status(200, {}, '{"code":0}'));
+    await service.api.request('PUT', path, { admin: true, body: { reason } });
+    await service.api.request('DELETE', path, { admin: true });
+    const deliveries = async () => (await admin('GET', '/frozen/deliveries')).body.results;
+    await expect.poll(async () => (await deliveries())[0]?.state).toBe('delivered');
+    const body = JSON.parse(last()?.body ?? '{}');
+    const text = member === 'text' ? body.text : body.content.text;
+    expect(text.endsWith(shown), text).toBe(true);
+    await admin('DELETE', '/frozen');
   });
 
   test.each([

@@ -54,7 +54,12 @@ const pushOf = ({
 /** Path of an app, for the explanations of its pushes (protocol/admin-api.md#calls). */
 const appPath = '/console/api/apps/:appId';
 
-const day = z.iso.date('expected a day as YYYY-MM-DD').optional();
+const dayExpected = 'expected a day as YYYY-MM-DD';
+const day = z.iso
+  .date(dayExpected)
+  // PostgreSQL has no year 0.
+  .refine((text) => text >= '0001-01-01', dayExpected)
+  .optional();
 const usageQuery = z
   .object({
     day: day.describe('One day. Today by default.'),

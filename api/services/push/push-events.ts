@@ -33,6 +33,8 @@ interface ReportedEvent {
   /** Public id of the push. */
   push: string;
   type: PushEventType;
+  /** Time of the event: ISO 8601 in UTC. */
+  at: string;
 }
 
 /** Counts the events that apps report about their messages (protocol/push-records.md#events). */
@@ -68,11 +70,13 @@ export class PushEventService {
     if (!device) throw refuse('objectNotFound');
     const { appId } = app;
     for (const { type } of events) this.#deps.metrics.pushEvents.inc({ type });
-    const reported = events.map(({ push, type }) => ({
+    const now = new Date(this.#deps.clock.now()).toISOString();
+    const reported = events.map(({ push, type, at }) => ({
       appId,
       installation: device.id,
       push,
       type,
+      at: at?.toISOString() ?? now,
     }));
     try {
       await Promise.all(reported.map((event) => this.#batcher.run(event)));
@@ -91,14 +95,6 @@ export class PushEventService {
     return [];
   }
 
-  /** Returns newly counted events in the form of webhooks. They have the time of the report. */
-  #openedOf(fresh: readonly NewReceipt[]): EventData<'recipients.opened'>['recipients'] {
-    const at = new Date(this.#deps.clock.now()).toISOString();
-    return fresh.flatMap(({ objectId: installation, ...marks }) =>
-      eventNames.flatMap((type) => (marks[flags[type]] ? [{ installation, type, at }] : [])),
-    );
-  }
-
   async #countOnce(events: readonly ReportedEvent[]): Promise<void> {
     const appId = events[0]?.appId ?? '';
     await this.#deps.db.transaction(async (tx) => {
@@ -110,16 +106,19 @@ export class PushEventService {
       if (receipts.length === 0) return;
       const source = { appId, connector: 'app' as const };
       let fresh: NewReceipt[] = [];
-      const isWanted = await this.#deps.webhooks.isWanted(appId, 'recipients.opened');
+      const isWanted = await this.#deps.webhooks.isWanted(tx, appId, 'recipients.opened');
       const added = await markReceipts(tx, source, receipts, async () => {
         if (isWanted) fresh = await listNewReceipts(tx, source, receipts);
       });
       await addReceiptTotals(tx, source, added);
+      const times = timesOf(events);
       for (const { id, objectId: push } of pushes)
         await this.#deps.webhooks.emitOpened(tx, {
           appId,
           push,
-          recipients: this.#openedOf(fresh.filter(({ pushId }) => pushId === id)),
+          recipients: fresh
+            .filter(({ pushId }) => pushId === id)
+            .flatMap((receipt) => openedOf(receipt, push, times)),
         });
     });
   }
@@ -149,6 +148,28 @@ function receiptsOf(
   }
   return [...receipts.values()];
 }
+
+const timeKeyOf = ({
+  push,
+  installation,
+  type,
+}: Pick<ReportedEvent, 'push' | 'installation' | 'type'>): string =>
+  `${push} ${installation} ${type}`;
+
+/** Returns the times of events. The first report of an event counts. */
+const timesOf = (events: readonly ReportedEvent[]): ReadonlyMap<string, string> =>
+  new Map(events.toReversed().map((event) => [timeKeyOf(event), event.at]));
+
+/** Returns the newly counted events of a device in the form of webhooks. */
+const openedOf = (
+  { objectId, installation, ...marks }: NewReceipt,
+  push: string,
+  times: ReadonlyMap<string, string>,
+): EventData<'recipients.opened'>['recipients'] =>
+  eventNames.flatMap((type) => {
+    const at = times.get(timeKeyOf({ push, installation, type }));
+    return marks[flags[type]] && at !== undefined ? [{ installation: objectId, type, at }] : [];
+  });
 
 const eventNames = ['received', 'opened', 'dismissed'] as const;
 const flags = { received: 'isDelivered', opened: 'isClicked', dismissed: 'isDismissed' } as const;

@@ -214,7 +214,7 @@ export class ReceiptService {
       ]);
       const deliveries = deliveriesOf(matched, pushes, installations);
       let fresh: NewReceipt[] = [];
-      const isWanted = await this.#deps.webhooks.isWanted(source.appId, 'recipients.receipt');
+      const isWanted = await this.#deps.webhooks.isWanted(tx, source.appId, 'recipients.receipt');
       const added = await markReceipts(tx, source, deliveries, async () => {
         if (isWanted) fresh = await listNewReceipts(tx, source, deliveries);
       });

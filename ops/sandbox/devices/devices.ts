@@ -200,7 +200,12 @@ async function requestRoute(
     signal: AbortSignal.any([signal, AbortSignal.timeout(10_000)]),
   });
   if (!response.ok) throw new Error(`the router answered ${response.status}`);
-  return routeReply.parse(await response.json()).server;
+  // The router names PUBLIC_URL, which may lead to a proxy that does not run yet. These devices stay
+  // on the api that they were given.
+  const { pathname, search } = new URL(routeReply.parse(await response.json()).server);
+  const socket = new URL(pathname + search, apiUrl);
+  socket.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+  return socket.href;
 }
 
 /**

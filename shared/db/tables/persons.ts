@@ -410,6 +410,8 @@ export async function replaceTexts(
     values.push(targets.map((one) => (isErased(one) ? erasedText : one)).join(','));
     sets.push(`target = $${values.length}`);
   }
+  // A receiver may have answered with what it got.
+  if (name === 'webhookDeliveries') sets.push('response = NULL');
   const at = key.map((column, i) => {
     values.push(row.key[i] ?? '');
     return `${column}::text = $${values.length}`;

@@ -71,8 +71,7 @@ const bitsOf = (mark: string) =>
   `bit_or(set_bit(0::bit(512), (m.installation % 512)::int, m.${mark}::int)) AS ${mark}`;
 
 /** A receipt that was not counted before. */
-export interface NewReceipt {
-  pushId: number;
+export interface NewReceipt extends PushDevice {
   /** Public id of the installation. */
   objectId: string;
   isDelivered: boolean;
@@ -150,7 +149,8 @@ export const listNewReceipts = (
 ) =>
   query(tx).rows<NewReceipt>(
     `SELECT * FROM (
-       SELECT m.push_id AS "pushId", i.object_id AS "objectId", ${isNew('delivered')} AS "isDelivered",
+       SELECT m.push_id AS "pushId", m.installation, i.object_id AS "objectId",
+              ${isNew('delivered')} AS "isDelivered",
               ${isNew('clicked')} AS "isClicked", ${isNew('dismissed')} AS "isDismissed"
          FROM ${marks} JOIN push_receipt r ON r.app_id = $1 AND r.connector = $2
                          AND r.push_id = m.push_id AND r.block = m.installation / 512

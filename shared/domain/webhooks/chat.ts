@@ -35,6 +35,17 @@ export function chatText({ type, app, data }: ShownEvent, language: Language): s
   return text.slice(0, maxCharacters).toWellFormed();
 }
 
+/**
+ * Escapes what the text of a chat can contain as markup. A reason that somebody typed must not call
+ * all members of a group (`<!channel>` of Slack, `<at user_id="all">` of Feishu) or hide a link.
+ * Slack takes entities. Feishu has no escapes, so a full-width sign replaces the `<` of a tag.
+ */
+function escaped(format: ChatFormat, text: string): string {
+  if (format === 'slack')
+    return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return format === 'feishu' ? text.replace(/<(?=\s*\/?\s*at\b)/gi, '＜') : text;
+}
+
 /** Body and additional query of a chat message. */
 interface ChatMessage {
   body: JsonObject;
@@ -48,9 +59,10 @@ interface ChatMessage {
  */
 export function chatMessage(
   format: ChatFormat,
-  text: string,
+  eventText: string,
   { signingSecret: secret, epochMs }: Pick<EndpointSecrets, 'signingSecret'> & { epochMs: number },
 ): ChatMessage {
+  const text = escaped(format, eventText);
   switch (format) {
     case 'feishu': {
       const timestamp = String(Math.floor(epochMs / 1000));

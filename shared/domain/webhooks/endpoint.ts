@@ -72,8 +72,8 @@ export const endpointBody = z.strictObject({
     .describe('Language of chat messages. Default: zh for Chinese chats, en for Slack.'),
   signingSecret: z
     .string('expected a text')
-    .min(1)
-    .max(200)
+    .min(1, 'must not be empty')
+    .max(200, 'must be at most 200 characters')
     .optional()
     .describe('Signing secret of a Feishu or DingTalk robot.'),
 });

@@ -130,7 +130,7 @@ export const eventTypes = {
           z.strictObject({
             installation,
             type: z.enum(['received', 'opened', 'dismissed']),
-            at: time,
+            at: time.describe('Time that the app gave, or the time of the call.'),
           }),
         )
         .max(recipientsPerEvent),

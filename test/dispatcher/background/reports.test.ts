@@ -110,6 +110,17 @@ describe('the report of an app', () => {
       const path = `/console/api/apps/${app.appId}/reports${query}`;
       expect(await service.api.request('GET', path, { admin: true })).toMatchObject({ status });
     }
+    for (const [query, member] of [
+      ['?class=%00', 'class'],
+      ['?from=0000-01-01&to=0000-01-02', 'from'],
+    ] as const) {
+      const path = `/console/api/apps/${app.appId}/reports${query}`;
+      const { status, body } = await service.api.request('GET', path, { admin: true });
+      expect({ status, error: body.error }).toEqual({
+        status: 400,
+        error: expect.stringMatching(new RegExp(`^${member}: `)),
+      });
+    }
     for (const days of [730, 740])
       await service.db.query(`INSERT INTO push_day VALUES ($1, $2, 'apns', '', 'sent', 7)`, [
         app.appId,

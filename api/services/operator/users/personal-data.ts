@@ -202,7 +202,7 @@ export class PersonalDataService {
     return { dryRun: true, erased, kept: await this.#kept(found) };
   }
 
-  /** Replaces the person's names and ids in requests of pushes, saved items and audit records. */
+  /** Replaces the person's names and ids in JSON, such as requests of pushes and audit records. */
   async #eraseTexts(found: Found, add: (counts: Record<string, number>) => void): Promise<void> {
     const texts = textsOf(found);
     const { appId } = found.person;

@@ -158,10 +158,11 @@ async function writeTraces(): Promise<void> {
     SELECT owner, 'w', '{}', 'standard', 'x' FROM unnest(ARRAY[$1, '']) AS owner`);
   for (const owner of [appId, ''])
     await run(
-      `INSERT INTO webhook_delivery (app_id, webhook, type, source_app, occurred_at, data)
-       VALUES ($2, 'w', 'recipients.opened', $1, now(), $3)`,
+      `INSERT INTO webhook_delivery (app_id, webhook, type, source_app, occurred_at, data, response)
+       VALUES ($2, 'w', 'recipients.opened', $1, now(), $3, 'took ' || $4::text)`,
       owner,
       { recipients: [{ installation: devices[0]?.objectId }] },
+      devices[0]?.objectId,
     );
   await run(`UPDATE notification SET finished_at = now() WHERE app_id = $1`);
   await run(`INSERT INTO channel_message (app_id, push_id, digest, content, expires_at)
