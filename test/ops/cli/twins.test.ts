@@ -15,6 +15,7 @@ const withoutCommand: Readonly<Record<string, string>> = {
   getConsoleSession: 'of the cookie of a browser',
   endConsoleSession: 'of the cookie of a browser',
   streamEvents: 'a stream for pages; a command asks again',
+  getLoginMethods: 'of the login page of the console',
   runDoctor: 'the command checks by itself, also while no service runs',
 };
 
