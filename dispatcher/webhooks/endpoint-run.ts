@@ -16,7 +16,7 @@ import {
   findEndpoint,
   releaseEndpoints,
 } from '../../shared/db/tables/webhooks.ts';
-import { webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
+import { type OffReason, webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
 import { createHttpClient, type HttpClient } from '../../shared/http/client.ts';
 import type { Semaphore } from '../../shared/semaphore.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -265,10 +265,7 @@ export class EndpointRun {
       await this.#switchOff(tx, 'failing');
   }
 
-  async #switchOff(
-    tx: Parameters<typeof countFailure>[0],
-    reason: 'gone' | 'failing',
-  ): Promise<void> {
+  async #switchOff(tx: Parameters<typeof countFailure>[0], reason: OffReason): Promise<void> {
     await switchEndpointOff(this.#deps, tx, this.#key, reason);
     this.#endpoint = undefined;
     this.#queue = this.#queue.filter(({ isManual }) => isManual);

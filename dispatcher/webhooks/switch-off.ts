@@ -2,7 +2,7 @@ import type { Handle } from '../../shared/db/pool.ts';
 import { insertAudit } from '../../shared/db/tables/console.ts';
 import { insertOutboxMessage } from '../../shared/db/tables/outbox.ts';
 import { type EndpointKey, switchOff } from '../../shared/db/tables/webhooks.ts';
-import { serviceOwner } from '../../shared/domain/webhooks/endpoint.ts';
+import { type OffReason, serviceOwner } from '../../shared/domain/webhooks/endpoint.ts';
 import { messageJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
@@ -28,7 +28,7 @@ export async function switchEndpointOff(
   { vault, queue, operatorMail, log }: SwitchOffDeps,
   tx: Handle,
   key: EndpointKey,
-  reason: 'gone' | 'failing',
+  reason: OffReason,
 ): Promise<void> {
   if (!(await switchOff(tx, key, reason))) return;
   const { appId, name } = key;

@@ -66,7 +66,7 @@ function refusalDefect(sent: FuzzRequest, { text, type }: FuzzReply): string | u
   // HTML routes refuse with pages, and HEAD has no body.
   if (
     sent.method === 'HEAD' ||
-    (type.startsWith('text/html') && /verifyEmail|resetPassword/.test(sent.path))
+    (type.startsWith('text/html') && /verifyEmail|resetPassword|console\/oidc/.test(sent.path))
   )
     return undefined;
   if (!type.startsWith('application/json')) return `a refusal of the type ${type}`;

@@ -4,6 +4,7 @@ import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import {
   type EndpointSecrets,
   endpointSecrets,
+  type OffReason,
   type WebhookFormat,
 } from '../../domain/webhooks/endpoint.ts';
 import type { EventTypeName } from '../../domain/webhooks/event-types.ts';
@@ -37,7 +38,7 @@ export interface Endpoint extends EndpointConfig {
   previousKey: string | null;
   previousUntil: Date | null;
   /** Why the service switched the endpoint off. */
-  offReason: 'gone' | 'failing' | null;
+  offReason: OffReason | null;
   offAt: Date | null;
   /** Failed attempts since the last success. */
   failures: number;
@@ -385,7 +386,7 @@ export const clearFailures = (db: Handle, key: EndpointKey) =>
   );
 
 /** Switches an endpoint off. Returns false if it was off. */
-export const switchOff = (tx: Handle, key: EndpointKey, reason: 'gone' | 'failing') =>
+export const switchOff = (tx: Handle, key: EndpointKey, reason: OffReason) =>
   query(tx).hasRows(
     `UPDATE webhook SET is_enabled = false, off_reason = $3, off_at = now(), updated_at = now()
       WHERE app_id = $1 AND name = $2 AND is_enabled`,
@@ -394,7 +395,7 @@ export const switchOff = (tx: Handle, key: EndpointKey, reason: 'gone' | 'failin
 
 /** An endpoint that the service switched off, or that drops events. */
 export interface TroubledEndpoint extends EndpointKey {
-  offReason: 'gone' | 'failing' | null;
+  offReason: OffReason | null;
   at: Date;
 }
 

@@ -8,6 +8,9 @@ import { type EventTypeName, eventTypeNames, eventTypes } from './event-types.ts
 export const serviceOwner = '';
 
 /** Formats of a request. All but `standard` are messages for a group chat. */
+/** Why the service switched an endpoint off: it answered 410, or it failed for a day. */
+export type OffReason = 'gone' | 'failing';
+
 export const formats = ['standard', 'feishu', 'dingtalk', 'wecom', 'slack'] as const;
 export type WebhookFormat = (typeof formats)[number];
 
