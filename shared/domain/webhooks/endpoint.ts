@@ -7,10 +7,10 @@ import { type EventTypeName, eventTypeNames, eventTypes } from './event-types.ts
 /** Owner of the endpoints of the service, in the column `app_id`. */
 export const serviceOwner = '';
 
-/** Formats of a request. All but `standard` are messages for a group chat. */
 /** Why the service switched an endpoint off: it answered 410, or it failed for a day. */
 export type OffReason = 'gone' | 'failing';
 
+/** Formats of a request. All but `standard` are messages for a group chat. */
 export const formats = ['standard', 'feishu', 'dingtalk', 'wecom', 'slack'] as const;
 export type WebhookFormat = (typeof formats)[number];
 

@@ -59,6 +59,7 @@ describe('every route declares the size of its body', () => {
       ['POST /1.1/users', mb],
       ['POST /1.1/usersByMobilePhone', mb],
       ['POST /callbacks/:connector/:appId/:secret', 2 * mb],
+      ['POST /sms-receipts/:provider/:secret', 512 * kb],
       ['PUT /1.1/installations/:objectId', 128 * kb],
       ['PUT /1.1/roles/:objectId', 2 * mb],
       ['PUT /1.1/users/:objectId', mb],
