@@ -87,7 +87,7 @@ describe('a gateway that refuses connections', () => {
     const restartable = await startRestartableGateway();
     const { app } = await createAppOn(service, restartable.own, 1);
     await restartable.stop();
-    const objectId = await beginPush(service, app, { expiration_interval: 2 });
+    const objectId = await beginPush(service, app, { expiration_interval: 5 });
     const record = await service.untilDone(app, objectId);
     expect(record.errors).toContain('expired; the last try: connect_failed ECONNREFUSED (1)');
   });

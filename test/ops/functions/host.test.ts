@@ -137,7 +137,9 @@ describe('a bad function', () => {
   test('has its output logged by lines of at most 64 KB', async () => {
     const usedBefore = process.memoryUsage().rss;
     expect((await call('prints', { megabytes: 300 })).status).toBe(200);
-    await expect.poll(() => logged.some((line) => line.endsWith('prints.js: last'))).toBe(true);
+    await expect
+      .poll(() => logged.some((line) => line.endsWith('prints.js: last')), { timeout: 30_000 })
+      .toBe(true);
     expect(process.memoryUsage().rss - usedBefore).toBeLessThan(100_000_000);
     const printed = logged.filter((line) => line.startsWith('prints.js: '));
     expect(printed.map((line) => line.length)).toEqual([16, 19, 11, expect.any(Number), 15]);
