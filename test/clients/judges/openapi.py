@@ -51,6 +51,10 @@ EXPLAINED = {
         "Please enable the option",  # An option of the app.
         "The request must be signed by master key",
         "A profile name is",  # A part of the path.
+        "The name of a webhook",
+        "is neither a variable of the text",  # `providers` of a template.
+        "The first day of a report",
+        "A report has at most",
         "The id of a scheduled push",
         "expression: expected five fields",  # The grammar of cron.
         "Role ACL is required",  # Not with the master key.
