@@ -68,9 +68,14 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
 
 /**
  * Replies to HEAD if the GET of the route changes something. Mail filters and link previews send
- * HEAD, and it must change nothing (RFC 9110, 9.2.1).
+ * HEAD, and it must change nothing (RFC 9110, 9.2.1). Throws error 405 for a redirect, because only
+ * the handler knows where it leads.
  */
 function answerHead(ctx: Context, { status, replies }: Route): void {
+  if (status >= 300) {
+    ctx.set('Allow', 'GET');
+    throw new Refusal('methodNotAllowed');
+  }
   const reply = replies[status];
   ctx.status = status;
   ctx.type =

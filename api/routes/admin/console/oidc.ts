@@ -67,7 +67,7 @@ export default [
     limit: noBody,
     status: 302,
     reply: steps,
-    refusals: [],
+    refusals: ['methodNotAllowed'],
     handle: async (call, { oidcLogins }) => replyOf(await oidcLogins.start(browserOf(call))),
   }),
   route({
@@ -82,7 +82,7 @@ export default [
     query: answer,
     status: 302,
     reply: steps,
-    refusals: [],
+    refusals: ['methodNotAllowed'],
     handle: async (call, { oidcLogins }) => {
       const query = new URLSearchParams();
       for (const [name, value] of Object.entries(call.query))
