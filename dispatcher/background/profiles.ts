@@ -1,5 +1,4 @@
 import { dayMs } from '../../shared/clock.ts';
-import { insertOutboxMessage } from '../../shared/db/tables/outbox.ts';
 import {
   forgetPrevious,
   listCanaries,
@@ -8,7 +7,7 @@ import {
 } from '../../shared/db/tables/profiles.ts';
 import { judgeCanary } from '../../shared/domain/apps/canary.ts';
 import { displayName } from '../../shared/domain/labels.ts';
-import { messageJob } from '../../shared/queue/jobs.ts';
+import { enqueueMessage } from '../../shared/queue/message-jobs.ts';
 import type { EndingCredentials } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
@@ -99,8 +98,7 @@ function mailOnce(
     if (!(await saveNotice(tx, { appId, connector, profile, endsAt, days }))) return false;
     const mail = { fromName: 'Carillon', subject };
     const message = { kind: 'mail', to, type: 'credentialsEnd', text, mail } as const;
-    const messageId = await insertOutboxMessage(tx, vault, appId, message);
-    await queue.send(messageJob, [{ appId, messageId }], { tx });
+    await enqueueMessage({ vault, queue }, tx, appId, message);
     return true;
   });
 }

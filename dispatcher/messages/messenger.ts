@@ -23,6 +23,7 @@ import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { Consumer, type JobContext, type JobEnd } from '../../shared/queue/consumer.ts';
 import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
+import { messagePriority } from '../../shared/queue/message-jobs.ts';
 import type { Job, JobQueue } from '../../shared/queue/queue.ts';
 import type { Waking } from '../../shared/queue/waking.ts';
 import { findProviderTemplate } from './provider-template.ts';
@@ -187,7 +188,7 @@ async function record(
       await queue.send(messageJob, [job.data], {
         tx,
         startAfter: await dueIn(tx, retryMs(message.attempts, outcome.afterMs, waits)),
-        priority: message.kind === 'sms' ? 1 : 0,
+        priority: messagePriority(message.kind),
       });
   });
   const label = result?.state ?? 'retried';

@@ -1,9 +1,8 @@
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertAudit } from '../../shared/db/tables/console.ts';
-import { insertOutboxMessage } from '../../shared/db/tables/outbox.ts';
 import { type EndpointKey, switchOff } from '../../shared/db/tables/webhooks.ts';
 import { type OffReason, serviceOwner } from '../../shared/domain/webhooks/endpoint.ts';
-import { messageJob } from '../../shared/queue/jobs.ts';
+import { enqueueMessage } from '../../shared/queue/message-jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 export type SwitchOffDeps = Pick<
@@ -54,6 +53,5 @@ export async function switchEndpointOff(
   ].join('\n');
   const mail = { fromName: 'Carillon', subject: `Webhook ${name} of ${owner} was switched off` };
   const message = { kind: 'mail', to: operatorMail, type: 'webhookOff', text, mail } as const;
-  const messageId = await insertOutboxMessage(tx, vault, appId, message);
-  await queue.send(messageJob, [{ appId, messageId }], { tx });
+  await enqueueMessage({ vault, queue }, tx, appId, message);
 }

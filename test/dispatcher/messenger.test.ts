@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { enqueueMessage } from '../../api/services/messages/outbox.ts';
 import { startMessenger } from '../../dispatcher/messages/messenger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
@@ -10,6 +9,7 @@ import { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import { ClosingStack } from '../../shared/process/lifecycle.ts';
+import { enqueueMessage } from '../../shared/queue/message-jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { DuePoll } from '../../shared/queue/waking.ts';
 import { silentLog, testConfig } from '../support/api.ts';

@@ -1,12 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { enqueueMessage } from '../../api/services/messages/outbox.ts';
 import { noticeEnding } from '../../dispatcher/background/profiles.ts';
 import { noticeQuotas } from '../../dispatcher/background/quota-notices.ts';
 import type { DispatcherDeps } from '../../dispatcher/deps.ts';
 import { sleep, systemClock } from '../../shared/clock.ts';
 import type { App, AppOptionsPatch } from '../../shared/domain/apps/app.ts';
 import { type EventTypeName, eventTypeNames } from '../../shared/domain/webhooks/event-types.ts';
+import { enqueueMessage } from '../../shared/queue/message-jobs.ts';
 import { changeMaxAgeMs } from '../../shared/ttl-cache.ts';
 import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
 import { startSmsWebhook } from '../support/servers/sms-webhook.ts';

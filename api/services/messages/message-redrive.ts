@@ -11,10 +11,10 @@ import {
 import { meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
 import { reasonText } from '../../../shared/domain/reasons.ts';
 import { messageJob } from '../../../shared/queue/jobs.ts';
+import { messagePriority } from '../../../shared/queue/message-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
 import { recordChange } from '../operator/audit/audit.ts';
-import { messagePriority } from './outbox.ts';
 
 /** Maximum number of messages of one call, which is one transaction. */
 const maxMessages = 1000;

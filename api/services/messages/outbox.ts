@@ -1,12 +1,9 @@
 import { dayMs, hourMs } from '../../../shared/clock.ts';
 import { openOrUndefined } from '../../../shared/crypto.ts';
-import type { Handle } from '../../../shared/db/pool.ts';
 import {
-  insertOutboxMessage,
   listOutboxMessages,
   listOutboxPage,
   lockMessage,
-  type OutboxMessage,
   type OutboxPageFilter,
   openListed,
   readSmsState,
@@ -20,33 +17,11 @@ import { parsePhone } from '../../../shared/domain/messages/phone.ts';
 import { freeMessages } from '../../../shared/domain/messages/sms.ts';
 import { reasonText } from '../../../shared/domain/reasons.ts';
 import { messageJob } from '../../../shared/queue/jobs.ts';
+import { messagePriority } from '../../../shared/queue/message-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
 import { type ReadAudit, recordChange } from '../operator/audit/audit.ts';
 import { type PageRequest, toPage } from '../operator/lists/page.ts';
-
-/**
- * Returns the priority of a message's job. SMS codes are sent before mails, because users wait for
- * them.
- */
-export const messagePriority = (kind: OutboxMessage['kind']): number => (kind === 'sms' ? 1 : 0);
-
-/**
- * Stores a message and the job that sends it as part of `tx`. The message is sent if and only if
- * `tx` commits. Without a provider, the message stays in the outbox.
- */
-export async function enqueueMessage(
-  { vault, queue }: Pick<ApiDeps, 'vault' | 'queue'>,
-  tx: Handle,
-  appId: string,
-  message: OutboxMessage & { expiresAt?: Date },
-): Promise<void> {
-  const messageId = await insertOutboxMessage(tx, vault, appId, message);
-  await queue.send(messageJob, [{ appId, messageId }], {
-    tx,
-    priority: messagePriority(message.kind),
-  });
-}
 
 /** Maximum number of messages in a reply. Use a filter by recipient to find older messages. */
 const maxMessages = 1000;

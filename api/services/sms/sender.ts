@@ -13,10 +13,10 @@ import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/pho
 import type { SendKind, SmsType } from '../../../shared/domain/messages/sms.ts';
 import { defaultTemplateNames } from '../../../shared/domain/messages/sms-provider.ts';
 import { reachableName } from '../../../shared/domain/path.ts';
+import { enqueueMessage } from '../../../shared/queue/message-jobs.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
 import type { ApiDeps } from '../deps.ts';
-import { enqueueMessage } from '../messages/outbox.ts';
 import { chargeMessage, type PumpingGuard, spendBudgets } from './budgets.ts';
 import type { VerificationCodes } from './codes.ts';
 import { renderMessage, type TextParameters } from './message-text.ts';

@@ -11,8 +11,8 @@ import {
 import { type Budget, takeBudget } from '../../../shared/db/tables/sms.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { mailboxOf, type User } from '../../../shared/domain/users/user.ts';
+import { enqueueMessage } from '../../../shared/queue/message-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
-import { enqueueMessage } from '../messages/outbox.ts';
 import { escapeHtml, htmlPage, type Language, type Page } from '../server/html-page.ts';
 import { ipAddressKey } from '../sms/budgets.ts';
 import { writeMail } from './mails.ts';
