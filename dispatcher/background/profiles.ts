@@ -50,8 +50,8 @@ type NoticeDeps = Pick<
 
 /**
  * Reports credentials that expire within 30 days to webhooks, and mails the operator
- * (`OPERATOR_MAIL`) about them, once at each step. The mail is a message of the app's outbox. It is stored in one transaction with the step.
- * Returns the number of mails.
+ * (`OPERATOR_MAIL`) about them, once at each step. The mail is a message of the app's outbox. It is
+ * stored in one transaction with the step. Returns the number of mails.
  */
 export async function noticeEnding(
   deps: NoticeDeps,
@@ -70,16 +70,14 @@ export async function noticeEnding(
 
 /** Reports a step to webhooks, once for each endpoint. */
 function emitOnce(
-  { db, webhooks }: NoticeDeps,
+  { webhooks }: NoticeDeps,
   { appId, connector, profile, endsAtMs }: EndingCredentials,
   days: number,
 ): Promise<void> {
   const endsAt = new Date(endsAtMs).toISOString();
   const onceKey = `credentials ${connector}/${profile} ${endsAt} ${days}`;
   const data = { connector, profile, endsAt, days };
-  return db.transaction((tx) =>
-    webhooks.emit(tx, { appId, type: 'credentials.ending', data, onceKey }),
-  );
+  return webhooks.emitAlone({ appId, type: 'credentials.ending', data, onceKey });
 }
 
 function mailOnce(

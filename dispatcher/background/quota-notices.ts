@@ -1,5 +1,4 @@
 import { chinaDay } from '../../shared/clock.ts';
-import type { Database } from '../../shared/db/pool.ts';
 import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import type { UsedQuotas } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -13,13 +12,9 @@ const steps = [100, 80] as const;
  */
 export async function noticeQuotas(
   {
-    db,
     clock,
     webhooks,
-  }: Pick<DispatcherDeps, 'clock'> & {
-    db: Pick<Database, 'transaction'>;
-    webhooks: Pick<WebhookEvents, 'emit'>;
-  },
+  }: Pick<DispatcherDeps, 'clock'> & { webhooks: Pick<WebhookEvents, 'emitAlone'> },
   { caps, quotas }: UsedQuotas,
 ): Promise<void> {
   const utcDay = new Date(clock.now()).toISOString().slice(0, 10);
@@ -29,13 +24,13 @@ export async function noticeQuotas(
     const quota = 'dailyRecipientCap';
     const data = { quota, usedPercent, day: utcDay, connector: null, profile: null } as const;
     const onceKey = `cap ${utcDay} ${usedPercent}`;
-    await db.transaction((tx) => webhooks.emit(tx, { appId, type: 'quota.near', data, onceKey }));
+    await webhooks.emitAlone({ appId, type: 'quota.near', data, onceKey });
   }
   const day = chinaDay(clock.now());
   for (const { appId, connector, profile, isUsedUp } of quotas) {
     if (!isUsedUp) continue;
     const data = { quota: 'gateway', usedPercent: 100, day, connector, profile } as const;
     const onceKey = `quota ${connector}/${profile} ${day}`;
-    await db.transaction((tx) => webhooks.emit(tx, { appId, type: 'quota.near', data, onceKey }));
+    await webhooks.emitAlone({ appId, type: 'quota.near', data, onceKey });
   }
 }

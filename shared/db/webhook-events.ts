@@ -90,6 +90,17 @@ export class WebhookEvents {
   }
 
   /**
+   * Writes an event that goes with no other change, in a transaction of its own. Does nothing if
+   * nobody subscribes to it.
+   */
+  async emitAlone<T extends EventTypeName>(
+    event: WebhookEvent<T> & { appId: string },
+  ): Promise<void> {
+    if (await this.isWanted(this.#db, event.appId, event.type))
+      await this.#db.transaction((tx) => this.emit(tx, event));
+  }
+
+  /**
    * Writes `recipients.outcome` of batches that `tx` has settled: one event for up to 500 recipients.
    * Stores only the position in the batch. The sender reads the outcomes from it.
    */

@@ -255,7 +255,7 @@ const causes: Record<EventTypeName, () => Promise<{ app: App; data: unknown; tim
     const { appId } = app;
     for (const usedRatio of [0.79, 0.8, 0.95])
       await noticeQuotas(
-        { db: service.db, clock: systemClock, webhooks: deps.webhooks },
+        { clock: systemClock, webhooks: deps.webhooks },
         { caps: [{ appId, usedRatio }], quotas: [] },
       );
     return {
