@@ -1,5 +1,5 @@
 import { Batcher } from '../../../shared/batcher.ts';
-import { isDeadlock } from '../../../shared/db/limits/database-errors.ts';
+import { againAfterDeadlock } from '../../../shared/db/limits/database-errors.ts';
 import { findInstallationsOfDevice } from '../../../shared/db/tables/installations.ts';
 import {
   addReceiptTotals,
@@ -13,7 +13,11 @@ import {
 } from '../../../shared/db/tables/receipts.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import type { PushEventsBody, PushEventType } from '../../../shared/domain/pushes/push-events.ts';
+import {
+  type PushEventsBody,
+  type PushEventType,
+  pushEventTypes,
+} from '../../../shared/domain/pushes/push-events.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { EventData } from '../../../shared/domain/webhooks/event-types.ts';
 import { QueueFull } from '../../../shared/semaphore.ts';
@@ -48,7 +52,10 @@ export class PushEventService {
       ...batchLimits,
       fairBy: ({ appId }) => appId,
       isApart: () => true,
-      run: (events) => this.#count(events),
+      run: async (events) => {
+        await againAfterDeadlock(() => this.#count(events));
+        return [];
+      },
     });
   }
 
@@ -86,16 +93,8 @@ export class PushEventService {
     }
   }
 
-  /** Counts events of one app. Repeats the transaction after a deadlock. */
-  async #count(events: ReportedEvent[]): Promise<[]> {
-    await this.#countOnce(events).catch((error: unknown) => {
-      if (!isDeadlock(error)) throw error;
-      return this.#countOnce(events);
-    });
-    return [];
-  }
-
-  async #countOnce(events: readonly ReportedEvent[]): Promise<void> {
+  /** Counts events of one app. */
+  async #count(events: readonly ReportedEvent[]): Promise<void> {
     const appId = events[0]?.appId ?? '';
     await this.#deps.db.transaction(async (tx) => {
       const pushes = await lockPushes(tx, appId, [...new Set(events.map(({ push }) => push))]);
@@ -166,10 +165,9 @@ const openedOf = (
   push: string,
   times: ReadonlyMap<string, string>,
 ): EventData<'recipients.opened'>['recipients'] =>
-  eventNames.flatMap((type) => {
+  pushEventTypes.flatMap((type) => {
     const at = times.get(timeKeyOf({ push, installation, type }));
     return marks[flags[type]] && at !== undefined ? [{ installation: objectId, type, at }] : [];
   });
 
-const eventNames = ['received', 'opened', 'dismissed'] as const;
 const flags = { received: 'isDelivered', opened: 'isClicked', dismissed: 'isDismissed' } as const;

@@ -7,7 +7,7 @@ import type {
 import { connectors } from '../../../connectors/registry.ts';
 import { Batcher } from '../../../shared/batcher.ts';
 import { openOrUndefined, sha256 } from '../../../shared/crypto.ts';
-import { isDeadlock } from '../../../shared/db/limits/database-errors.ts';
+import { againAfterDeadlock } from '../../../shared/db/limits/database-errors.ts';
 import {
   clearInvalidTokens,
   deleteReportedInvalid,
@@ -186,20 +186,12 @@ export class ReceiptService {
     return calls.map((call) => failures.get(call));
   }
 
-  /**
-   * Writes the receipts of a source. Repeats the transaction after a deadlock, because PostgreSQL
-   * has rolled it back.
-   */
+  /** Writes the receipts of a source. */
   async #writeSource(calls: CallReceipts[]): Promise<void> {
     const [first] = calls;
     if (!first) return;
     const receipts = calls.flatMap((call) => call.receipts);
-    try {
-      await this.#writeOnce(first.source, receipts);
-    } catch (error) {
-      if (!isDeadlock(error)) throw error;
-      await this.#writeOnce(first.source, receipts);
-    }
+    await againAfterDeadlock(() => this.#writeOnce(first.source, receipts));
   }
 
   #writeOnce(source: ReceiptSource, receipts: Receipt[]): Promise<void> {

@@ -32,6 +32,13 @@ export const isUndefinedTable = hasCode('42P01');
 /** Returns whether PostgreSQL ended a deadlocked transaction, which can be retried. */
 export const isDeadlock = hasCode('40P01');
 
+/** Runs a transaction, and once more after a deadlock, because PostgreSQL has rolled it back. */
+export const againAfterDeadlock = <T>(transaction: () => Promise<T>): Promise<T> =>
+  transaction().catch((error: unknown) => {
+    if (!isDeadlock(error)) throw error;
+    return transaction();
+  });
+
 /** Returns whether a standby cancelled a statement because the primary has removed its rows. */
 export const isRecoveryConflict = hasCode('40001');
 
