@@ -1,8 +1,8 @@
 import { Breaker, type BreakerPermit, type BreakerTiming } from '../../shared/breaker.ts';
 import { minuteMs, sleep } from '../../shared/clock.ts';
 import { retryDuringOutage } from '../../shared/db/outage.ts';
+import type { Handle } from '../../shared/db/pool.ts';
 import {
-  type AttemptResult,
   type DueDelivery,
   listDue,
   recordAttempt,
@@ -59,7 +59,6 @@ interface Remembered {
 /** What all runs of a dispatcher share. */
 export interface RunContext {
   dispatcher: string;
-  timing: BreakerTiming;
   /** Limits the statements of all runs, so that pushes keep their connections. */
   statements: Semaphore;
   stopped: AbortSignal;
@@ -185,8 +184,8 @@ export class EndpointRun {
     while (this.#inFlight.size < webhookLimits.concurrency) {
       const [delivery] = this.#queue;
       if (!delivery) return;
-      const mayPass = delivery.isManual || (endpoint.isEnabled && this.#pauseMs === 0);
-      const permit = delivery.isManual || !mayPass ? undefined : this.#state.breaker.acquire();
+      const mayPass = !delivery.isManual && endpoint.isEnabled && this.#pauseMs === 0;
+      const permit = mayPass ? this.#state.breaker.acquire() : undefined;
       if (!delivery.isManual && !permit) {
         this.#queue = [];
         return;
@@ -256,7 +255,7 @@ export class EndpointRun {
     metrics.webhookDeliveries.inc({ outcome });
   }
 
-  async #countFailure(tx: Parameters<typeof countFailure>[0], isGone: boolean): Promise<void> {
+  async #countFailure(tx: Handle, isGone: boolean): Promise<void> {
     const failed = await countFailure(tx, this.#key);
     if (isGone) return this.#switchOff(tx, 'gone');
     const { failingMs, failingAttempts } = webhookLimits;
@@ -265,7 +264,7 @@ export class EndpointRun {
       await this.#switchOff(tx, 'failing');
   }
 
-  async #switchOff(tx: Parameters<typeof countFailure>[0], reason: OffReason): Promise<void> {
+  async #switchOff(tx: Handle, reason: OffReason): Promise<void> {
     await switchEndpointOff(this.#deps, tx, this.#key, reason);
     this.#endpoint = undefined;
     this.#queue = this.#queue.filter(({ isManual }) => isManual);
@@ -318,7 +317,10 @@ export class EndpointRun {
 
 /** Returns the end of a delivery that needs no request. */
 const ended = (reason: string): Judgement => ({
-  ...({ state: 'failed', status: null, reason, response: null } satisfies Partial<AttemptResult>),
+  state: 'failed',
+  status: null,
+  reason,
+  response: null,
   afterMs: null,
   isAttempt: false,
   isGone: false,

@@ -136,7 +136,6 @@ export class WebhookSender {
     const before = this.#runs.get(id) ?? Promise.resolve();
     const context = {
       dispatcher: this.#dispatcher,
-      timing: this.#limits.timing,
       statements: this.#statements,
       stopped: this.#stop.signal,
       othersWait: () => this.#othersWait,
