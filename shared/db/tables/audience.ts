@@ -219,6 +219,14 @@ export const countDevices = (tx: Handle, condition: SqlCondition) =>
     condition.values,
   );
 
+/** Counts the valid devices of an app, but no further than `limit`. */
+export const countValidUpTo = (db: Handle, appId: string, limit: number) =>
+  query(db).number(
+    `SELECT count(*) AS n
+       FROM (SELECT FROM installation WHERE app_id = $1 AND valid LIMIT $2) AS counted`,
+    [appId, limit],
+  );
+
 /** Maximum device types of one app. Clients choose them, and apps usually have a few. */
 const maxTypes = 100;
 

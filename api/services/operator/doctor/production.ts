@@ -3,7 +3,7 @@ import { limitWithoutClass } from '../../../../connectors/contract/message-class
 import { dayMs, hourMs } from '../../../../shared/clock.ts';
 import type { Database } from '../../../../shared/db/pool.ts';
 import { findOpenOptions, listAppIds } from '../../../../shared/db/tables/apps.ts';
-import { countDevices } from '../../../../shared/db/tables/audience.ts';
+import { countValidUpTo } from '../../../../shared/db/tables/audience.ts';
 import { countCallers } from '../../../../shared/db/tables/console.ts';
 import {
   listReports,
@@ -147,10 +147,7 @@ async function checkCaps({ db }: ProductionContext): Promise<Finding[]> {
   const low: Finding[] = [];
   for (const appId of appIds) {
     const cap = (await findOpenOptions(db, appId))?.dailyRecipientCap ?? 0;
-    // Counts no further than the cap.
-    const text = `id IN (SELECT id FROM installation WHERE app_id = $1 AND valid LIMIT $2)
-      AND app_id = $1`;
-    const devices = await countDevices(db, { text, values: [appId, cap + 1] });
+    const devices = await countValidUpTo(db, appId, cap + 1);
     if (devices > cap)
       low.push(
         found({ name, status: 'warn', code: 'capBelowDevices', params: { app: appId, cap } }),
