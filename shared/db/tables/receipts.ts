@@ -209,7 +209,10 @@ export const findSentPairs = (db: Handle, appId: string, pairs: readonly PushDev
     [appId, ...listsOf(pairs, 'pushId', 'installation')],
   );
 
-/** Returns the receipts of pushes, over all connectors and from the app. Pushes without receipts are absent. */
+/**
+ * Returns the receipts of pushes, over all connectors and from the app. Pushes without receipts are
+ * absent.
+ */
 export async function readReceipts(
   db: Handle,
   appId: string,

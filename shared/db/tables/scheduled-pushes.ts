@@ -279,8 +279,9 @@ export async function moveScheduled(
 }
 
 /**
- * Cancels a pending entry. Returns the public id of its push; undefined if it does not exist. The transaction that deletes the
- * entry decides whether the push is cancelled or sent. A concurrent scheduler waits for it.
+ * Cancels a pending entry. Returns the public id of its push; undefined if it does not exist. The
+ * transaction that deletes the entry decides whether the push is cancelled or sent. A concurrent
+ * scheduler waits for it.
  */
 export const cancelScheduled = (tx: Handle, appId: string, entryId: number) =>
   query(tx).value<string>(

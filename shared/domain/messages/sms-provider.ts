@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * SMS providers: the forms of `SMS_URL` (operate/mail-and-sms.md#sms-providers), and the templates
- * of the providers that an SMS template of an app stands for.
+ * SMS providers: the forms of `SMS_URL` (operate/mail-and-sms.md#sms-providers), and the providers'
+ * templates for an SMS template of an app.
  */
 
 /** Providers that send by templates of their own, which the provider has reviewed. */
@@ -147,7 +147,7 @@ const variable = z
 const maxParameters = 30;
 
 /**
- * Templates of the providers that a template stands for. `params` says which of our variables the
+ * Templates of the providers for a template of an app. `params` says which of our variables the
  * provider's template gets. Without `params`, it gets the variables of the text: Aliyun by their
  * names, Tencent Cloud in the order of the text.
  */

@@ -1,4 +1,5 @@
 /** Export and erasure of everything that is stored of one person (operate/personal-data.md). */
+import type { Handle } from '../../../../shared/db/pool.ts';
 import { findInstallations } from '../../../../shared/db/tables/installations.ts';
 import { openListed } from '../../../../shared/db/tables/outbox.ts';
 import {
@@ -58,6 +59,7 @@ interface Found {
   devices: PersonDevice[];
 }
 
+/** Exports and erases the data of one person. */
 export class PersonalDataService {
   readonly #deps: ApiDeps;
   readonly #accounts: Pick<Accounts, 'users'>;
@@ -119,8 +121,8 @@ export class PersonalDataService {
    * Deletes everything that is stored of a person. First replaces the person's names and ids in
    * texts, then deletes the devices in pages, then the user. A call that fails can be repeated. With
    * `isDryRun`, only counts. Throws error 400 without `everything`, error 403 below the role owner,
-   * error 404 if the user does not exist, and the refusals of the
-   * app's hooks, before anything is deleted.
+   * error 404 if the user does not exist, and the refusals of the app's hooks, before anything is
+   * deleted.
    */
   async erase(
     { role }: Operator,
@@ -269,7 +271,7 @@ export class PersonalDataService {
   }
 
   async #textsOf(
-    tx: Parameters<typeof listTextRows>[0],
+    tx: Handle,
     name: (typeof textsNames)[number],
     { appId, objectId }: Person,
     devices: readonly PersonDevice[],
