@@ -10,12 +10,12 @@ import { Download } from '../../../kit/controls/files.tsx';
 import { toCsv } from '../../../kit/data/csv.ts';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Reason } from '../../../kit/data/values.tsx';
-import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
-import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { Facts, Panel } from '../../../kit/panel.tsx';
+import { Empty, Loading } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/explanation.ts';
 import { formatCount, formatShare } from '../../../text/format.ts';
 import { loadPage } from '../../missing.tsx';
-import { DayRange } from '../usage/day-range.tsx';
+import { DaysPage } from '../usage/days-page.tsx';
 import { lastDays } from '../usage/usage.tsx';
 
 const Chart = lazy(async () => ({
@@ -62,18 +62,12 @@ export function Reports() {
   const navigate = useNavigate();
   const change = (more: Partial<Days>) =>
     void navigate({ to: '/apps/$appId/reports', params: { appId }, search: { ...days, ...more } });
-  const { data, error, isPending, refetch } = useReport(appId, days);
+  const query = useReport(appId, days);
   return (
     <>
-      <PageHeader title={t('nav.reports')} />
-      <DayRange days={days} onChange={change} />
-      {isPending ? (
-        <Loading rows={8} />
-      ) : error ? (
-        <Failure error={error} retry={() => void refetch()} />
-      ) : (
-        <Report appId={appId} report={data} />
-      )}
+      <DaysPage title={t('nav.reports')} days={days} onChange={change} query={query}>
+        {(report) => <Report appId={appId} report={report} />}
+      </DaysPage>
       <Commands
         request={requestOf('getReport', reportOf(appId, days))}
         command={`report --app ${appId}`}

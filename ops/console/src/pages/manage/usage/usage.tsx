@@ -9,10 +9,10 @@ import { Download } from '../../../kit/controls/files.tsx';
 import { toCsv } from '../../../kit/data/csv.ts';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Bar } from '../../../kit/data/values.tsx';
-import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
-import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { Facts, Panel } from '../../../kit/panel.tsx';
+import { Empty } from '../../../kit/states.tsx';
 import { formatCount, formatMoney } from '../../../text/format.ts';
-import { DayRange } from './day-range.tsx';
+import { DaysPage } from './days-page.tsx';
 
 const dayMs = 86_400_000;
 
@@ -59,18 +59,12 @@ export function Usage() {
   const navigate = useNavigate();
   const change = (more: Partial<Days>) =>
     void navigate({ to: '/apps/$appId/usage', params: { appId }, search: { ...days, ...more } });
-  const { data, error, isPending, refetch } = useUsage(appId, days);
+  const query = useUsage(appId, days);
   return (
     <>
-      <PageHeader title={t('nav.usage')} />
-      <DayRange days={days} onChange={change} />
-      {isPending ? (
-        <Loading rows={8} />
-      ) : error ? (
-        <Failure error={error} retry={() => void refetch()} />
-      ) : (
-        <Report appId={appId} days={data} />
-      )}
+      <DaysPage title={t('nav.usage')} days={days} onChange={change} query={query}>
+        {(used) => <Report appId={appId} days={used} />}
+      </DaysPage>
       <Commands
         request={requestOf('getUsage', usageOf(appId, days))}
         command={`usage --app ${appId}`}
