@@ -131,7 +131,7 @@ async function checkBackups({ db, nowMs }: ProductionContext): Promise<Finding> 
   return found({ name, status: 'warn', code: hasStandby ? 'onlyStandby' : 'noBackups' });
 }
 
-/** Checks that people use tokens of their own. */
+/** Checks that people use tokens of their own, or log in by OpenID Connect. */
 async function checkAccess({ db }: ProductionContext): Promise<Finding> {
   const name = 'admin access';
   const people = await countCallers(db);

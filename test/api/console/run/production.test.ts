@@ -5,6 +5,7 @@ import {
   checkSettings,
 } from '../../../../api/services/operator/doctor/production.ts';
 import { systemClock } from '../../../../shared/clock.ts';
+import { deleteToken, savePerson } from '../../../../shared/db/tables/console.ts';
 import type { ProcessReport } from '../../../../shared/db/tables/processes.ts';
 import { testConfig } from '../../../support/api.ts';
 import { carillon } from '../../../support/cli.ts';
@@ -96,6 +97,21 @@ describe('the checks for production', () => {
     expect(await codes()).toMatchObject({ 'message classes': 'noMessageClasses' });
     await put({ ...credentials, messageClasses: { order: { channel_id: '101' } } });
     expect(await codes()).toMatchObject({ 'message classes': 'classesFine' });
+  });
+
+  test('accept a person who logs in by OpenID Connect', async () => {
+    const person = { name: 'Bea', mail: null, role: 'owner', apps: null } as const;
+    const id = await service.db.transaction((tx) =>
+      savePerson(tx, {
+        ...person,
+        subject: 'issuer bea',
+        digest: Buffer.alloc(32),
+        now: new Date(),
+      }),
+    );
+    expect(await codes()).toMatchObject({ 'admin access': 'ownAccess' });
+    await service.db.transaction((tx) => deleteToken(tx, id));
+    expect(await codes()).toMatchObject({ 'admin access': 'sharedAccess' });
   });
 
   test('accept a token of a person', async () => {
