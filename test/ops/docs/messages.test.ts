@@ -36,7 +36,7 @@ const isText = (message: string): boolean =>
     .flatMap((part) => (texts.includes(part) ? [] : part.split(/(?<=\.) /)))
     .every((part) => texts.includes(part));
 
-test.each(['docs/moving-in.md', 'docs/troubleshooting.md'])(
+test.each(['docs/moving-in.md', 'docs/go-live.md', 'docs/troubleshooting.md'])(
   'the messages that %s explains are messages of the code',
   async (page) => {
     const messages = messagesOf(await read(page));
