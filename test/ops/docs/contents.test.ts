@@ -63,3 +63,18 @@ describe('the sidebar and docs/README.md have the same groups', () => {
       ).toBe(true);
   });
 });
+
+/** Pages that are read from case to case, or that show figures. */
+const isNoGuide = /^(zh\/)?(faq|limitations|glossary|performance|rivals)\.md$/;
+const guides = pages.filter(
+  (name) => /^(zh\/)?(operate\/)?[\w-]+\.md$/.test(name) && !isNoGuide.test(name),
+);
+
+test.each(guides)(
+  '%s begins with what the reader will have, and how long it takes',
+  async (name) => {
+    const start = (await read(name)).split('\n').slice(0, 16).join('\n');
+    const marks = name.startsWith('zh/') ? ['完成后', '时间'] : ['At the end', 'Time'];
+    for (const mark of marks) expect(start, name).toContain(`**${mark}**`);
+  },
+);

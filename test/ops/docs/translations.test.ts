@@ -48,3 +48,11 @@ test.each(translated)(
     expect(codeMarks(chinese)).toEqual(codeMarks(english));
   },
 );
+
+test('README.zh.md has the blocks of README.md, and no other commands, members and paths', async () => {
+  const [english, chinese] = await Promise.all([read('../README.md'), read('../README.zh.md')]);
+  const examples = (text: string) => [...text.matchAll(/^```\w*\n[\s\S]+?^```$/gm)].map(String);
+  expect(examples(english)).toEqual(expect.arrayContaining(examples(chinese)));
+  expect(examples(chinese).length).toBeGreaterThan(2);
+  expect(codeMarks(chinese).filter((mark) => !codeMarks(english).includes(mark))).toEqual([]);
+});
