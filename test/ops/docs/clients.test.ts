@@ -130,7 +130,9 @@ describe('docs/clients/android-china.md', () => {
         );
       await expect.poll(async () => (await preview()).stdout).not.toContain('"channel"');
       const { connectors } = JSON.parse((await preview()).stdout);
-      const [{ payload }] = Object.values<{ payload: Payload }>(connectors) as [{ payload: Payload }];
+      const [{ payload }] = Object.values<{ payload: Payload }>(connectors) as [
+        { payload: Payload },
+      ];
       expect(read(payload), vendor).toMatchObject({ article: 'a-17' });
     }
   });
@@ -140,7 +142,11 @@ describe('docs/clients/android-china.md', () => {
 async function runCode(
   page: string,
   app: App,
-  { main, stubs, env = {} }: { main: string; stubs: Record<string, string>; env?: Record<string, string> },
+  {
+    main,
+    stubs,
+    env = {},
+  }: { main: string; stubs: Record<string, string>; env?: Record<string, string> },
 ): Promise<string[]> {
   const place = join(folder, `${page}-${app.appId}`);
   await mkdir(place, { recursive: true });
