@@ -58,7 +58,7 @@ async function appWithProfiles(): Promise<App> {
   const app = await service.api.createApp();
   await service.addApnsProfile(app);
   const commands: string[] = [];
-  for (const id of profileConnectorIds.filter((one) => one !== 'apns' && one !== 'fcm')) {
+  for (const id of profileConnectorIds.filter((one) => one !== 'apns' && one !== 'vendor_g')) {
     const example = JSON.stringify({
       ...guideOf(id)?.example,
       ...(id === 'vendor_a' ? huaweiAccount : {}),
@@ -342,4 +342,27 @@ test('the code of docs/clients/mini-program.md registers, shows and acknowledges
   expect(events).toMatchObject({ received: 1 });
   const again = await readFile(join(folder, `mini-program-${app.appId}`, 'store.json'), 'utf8');
   expect(JSON.parse(again).carillonDevice).toMatch(/^[0-9a-f]{32}$/);
+});
+
+test('the code of docs/clients/web.md saves the person and the switch of a browser', async () => {
+  const app = await service.api.createApp();
+  const [code = ''] = await blocksOf('clients/web.md', 'js');
+  const module = `
+    const [SERVER, APP_ID, APP_KEY] = ['${service.api.url}', '${app.appId}', '${app.appKey}'];
+    const localStorage = { carillonDevice: 'a-browser' };
+    const navigator = { language: 'it-IT' };
+    ${code}
+    export { logIn, logOut, setEnabled };`;
+  const page = await import(`data:text/javascript,${encodeURIComponent(module)}`);
+  await page.logIn('66a1c0ffee00112233445566');
+  expect(await onlyDevice(app)).toMatchObject({
+    installationId: 'a-browser',
+    locale: 'it-IT',
+    user: { className: '_User', objectId: '66a1c0ffee00112233445566' },
+  });
+  await page.logOut();
+  await page.setEnabled(false);
+  const device = await onlyDevice(app);
+  expect(device).toMatchObject({ valid: false });
+  expect(device).not.toHaveProperty('user');
 });
