@@ -305,8 +305,10 @@ test('the code of docs/clients/mini-program.md registers, shows and acknowledges
       setStorageSync: set,
       getAppBaseInfo: () => ({ language: 'zh_CN' }),
       request: ({ url, method, header, data, success, fail }) =>
-        fetch(url, { method, headers: header, body: JSON.stringify(data) })
-          .then(async (reply) => success({ statusCode: reply.status, data: await reply.json() }), fail),
+        fetch(url, { method, headers: header, body: JSON.stringify(data) }).then(async (reply) => {
+          success({ statusCode: reply.status, data: await reply.json() });
+          if (data.events?.[0].push === process.env.PUSH) globalThis.app.onHide();
+        }, fail),
       connectSocket: ({ url }) => {
         const socket = new WebSocket(url);
         return {
@@ -317,11 +319,7 @@ test('the code of docs/clients/mini-program.md registers, shows and acknowledges
           onClose: (listener) => socket.addEventListener('close', listener),
         };
       },
-      showToast: ({ title }) => {
-        console.log(title);
-        // The report of the event and the acknowledgement leave before the mini program is hidden.
-        setTimeout(() => globalThis.app.onHide(), 200);
-      },
+      showToast: ({ title }) => console.log(title),
     };
     globalThis.App = (app) => { globalThis.app = app; };
     await import('./app.ts');
@@ -332,7 +330,7 @@ test('the code of docs/clients/mini-program.md registers, shows and acknowledges
   await run({});
   expect(await onlyDevice(app)).toMatchObject({ deviceType: 'web', locale: 'zh-CN' });
   const push = await sendWithEvents(app);
-  const alerts = await run({ STEP: 'show' });
+  const alerts = await run({ STEP: 'show', PUSH: push });
   expect(alerts.length).toBeGreaterThan(0);
   expect(new Set(alerts)).toEqual(new Set(['Hello']));
   await expect
