@@ -18,6 +18,31 @@ const guide = [
   { text: 'Moving in', link: '/moving-in' },
 ];
 
+const clients = [
+  { text: 'Overview', link: '/clients/' },
+  { text: 'iOS', link: '/clients/ios' },
+  { text: 'Android with FCM', link: '/clients/android-fcm' },
+  { text: 'Android in China', link: '/clients/android-china' },
+  { text: 'HarmonyOS', link: '/clients/harmonyos' },
+  { text: 'Web', link: '/clients/web' },
+  { text: 'Flutter', link: '/clients/flutter' },
+  { text: 'React Native', link: '/clients/react-native' },
+  { text: 'Mini program and device channel', link: '/clients/mini-program' },
+];
+
+const vendorCredentials = [
+  { text: 'Overview', link: '/credentials/' },
+  { text: 'APNs', link: '/credentials/apns' },
+  { text: 'FCM', link: '/credentials/fcm' },
+  { text: 'Huawei', link: '/credentials/huawei' },
+  { text: 'Xiaomi', link: '/credentials/xiaomi' },
+  { text: 'OPPO', link: '/credentials/oppo' },
+  { text: 'vivo', link: '/credentials/vivo' },
+  { text: 'Honor', link: '/credentials/honor' },
+  { text: 'Meizu', link: '/credentials/meizu' },
+  { text: 'Web Push', link: '/credentials/webpush' },
+];
+
 const operation = [
   { text: 'Production', link: '/production' },
   { text: 'Deploy', link: '/operate/deploy' },
@@ -93,6 +118,31 @@ const guideInChinese = [
   { text: '单点登录', link: '/zh/operate/single-sign-on' },
 ];
 
+const clientsInChinese = [
+  { text: '概览', link: '/zh/clients/' },
+  { text: 'iOS', link: '/zh/clients/ios' },
+  { text: 'Android 与 FCM', link: '/zh/clients/android-fcm' },
+  { text: '国内 Android', link: '/zh/clients/android-china' },
+  { text: 'HarmonyOS', link: '/zh/clients/harmonyos' },
+  { text: '网页', link: '/zh/clients/web' },
+  { text: 'Flutter', link: '/zh/clients/flutter' },
+  { text: 'React Native', link: '/zh/clients/react-native' },
+  { text: '小程序与设备通道', link: '/zh/clients/mini-program' },
+];
+
+const vendorCredentialsInChinese = [
+  { text: '概览', link: '/zh/credentials/' },
+  { text: 'APNs', link: '/zh/credentials/apns' },
+  { text: 'FCM', link: '/zh/credentials/fcm' },
+  { text: '华为', link: '/zh/credentials/huawei' },
+  { text: '小米', link: '/zh/credentials/xiaomi' },
+  { text: 'OPPO', link: '/zh/credentials/oppo' },
+  { text: 'vivo', link: '/zh/credentials/vivo' },
+  { text: '荣耀', link: '/zh/credentials/honor' },
+  { text: '魅族', link: '/zh/credentials/meizu' },
+  { text: 'Web Push', link: '/zh/credentials/webpush' },
+];
+
 /** Resolves a link of a page; returns undefined where it stays inside docs/ or names a host. */
 function pathOutside(page, href) {
   if (/^([a-z]+:|#|\/)/.test(href)) return undefined;
@@ -146,6 +196,8 @@ export default defineConfig({
       themeConfig: {
         sidebar: [
           { text: 'Guide', items: guide },
+          { text: 'Add it to your app', items: clients },
+          { text: 'Credentials', items: vendorCredentials },
           { text: 'Operation', items: operation },
           { text: 'Reference', items: reference },
           { text: 'Development', items: development },
@@ -159,6 +211,8 @@ export default defineConfig({
       themeConfig: {
         sidebar: [
           { text: '指南', items: guideInChinese },
+          { text: '接入应用', items: clientsInChinese },
+          { text: '凭证', items: vendorCredentialsInChinese },
           { text: '参考（英文）', items: reference },
         ],
         outline: { label: '本页目录' },
