@@ -1,14 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 
 const docs = new URL('../../', import.meta.url);
 
-/** Path below docs/ without `.md`, with its title in both languages. A folder ends with a slash. */
-type Page = readonly [page: string, english?: string, chinese?: string];
+/** Path below docs/ without `.md`, with its title in both languages. */
+type Page = readonly [page: string, english: string, chinese: string];
 
-/**
- * Groups of pages by task, as in docs/README.md. The pages of a folder have their headings as
- * titles.
- */
+/** Groups of pages by task, as in docs/README.md. */
 const groups: [english: string, chinese: string, pages: Page[]][] = [
   [
     'Try it',
@@ -26,11 +23,37 @@ const groups: [english: string, chinese: string, pages: Page[]][] = [
       ['web-push', 'Web Push', 'Web Push'],
     ],
   ],
-  ['Add it to your app', '接入应用', [['clients/']]],
+  [
+    'Add it to your app',
+    '接入应用',
+    [
+      ['clients/README', 'Overview', '概览'],
+      ['clients/ios', 'iOS', 'iOS'],
+      ['clients/android-fcm', 'Android with FCM', 'Android 与 FCM'],
+      ['clients/android-china', 'Android in China', '国内 Android'],
+      ['clients/harmonyos', 'HarmonyOS', 'HarmonyOS'],
+      ['clients/web', 'Web', '网页'],
+      ['clients/flutter', 'Flutter', 'Flutter'],
+      ['clients/react-native', 'React Native', 'React Native'],
+      ['clients/mini-program', 'Mini program and device channel', '小程序与设备通道'],
+    ],
+  ],
   [
     'Credentials',
     '推送凭证',
-    [['credentials/'], ['operate/credentials', 'Rotate credentials', '更换凭证']],
+    [
+      ['credentials/README', 'Overview', '概览'],
+      ['credentials/apns', 'APNs', 'APNs'],
+      ['credentials/fcm', 'FCM', 'FCM'],
+      ['credentials/huawei', 'Huawei', '华为'],
+      ['credentials/xiaomi', 'Xiaomi', '小米'],
+      ['credentials/oppo', 'OPPO', 'OPPO'],
+      ['credentials/vivo', 'vivo', 'vivo'],
+      ['credentials/honor', 'Honor', '荣耀'],
+      ['credentials/meizu', 'Meizu', '魅族'],
+      ['credentials/webpush', 'Web Push', 'Web Push'],
+      ['operate/credentials', 'Rotate credentials', '更换凭证'],
+    ],
   ],
   [
     'Send',
@@ -143,42 +166,20 @@ const groups: [english: string, chinese: string, pages: Page[]][] = [
 
 const exists = (page: string) => existsSync(new URL(`${page}.md`, docs));
 
-/** Returns the pages of a folder, its README first, with their headings in both languages. */
-function pagesOf(folder: string): Page[] {
-  if (!existsSync(new URL(folder, docs))) return [];
-  const names = readdirSync(new URL(folder, docs))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `${folder}${name.slice(0, -3)}`)
-    .sort(
-      (a, b) => Number(b.endsWith('/README')) - Number(a.endsWith('/README')) || (a < b ? -1 : 1),
-    );
-  return names.map((page) => [
-    page,
-    headingOf(page),
-    exists(`zh/${page}`) ? headingOf(`zh/${page}`) : headingOf(page),
-  ]);
-}
-
-const headingOf = (page: string) =>
-  readFileSync(new URL(`${page}.md`, docs), 'utf8').match(/^# (.*)$/m)?.[1] ?? page;
-
 const linkTo = (page: string) => `/${page.replace(/README$/, '')}`;
-
-const expanded = (pages: Page[]): Page[] =>
-  pages.flatMap((page) => (page[0].endsWith('/') ? pagesOf(page[0]) : [page]));
 
 /** Sidebar in English. */
 export const english = () =>
   groups.map(([text, , pages]) => ({
     text,
-    items: expanded(pages).map(([page, title]) => ({ text: title, link: linkTo(page) })),
+    items: pages.map(([page, title]) => ({ text: title, link: linkTo(page) })),
   }));
 
 /** Sidebar in Chinese. Pages without a translation lead to the English page. */
 export const chinese = () =>
   groups.map(([, text, pages]) => ({
     text,
-    items: expanded(pages).map(([page, , title]) =>
+    items: pages.map(([page, , title]) =>
       exists(`zh/${page}`)
         ? { text: title, link: linkTo(`zh/${page}`) }
         : { text: `${title}（英文）`, link: linkTo(page) },

@@ -17,11 +17,7 @@ const addressOf = (name: string) => `/${name.replace(/(README)?\.md$/, '')}`;
 const linksOf = (groups: ReturnType<typeof english>) =>
   groups.flatMap(({ items }) => items.map(({ link }) => link));
 
-/** True if a table of contents has a link to a page, or to the README of its folder. */
-const leadsTo = (contents: string, name: string) =>
-  contents.includes(`](${name})`) ||
-  (/^(clients|credentials)\//.test(name) &&
-    contents.includes(`](${name.replace(/[^/]*$/, 'README.md')})`));
+const leadsTo = (contents: string, name: string) => contents.includes(`](${name})`);
 
 describe('the table of contents has every page', () => {
   test('in docs/README.md', async () => {
