@@ -65,7 +65,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     expect(await link.count()).toBe(0);
     await page.getByRole('button', { name: 'Next' }).click();
     await link.waitFor();
-    await page.getByLabel('Name or id of an app').fill('zOO');
+    await page.getByLabel('Name or ID of an app').fill('zOO');
     await page.keyboard.press('Enter');
     await page.waitForURL(/q=zOO/);
     await link.click();
@@ -90,7 +90,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     await page.goto(`${api.url}/console/people`);
     await page.getByRole('button', { name: 'New token' }).click();
     await page.getByLabel('Name', { exact: true }).fill('bot');
-    await page.getByLabel('Name or id of an app').fill('last OF');
+    await page.getByLabel('Name or ID of an app').fill('last OF');
     await page.getByLabel('App', { exact: true }).selectOption('Last of all');
     await page.getByRole('button', { name: 'Create the token' }).click();
     await page.getByText('The token of bot is created.').waitFor();

@@ -57,22 +57,20 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     const page = await openApp('/pushes/undelivered');
     await page.getByLabel('Reason, as in the failures of a push').fill('PayloadTooLarge');
     await page.keyboard.press('Enter');
-    await page.getByRole('link', { name: 'Send again: Lost' }).click();
+    await page.getByRole('link', { name: 'Resend: Lost' }).click();
     const dialog = page.getByRole('alertdialog');
     await dialog.getByText('1 may have it').waitFor();
     await dialog.getByText('2 devices get it.').waitFor();
     await dialog.getByLabel('Also to those that may have it').check();
     await dialog.getByText('1 of them may get it twice').waitFor();
     await dialog.getByText('3 devices get it.').waitFor();
-    await confirm(page, 'Send again to 3 devices');
-    await page.getByText('Sent again for').waitFor();
+    await confirm(page, 'Resend to 3 devices');
+    await page.getByText('Resend of').waitFor();
     const [again] = (await admin('GET', app, `/notifications/${objectId}`)).body.redrives;
     expect(await service.untilDone(app, again)).toMatchObject({ outcomes: { sent: 3 } });
     await page.getByRole('link', { name: objectId }).click();
-    await page.getByText('3 devices were sent to again by').waitFor();
-    expect(
-      await page.getByRole('button', { name: 'Send again to those it did not reach' }).count(),
-    ).toBe(0);
+    await page.getByText('Resent to 3 devices by').waitFor();
+    expect(await page.getByRole('button', { name: 'Resend to undelivered' }).count()).toBe(0);
     await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes/undelivered`);
     await page.getByRole('row', { name: /^Lost\s+3\s+0\s+0\s+3\s+0\s/ }).waitFor();
   });
@@ -136,7 +134,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await page.getByLabel('Profile', { exact: true }).fill('second');
     await press(page, 'Enter credentials');
     await press(page, 'Save');
-    await page.getByText('This is needed.').first().waitFor();
+    await page.getByText('Required').first().waitFor();
     const file = {
       name: `AuthKey_${keyId}.p8`,
       mimeType: 'text/plain',
@@ -164,7 +162,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     expect((await Promise.all(replies)).join('\n')).not.toContain(line);
     await press(page, 'Delete');
     await confirm(page, 'Delete the profile');
-    await page.getByRole('heading', { name: 'Profiles', level: 1 }).waitFor();
+    await page.getByRole('heading', { name: 'Gateways', level: 1 }).waitFor();
     expect((await admin('GET', app, '/profiles')).body.results).toHaveLength(1);
   });
 
@@ -187,9 +185,9 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
   test('stops sending through a gateway, and resumes it', async () => {
     const page = await open('/operating');
     await press(page, 'Stop sending by APNs, _default');
-    await page.getByText('Open: nothing is sent · forced').waitFor();
+    await page.getByText('Stopped (circuit open) · forced').waitFor();
     await press(page, 'Release APNs, _default');
-    await page.getByText('Closed: sends', { exact: true }).first().waitFor();
+    await page.getByText('Healthy', { exact: true }).first().waitFor();
   });
 
   test('freezes an app with a reason, shows it on its pages, and ends the freeze', async () => {

@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const page = await open();
     const second = await page.context().newPage();
     await second.goto(`${service.api.url}/console/operating`);
-    await second.getByRole('heading', { name: 'Operating' }).waitFor();
+    await second.getByRole('heading', { name: 'Operations' }).waitFor();
     await page.getByRole('button', { name: /admin \(owner\)/ }).click();
     await page.getByRole('menuitem', { name: 'Log out' }).click();
     await page.getByLabel('Token').waitFor();
@@ -121,7 +121,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
 
   test('reports which quotas only the vendors know', async () => {
     const page = await open(`/apps/${app.appId}/quotas`);
-    await page.getByRole('cell', { name: 'not told' }).first().waitFor();
+    await page.getByRole('cell', { name: 'unknown' }).first().waitFor();
     await shows(page, 'Not told: only the maker knows this quota');
   });
 
@@ -171,8 +171,8 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     ]);
     const [, line] = (await text(await file.createReadStream())).split('\r\n');
     expect(line).toMatch(/^\w+,apns,invalid_token,410,Unregistered,/);
-    await page.getByRole('tab', { name: 'Ids' }).click();
-    await shows(page, 'No gateway gave an id.');
+    await page.getByRole('tab', { name: 'Message IDs' }).click();
+    await shows(page, 'No gateway gave an ID.');
     await page.goBack();
     await page.getByRole('tab', { name: 'Progress' }).click();
     await page
@@ -182,7 +182,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('heading', { name: 'Devices: APNs, Invalid token' }).waitFor();
     await page.getByRole('link', { name: 'Show devices' }).click();
     await page.getByRole('table').nth(1).getByRole('link').click();
-    await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();
+    await page.getByRole('heading', { name: 'Delivery details of a device' }).waitFor();
     await shows(page, 'Invalid token');
   });
 
@@ -206,7 +206,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const device = (await readDevices(service.db, app))[0]?.objectId ?? '';
     await page.getByLabel('Device', { exact: true }).fill(device);
     await page.getByRole('button', { name: 'Explain' }).click();
-    await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();
+    await page.getByRole('heading', { name: 'Delivery details of a device' }).waitFor();
     const path = `/console/api/apps/${app.appId}/notifications/${pushId}/devices/${device}`;
     const { body } = await service.api.request('GET', path, { admin: true });
     // The sentence has its time in the reader's time zone, like every page.
@@ -249,9 +249,9 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByText('● Live').waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByRole('heading', { name: /^[1-9][\d,]* of 10,000$/ }).waitFor();
-    await page.getByRole('button', { name: 'Change pace' }).click();
-    await page.getByLabel('Recipients per second').fill('1,200');
-    await page.getByRole('button', { name: 'Change it' }).click();
+    await page.getByRole('button', { name: 'Change rate' }).click();
+    await page.getByLabel('Rate limit (devices per second)').fill('1,200');
+    await page.getByRole('button', { name: 'Change', exact: true }).click();
     const pace = async () =>
       (await service.api.request('GET', path, { admin: true })).body.flowControl;
     await expect.poll(pace).toBe(1200);

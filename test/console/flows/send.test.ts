@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByLabel('Name', { exact: true }).fill('A new app');
     await page.getByRole('button', { name: 'Create the app' }).click();
     await page.getByRole('heading', { name: 'A new app', level: 1 }).waitFor();
-    await page.getByRole('heading', { name: 'To the first push' }).waitFor();
+    await page.getByRole('heading', { name: 'Get started' }).waitFor();
     const [, appId = ''] = /apps\/(\w+)/.exec(page.url()) ?? [];
     const empty = (await service.api.request('GET', `/console/api/apps/${appId}`, { admin: true }))
       .body;
@@ -63,8 +63,8 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     );
     expect(body).toMatchObject({ devices: 3, outcomes: { sent: 3 } });
     await page.goto(`${service.api.url}/console/apps/${empty.appId}`);
-    await page.getByRole('heading', { name: 'Running' }).waitFor();
-    expect(await page.getByRole('heading', { name: 'To the first push' }).count()).toBe(0);
+    await page.getByRole('heading', { name: 'In progress' }).waitFor();
+    expect(await page.getByRole('heading', { name: 'Get started' }).count()).toBe(0);
   });
 
   test('lets a second person approve a push to many devices', async () => {
@@ -147,7 +147,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
   test('reports every limit, and shows refusals at the member that they name', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Late');
-    await page.getByLabel('Recipients per second').fill('5');
+    await page.getByLabel('Rate limit (devices per second)').fill('5');
     await page.getByText(/flow_control 5 counts as 1000/).waitFor();
     await page.getByLabel('Channels').fill('no good name!');
     await page.locator('[aria-invalid=true]').waitFor();
@@ -171,7 +171,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await expect.poll(() => runs).toBe(2);
     await sendButton(page, '50').waitFor();
     await page.getByLabel('Text', { exact: true }).fill('Twice');
-    await page.getByText('Runs the dry run first.').waitFor();
+    await page.getByText('Checking…').waitFor();
     // Longer than the delay after the last keystroke, after which it would run automatically.
     await sleep(1000);
     expect(runs).toBe(2);
@@ -191,7 +191,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await sendButton(page, '10').click();
     await confirm(page);
     await page
-      .getByText('The audience has moved: 15 devices now, 10 in the dry run. Nothing was sent.')
+      .getByText('The audience has changed: 15 devices now, 10 in the dry run. Nothing was sent.')
       .waitFor();
     await sendButton(page, '15').click();
     await confirm(page);
@@ -210,7 +210,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     };
     const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });
     const page = await open(`/apps/${app.appId}/pushes/${sent.body.objectId}`);
-    await page.getByRole('link', { name: 'Copy' }).click();
+    await page.getByRole('link', { name: 'Duplicate' }).click();
     await page.getByRole('tab', { name: 'JSON' }).click();
     const json = page.getByRole('textbox', { name: 'JSON' });
     expect(JSON.parse(await json.inputValue())).toEqual(body);
@@ -241,7 +241,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByRole('button', { name: '+ Condition' }).click();
     await page.getByLabel('Field').fill('city');
     await page.getByLabel('Value', { exact: true }).fill('Rome');
-    await save('Saved conditions', 'Save the condition', 'In Rome');
+    await save('Saved audiences', 'Save the audience', 'In Rome');
     await save('Templates', 'Save the push', 'Of the week');
     await save('Test devices', 'Add the device', 'My phone');
     await page.getByRole('button', { name: 'Send to 1 test device' }).click();
@@ -266,7 +266,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
   test('schedules, moves and cancels a push', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Tomorrow');
-    await page.getByLabel('At a time').check();
+    await page.getByLabel('Schedule', { exact: true }).check();
     await page.getByText(/ UTC$/).waitFor();
     await page.getByRole('button', { name: 'Schedule for 50 devices' }).click();
     const question = page.getByRole('alertdialog', { name: 'Schedule for 50 devices?' });
@@ -309,9 +309,9 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await times.first().getByText(/09:30/).waitFor();
     const body = page.getByLabel('Body of the push');
     await body.fill('{"where": {"city": "Rome"}, "data": {"alert": "Leap"},}');
-    expect(await page.getByRole('button', { name: 'Create it' }).isDisabled()).toBe(true);
+    expect(await page.getByRole('button', { name: 'Create', exact: true }).isDisabled()).toBe(true);
     await body.fill('{"where": {"city": "Rome"}, "data": {"alert": "Leap"}}');
-    await page.getByRole('button', { name: 'Create it' }).click();
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
     await page.getByRole('button', { name: 'Send now: Leap day' }).click();
     await page.getByRole('alertdialog').getByRole('button', { name: 'Send now' }).click();
     await page.getByRole('link', { name: '1', exact: true }).click();
@@ -327,7 +327,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByRole('button', { name: 'Disable Leap day' }).click();
     await page.getByText('Disabled', { exact: true }).waitFor();
     await page.getByLabel('Name', { exact: true }).fill('Leap years');
-    await page.getByRole('button', { name: 'Save it' }).click();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByRole('link', { name: 'Leap years' }).waitFor();
     const path = adminPath(app, '/recurring-pushes');
     const { results } = (await service.api.request('GET', path, { admin: true })).body;
@@ -369,7 +369,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
 
   test('composes and sends by keyboard only', async () => {
     const page = await open(`/apps/${app.appId}`);
-    await page.getByRole('heading', { name: 'Running' }).waitFor();
+    await page.getByRole('heading', { name: 'In progress' }).waitFor();
     await page.keyboard.press('c');
     await page.getByRole('heading', { name: 'New push', level: 1 }).waitFor();
     const focused = () =>

@@ -48,7 +48,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await open(page, '', own);
     expect(await text(page)).toContain('No gateway is set up yet');
     expect(await text(page)).not.toContain('No open breaker');
-    await page.getByText('To the first push').waitFor();
+    await page.getByText('Get started').waitFor();
     const id = await send({}, own);
     await service.untilDone(own, id);
     await open(page, `/pushes/${id}`, own);
@@ -64,7 +64,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     // The steps to the first push are done, even without credentials.
     await open(page, '', own);
     await page.getByText('Waiting for the device').waitFor();
-    expect(await page.getByText('To the first push').count()).toBe(0);
+    expect(await page.getByText('Get started').count()).toBe(0);
     await changePush(service.db, own, { acked: 1 });
     await open(page, `/pushes/${id}`, own);
     await page.getByRole('heading', { name: '1 of 1', exact: true }).waitFor();
@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await page.getByText('Cancelled before it began: no device got this push.').first().waitFor();
     expect(await text(page)).not.toContain('Finished');
     await open(page, '/pushes/undelivered');
-    await page.getByText('No finished push has devices left to send to again.').waitFor();
+    await page.getByText('No finished push has devices to resend to.').waitFor();
     expect(await text(page)).toContain('Cancelled pushes are not listed');
   });
 
@@ -163,7 +163,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await expect.poll(progress).toMatchObject({ connectors: { channel: { sent: 2 } } });
     const page = await login();
     await open(page, `/pushes/${id}`);
-    await page.getByText('breaker open, 3 wait').waitFor();
+    await page.getByText('circuit open, 3 wait').waitFor();
     expect(await text(page)).not.toMatch(/a second|left/);
     await admin('PUT', `/apps/${app.appId}/freeze`, { reason: 'wrong text' });
     await open(page, `/pushes/${id}`);

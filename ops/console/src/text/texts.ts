@@ -21,7 +21,8 @@ export async function startTexts(): Promise<void> {
     interpolation: { escapeValue: false },
     returnNull: false,
   });
-  await show(preferredLanguage());
+  // If the Chinese texts cannot be loaded, the page is in English.
+  await show(preferredLanguage()).catch(() => show('en'));
 }
 
 /** Switches the language. Each language has its own file of texts. */
@@ -35,8 +36,7 @@ async function show(language: Language): Promise<void> {
 }
 
 /** Loads the texts of the shared catalogue in the reader's language. */
-export const loadSharedTexts = (): Promise<void> =>
-  loadCatalogue(i18next.language === 'zh' ? 'zh' : 'en');
+export const loadSharedTexts = (): Promise<void> => loadCatalogue(isChinese() ? 'zh' : 'en');
 
 /** Changes the language for this and later visits. */
 export async function chooseLanguage(language: Language): Promise<void> {
@@ -45,5 +45,8 @@ export async function chooseLanguage(language: Language): Promise<void> {
   await show(language);
 }
 
+/** True if the page is in Chinese. */
+export const isChinese = (): boolean => i18next.language === 'zh';
+
 /** Returns the locale for numbers and times. */
-export const currentLocale = (): string => (i18next.language === 'zh' ? 'zh-CN' : 'en-GB');
+export const currentLocale = (): string => (isChinese() ? 'zh-CN' : 'en-GB');
