@@ -55,7 +55,11 @@ describe.skipIf(!hasChromium)(
       await page.getByLabel('Name of another variable').fill('name');
       await page.getByRole('button', { name: 'Add variable' }).click();
       await page.getByLabel('Default of name, without the field').fill('friend');
-      await page.getByLabel('Quiet hours').fill(hours);
+      const [from = '', to = ''] = hours.split('-');
+      await page.getByText('Schedule and delivery').click();
+      await page.getByLabel('Quiet hours').selectOption('own');
+      await page.getByLabel('Quiet from').fill(from);
+      await page.getByLabel('Quiet until').fill(to);
       await page.getByLabel('Pushes per device and day').fill('2');
       await page
         .getByText(/3 devices? .*quiet hours/)
@@ -135,6 +139,7 @@ describe.skipIf(!hasChromium)(
     test('is sent at the local time of each device, and shows its next start', async () => {
       const page = await compose();
       await page.getByLabel('Text', { exact: true }).fill('Morning');
+      await page.getByText('Schedule and delivery').click();
       await page.getByLabel('Schedule', { exact: true }).check();
       await page.getByLabel("At each device's local time").check();
       const inTwoDays = new Date(Date.now() + 2 * 86_400_000).toISOString().slice(0, 11);

@@ -50,11 +50,11 @@ describe.skipIf(!hasChromium)('message class, picture, link and buttons in the c
     await page.getByText('Order: no daily limit').first().waitFor();
     await page.getByText("Missing: the vendor's right to this class").waitFor();
     await page.getByText('Missing: template_id, template_param').waitFor();
-    await page.getByText('Not shown: picture, buttons').first().waitFor();
+    await page.getByText('Not shown: image, buttons').first().waitFor();
     const system = page.getByLabel('System');
     await system.selectOption({ value: 'apns' });
     await page.getByRole('img', { name: /Track\. Later/ }).waitFor();
-    await page.getByText('An extension of the app shows the picture').waitFor();
+    await page.getByText('An extension of the app shows the image').waitFor();
     await system.selectOption({ value: 'vendor_a' });
     await page.getByRole('img', { name: /Track\. Later/ }).waitFor();
     await page.getByRole('tab', { name: 'JSON' }).click();

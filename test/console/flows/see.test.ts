@@ -122,7 +122,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   test('reports which quotas only the vendors know', async () => {
     const page = await open(`/apps/${app.appId}/quotas`);
     await page.getByRole('cell', { name: 'unknown' }).first().waitFor();
-    await shows(page, 'Not told: only the maker knows this quota');
+    await shows(page, 'Unknown: only the vendor knows this quota');
   });
 
   test("shows a refusal and its members in the page's language", async () => {

@@ -147,6 +147,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
   test('reports every limit, and shows refusals at the member that they name', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Late');
+    await page.getByText('Schedule and delivery').click();
     await page.getByLabel('Rate limit (devices per second)').fill('5');
     await page.getByText(/flow_control 5 counts as 1000/).waitFor();
     await page.getByLabel('Channels').fill('no good name!');
@@ -242,7 +243,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByLabel('Field').fill('city');
     await page.getByLabel('Value', { exact: true }).fill('Rome');
     await save('Saved audiences', 'Save the audience', 'In Rome');
-    await save('Templates', 'Save the push', 'Of the week');
+    await save('Drafts and templates', 'Save the push', 'Of the week');
     await save('Test devices', 'Add the device', 'My phone');
     await page.getByRole('button', { name: 'Send to 1 test device' }).click();
     await page.getByText('Sent to the test devices.').waitFor();
@@ -255,7 +256,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     });
     expect(body.results).toMatchObject([{ devices: 1, outcomes: { sent: 1 } }]);
     await page.getByRole('button', { name: 'Start over' }).click();
-    await page.getByRole('button', { name: 'Templates', exact: true }).click();
+    await page.getByRole('button', { name: 'Drafts and templates', exact: true }).click();
     await page.getByRole('button', { name: 'Use' }).click();
     await expect
       .poll(() => page.getByLabel('Text', { exact: true }).inputValue())
@@ -266,6 +267,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
   test('schedules, moves and cancels a push', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Tomorrow');
+    await page.getByText('Schedule and delivery').click();
     await page.getByLabel('Schedule', { exact: true }).check();
     await page.getByText(/ UTC$/).waitFor();
     await page.getByRole('button', { name: 'Schedule for 50 devices' }).click();
@@ -281,7 +283,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.locator(`time[datetime="${new Date(2030, 4, 6, 7, 8).toISOString()}"]`).waitFor();
     await page.getByRole('button', { name: 'Cancel', exact: true }).click();
     await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
-    await page.getByText(/^No push waits for its time/).waitFor();
+    await page.getByText(/^No push is scheduled/).waitFor();
   });
 
   test('defines a recurring push, shows its next runs, and runs it now', async () => {

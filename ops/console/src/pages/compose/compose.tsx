@@ -59,7 +59,9 @@ function Composer({ appId }: { appId: string }) {
   const { data } = draft.body;
   const isBlank = !isRecord(data) || Object.keys(data).length === 0;
   return (
-    <FormProvider value={{ draft, refusal: dryRun.refusal }}>
+    <FormProvider
+      value={{ appId, draft, refusal: dryRun.refusal, forecast: dryRun.last?.forecast }}
+    >
       <PageHeader
         title={t('compose.heading')}
         side={

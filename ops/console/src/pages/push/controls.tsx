@@ -9,6 +9,7 @@ import { TextField } from '../../kit/controls/field.tsx';
 import { Facts, Notice } from '../../kit/panel.tsx';
 import { Failure } from '../../kit/states.tsx';
 import { formatCount, formatTime } from '../../text/format.ts';
+import { ShownAudience } from '../pushes/shown-condition.tsx';
 import { Sender, titleOf } from '../pushes/shown-push.tsx';
 import { useTargetCount } from './audience.tsx';
 
@@ -187,8 +188,8 @@ function Request({ appId, push }: OfPush) {
         [t('push.sentBy'), <Sender key="by" push={push} />],
         [t('pushes.devices'), count ?? t('push.moreThan', { above })],
         [
-          t('push.condition'),
-          <code key="where">{JSON.stringify(request.target ?? push.where)}</code>,
+          t('compose.to'),
+          <ShownAudience key="where" target={request.target ?? { where: push.where }} />,
         ],
       ]}
     />
