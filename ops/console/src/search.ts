@@ -18,11 +18,14 @@ const cursorOf = (value: unknown): string | undefined =>
 /** Filters of the list of apps. */
 export interface AppFilters {
   q?: string | undefined;
+  /** `activity` shows the apps with most pushes first. The default is the name. */
+  sort?: 'activity' | undefined;
   cursor?: string | undefined;
 }
 
 export const readAppFilters = (search: Search): AppFilters => ({
   q: cursorOf(search.q),
+  sort: search.sort === 'activity' ? 'activity' : undefined,
   cursor: text(search.cursor),
 });
 

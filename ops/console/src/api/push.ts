@@ -168,6 +168,7 @@ export function usePushControl(appId: string, pushId: string) {
     onSettled: () => {
       void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
       void client.invalidateQueries({ queryKey: ['progress', appId, pushId] });
+      void client.invalidateQueries({ queryKey: ['overview'] });
     },
   });
 }

@@ -25,12 +25,21 @@ export async function startTexts(): Promise<void> {
   await show(preferredLanguage()).catch(() => show('en'));
 }
 
-/** Switches the language. Each language has its own file of texts. */
+/** Loads the texts of a language, which are in a file of their own. */
+async function load(language: Language): Promise<void> {
+  if (i18next.hasResourceBundle(language, 'translation')) return;
+  const texts = await (language === 'zh' ? import('./zh.json') : import('./en.json'));
+  i18next.addResourceBundle(language, 'translation', texts.default);
+}
+
+/** Loads the texts of all languages, for the search. */
+export async function loadAllLanguages(): Promise<void> {
+  await Promise.all(languages.map(load));
+}
+
+/** Switches the language. */
 async function show(language: Language): Promise<void> {
-  if (!i18next.hasResourceBundle(language, 'translation')) {
-    const texts = await (language === 'zh' ? import('./zh.json') : import('./en.json'));
-    i18next.addResourceBundle(language, 'translation', texts.default);
-  }
+  await load(language);
   await i18next.changeLanguage(language);
   document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
 }

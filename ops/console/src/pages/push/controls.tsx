@@ -91,8 +91,7 @@ export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
   const control = usePushControl(appId, push.objectId);
   const { name } = useOperator();
   const isOwn = name === push.createdBy;
-  const isOwner = useMay('owner');
-  const mayApprove = useMay('operator') && (isOwner || name !== push.approval?.firstBy);
+  const { mayApprove } = useMayApprove(push);
   const mayControl = useMay(isOwn ? 'sender' : 'operator');
   const undoMs = useUndoMs(push);
   if (!isOpenPush(push) || !mayControl) return null;
@@ -113,8 +112,7 @@ export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
           {t(`push.${next}`)}
         </Button>
       ) : (
-        mayApprove &&
-        !isOwn && (
+        mayApprove && (
           <Approve
             appId={appId}
             push={push}
@@ -175,8 +173,24 @@ export function Approval({ appId, push }: OfPush) {
   );
 }
 
+/**
+ * Returns whether the person may approve a push, which needs a second person, and whether the
+ * person may reject it.
+ */
+export function useMayApprove(push: PushDetail | undefined) {
+  const { name } = useOperator();
+  const isOwner = useMay('owner');
+  const mayStopAll = useMay('operator');
+  const maySend = useMay('sender');
+  const isOwn = name === push?.createdBy;
+  return {
+    mayApprove: mayStopAll && !isOwn && (isOwner || name !== push?.approval?.firstBy),
+    mayReject: mayStopAll || (maySend && isOwn),
+  };
+}
+
 /** Information for the second person who approves the push. */
-function Request({ appId, push }: OfPush) {
+export function Request({ appId, push }: OfPush) {
   const { t } = useTranslation();
   const { approval, request } = push;
   const above = formatCount(approval?.above ?? 0);

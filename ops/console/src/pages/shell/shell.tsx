@@ -1,14 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Outlet, useNavigate, useParams, useRouterState } from '@tanstack/react-router';
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { Freeze } from '../../../../client/operations.ts';
 import { useAppName } from '../../api/apps.ts';
-import { useFreezes, useRelease } from '../../api/operating.ts';
-import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Notice, TitleScope } from '../../kit/panel.tsx';
-import { formatTime } from '../../text/format.ts';
+import { FreezeButton, FreezeNotice, FreezeRequest, type FreezeScope } from './freeze.tsx';
 import { AppMenu, LanguageChoice, Navigation, PersonMenu, ThemeChoice } from './navigation.tsx';
 import { appPages, servicePages } from './page-entries.ts';
 import { SearchButton } from './search/search-button.tsx';
@@ -54,38 +51,6 @@ function useShortcuts(appId: string | undefined): void {
   }, [appId, navigate]);
 }
 
-/**
- * Notice on every page if the service or the current app is frozen. Operators can end the freeze.
- */
-function FreezeNotice({ appId }: { appId: string | undefined }) {
-  const freezes = useFreezes().data?.results ?? [];
-  return freezes
-    .filter((freeze) => freeze.appId === null || freeze.appId === appId)
-    .map((freeze) => <OfFreeze key={freeze.appId ?? ''} freeze={freeze} />);
-}
-
-function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) {
-  const { t } = useTranslation();
-  const { apps } = useOperator();
-  const mayRelease = useMay('operator') && (appId !== null || apps === null);
-  const release = useRelease(appId);
-  const scope = appId === null ? 'service' : 'app';
-  return (
-    <Notice variant="warn">
-      <span>
-        <strong>{t(`freeze.${scope}Frozen`)}</strong>{' '}
-        {t('freeze.since', { at: formatTime(since), by })}
-        {reason !== '' && ` ${t('freeze.because', { reason })}`}
-      </span>
-      {mayRelease && (
-        <Button isBusy={release.isPending} onClick={() => release.mutate()}>
-          {t(`freeze.release${scope === 'service' ? 'Service' : 'App'}`)}
-        </Button>
-      )}
-    </Notice>
-  );
-}
-
 const versionCheckMs = 60_000;
 /** Delay of the first check, so that it does not compete with the requests of the page. */
 const firstVersionCheckMs = 2000;
@@ -124,6 +89,7 @@ export function Shell() {
   const { appId } = useParams({ strict: false });
   const main = useRef<HTMLElement>(null);
   const name = useAppName(appId);
+  const [freezing, setFreezing] = useState<FreezeScope>();
   useFocusOnPage(main);
   useShortcuts(appId);
   return (
@@ -134,12 +100,14 @@ export function Shell() {
       <header className={styles.top}>
         <AppMenu appId={appId} />
         <div className={styles.tools}>
-          <SearchButton />
+          <FreezeButton appId={appId} freeze={setFreezing} />
+          <SearchButton freeze={setFreezing} />
           <LanguageChoice />
           <ThemeChoice />
           <PersonMenu />
         </div>
       </header>
+      <FreezeRequest scope={freezing} close={() => setFreezing(undefined)} />
       <Navigation appId={appId} />
       <main id="main" ref={main} className={styles.main} tabIndex={-1}>
         <VersionNotice />
