@@ -99,8 +99,9 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(page, '200 of 200');
     const path = `/console/api/apps/${app.appId}/notifications/${pushId}/progress`;
     const { body } = await service.api.request('GET', path, { admin: true });
-    const figures = await page.locator('dl div').allInnerTexts();
-    expect(figures.join('\n')).toContain(`${body.outcomes.sent}\nSent`.split('\n')[0]);
+    const funnel = page.getByRole('list', { name: 'From sent to opened' });
+    const [sent] = await funnel.getByRole('listitem').allTextContents();
+    expect(sent).toBe(`Sent${body.outcomes.sent}`);
   });
 
   test('keeps filters in the URL, and reports if nothing matches', async () => {

@@ -78,7 +78,10 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     const page = await login();
     for (const path of [`/pushes/${id}`, `/pushes/${id}?tab=content`, '/pushes/scheduled']) {
       await open(page, path);
-      await page.getByText(/20:00, local time of each device/).waitFor();
+      await page
+        .getByText(/20:00, local time of each device/)
+        .first()
+        .waitFor();
     }
     await open(page, `/pushes/${id}?tab=content`);
     expect(await text(page)).toContain('23:00-07:00');
@@ -134,7 +137,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await attention.getByRole('link', { name: 'To everybody' }).click();
     await page.getByRole('button', { name: 'Approve' }).click();
     const dialog = page.getByRole('alertdialog');
-    for (const visibleText of ['marketing-bot', 'To everybody', '"kind":"query"'])
+    for (const visibleText of ['marketing-bot', 'To everybody', 'All devices'])
       await dialog.getByText(visibleText).first().waitFor();
     await dialog.locator('dd', { hasText: /^5$/ }).waitFor();
     expect(await record()).toMatchObject({ state: 'paused' });

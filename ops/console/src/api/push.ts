@@ -195,8 +195,9 @@ interface OfPush extends PushId {
 }
 
 /** Failures of a push by cause, most frequent first. */
-export function useFailureGroups({ appId, pushId, isOpen }: OfPush) {
+export function useFailureGroups({ appId, pushId, isOpen }: OfPush, isNeeded = true) {
   return useQuery({
+    enabled: isNeeded,
     queryKey: ['failure-groups', appId, pushId],
     queryFn: ({ signal }) => call('summarizePushFailures', { path: { appId, id: pushId }, signal }),
     refetchInterval: isOpen ? pollMs : false,
