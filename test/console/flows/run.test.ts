@@ -193,7 +193,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
   test('freezes an app with a reason, shows it on its pages, and ends the freeze', async () => {
     const page = await openApp('/settings');
     await page.getByLabel('Reason, for the other operators').fill('the text is wrong');
-    await press(page, 'Freeze the app');
+    await page.getByRole('main').getByRole('button', { name: 'Freeze the app' }).click();
     await confirm(page, 'Freeze the app');
     await page.getByText('Reason: the text is wrong').waitFor();
     const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Held' } }))
@@ -261,7 +261,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await page.getByText('"city": "Wien"').waitFor();
     await press(page, 'Send a test');
     await page.getByRole('heading', { name: 'A test from the console', level: 1 }).waitFor();
-    await page.getByText('1 of 1').waitFor();
+    await page.getByText('1 of 1').first().waitFor();
   });
 
   test('finds a user, acts on the account, and deletes it', async () => {

@@ -4,6 +4,7 @@ import type { Freeze } from '../../../../client/operations.ts';
 import { useFreezes, useRelease } from '../../api/operating.ts';
 import { useIsOfService, useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
+import { Icon } from '../../kit/icon.tsx';
 import { Notice } from '../../kit/panel.tsx';
 import { formatTime } from '../../text/format.ts';
 
@@ -71,6 +72,7 @@ export function FreezeButton({ appId, freeze }: FreezeButtonProps) {
   const name = t(scope === null ? 'freeze.freezeService' : 'freeze.freezeApp');
   return (
     <Button variant="quiet" aria-label={name} title={name} onClick={() => freeze(scope)}>
+      <Icon name="freeze" />
       {t('freeze.title')}
     </Button>
   );

@@ -2,6 +2,7 @@ import { CatchBoundary } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../../../kit/controls/button.tsx';
+import { Icon } from '../../../kit/icon.tsx';
 import { loadAllLanguages } from '../../../text/texts.ts';
 import type { FreezeScope } from '../freeze.tsx';
 import styles from './search.module.css';
@@ -43,6 +44,7 @@ export function SearchButton({ freeze }: { freeze: (scope: FreezeScope) => void 
   return (
     <>
       <Button className={styles.button} aria-keyshortcuts="Control+K Meta+K" onClick={open}>
+        <Icon name="search" />
         {t('action.search')}
         <span className={styles.keys} aria-hidden="true">
           {isApple ? '⌘K' : 'Ctrl K'}
