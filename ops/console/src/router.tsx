@@ -22,6 +22,7 @@ import {
   readQuotaSearch,
   readRecurringSearch,
   readScheduledSearch,
+  readSettingsSearch,
   readUndeliveredSearch,
   readUsageSearch,
   readUserFilters,
@@ -213,6 +214,7 @@ const usage = createRoute({
 const settings = createRoute({
   getParentRoute: () => app,
   path: '/settings',
+  validateSearch: readSettingsSearch,
   component: lazyRouteComponent(
     () => loadPage(() => import('./pages/manage/settings/settings.tsx')),
     'Settings',

@@ -244,6 +244,11 @@ export const readQuotaSearch = (search: Search): { day?: string | undefined } =>
   day: text(search.day),
 });
 
+/** Reads the tab of the settings. */
+export const readSettingsSearch = (search: Search): { tab?: string | undefined } => ({
+  tab: text(search.tab),
+});
+
 /** Reads the queue whose jobs the page shows. */
 export const readOperatingSearch = (search: Search): { queue?: string | undefined } => ({
   queue: text(search.queue),

@@ -63,6 +63,8 @@ export const consolePages: readonly ConsolePage[] = [
       `/apps/${app.appId}/pushes/compare?a=${openPushId}&b=${pushId}`,
   },
   { name: 'settings', path: ofApp('/settings') },
+  { name: 'settings: push', path: ofApp('/settings?tab=push') },
+  { name: 'settings: accounts', path: ofApp('/settings?tab=accounts') },
   { name: 'move in', path: ofApp('/move-in') },
   { name: 'operating', path: () => '/operating' },
   { name: 'go live', path: () => '/go-live' },

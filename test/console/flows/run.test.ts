@@ -191,7 +191,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
   });
 
   test('freezes an app with a reason, shows it on its pages, and ends the freeze', async () => {
-    const page = await openApp('/settings');
+    const page = await openApp('/settings?tab=freeze');
     await page.getByLabel('Reason, for the other operators').fill('the text is wrong');
     await page.getByRole('main').getByRole('button', { name: 'Freeze the app' }).click();
     await confirm(page, 'Freeze the app');
@@ -207,14 +207,22 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
 
   test('saves options after showing the changes, and shows keys on a click only', async () => {
     const page = await openApp('/settings');
-    await page.getByLabel('maxRoles').fill('many');
+    await page.getByRole('tab', { name: 'Accounts' }).click();
+    const verifies = page.getByRole('switch', { name: 'Verify email addresses' });
+    await verifies.check();
+    await page.getByRole('tab', { name: 'Rights of the app key' }).click();
+    await page.getByLabel('Number of roles').fill('many');
     await page.getByText('This is not a number.').waitFor();
-    await page.getByLabel('maxRoles').fill('12');
+    await page.getByLabel('Number of roles').fill('12');
     const changes = page.getByRole('region', { name: 'Changes that are not saved' });
     await changes.getByText('10,000').waitFor();
     await press(page, 'Save the changes');
     await page.getByText('Saved. It counts within a second on every process.').waitFor();
-    expect((await admin('GET', app, '')).body.options.maxRoles).toBe(12);
+    expect((await admin('GET', app, '')).body.options).toMatchObject({
+      maxRoles: 12,
+      emailVerification: true,
+    });
+    await page.getByRole('tab', { name: 'App and keys' }).click();
     expect(await page.content()).not.toContain(app.masterKey);
     await press(page, 'Show the Master key');
     await page.getByText(app.masterKey).waitFor();

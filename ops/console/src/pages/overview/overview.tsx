@@ -214,7 +214,9 @@ function FirstSteps({
   // Loads only the app key, because a device needs no other key.
   const appKey = useAppKey(appId, 'appKey', useMay('owner') && !setup.hasDevice).data?.value;
   const done = { profile: setup.hasProfile, device: setup.hasDevice, push: setup.hasPush };
-  const next = steps.find(({ name }) => !done[name])?.name;
+  // Devices of the device channel need no gateway.
+  const isOptional = (name: string) => name === 'profile' && setup.hasDevice;
+  const next = steps.find(({ name }) => !done[name] && !isOptional(name))?.name;
   return (
     <Panel
       title={t('steps.title')}
@@ -229,7 +231,7 @@ function FirstSteps({
           <li key={name} className={styles.step}>
             <span className={styles.stepTitle}>
               <Badge tone={done[name] ? 'good' : 'idle'}>
-                {t(done[name] ? 'steps.done' : 'steps.open')}
+                {t(done[name] ? 'steps.done' : isOptional(name) ? 'steps.optional' : 'steps.open')}
               </Badge>
               {t(`steps.${name}`)}
               {!done[name] && pages[name] !== undefined && (
