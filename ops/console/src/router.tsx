@@ -20,7 +20,6 @@ import {
   readPushFilters,
   readPushSearch,
   readQuotaSearch,
-  readRecurringSearch,
   readScheduledSearch,
   readSettingsSearch,
   readUndeliveredSearch,
@@ -91,7 +90,6 @@ const undelivered = createRoute({
 const recurring = createRoute({
   getParentRoute: () => app,
   path: '/pushes/recurring',
-  validateSearch: readRecurringSearch,
   component: lazyRouteComponent(
     () => loadPage(() => import('./pages/recurring/recurring.tsx')),
     'Recurring',

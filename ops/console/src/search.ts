@@ -152,6 +152,10 @@ export interface ComposeSearch {
   part?: true | undefined;
   /** Condition on the devices, as JSON. */
   where?: string | undefined;
+  /** Id of a recurring push whose content begins the draft. */
+  definition?: string | undefined;
+  /** Id of the recurring push that is changed, or `new`. Undefined for a single push. */
+  repeat?: string | undefined;
 }
 
 export const readComposeSearch = (search: Search): ComposeSearch => ({
@@ -159,6 +163,8 @@ export const readComposeSearch = (search: Search): ComposeSearch => ({
   from: text(search.from),
   template: text(search.template),
   part: search.part === true ? true : undefined,
+  definition: cursorOf(search.definition),
+  repeat: cursorOf(search.repeat),
   where:
     typeof search.where === 'object' && search.where !== null
       ? JSON.stringify(search.where)
@@ -221,15 +227,6 @@ export interface UndeliveredSearch {
 export const readUndeliveredSearch = (search: Search): UndeliveredSearch => ({
   reason: text(search.reason),
   cursor: cursorOf(search.cursor),
-});
-
-/** Recurring push that is edited. */
-export interface RecurringSearch {
-  edit?: string | undefined;
-}
-
-export const readRecurringSearch = (search: Search): RecurringSearch => ({
-  edit: cursorOf(search.edit),
 });
 
 /** Reads the days of a usage report, as `YYYY-MM-DD`. */

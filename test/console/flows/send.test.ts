@@ -289,7 +289,9 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
   test('defines a recurring push, shows its next runs, and runs it now', async () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByRole('link', { name: 'Recurring pushes' }).click();
-    await page.getByText('No push recurs. Define one below.').waitFor();
+    await page.getByText('No push recurs yet.', { exact: false }).waitFor();
+    await page.getByRole('link', { name: 'New recurring push' }).click();
+    await page.getByRole('heading', { name: 'New recurring push', level: 1 }).waitFor();
     const fields = ['Repeats', 'Cron expression', 'Time zone'].map((name) =>
       page.getByLabel(name, { exact: true }),
     );
@@ -309,11 +311,16 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
       .getByText(/-02-29 00:30 UTC$/)
       .waitFor();
     await times.first().getByText(/09:30/).waitFor();
-    const body = page.getByLabel('Body of the push');
-    await body.fill('{"where": {"city": "Rome"}, "data": {"alert": "Leap"},}');
-    expect(await page.getByRole('button', { name: 'Create', exact: true }).isDisabled()).toBe(true);
-    await body.fill('{"where": {"city": "Rome"}, "data": {"alert": "Leap"}}');
-    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    const create = page.getByRole('button', { name: 'Create', exact: true });
+    expect(await create.isDisabled()).toBe(true);
+    await page.getByLabel('Text', { exact: true }).fill('Leap');
+    await page.getByRole('button', { name: '+ Condition' }).click();
+    await page.getByLabel('Field', { exact: true }).fill('city');
+    await page.getByLabel('Value', { exact: true }).fill('Rome');
+    await create.click();
+    const question = page.getByRole('alertdialog');
+    await question.getByText('city is Rome').waitFor();
+    await question.getByRole('button', { name: 'Create', exact: true }).click();
     await page.getByRole('button', { name: 'Send now: Leap day' }).click();
     await page.getByRole('alertdialog').getByRole('button', { name: 'Send now' }).click();
     await page.getByRole('link', { name: '1', exact: true }).click();
@@ -325,11 +332,14 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await service.untilDone(app, pushId)).toMatchObject({ devices: 20, successes: 20 });
     await page.getByRole('tab', { name: 'Content' }).click();
     await page.getByRole('link', { name: 'Leap day' }).click();
-    await page.getByRole('heading', { name: 'Change Leap day' }).waitFor();
     await page.getByRole('button', { name: 'Disable Leap day' }).click();
     await page.getByText('Disabled', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Leap day', exact: true }).click();
+    await page.getByRole('heading', { name: 'Change Leap day', level: 1 }).waitFor();
+    expect(await page.getByLabel('Text', { exact: true }).inputValue()).toBe('Leap');
     await page.getByLabel('Name', { exact: true }).fill('Leap years');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await question.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByRole('link', { name: 'Leap years' }).waitFor();
     const path = adminPath(app, '/recurring-pushes');
     const { results } = (await service.api.request('GET', path, { admin: true })).body;
@@ -342,6 +352,31 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
         starts: 1,
       },
     ]);
+  });
+
+  test('shows scheduled and recurring pushes in a calendar', async () => {
+    const planned = await service.api.createApp();
+    await service.addApnsProfile(planned);
+    await service.addIosInstallations(planned, 1);
+    const soon = new Date(Date.now() + 3_600_000);
+    const body = { data: { alert: 'In an hour' }, push_time: soon.toISOString() };
+    await service.api.request('POST', '/1.1/push', { app: planned, master: true, body });
+    const definition = {
+      name: 'Every night',
+      expression: '30 2 * * *',
+      timeZone: 'Etc/UTC',
+      body: { where: {}, data: { alert: 'Good night' } },
+    };
+    const path = adminPath(planned, '/recurring-pushes');
+    await service.api.request('POST', path, { admin: true, body: definition });
+    const page = await open(`/apps/${planned.appId}/pushes/scheduled`);
+    const days = page.getByRole('list').filter({ hasText: 'Every night' });
+    const turn = () => page.getByRole('button', { name: 'Next month' }).click();
+    // The hour or the night may be in the next month.
+    if (soon.getMonth() !== new Date().getMonth()) await turn();
+    await days.getByRole('link', { name: 'In an hour' }).waitFor();
+    await page.getByRole('link', { name: '↻ Every night' }).first().waitFor();
+    await page.getByRole('button', { name: 'Previous month' }).waitFor();
   });
 
   test('draws the message from the requests to the gateways', async () => {

@@ -42,6 +42,12 @@ export function formatWall(time: string): string {
   return new Intl.DateTimeFormat(currentLocale(), options).format(new Date(`${time}Z`));
 }
 
+/** Formats the time of day in the reader's zone. */
+export const formatClock = (iso: string): string =>
+  new Intl.DateTimeFormat(currentLocale(), { hour: '2-digit', minute: '2-digit' }).format(
+    new Date(iso),
+  );
+
 /** Formats a time in UTC, for tooltips. */
 export const formatUtc = (iso: string): string => `${iso.replace('T', ' ').replace('Z', '')} UTC`;
 

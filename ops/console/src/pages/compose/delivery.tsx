@@ -14,6 +14,7 @@ import { FoldedPanel } from '../../kit/panel.tsx';
 import { formatTime, formatUtc } from '../../text/format.ts';
 import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm, useRefusalAt } from './draft-field.tsx';
+import { type Repeat, RepeatFields, useRepeatSwitch } from './repeat.tsx';
 
 /**
  * When a push is sent: immediately, after a delay in which it can be undone, or at a chosen time.
@@ -32,25 +33,34 @@ export function startOf(body: JsonRecord, isUndo: boolean): Start {
 interface DeliveryProps {
   isUndo: boolean;
   setUndo: (isUndo: boolean) => void;
+  /** Schedule of a recurring push. Undefined for a single push. */
+  repeat: Repeat | undefined;
 }
 
 /** Sending time, lifetime, pace and environment. */
-export function Delivery({ isUndo, setUndo }: DeliveryProps) {
+export function Delivery({ isUndo, setUndo, repeat }: DeliveryProps) {
   const { t } = useTranslation();
   const { draft } = useForm();
   const start = startOf(draft.body, isUndo);
   const isListed = targetKindOf(draft.body) === 'devices';
   const startText = useStartText(start);
   const count = countSettings(draft.body);
-  const isSet = start !== 'now' || count > 0;
-  const summary = [startText, ...(count > 0 ? [t('compose.deliveryMore', { n: count })] : [])].join(
-    ' · ',
-  );
+  const isSet = start !== 'now' || count > 0 || repeat !== undefined;
+  const switchRepeat = useRepeatSwitch();
+  const summary = [
+    repeat ? t('start.repeat') : startText,
+    ...(count > 0 ? [t('compose.deliveryMore', { n: count })] : []),
+  ].join(' · ');
   const choose = (next: Start) => {
     setUndo(next === 'undo');
     const inAnHour = new Date(Date.now() + hourMs);
     const time = next === 'later' ? new Date(localMoment(inAnHour)) : null;
     draft.edit((body) => withPushTime(body, time, false));
+    if (repeat) switchRepeat(false);
+  };
+  const chooseRepeat = () => {
+    draft.edit((body) => withPushTime(body, null, false));
+    switchRepeat(true);
   };
   return (
     <FoldedPanel title={t('compose.when')} side={summary} isOpen={isSet}>
@@ -66,15 +76,25 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
                 <input
                   type="radio"
                   name="start"
-                  checked={start === one}
+                  checked={!repeat && start === one}
                   onChange={() => choose(one)}
                 />
                 {t(`start.${one}`)}
               </label>
             ))}
+            <label>
+              <input
+                type="radio"
+                name="start"
+                checked={repeat !== undefined}
+                onChange={chooseRepeat}
+              />
+              {t('start.repeat')}
+            </label>
           </div>
         )}
-        {start === 'later' && <Time />}
+        {repeat && <RepeatFields repeat={repeat} />}
+        {!repeat && start === 'later' && <Time />}
         <Options isListed={isListed} />
       </fieldset>
     </FoldedPanel>
