@@ -31,7 +31,7 @@ describe.skipIf(!hasChromium)('the page of a push', () => {
     await page.getByText(/^Accepted for 4 of 4 devices \(100%\), in /).waitFor();
     const funnel = page.getByRole('list', { name: 'From sent to opened' });
     await expect.poll(() => funnel.getByRole('listitem').count()).toBe(4);
-    expect(await funnel.getByRole('listitem').first().textContent()).toBe('Sent4');
+    expect(await funnel.getByRole('listitem').first().textContent()).toBe('Sent4 ');
     await funnel.getByText('No delivery was reported.').waitFor();
     expect(await page.getByRole('button', { name: 'Resend to undelivered' }).count()).toBe(0);
   });

@@ -101,7 +101,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const { body } = await service.api.request('GET', path, { admin: true });
     const funnel = page.getByRole('list', { name: 'From sent to opened' });
     const [sent] = await funnel.getByRole('listitem').allTextContents();
-    expect(sent).toBe(`Sent${body.outcomes.sent}`);
+    expect(sent).toBe(`Sent${body.outcomes.sent} `);
   });
 
   test('keeps filters in the URL, and reports if nothing matches', async () => {

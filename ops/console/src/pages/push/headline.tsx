@@ -83,8 +83,10 @@ export function Funnel({ push, progress, sent }: FunnelProps) {
       {steps.map(({ name, count, of }) => (
         <li key={name}>
           <span className={styles.funnelName}>{name}</span>
-          <strong>{formatCount(count)}</strong>
-          {of > 0 && <span className={styles.funnelName}>{formatShare(count, of)}</span>}
+          <span>
+            <strong>{formatCount(count)}</strong>{' '}
+            {of > 0 && <span className={styles.funnelName}>{formatShare(count, of)}</span>}
+          </span>
           <svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
             <rect width={(count / most) * 100} height={1} />
           </svg>

@@ -152,6 +152,9 @@ interface ByConnectorProps {
   progress: PushProgress | undefined;
 }
 
+/** Outcomes whose column is left out if no recipient has them, so that the table fits the page. */
+const seldom: ReadonlySet<string> = new Set(['expired', 'capped', 'dropped']);
+
 function ByConnector({ appId, push, progress }: ByConnectorProps) {
   const { t } = useTranslation();
   const columns = useConnectorColumns(appId, push.objectId);
@@ -169,7 +172,14 @@ function ByConnector({ appId, push, progress }: ByConnectorProps) {
   if (rows.length === 0)
     return <Empty title={t(isUnsent ? 'push.nothingSent' : 'push.noConnectors')} />;
   const isWaiting = rows.some(({ unacknowledged }) => unacknowledged > 0);
-  const visibleColumns = columns.filter(({ key }) => key !== 'unacknowledged' || isWaiting);
+  const isUsed = (key: string) =>
+    !seldom.has(key) ||
+    rows.some(({ totals }) =>
+      Object.entries(totals).some(([name, count]) => name === key && count > 0),
+    );
+  const visibleColumns = columns.filter(
+    ({ key }) => isUsed(key) && (key !== 'unacknowledged' || isWaiting),
+  );
   return (
     <Table
       label={t('push.byConnector')}
