@@ -3,7 +3,7 @@ import { deviceLanguages, idsInCsv, strictestOf } from '../../../ops/console/src
 
 describe('limits and suggestions of the form', () => {
   test('take the strictest limit of the connectors that the audience has', () => {
-    const connectors = [
+    const connectors: Parameters<typeof strictestOf>[0] = [
       { id: 'apns', limits: { bodyBytes: 4096 } },
       { id: 'vendor_b', limits: { titleChars: 49 } },
       { id: 'vendor_e', limits: { titleChars: 40 } },

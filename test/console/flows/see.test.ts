@@ -229,7 +229,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const page = await open(`/apps/${app.appId}/pushes/${reply.body.objectId}`);
     await page.getByRole('button', { name: 'Cancel', exact: true }).click();
     await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
-    await shows(page, 'Cancelled');
+    await page.getByText('Cancelled', { exact: true }).waitFor();
     const path = `/console/api/apps/${app.appId}/notifications/${reply.body.objectId}`;
     expect((await service.api.request('GET', path, { admin: true })).body.state).toBe('cancelled');
   });
