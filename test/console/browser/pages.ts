@@ -27,7 +27,12 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'apps', path: () => '' },
   { name: 'overview', path: ofApp(), picture: 'overview' },
   { name: 'pushes', path: ofApp('/pushes') },
-  { name: 'compose', path: ofApp('/pushes/new'), picture: 'compose' },
+  { name: 'compose', path: ofApp('/pushes/new') },
+  {
+    name: 'compose: a copied push',
+    path: ({ app, openPushId }) => `/apps/${app.appId}/pushes/new?from=${openPushId}`,
+    picture: 'compose',
+  },
   { name: 'compose: JSON', path: ofApp('/pushes/new?view=json') },
   { name: 'compose: curl', path: ofApp('/pushes/new?view=curl') },
   { name: 'scheduled pushes', path: ofApp('/pushes/scheduled') },
