@@ -262,6 +262,10 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
       .poll(() => page.getByLabel('Text', { exact: true }).inputValue())
       .toBe('A template');
     expect(await page.getByLabel('Value', { exact: true }).inputValue()).toBe('Rome');
+    // A used draft is saved again under its name.
+    await page.getByRole('button', { name: 'Drafts and templates', exact: true }).click();
+    const name = page.getByRole('dialog').getByLabel('Name', { exact: true });
+    expect(await name.inputValue()).toBe('Of the week');
   });
 
   test('schedules, moves and cancels a push', async () => {

@@ -35,6 +35,15 @@ interface SavedDialogProps<K extends SavedKind> {
 export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
+  // To save a used item again under its name replaces it.
+  const [usedName, setUsedName] = useState('');
+  const { use } = props;
+  const useNamed =
+    use &&
+    ((item: SavedItem<K>) => {
+      setUsedName(item.name);
+      use(item);
+    });
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
       <Dialog.Trigger className={buttonClass('plain')}>{props.trigger}</Dialog.Trigger>
@@ -42,9 +51,9 @@ export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
         <Dialog.Backdrop className={dialog.backdrop} />
         <Dialog.Popup className={dialog.popup}>
           <Dialog.Title className={dialog.title}>{props.title}</Dialog.Title>
-          <Items {...props} close={() => setOpen(false)} />
+          <Items {...props} {...(useNamed && { use: useNamed })} close={() => setOpen(false)} />
           {props.more?.(() => setOpen(false))}
-          <SaveForm {...props} />
+          <SaveForm {...props} usedName={usedName} />
           <div className={dialog.end}>
             <Dialog.Close className={buttonClass('plain')}>{t('action.back')}</Dialog.Close>
           </div>
@@ -102,7 +111,13 @@ function Items<K extends SavedKind>(props: SavedDialogProps<K> & { close: () => 
 
 const titleOfSave = (kind: SavedKind) => `saved.save.${kind}` as const;
 
-function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: SavedDialogProps<K>) {
+function SaveForm<K extends SavedKind>({
+  appId,
+  kind,
+  contentOf,
+  fields,
+  usedName,
+}: SavedDialogProps<K> & { usedName: string }) {
   const { t } = useTranslation();
   const { save } = useSavedActions(appId, kind);
   const onSubmit = (event: FormEvent<HTMLFormElement>) => {
@@ -124,6 +139,7 @@ function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: Saved
           required
           maxLength={100}
           autoComplete="off"
+          defaultValue={usedName}
         />
         <Button type="submit" variant="primary" isBusy={save.isPending}>
           {t(titleOfSave(kind))}
