@@ -31,6 +31,7 @@ import { type BodyLimits, BodyMemory } from './middleware/request-body.ts';
 import type { Exchange } from './middleware/request-log.ts';
 import { loadRoutes } from './route-loader.ts';
 import type { ApiDeps } from './services/deps.ts';
+import { AbsentKinds } from './services/push/absent-kinds.ts';
 import {
   ConsoleFiles,
   consoleFolder,
@@ -139,6 +140,7 @@ async function openDeps(
     log,
     metrics: createMetrics({ process: 'api', version: packageVersion() }),
     appCache,
+    absentKinds: new AbsentKinds(clock),
     webhooks,
     readiness,
   };

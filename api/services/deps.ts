@@ -9,6 +9,7 @@ import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
+import type { AbsentKinds } from './push/absent-kinds.ts';
 
 /** Dependencies of the services, opened by `start.ts`. */
 export interface ApiDeps {
@@ -43,6 +44,7 @@ export interface ApiDeps {
   log: Logger;
   metrics: Metrics;
   appCache: AppCache;
+  absentKinds: AbsentKinds;
   /** Writes the events of webhooks. */
   webhooks: WebhookEvents;
   /** Checks that the database is migrated and matches CARILLON_SECRET. */

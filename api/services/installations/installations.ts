@@ -107,12 +107,14 @@ export class InstallationService {
     const storage = this.#storage.accountOf('installations', caller);
     const requireWrite = writeCheckFor(caller);
     const device = { ids: deviceIdsOf(changes), changes, storage, requireWrite };
-    return refundingFailure(
+    const saved = await refundingFailure(
       storage,
       async () =>
         (await this.#groups.save(app.appId, device, bodyBytes)) ??
         refusingDuplicates(() => this.#saveAlone(app, device)),
     );
+    this.#deps.absentKinds.forget(app.appId, saved.installation);
+    return saved;
   }
 
   async #saveAlone(app: App, device: DeviceSave): Promise<SavedInstallation> {
@@ -171,6 +173,7 @@ export class InstallationService {
         });
       });
     const { installation } = await refundingFailure(storage, () => refusingDuplicates(change));
+    this.#deps.absentKinds.forget(app.appId, installation);
     const document = installationDocument(installation, {
       hasAcl: true,
       hasSubscription: caller.isMaster,

@@ -28,6 +28,7 @@ import {
 } from '../../../shared/query/targets/targets.ts';
 import { QueueFull } from '../../../shared/semaphore.ts';
 import type { ApiDeps } from '../deps.ts';
+import { type Kind, keyOf } from './absent-kinds.ts';
 
 /**
  * Time limits of a search and of its wait for a connection. After them, the push is accepted
@@ -49,7 +50,7 @@ const batchKey = 'device kinds';
 
 /** Kinds of devices that no profile serves. */
 interface UnservedGroup {
-  kinds: { deviceType: string; vendor: string | null }[];
+  kinds: Kind[];
   /** SQL condition that selects these devices among the installations of the kinds. */
   condition: string;
   message: Detail;
@@ -89,9 +90,13 @@ class UnservedDevices {
     pushOrder: PushOrder,
     groups: UnservedGroup[],
   ): Promise<UnservedGroup | undefined> {
-    if (groups.length === 0) return undefined;
+    const { absentKinds } = this.#deps;
+    const unknown = groups.filter(({ kinds }) =>
+      kinds.some((kind) => !absentKinds.has(app.appId, kind)),
+    );
+    if (unknown.length === 0) return undefined;
     try {
-      const existing = await this.#batcher.run({ appId: app.appId, groups });
+      const existing = await this.#batcher.run({ appId: app.appId, groups: unknown });
       return existing.length === 0 ? undefined : await this.#search(app, pushOrder, existing);
     } catch (error) {
       if (isStatementTimeout(error) || error instanceof QueueFull) return undefined;
@@ -112,6 +117,8 @@ class UnservedDevices {
       },
     );
     const existing = new Set([...kinds.keys()].filter((_, i) => found[i]));
+    for (const [key, kind] of kinds)
+      if (!existing.has(key)) this.#deps.absentKinds.add(kind.appId, kind);
     return requests.map(({ appId, groups }) =>
       groups.filter((group) => group.kinds.some((kind) => existing.has(keyOf(appId, kind)))),
     );
@@ -160,13 +167,7 @@ function sourcesOf(
   return isUnselective(pushOrder) ? [some] : [some, all];
 }
 
-const keyOf = (appId: string, { deviceType, vendor }: UnservedGroup['kinds'][number]): string =>
-  `${appId} ${deviceType} ${vendor ?? ''}`;
-
-const kindCondition = (
-  { deviceType, vendor }: UnservedGroup['kinds'][number],
-  params: Params,
-): string =>
+const kindCondition = ({ deviceType, vendor }: Kind, params: Params): string =>
   `device_type = ${params.add(deviceType)}${vendor === null ? '' : ` AND vendor = ${params.add(vendor)}`}`;
 
 const kindsCondition = ({ kinds }: UnservedGroup, params: Params): string =>

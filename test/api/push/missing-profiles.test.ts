@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { AbsentKinds } from '../../../api/services/push/absent-kinds.ts';
+import { systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { changeDevices } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
@@ -65,6 +67,36 @@ describe('a push to devices of a vendor without a profile', () => {
     expect(await pushTo(idle, {})).toBe(400);
     await changeDevices(api.db, idle, { valid: false });
     expect(await pushTo(idle, {})).toBe(200);
+  });
+
+  test('is refused as soon as its first device was saved', async () => {
+    const app = await api.createApp({ hybridPush: true });
+    expect(await pushTo(app, {})).toBe(200);
+    const register = async (vendor: string) => {
+      const registrationId = `${vendor}-registration`;
+      const body = { deviceType: 'android', installationId: vendor, vendor, registrationId };
+      return (await api.request('POST', '/1.1/installations', { app, body })).body;
+    };
+    await register('oppo');
+    expect(await pushTo(app, { vendor: 'oppo' })).toBe(400);
+    expect(await pushTo(app, { vendor: 'mi' })).toBe(200);
+    const { objectId } = await register('lc');
+    const path = `/1.1/installations/${objectId}`;
+    const body = { vendor: 'mi', registrationId: 'changed' };
+    expect((await api.request('PUT', path, { app, body })).status).toBe(200);
+    expect(await pushTo(app, { vendor: 'mi' })).toBe(400);
+  });
+
+  test('is found half a second after another process saved its first device', () => {
+    let nowMs = 0;
+    const absent = new AbsentKinds({ ...systemClock, monotonicMs: () => nowMs });
+    const kind = { deviceType: 'web', vendor: 'webpush' };
+    absent.add('app', kind);
+    nowMs = 499;
+    expect(absent.has('app', kind)).toBe(true);
+    expect(absent.has('other app', kind)).toBe(false);
+    nowMs = 500;
+    expect(absent.has('app', kind)).toBe(false);
   });
 
   test('is refused while pushes of other apps are accepted', async () => {
