@@ -9,7 +9,7 @@ import { type App, planLimits } from '../../../../shared/domain/apps/app.ts';
 import { breakerIdOf } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { ConnectorId } from '../../../../shared/domain/labels.ts';
+import { type ConnectorId, displayName } from '../../../../shared/domain/labels.ts';
 import { type PushTiming, pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';
 import {
   type Detail,
@@ -98,7 +98,7 @@ async function breakers(tx: Handle, { app, shares }: LimitInputs): Promise<Forec
   return all
     .filter(({ id, state }) => state !== 'closed' && served.includes(id))
     .map(({ connector, profile, state }) =>
-      forecast('breakerOpen', { id: connector, profile, state }),
+      forecast('breakerOpen', { id: displayName(connector), profile, state }),
     );
 }
 
