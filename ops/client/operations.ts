@@ -1099,6 +1099,7 @@ export type ProfileDetail = {
   findings: string[];
   meanings: Meaning[];
   rotation: 'staged' | 'checked' | 'canary' | 'promoted' | 'rolled_back' | null;
+  receiptUrl: string | null;
 };
 
 export type ProfileRotation = {

@@ -33,6 +33,14 @@ export const profileDetail = component(
         .enum(rotationStates)
         .nullable()
         .describe('State of its last rotation. Null if it was never rotated.'),
+      receiptUrl: z
+        .url()
+        .nullable()
+        .describe(
+          'Address for delivery receipts. It contains a secret. Huawei, Honor and Meizu send ' +
+            'receipts only after it is registered on their site. Other gateways get it with each ' +
+            'message. Null if the gateway sends no receipts.',
+        ),
     })
     .describe('Push profile with fingerprints instead of its secrets.'),
 );
