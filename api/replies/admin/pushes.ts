@@ -61,17 +61,17 @@ export const pushProgress = component(
 
 /** Text as a code with values. Clients write it in the user's language. */
 export const codedText = z.strictObject({
-  code: z.string(),
-  params: z.record(z.string(), z.unknown()),
+  code: z.string().describe('Stable code of the text.'),
+  params: z.record(z.string(), z.unknown()).describe('Values in the text.'),
 });
 
 const connectorShare = z.strictObject({
-  devices: count,
+  devices: count.describe('Devices that would get the push by this connector.'),
   profiles: z.record(z.string(), count).describe('Devices by profile.'),
   payload: z
     .unknown()
     .describe('Message to the most frequent device type. Null if it cannot be rendered.'),
-  payloadBytes: count.nullable(),
+  payloadBytes: count.nullable().describe('Size of `payload` in bytes.'),
   messageClass: z
     .strictObject({
       name: z.enum(profileClassNames).nullable().describe('Null if the push has no class.'),
@@ -89,7 +89,13 @@ const connectorShare = z.strictObject({
     .array(z.enum(richMembers))
     .describe('Rich content that some of these devices do not show.'),
   languages: z
-    .record(z.string(), z.strictObject({ payload: z.unknown(), payloadBytes: count.nullable() }))
+    .record(
+      z.string(),
+      z.strictObject({
+        payload: z.unknown().describe('Message in this language.'),
+        payloadBytes: count.nullable().describe('Size of `payload` in bytes.'),
+      }),
+    )
     .optional()
     .describe('For a push with `languages`: the message in each language.'),
   problem: z.string().optional().describe('Why some devices would get no push.'),
@@ -108,32 +114,34 @@ const forecast = z
     scheduledIsLeast: z.boolean().describe('There are more scheduled pushes.'),
     cap: z
       .strictObject({
-        day: z.iso.date(),
-        zone: z.literal('UTC'),
+        day: z.iso.date().describe('Day on which the push is sent.'),
+        zone: z.literal('UTC').describe('Time zone of the day.'),
         ...amounts,
-        limit: count,
+        limit: count.describe('Option `dailyRecipientCap` of the app.'),
         over: count.describe('Recipients of this push that would be counted `capped`.'),
       })
       .describe('Daily cap of the app.'),
     quotas: z
       .strictObject({
-        day: z.iso.date(),
-        zone: z.literal('Asia/Shanghai'),
-        results: z.array(
-          z.strictObject({
-            connector: z.enum(connectorIds),
-            profile: z.string(),
-            ...amounts,
-            closedReason: z
-              .string()
-              .nullable()
-              .describe(
-                'Message of the gateway when its quota was used up. Null while the quota is ' +
-                  'not used up.',
-              ),
-            closedMeaning: meaning.nullable(),
-          }),
-        ),
+        day: z.iso.date().describe('Day on which the push is sent.'),
+        zone: z.literal('Asia/Shanghai').describe('Time zone of the day.'),
+        results: z
+          .array(
+            z.strictObject({
+              connector: z.enum(connectorIds).describe('Connector of the gateway.'),
+              profile: z.string().describe('Name of the profile.'),
+              ...amounts,
+              closedReason: z
+                .string()
+                .nullable()
+                .describe(
+                  'Message of the gateway when its quota was used up. Null while the quota is ' +
+                    'not used up.',
+                ),
+              closedMeaning: meaning.nullable().describe('What `closedReason` means.'),
+            }),
+          )
+          .describe('Usage by gateway and profile.'),
       })
       .describe('Usage of the gateways. Only the gateways know their quotas.'),
   })
@@ -142,15 +150,19 @@ const forecast = z
 export const pushForecast = component(
   'PushForecast',
   z.strictObject({
-    devices: count,
-    connectors: z.partialRecord(z.enum(connectorIds), connectorShare),
+    devices: count.describe('Devices that the push would go to.'),
+    connectors: z
+      .partialRecord(z.enum(connectorIds), connectorShare)
+      .describe('What each connector would send.'),
     limits: z.array(z.string()).describe('Limits that would refuse, shorten or delay the push.'),
-    estimatedSeconds: count.nullable(),
+    estimatedSeconds: count
+      .nullable()
+      .describe('Seconds that sending takes at `flow_control`. Null without it.'),
     starts: z
       .array(
         z.strictObject({
-          at: timestamp,
-          devices: count,
+          at: timestamp.describe('Time of the start.'),
+          devices: count.describe('Devices of the start.'),
           isLate: z
             .boolean()
             .describe('True if their time is too long ago. They would be counted as `expired`.'),
@@ -165,13 +177,18 @@ export const pushForecast = component(
         waiting: count.describe('Devices that would wait for the end of their quiet hours.'),
         expired: count.describe('Devices whose quiet hours end after the push expires.'),
         ends: z
-          .array(z.strictObject({ at: timestamp, devices: count }))
+          .array(
+            z.strictObject({
+              at: timestamp.describe('End of the quiet hours.'),
+              devices: count.describe('Devices that would wait until then.'),
+            }),
+          )
           .describe('Times until which these devices would wait.'),
       })
       .optional()
       .describe('For a push with quiet hours: the devices that would be in their quiet hours.'),
     variables: variableCounts,
-    pace: z.string(),
+    pace: z.string().describe('How fast the push would be sent.'),
     plan: z.array(z.string()).describe('PostgreSQL’s query plan for the condition.'),
     warning: z
       .string()
@@ -183,9 +200,9 @@ export const pushForecast = component(
       .describe('Messages about members that have no effect.'),
     texts: z
       .strictObject({
-        limits: z.array(codedText),
-        pace: codedText,
-        warning: codedText.nullable(),
+        limits: z.array(codedText).describe('`limits` as codes.'),
+        pace: codedText.describe('`pace` as a code.'),
+        warning: codedText.nullable().describe('`warning` as a code.'),
         warnings: z
           .array(codedText)
           .optional()

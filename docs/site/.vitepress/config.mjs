@@ -70,6 +70,7 @@ const operation = [
 
 const reference = [
   { text: 'HTTP API', link: '/reference/http-api' },
+  { text: 'Admin HTTP API', link: '/reference/admin-http-api' },
   { text: 'Options of an app', link: '/reference/app-options' },
   { text: 'Error codes', link: '/reference/errors' },
   { text: 'Types of events', link: '/reference/webhook-events' },
