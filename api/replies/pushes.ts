@@ -116,7 +116,7 @@ export const pushRecord = component(
   z.strictObject({
     ...stored,
     notificationId: z.string().describe('`notification_id` of the push, or a generated id.'),
-    msg: document.describe('`data` of the push.'),
+    msg: document.describe('`data` of the push: see protocol/push.md#content.'),
     where: document.describe('Condition on installations.'),
     liveActivity: document
       .optional()
@@ -202,7 +202,7 @@ export const scheduledPush = component(
           .describe('Target of the push.'),
         prod: z.enum(['dev', 'prod']).describe('Environment of APNs.'),
         'api-version': z.literal('1.1').describe('Version of this API.'),
-        msg: document.describe('`data` of the push.'),
+        msg: document.describe('`data` of the push: see protocol/push.md#content.'),
         id: z.string().describe('objectId of the push record.'),
         notificationId: z.string().describe('`notification_id` of the push, or a generated id.'),
       })

@@ -22,7 +22,10 @@ const document = z.record(z.string(), z.unknown());
 
 export const savedTemplate = component(
   'PushTemplate',
-  z.strictObject({ ...saved, body: document.describe('Body of a push.') }),
+  z.strictObject({
+    ...saved,
+    body: document.describe('Body of a push: see protocol/push.md#push-call.'),
+  }),
 );
 export const savedAudience = component(
   'SavedAudience',
@@ -102,7 +105,7 @@ export const recurringPush = component(
     startsAt: timestamp.nullable(),
     endsAt: timestamp.nullable().describe('Time from which no push is made.'),
     isEnabled: z.boolean(),
-    body: document.describe('Body of each push.'),
+    body: document.describe('Body of each push: see protocol/push.md#push-call.'),
     nextAt: timestamp
       .nullable()
       .describe('Next start. Null while disabled, and after the last start.'),

@@ -34,7 +34,9 @@ const recallBody = z.strictObject({
     .optional()
     .describe('True to recall nothing and only return the numbers.'),
   replacement: z
-    .strictObject({ data: jsonObject.describe('Content, like `data` of a push.') })
+    .strictObject({
+      data: jsonObject.describe('Content, like `data` of a push: see protocol/push.md#content.'),
+    })
     .optional()
     .describe('Message that replaces the message of the push.'),
 });
