@@ -14,13 +14,17 @@ export const appOptions = component(
 export const app = component(
   'App',
   z.strictObject({
-    appId: z.string(),
-    appKey: z.string(),
-    masterKey: z.string(),
-    hookKey: z.string(),
-    name: z.string(),
-    edition: z.enum(['home', 'international']),
-    plan: z.enum(['commercial', 'development']),
+    appId: z.string().describe('Id of the app.'),
+    appKey: z.string().describe('App key.'),
+    masterKey: z.string().describe('Master key.'),
+    hookKey: z.string().describe('Hook key.'),
+    name: z.string().describe('Name of the app.'),
+    edition: z
+      .enum(['home', 'international'])
+      .describe(
+        'Edition: `home` (China) or `international`. It decides the currency of the usage report and whether codes by voice are possible.',
+      ),
+    plan: z.enum(['commercial', 'development']).describe('Plan: it decides the limits of the app.'),
     options: appOptions,
   }),
 );
@@ -33,8 +37,8 @@ export const shownKey = component(
 export const rotatedKey = component(
   'RotatedKey',
   z.strictObject({
-    key: z.enum(keyNames),
-    value: z.string(),
+    key: z.enum(keyNames).describe('Name of the key.'),
+    value: z.string().describe('The key.'),
     oldValidUntil: timestamp.nullable().describe('Null if the old key is already refused.'),
   }),
 );
@@ -52,10 +56,10 @@ export const pushProfile = component(
   'PushProfile',
   z
     .strictObject({
-      connector: z.enum(connectorIds),
+      connector: z.enum(connectorIds).describe('Connector of the gateway.'),
       name: z.string().describe('`_default` for the default profile.'),
-      createdAt: timestamp,
-      updatedAt: timestamp,
+      createdAt: timestamp.describe('Time of the creation.'),
+      updatedAt: timestamp.describe('Time of the last change.'),
       messageClasses: z
         .record(z.string(), jsonObject)
         .optional()
@@ -67,13 +71,13 @@ export const pushProfile = component(
 export const outboxMessage = component(
   'OutboxMessage',
   z.strictObject({
-    kind: z.enum(['sms', 'mail']),
+    kind: z.enum(['sms', 'mail']).describe('SMS or mail.'),
     to: z.string().describe('Phone number in international form, or mail address.'),
-    text: z.string(),
-    code: z.string().optional(),
-    link: z.string().optional(),
+    text: z.string().describe('Text of the message.'),
+    code: z.string().optional().describe('Code in the message.'),
+    link: z.string().optional().describe('Link in the message.'),
     type: z.string().describe('Purpose, such as `general` or `resetPassword`.'),
-    createdAt: timestamp,
+    createdAt: timestamp.describe('Time of the creation.'),
   }),
 );
 
@@ -84,19 +88,19 @@ export const listedMessage = component(
   z
     .strictObject({
       ...outboxMessage.shape,
-      text: z.string().optional(),
-      id: z.string(),
+      text: z.string().optional().describe('Text of the message.'),
+      id: z.string().describe('Id of the message.'),
       state: states.describe('`kept`: no provider was configured.'),
-      attempts: count,
+      attempts: count.describe('Number of attempts so far.'),
       reason: z.string().nullable().describe('Why the last attempt failed.'),
-      meaning: meaning.optional(),
+      meaning: meaning.optional().describe('What the reason means.'),
       providerId: z.string().nullable().describe('Id of an SMS at its provider.'),
       delivery: z
         .enum(['delivered', 'undelivered'])
         .nullable()
         .describe('What the provider of an SMS reported later. Null without a receipt.'),
       deliveryReason: z.string().nullable().describe('Why an SMS did not reach the device.'),
-      deliveryMeaning: meaning.optional(),
+      deliveryMeaning: meaning.optional().describe('What `deliveryReason` means.'),
       deliveredAt: timestamp.nullable().describe('Time of the receipt.'),
       expiresAt: timestamp.describe('Time until which it is retried.'),
     })
@@ -127,15 +131,15 @@ export const captchaText = component('CaptchaText', z.strictObject({ code: z.str
 export const usageReport = component(
   'UsageReport',
   z.strictObject({
-    day: z.iso.date(),
-    calls: count,
-    peakCallsPerMinute: count,
-    recipients: count,
+    day: z.iso.date().describe('Day in UTC.'),
+    calls: count.describe('Calls of the app.'),
+    peakCallsPerMinute: count.describe('Most calls in one minute.'),
+    recipients: count.describe('Recipients of the pushes.'),
     fees: z.strictObject({
-      calls: z.number(),
-      recipients: z.number(),
-      total: z.number(),
-      currency: z.enum(['CNY', 'USD']),
+      calls: z.number().describe('Price of the calls.'),
+      recipients: z.number().describe('Price of the recipients.'),
+      total: z.number().describe('Sum of both prices.'),
+      currency: z.enum(['CNY', 'USD']).describe('Currency of the prices.'),
     }),
   }),
 );
@@ -148,8 +152,8 @@ const figures = Object.fromEntries(reportFigures.map((name) => [name, count] as 
 export const appReport = component(
   'AppReport',
   z.strictObject({
-    from: z.iso.date(),
-    to: z.iso.date(),
+    from: z.iso.date().describe('First day of the report.'),
+    to: z.iso.date().describe('Last day of the report.'),
     days: z.array(z.strictObject({ day: z.iso.date(), ...figures })),
     connectors: z.array(z.strictObject({ connector: z.string(), ...figures })),
     classes: z.array(
@@ -168,15 +172,15 @@ export const appReport = component(
 );
 
 const reviewed = {
-  name: z.string(),
-  status: z.enum(['approved', 'pending']),
-  createdAt: timestamp,
-  updatedAt: timestamp,
+  name: z.string().describe('Name of the signature or template.'),
+  status: z.enum(['approved', 'pending']).describe('`pending` until an operator approves it.'),
+  createdAt: timestamp.describe('Time of the creation.'),
+  updatedAt: timestamp.describe('Time of the last change.'),
 };
 
 const templateText = {
-  type: z.enum(['verification', 'notification']),
-  text: z.string(),
+  type: z.enum(['verification', 'notification']).describe('`verification` texts contain the code.'),
+  text: z.string().describe('Text of the message.'),
   providers: providersShape.optional().describe('Templates of SMS providers for this text.'),
 };
 

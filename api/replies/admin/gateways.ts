@@ -48,7 +48,7 @@ export const profileDetail = component(
 export const profileCheck = component(
   'ProfileCheck',
   z.strictObject({
-    ok: z.boolean(),
+    ok: z.boolean().describe('Whether the check succeeded.'),
     gave: z
       .enum(['token', 'connection'])
       .nullable()
@@ -56,26 +56,26 @@ export const profileCheck = component(
         '`token`: the gateway accepted the credentials. `connection`: the gateway is ' +
           'reachable, but only a push can verify the credentials.',
       ),
-    tookMs: count,
+    tookMs: count.describe('Duration in ms.'),
     reason: z.string().nullable().describe('Short reason of a failure, such as `ECONNREFUSED`.'),
     meaning: meaning.nullable().describe('What the reason means. Null after a success.'),
-    sentence: z.string(),
-    remedy: remedy.nullable(),
+    sentence: z.string().describe('Result as a text.'),
+    remedy: remedy.nullable().describe('What can be done about a failure.'),
   }),
 );
 
 const quota = z.strictObject({
-  connector: z.string(),
-  profile: z.string(),
+  connector: z.string().describe('Connector of the gateway.'),
+  profile: z.string().describe('Name of the profile.'),
   class: z.string().describe('Class of messages with its own quota. Empty means all messages.'),
   used: count.describe('Recipients that the gateway accepted.'),
-  requests: count,
+  requests: count.describe('Requests to the gateway.'),
   limit: count.nullable().describe('Null if the gateway does not report it.'),
   closedReason: z
     .string()
     .nullable()
     .describe('Why no more messages are sent until midnight in China.'),
-  closedMeaning: meaning.nullable(),
+  closedMeaning: meaning.nullable().describe('What `closedReason` means.'),
   rate: z
     .strictObject({ perSecond: z.number(), counts: z.enum(['recipients', 'requests']) })
     .nullable(),
@@ -87,16 +87,18 @@ const quota = z.strictObject({
 export const quotas = component(
   'Quotas',
   z.strictObject({
-    day: z.iso.date(),
-    zone: z.literal('Asia/Shanghai'),
-    results: z.array(quota),
+    day: z.iso.date().describe('The day.'),
+    zone: z.literal('Asia/Shanghai').describe('Time zone of the day.'),
+    results: z.array(quota).describe('Usage by gateway, profile and class.'),
     app: z
       .strictObject({
-        day: z.iso.date(),
-        zone: z.literal('UTC'),
-        used: count,
-        limit: count,
-        forecast: count.nullable(),
+        day: z.iso.date().describe('The day.'),
+        zone: z.literal('UTC').describe('Time zone of the day.'),
+        used: count.describe('Recipients of the day so far.'),
+        limit: count.describe('Option `dailyRecipientCap` of the app.'),
+        forecast: count
+          .nullable()
+          .describe('Devices of the pushes that are scheduled for the rest of the day.'),
       })
       .describe('Daily cap of the app, today.'),
     scheduled: z
@@ -110,9 +112,9 @@ export const quotas = component(
 );
 
 const device = z.strictObject({
-  connector: z.string(),
-  profile: z.string(),
-  devices: count,
+  connector: z.string().describe('Connector of the gateway.'),
+  profile: z.string().describe('Name of the profile.'),
+  devices: count.describe('Number of devices.'),
   problem: z.string().nullable().describe('Why no profile serves them.'),
 });
 
@@ -125,7 +127,7 @@ export const moveInState = component(
         seen: count.describe('Imported devices whose app has called this service since then.'),
         registered: count.describe('Devices that registered here.'),
       }),
-      users: count,
+      users: count.describe('Number of users.'),
       countsAreLeast: z
         .boolean()
         .describe('True if there are more than 1,000,000 devices or users.'),
@@ -133,16 +135,18 @@ export const moveInState = component(
         .array(z.strictObject({ day: z.string(), moved: count, registered: count }))
         .describe('Devices by the day (UTC) of their last call, for the last 14 days.'),
       gateways: z.array(device).describe('The newest 100,000 devices, by the route of a push.'),
-      gatewaysAreLeast: z.boolean(),
+      gatewaysAreLeast: z.boolean().describe('True if the app has more devices than were counted.'),
       lastImport: importReport.extend({ at: timestamp }).nullable(),
       steps: z.array(
         z.strictObject({
-          id: z.string(),
+          id: z.string().describe('Name of the step.'),
           state: z
             .enum(['done', 'todo', 'check'])
             .describe('`check`: only a person can decide it.'),
-          code: z.string(),
-          params: z.record(z.string(), z.union([z.string(), z.number()])),
+          code: z.string().describe('Code of the explanation.'),
+          params: z
+            .record(z.string(), z.union([z.string(), z.number()]))
+            .describe('Values in the explanation.'),
         }),
       ),
     })

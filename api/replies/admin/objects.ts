@@ -9,7 +9,7 @@ export const deviceDetail = component(
   z.strictObject({
     installation,
     route: deviceRoute.describe('How a push would currently reach the device.'),
-    isValid: z.boolean(),
+    isValid: z.boolean().describe('`valid` of the installation.'),
     isFresh: z.boolean().describe('Whether it was saved within `installationValidityDays`.'),
     online: z
       .strictObject({ since: timestamp, node: z.string() })
@@ -18,7 +18,7 @@ export const deviceDetail = component(
     inbox: count.describe(
       'Messages that wait for it on the device channel. At most 1000 are counted.',
     ),
-    badge: z.int().nullable(),
+    badge: z.int().nullable().describe('Stored badge. Null if there is none.'),
     invalidTokenNotice: z
       .strictObject({ connector: z.string(), at: timestamp, isSure: z.boolean() })
       .nullable()
@@ -31,9 +31,9 @@ const { isMatched, outcome, at, sentence, texts } = deviceExplanation.shape;
 export const devicePush = component(
   'DevicePush',
   z.strictObject({
-    objectId: z.string(),
-    createdAt: timestamp,
-    state: z.enum(pushStates),
+    objectId: z.string().describe('Id of the push record.'),
+    createdAt: timestamp.describe('Time of the creation.'),
+    state: z.enum(pushStates).describe('State of the push.'),
     isMatched,
     outcome,
     at,
@@ -45,10 +45,10 @@ export const devicePush = component(
 export const searchHit = component(
   'SearchHit',
   z.strictObject({
-    kind: z.enum(['app', 'push', 'installation', 'user']),
-    appId: z.string(),
-    id: z.string(),
-    title: z.string(),
+    kind: z.enum(['app', 'push', 'installation', 'user']).describe('Kind of the object.'),
+    appId: z.string().describe('Id of the app.'),
+    id: z.string().describe('Id of the object.'),
+    title: z.string().describe('Name or other text of the object.'),
   }),
 );
 
@@ -60,11 +60,15 @@ export const appName = component(
 export const appSummary = component(
   'AppSummary',
   z.strictObject({
-    appId: z.string(),
-    name: z.string(),
-    edition: z.enum(['home', 'international']),
-    plan: z.enum(['commercial', 'development']),
-    createdAt: timestamp,
+    appId: z.string().describe('Id of the app.'),
+    name: z.string().describe('Name of the app.'),
+    edition: z
+      .enum(['home', 'international'])
+      .describe(
+        'Edition: `home` (China) or `international`. It decides the currency of the usage report and whether codes by voice are possible.',
+      ),
+    plan: z.enum(['commercial', 'development']).describe('Plan: it decides the limits of the app.'),
+    createdAt: timestamp.describe('Time of the creation.'),
     devices: count.describe('Installations. At most 10,000 are counted.'),
     pushes7d: count.describe('Pushes whose records are kept. At most 10,000 are counted.'),
   }),
@@ -86,7 +90,7 @@ export const userDetail = component(
     identities: z
       .array(z.strictObject({ platform: z.string(), uid: z.string() }))
       .describe('Third-party accounts, including UnionIDs.'),
-    hasPassword: z.boolean(),
+    hasPassword: z.boolean().describe('Whether the user has a password.'),
     lock: z.strictObject({
       failures: count.describe('Failed logins of the last 15 minutes.'),
       lockedUntil: timestamp.nullable().describe('Logins are refused until then.'),

@@ -9,11 +9,11 @@ const rows = (what: string) =>
 export const personExport = component(
   'PersonExport',
   z.strictObject({
-    exportedAt: timestamp,
+    exportedAt: timestamp.describe('Time of the export.'),
     app: z.strictObject({ appId: z.string(), name: z.string() }),
     user: userPart,
-    hasPassword: z.boolean(),
-    session: z.string(),
+    hasPassword: z.boolean().describe('Whether the user has a password.'),
+    session: z.string().describe('Says whether the user has a session, without its token.'),
     thirdPartyAccounts: z.array(
       z.strictObject({ platform: z.string(), uid: z.string(), secrets: z.string() }),
     ),
@@ -44,13 +44,13 @@ export const personExport = component(
 export const erasureReport = component(
   'ErasureReport',
   z.strictObject({
-    dryRun: z.boolean(),
+    dryRun: z.boolean().describe('True if nothing was changed.'),
     erased: z.record(z.string(), count).describe('Deleted or changed rows by part of the export.'),
     kept: z.array(
       z.strictObject({
-        what: z.string(),
+        what: z.string().describe('Kind of the data.'),
         count: count.nullable().describe('Null if it is not counted.'),
-        reason: z.string(),
+        reason: z.string().describe('Why the data is kept.'),
       }),
     ),
   }),

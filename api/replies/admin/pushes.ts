@@ -15,15 +15,15 @@ export const breaker = component(
   'Breaker',
   z.strictObject({
     id: z.string().describe('`<connector>:<appId>:<profile>`.'),
-    connector: z.enum(connectorIds),
-    appId: z.string(),
-    profile: z.string(),
-    state: z.enum(breakerStates),
+    connector: z.enum(connectorIds).describe('Connector of the gateway.'),
+    appId: z.string().describe('Id of the app.'),
+    profile: z.string().describe('Name of the profile.'),
+    state: z.enum(breakerStates).describe('State of the breaker.'),
     forced: z
       .enum(['open', 'closed'])
       .nullable()
       .describe('State that the operator forces. Null if none is forced.'),
-    since: timestamp,
+    since: timestamp.describe('Time since which it has this state.'),
     nextProbeAt: timestamp
       .nullable()
       .describe('When the gateway is probed next. Null unless the breaker is open and not forced.'),
@@ -34,20 +34,22 @@ export const breaker = component(
 export const pushProgress = component(
   'PushProgress',
   z.strictObject({
-    status: z.string(),
-    devices: count,
+    status: z.string().describe('Status of the push.'),
+    devices: count.describe('Recipients of the push.'),
     planned: z.boolean().describe('Whether all recipients are known.'),
-    outcomes: outcomeTotals,
-    connectors: z.partialRecord(z.enum(connectorIds), outcomeTotals),
+    outcomes: outcomeTotals.describe('Recipients by outcome.'),
+    connectors: z
+      .partialRecord(z.enum(connectorIds), outcomeTotals)
+      .describe('Outcomes by connector.'),
     open: z
       .partialRecord(z.enum(connectorIds), count)
       .describe(
         'Recipients without an outcome so far, among the planned recipients. None after the ' +
           'push is done.',
       ),
-    repeats: count,
-    delivered: count,
-    clicked: count,
+    repeats: count.describe('Repeated sends after a request without a reply.'),
+    delivered: count.describe('Devices that the push reached, according to receipts.'),
+    clicked: count.describe('Devices on which the push was opened, according to receipts.'),
     events: pushEvents,
     acked: count.describe(
       'Acknowledgements of the device channel. Its other sent messages wait for a device.',
@@ -221,21 +223,31 @@ export const pushForecast = component(
 
 /** Route of a push to a device. */
 export const deviceRoute = z.strictObject({
-  connector: z.string(),
-  profile: z.string(),
-  problem: z.string().optional(),
-  problemMeaning: meaning.optional(),
+  connector: z.string().describe('Connector that a push would use.'),
+  profile: z.string().describe('Name of the profile that a push would use.'),
+  problem: z.string().optional().describe('Why the device would get no push.'),
+  problemMeaning: meaning.optional().describe('What `problem` means.'),
 });
 
 export const deviceExplanation = component(
   'DeviceExplanation',
   z.strictObject({
-    installation: z.string(),
-    isMatched: z.boolean(),
+    installation: z.string().describe('Id of the installation (`objectId`).'),
+    isMatched: z.boolean().describe('Whether the device meets the condition of the push.'),
     clause: z.string().nullable().describe('Part of the condition that excludes the device.'),
-    isValid: z.boolean().nullable(),
-    isFresh: z.boolean().nullable(),
-    updatedAt: timestamp.nullable(),
+    isValid: z
+      .boolean()
+      .nullable()
+      .describe('`valid` of the installation. Null if it was deleted.'),
+    isFresh: z
+      .boolean()
+      .nullable()
+      .describe(
+        'Whether the installation was updated within its validity. Null if it was deleted.',
+      ),
+    updatedAt: timestamp
+      .nullable()
+      .describe('Last change of the installation. Null if it was deleted.'),
     route: deviceRoute,
     batch: z.strictObject({ id: z.int(), attempt: z.int(), settled: z.boolean() }).nullable(),
     language: z
@@ -252,11 +264,11 @@ export const deviceExplanation = component(
       .describe(
         'For a push with `variables`: whether the device currently has the field of each variable.',
       ),
-    outcome: z.enum(outcomes).nullable(),
-    repeats: count,
+    outcome: z.enum(outcomes).nullable().describe('Outcome of the recipient. Null before.'),
+    repeats: count.describe('Repeated sends after a request without a reply.'),
     status: z.union([z.int(), z.string()]).nullable().describe('Status of the gateway.'),
     reason: z.string().nullable().describe('Reason of the gateway.'),
-    meaning: meaning.nullable(),
+    meaning: meaning.nullable().describe('What the reason means.'),
     remedy: remedy
       .nullable()
       .describe(
@@ -267,7 +279,7 @@ export const deviceExplanation = component(
       .nullable()
       .describe('Message of the device channel.'),
     gatewayFailure: gatewayFailure.nullable(),
-    at: timestamp.nullable(),
+    at: timestamp.nullable().describe('Time of the outcome. Null before.'),
     sentence: z.string().describe('The explanation as a text.'),
     texts: z.array(codedText).describe('The sentences as codes with parameters.'),
   }),

@@ -9,12 +9,14 @@ const document = z.record(z.string(), z.unknown());
 
 const listed = {
   ...pushRecord.shape,
-  appId: z.string(),
-  state: z.enum(pushStates),
+  appId: z.string().describe('Id of the app.'),
+  state: z.enum(pushStates).describe('State of the push.'),
   flowControl: z.int().nullable().describe('Recipients per second. Null means unlimited.'),
-  expiresAt: timestamp,
-  firstSentAt: timestamp.nullable(),
-  finishedAt: timestamp.nullable(),
+  expiresAt: timestamp.describe('Time after which the push is not delivered.'),
+  firstSentAt: timestamp
+    .nullable()
+    .describe('Time of the first request to a gateway. Null before.'),
+  finishedAt: timestamp.nullable().describe('Time of the end. Null before.'),
   createdBy: z
     .string()
     .nullable()
@@ -58,9 +60,9 @@ const approval = z
       .string()
       .nullable()
       .describe("First of two operators who approve a push by the app's own keys; null before."),
-    firstAt: timestamp.nullable(),
+    firstAt: timestamp.nullable().describe('Time of the first approval. Null before.'),
     givenBy: z.string().nullable().describe('Null while the push waits for the approval.'),
-    givenAt: timestamp.nullable(),
+    givenAt: timestamp.nullable().describe('Time of the approval. Null before.'),
     missing: z
       .int()
       .min(0)
@@ -109,9 +111,9 @@ export const pushDetail = component(
 );
 
 const finding = z.strictObject({
-  appId: z.string(),
-  connector: z.enum(connectorIds),
-  profile: z.string(),
+  appId: z.string().describe('Id of the app.'),
+  connector: z.enum(connectorIds).describe('Connector of the gateway.'),
+  profile: z.string().describe('Name of the profile.'),
   expiresAt: timestamp
     .nullable()
     .describe('When the credentials expire. Null if they contain no expiry.'),
@@ -122,7 +124,7 @@ const finding = z.strictObject({
 export const queueState = component(
   'QueueState',
   z.strictObject({
-    queue: z.string(),
+    queue: z.string().describe('Name of the queue.'),
     ready: count.describe('Jobs that can start now.'),
     waiting: count.describe('Jobs that start later.'),
     active: count.describe('Jobs that a dispatcher works on.'),
@@ -134,13 +136,13 @@ export const overview = component(
   'Overview',
   z.strictObject({
     running: z.array(listedPush).describe('Pushes that are not done, newest first, at most 20.'),
-    scheduled: count,
+    scheduled: count.describe('Pushes that wait for their time.'),
     today: z.strictObject({
       day: z.iso.date().describe('Day in UTC.'),
-      recipients: count,
+      recipients: count.describe('Recipients of the day so far.'),
       cap: count.nullable().describe('`dailyRecipientCap` of the app. Null for several apps.'),
-      calls: count,
-      peakCallsPerMinute: count,
+      calls: count.describe('Calls of the day so far.'),
+      peakCallsPerMinute: count.describe('Most calls in one minute.'),
     }),
     waitingApproval: z
       .array(listedPush)
@@ -153,16 +155,19 @@ export const overview = component(
       'Number of `sent` messages of the device channel that no device has acknowledged.',
     ),
     outcomesAreLeast: z.boolean().describe('True if there are more pushes than were counted.'),
-    breakersOpen: z.array(breaker),
-    queues: z.array(queueState),
+    breakersOpen: z.array(breaker).describe('Breakers that are not closed.'),
+    queues: z.array(queueState).describe('The queues.'),
     profilesExpiring: z.array(finding).describe('Credentials that expire within 30 days.'),
     webhooks: z
       .array(
         z.strictObject({
           appId: z.string().describe('Empty for a webhook of the service.'),
-          name: z.string(),
-          offReason: z.enum(['gone', 'failing']).nullable(),
-          at: timestamp,
+          name: z.string().describe('Name of the webhook.'),
+          offReason: z
+            .enum(['gone', 'failing'])
+            .nullable()
+            .describe('Why the service switched it off. Null if it dropped events.'),
+          at: timestamp.describe('Time at which this happened.'),
         }),
       )
       .describe('Webhooks that the service switched off, or that dropped events within a day.'),
@@ -177,31 +182,33 @@ export const overview = component(
 export const meta = component(
   'Meta',
   z.strictObject({
-    version: z.string(),
+    version: z.string().describe('Version of Carillon.'),
     build: z.string().nullable().describe('Digest of the built console. Null if it is not built.'),
-    publicUrl: z.string(),
+    publicUrl: z.string().describe('`PUBLIC_URL` of the service.'),
     tryUrl: z
       .string()
       .nullable()
       .describe('Page of `npm start` that tries Web Push in a browser. Null without it.'),
     address: z.string().describe('Address of the caller, determined with `TRUSTED_PROXIES`.'),
-    now: timestamp,
+    now: timestamp.describe('Time of the server.'),
     connectors: z.array(
       z.strictObject({
-        id: z.enum(connectorIds),
+        id: z.enum(connectorIds).describe('Id of the connector.'),
         wire: z.array(z.string()).describe('Names of the vendor in installations.'),
         dataKeys: z.array(z.string()).describe('Keys of push `data` for this connector only.'),
         credentials: z.unknown().describe('JSON Schema of the credentials. Null if it needs none.'),
         help: z
           .strictObject({
-            source: z.string(),
-            members: z.record(z.string(), z.string()),
-            example: z.unknown(),
+            source: z.string().describe('Where the vendor shows the value.'),
+            members: z.record(z.string(), z.string()).describe('Where each member comes from.'),
+            example: z.unknown().describe('Example of the credentials.'),
           })
           .nullable(),
-        limits: z.record(z.string(), z.number()),
-        can: z.record(z.string(), z.boolean()),
-        tokenField: z.string(),
+        limits: z.record(z.string(), z.number()).describe('Limits of the gateway.'),
+        can: z.record(z.string(), z.boolean()).describe('What the gateway can do.'),
+        tokenField: z
+          .string()
+          .describe('Member of an installation with the token of this connector.'),
       }),
     ),
     options: z.unknown().describe('JSON Schema of the options of an app.'),
@@ -210,9 +217,9 @@ export const meta = component(
       .describe('Default options, by plan.'),
     ownerOptions: z.array(z.string()).describe('Options of an app that only owners change.'),
     push: z.unknown().describe('JSON Schema of the body of a push.'),
-    dataKeys: z.array(z.string()),
-    roles: z.array(z.string()),
-    outcomes: z.array(z.string()),
-    states: z.array(z.string()),
+    dataKeys: z.array(z.string()).describe('Names of the objects in `data`.'),
+    roles: z.array(z.string()).describe('Roles of callers.'),
+    outcomes: z.array(z.string()).describe('Outcomes of recipients.'),
+    states: z.array(z.string()).describe('States of pushes.'),
   }),
 );

@@ -30,8 +30,16 @@ const appName = z
 
 const newApp = z.strictObject({
   name: appName,
-  edition: z.enum(['home', 'international'], 'expected home or international').optional(),
-  plan: z.enum(['commercial', 'development'], 'expected commercial or development').optional(),
+  edition: z
+    .enum(['home', 'international'], 'expected home or international')
+    .optional()
+    .describe(
+      'Edition: `home` (China, the default) or `international`. It decides the currency of the usage report and whether codes by voice are possible.',
+    ),
+  plan: z
+    .enum(['commercial', 'development'], 'expected commercial or development')
+    .optional()
+    .describe('Plan: it decides the limits of the app. The default is `commercial`.'),
   options: appOptionsPatch.optional(),
   // For an app that moves in from another service with its id and keys.
   appId: importedAppId.optional(),

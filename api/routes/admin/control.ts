@@ -333,7 +333,10 @@ export default [
     query: z.object({
       from: day.describe('First day. 29 days before the last one by default.'),
       to: day.describe('Last day. Today by default.'),
-      connector: z.enum(connectorIds, 'expected a connector').optional(),
+      connector: z
+        .enum(connectorIds, 'expected a connector')
+        .optional()
+        .describe('Only this connector.'),
       class: z.string().max(64).optional().describe('Message class or kind; empty for none.'),
     }),
     reply: appReport,

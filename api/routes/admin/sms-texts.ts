@@ -9,7 +9,9 @@ const templates = '/console/api/apps/:appId/sms-templates';
 const signatures = '/console/api/apps/:appId/sms-signatures';
 
 const template = z.strictObject({
-  type: z.enum(['verification', 'notification'], 'expected verification or notification'),
+  type: z
+    .enum(['verification', 'notification'], 'expected verification or notification')
+    .describe('`verification` texts contain the code, `notification` texts do not.'),
   text: z
     .string('expected a text')
     .min(1, 'must not be empty')

@@ -1,5 +1,4 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -52,7 +51,7 @@ const credentialHeaders = {
 
 describe.each(pages)('the commands of reference/%s.md', (page) => {
   test('send the requests that the examples recorded', { timeout: 60_000 }, async () => {
-    const { port } = server.address() as AddressInfo;
+    const { port } = z.object({ port: z.number() }).parse(server.address());
     const commands = (await blocksOf(`reference/${page}.md`, 'sh')).filter((block) =>
       block.startsWith('curl '),
     );

@@ -10,7 +10,10 @@ import { idOf, pageOf, pageQuery, timeQuery } from '../../../services/operator/l
 const base = '/console/api/apps/:appId';
 
 const listQuery = z.object({
-  kind: z.enum(['sms', 'mail'], 'expected sms or mail').optional(),
+  kind: z
+    .enum(['sms', 'mail'], 'expected sms or mail')
+    .optional()
+    .describe('Only SMS, or only mail.'),
   to: z
     .string('expected one address')
     .transform((text) => text.replace(/^ (?=\d)/, '+'))
