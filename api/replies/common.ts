@@ -117,7 +117,9 @@ export const meaning = component(
 );
 
 /** What an operator can do about a cause. */
-export const remedy = z.strictObject({ code: z.enum(remedyCodes) });
+export const remedy = z.strictObject({
+  code: z.enum(remedyCodes).describe('Stable code of the remedy.'),
+});
 
 export const serverTime = component(
   'ServerTime',

@@ -106,20 +106,22 @@ export const auditEntry = component(
   z.strictObject({
     id: z.string().describe('Id of the entry.'),
     at: timestamp.describe('Time of the change.'),
-    actor: z.strictObject({
-      name: z.string().describe('Name of the caller.'),
-      role: z.enum(operatorRoles).describe('Role of the caller.'),
-      token: z
-        .string()
-        .nullable()
-        .describe('Id of the token or of the person. Null for CARILLON_ADMIN_TOKEN.'),
-      address: z.string().describe('Network address of the caller.'),
-    }),
+    actor: z
+      .strictObject({
+        name: z.string().describe('Name of the caller.'),
+        role: z.enum(operatorRoles).describe('Role of the caller.'),
+        token: z
+          .string()
+          .nullable()
+          .describe('Id of the token or of the person. Null for CARILLON_ADMIN_TOKEN.'),
+        address: z.string().describe('Network address of the caller.'),
+      })
+      .describe('Caller that made the change.'),
     action: z.string().describe('`<noun>.<verb>`, such as `profile.put`.'),
     appId: z.string().nullable().describe('Id of the app. Null for a change of the service.'),
     target: z.string().describe('Id or name of what was changed.'),
     before: members.describe('Changed members before the change. Secrets are `•••`.'),
-    after: members,
+    after: members.describe('Changed members after the change. Secrets are `•••`.'),
     requestId: z.string().describe('`X-Request-Id` of the reply to the change.'),
   }),
 );

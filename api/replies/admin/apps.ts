@@ -31,7 +31,10 @@ export const app = component(
 
 export const shownKey = component(
   'ShownKey',
-  z.strictObject({ key: z.enum(keyNames), value: z.string() }),
+  z.strictObject({
+    key: z.enum(keyNames).describe('Name of the key.'),
+    value: z.string().describe('The key.'),
+  }),
 );
 
 export const rotatedKey = component(
@@ -112,21 +115,42 @@ export const smsState = component(
   z.strictObject({
     balance: z.number().nullable().describe('Option `smsBalance`. Null if there is no limit.'),
     free: z
-      .strictObject({ used: count, limit: count })
+      .strictObject({
+        used: count.describe('Free messages that were sent.'),
+        limit: count.describe('Number of free messages.'),
+      })
       .describe('Free messages to the home country.'),
     day: z
-      .strictObject({ used: count, limit: count })
+      .strictObject({
+        used: count.describe('Messages that were sent.'),
+        limit: count.describe('Option `smsPerAppPerDay`.'),
+      })
       .describe('Messages in the current window of a day.'),
     suspended: z
-      .array(z.strictObject({ prefix: z.string(), openedAt: timestamp, openUntil: timestamp }))
+      .array(
+        z.strictObject({
+          prefix: z.string().describe('Prefix of the country.'),
+          openedAt: timestamp.describe('Start of the suspension.'),
+          openUntil: timestamp.describe('End of the suspension.'),
+        }),
+      )
       .describe('Countries to which no message is sent, because hardly any code was used.'),
     conversion: z
-      .array(z.strictObject({ prefix: z.string(), sent: count, used: count }))
+      .array(
+        z.strictObject({
+          prefix: z.string().describe('Prefix of the country.'),
+          sent: count.describe('Codes that were sent.'),
+          used: count.describe('Codes that were used.'),
+        }),
+      )
       .describe('Codes of the last hour by country.'),
   }),
 );
 
-export const captchaText = component('CaptchaText', z.strictObject({ code: z.string() }));
+export const captchaText = component(
+  'CaptchaText',
+  z.strictObject({ code: z.string().describe('Characters of the captcha.') }),
+);
 
 export const usageReport = component(
   'UsageReport',
@@ -135,38 +159,76 @@ export const usageReport = component(
     calls: count.describe('Calls of the app.'),
     peakCallsPerMinute: count.describe('Most calls in one minute.'),
     recipients: count.describe('Recipients of the pushes.'),
-    fees: z.strictObject({
-      calls: z.number().describe('Price of the calls.'),
-      recipients: z.number().describe('Price of the recipients.'),
-      total: z.number().describe('Sum of both prices.'),
-      currency: z.enum(['CNY', 'USD']).describe('Currency of the prices.'),
-    }),
+    fees: z
+      .strictObject({
+        calls: z.number().describe('Price of the calls.'),
+        recipients: z.number().describe('Price of the recipients.'),
+        total: z.number().describe('Sum of both prices.'),
+        currency: z.enum(['CNY', 'USD']).describe('Currency of the prices.'),
+      })
+      .describe('Price of the public service, for comparison. Nothing is charged.'),
   }),
 );
 
-const figures = Object.fromEntries(reportFigures.map((name) => [name, count] as const)) as Record<
-  keyof ReportFigures,
-  typeof count
->;
+/** Meanings of the figures of a report. */
+const figureMeanings: Record<keyof ReportFigures, string> = {
+  pushes: 'Pushes that ended.',
+  sent: 'Recipients with the outcome `sent`.',
+  invalid_token: 'Recipients with the outcome `invalid_token`.',
+  failed: 'Recipients with the outcome `failed`.',
+  expired: 'Recipients with the outcome `expired`.',
+  capped: 'Recipients with the outcome `capped`.',
+  dropped: 'Recipients with the outcome `dropped`.',
+  delivered: 'Devices that the pushes reached, according to receipts.',
+  clicked: 'Devices on which pushes were opened, according to receipts.',
+  received: 'Devices that reported the message as received.',
+  opened: 'Devices that reported the message as opened.',
+  dismissed: 'Devices that reported the message as dismissed.',
+};
+
+const figures = Object.fromEntries(
+  reportFigures.map((name) => [name, count.describe(figureMeanings[name])] as const),
+) as Record<keyof ReportFigures, typeof count>;
 
 export const appReport = component(
   'AppReport',
   z.strictObject({
     from: z.iso.date().describe('First day of the report.'),
     to: z.iso.date().describe('Last day of the report.'),
-    days: z.array(z.strictObject({ day: z.iso.date(), ...figures })),
-    connectors: z.array(z.strictObject({ connector: z.string(), ...figures })),
-    classes: z.array(
-      z.strictObject({
-        class: z.string().describe('Message class, or the kind. Empty for pushes without one.'),
-        ...figures,
-      }),
-    ),
+    days: z
+      .array(z.strictObject({ day: z.iso.date().describe('Day in UTC.'), ...figures }))
+      .describe('Totals by day.'),
+    connectors: z
+      .array(
+        z.strictObject({ connector: z.string().describe('Connector of the gateway.'), ...figures }),
+      )
+      .describe('Totals by connector.'),
+    classes: z
+      .array(
+        z.strictObject({
+          class: z.string().describe('Message class, or the kind. Empty for pushes without one.'),
+          ...figures,
+        }),
+      )
+      .describe('Totals by message class.'),
     reasons: z
-      .array(z.strictObject({ connector: z.string(), reason: z.string(), n: count, meaning }))
+      .array(
+        z.strictObject({
+          connector: z.string().describe('Connector of the gateway.'),
+          reason: z.string().describe('Reason, in the form of the summary.'),
+          n: count.describe('Number of recipients.'),
+          meaning,
+        }),
+      )
       .describe('Most frequent reasons of failures.'),
     installations: z
-      .array(z.strictObject({ day: z.iso.date(), platform: z.string(), n: count }))
+      .array(
+        z.strictObject({
+          day: z.iso.date().describe('Day in UTC.'),
+          platform: z.string().describe('Vendor or device type.'),
+          n: count.describe('Number of installations.'),
+        }),
+      )
       .describe('Valid installations at the beginning of a day, by vendor or device type.'),
   }),
 );

@@ -5,7 +5,7 @@ import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { component, count, meaning, remedy, timestamp } from '../common.ts';
 import { pushProfile } from './apps.ts';
 
-const fingerprint = z.strictObject({ sha256: z.string() });
+const fingerprint = z.strictObject({ sha256: z.string().describe('SHA-256 in hexadecimal.') });
 
 export const profileDetail = component(
   'ProfileDetail',
@@ -77,8 +77,12 @@ const quota = z.strictObject({
     .describe('Why no more messages are sent until midnight in China.'),
   closedMeaning: meaning.nullable().describe('What `closedReason` means.'),
   rate: z
-    .strictObject({ perSecond: z.number(), counts: z.enum(['recipients', 'requests']) })
-    .nullable(),
+    .strictObject({
+      perSecond: z.number().describe('Maximum per second.'),
+      counts: z.enum(['recipients', 'requests']).describe('What the rate counts.'),
+    })
+    .nullable()
+    .describe('Rate of the gateway. Null without one.'),
   forecast: count
     .nullable()
     .describe('Devices of the pushes that are scheduled until midnight in China.'),
@@ -102,7 +106,10 @@ export const quotas = component(
       })
       .describe('Daily cap of the app, today.'),
     scheduled: z
-      .strictObject({ pushes: count, counted: count })
+      .strictObject({
+        pushes: count.describe('Scheduled pushes.'),
+        counted: count.describe('Scheduled pushes whose devices were counted.'),
+      })
       .nullable()
       .describe(
         'Scheduled pushes of the forecast, and the number whose devices were counted in time. ' +
@@ -122,33 +129,46 @@ export const moveInState = component(
   'MoveInState',
   z
     .strictObject({
-      devices: z.strictObject({
-        imported: count.describe('Devices that were imported.'),
-        seen: count.describe('Imported devices whose app has called this service since then.'),
-        registered: count.describe('Devices that registered here.'),
-      }),
+      devices: z
+        .strictObject({
+          imported: count.describe('Devices that were imported.'),
+          seen: count.describe('Imported devices whose app has called this service since then.'),
+          registered: count.describe('Devices that registered here.'),
+        })
+        .describe('Devices of the app.'),
       users: count.describe('Number of users.'),
       countsAreLeast: z
         .boolean()
         .describe('True if there are more than 1,000,000 devices or users.'),
       days: z
-        .array(z.strictObject({ day: z.string(), moved: count, registered: count }))
+        .array(
+          z.strictObject({
+            day: z.string().describe('Day in UTC.'),
+            moved: count.describe('Imported devices.'),
+            registered: count.describe('Devices that registered here.'),
+          }),
+        )
         .describe('Devices by the day (UTC) of their last call, for the last 14 days.'),
       gateways: z.array(device).describe('The newest 100,000 devices, by the route of a push.'),
       gatewaysAreLeast: z.boolean().describe('True if the app has more devices than were counted.'),
-      lastImport: importReport.extend({ at: timestamp }).nullable(),
-      steps: z.array(
-        z.strictObject({
-          id: z.string().describe('Name of the step.'),
-          state: z
-            .enum(['done', 'todo', 'check'])
-            .describe('`check`: only a person can decide it.'),
-          code: z.string().describe('Code of the explanation.'),
-          params: z
-            .record(z.string(), z.union([z.string(), z.number()]))
-            .describe('Values in the explanation.'),
-        }),
-      ),
+      lastImport: importReport
+        .extend({ at: timestamp.describe('End of the import.') })
+        .nullable()
+        .describe('The last import. Null without one.'),
+      steps: z
+        .array(
+          z.strictObject({
+            id: z.string().describe('Name of the step.'),
+            state: z
+              .enum(['done', 'todo', 'check'])
+              .describe('`check`: only a person can decide it.'),
+            code: z.string().describe('Code of the explanation.'),
+            params: z
+              .record(z.string(), z.union([z.string(), z.number()]))
+              .describe('Values in the explanation.'),
+          }),
+        )
+        .describe('Steps of the move.'),
     })
     .describe('Progress of an app’s move into this service.'),
 );

@@ -12,7 +12,10 @@ export const deviceDetail = component(
     isValid: z.boolean().describe('`valid` of the installation.'),
     isFresh: z.boolean().describe('Whether it was saved within `installationValidityDays`.'),
     online: z
-      .strictObject({ since: timestamp, node: z.string() })
+      .strictObject({
+        since: timestamp.describe('Time of the login.'),
+        node: z.string().describe('Api process that has the connection.'),
+      })
       .nullable()
       .describe('Session at the device channel.'),
     inbox: count.describe(
@@ -20,7 +23,11 @@ export const deviceDetail = component(
     ),
     badge: z.int().nullable().describe('Stored badge. Null if there is none.'),
     invalidTokenNotice: z
-      .strictObject({ connector: z.string(), at: timestamp, isSure: z.boolean() })
+      .strictObject({
+        connector: z.string().describe('Connector of the gateway.'),
+        at: timestamp.describe('Time of the receipt.'),
+        isSure: z.boolean().describe('Whether the receipt proves the end of the token.'),
+      })
       .nullable()
       .describe('Present if a receipt reported the token as invalid.'),
   }),
@@ -54,7 +61,10 @@ export const searchHit = component(
 
 export const appName = component(
   'AppName',
-  z.strictObject({ appId: z.string(), name: z.string() }),
+  z.strictObject({
+    appId: z.string().describe('Id of the app.'),
+    name: z.string().describe('Name of the app.'),
+  }),
 );
 
 export const appSummary = component(
@@ -88,12 +98,19 @@ export const userDetail = component(
   z.strictObject({
     user: userPart,
     identities: z
-      .array(z.strictObject({ platform: z.string(), uid: z.string() }))
+      .array(
+        z.strictObject({
+          platform: z.string().describe('Name of the platform.'),
+          uid: z.string().describe('Id of the user at the platform.'),
+        }),
+      )
       .describe('Third-party accounts, including UnionIDs.'),
     hasPassword: z.boolean().describe('Whether the user has a password.'),
-    lock: z.strictObject({
-      failures: count.describe('Failed logins of the last 15 minutes.'),
-      lockedUntil: timestamp.nullable().describe('Logins are refused until then.'),
-    }),
+    lock: z
+      .strictObject({
+        failures: count.describe('Failed logins of the last 15 minutes.'),
+        lockedUntil: timestamp.nullable().describe('Logins are refused until then.'),
+      })
+      .describe('Lock after failed logins.'),
   }),
 );

@@ -8,7 +8,11 @@ import { component, count, meaning, remedy, timestamp } from '../common.ts';
 import { languageCounts, outcomeTotals, pushEvents, variableCounts } from '../pushes.ts';
 
 const gatewayFailure = z
-  .strictObject({ reason: z.string(), meaning, at: timestamp })
+  .strictObject({
+    reason: z.string().describe('Reason, as the gateway or the service gave it.'),
+    meaning,
+    at: timestamp.describe('Time of the failure.'),
+  })
   .describe('Why the last request to the gateway failed.');
 
 export const breaker = component(
@@ -248,8 +252,15 @@ export const deviceExplanation = component(
     updatedAt: timestamp
       .nullable()
       .describe('Last change of the installation. Null if it was deleted.'),
-    route: deviceRoute,
-    batch: z.strictObject({ id: z.int(), attempt: z.int(), settled: z.boolean() }).nullable(),
+    route: deviceRoute.describe('How the push would currently reach the device.'),
+    batch: z
+      .strictObject({
+        id: z.int().describe('Id of the batch.'),
+        attempt: z.int().describe('Number of the attempt.'),
+        settled: z.boolean().describe('Whether all its recipients have an outcome.'),
+      })
+      .nullable()
+      .describe('Batch that contains the device. Null without one.'),
     language: z
       .string()
       .nullable()
@@ -259,7 +270,13 @@ export const deviceExplanation = component(
           'unchanged `data`.',
       ),
     variables: z
-      .array(z.strictObject({ name: z.string(), field: z.string(), isDefault: z.boolean() }))
+      .array(
+        z.strictObject({
+          name: z.string().describe('Name of the variable.'),
+          field: z.string().describe('Field of the installation.'),
+          isDefault: z.boolean().describe('Whether the device gets the default.'),
+        }),
+      )
       .optional()
       .describe(
         'For a push with `variables`: whether the device currently has the field of each variable.',

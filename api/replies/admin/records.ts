@@ -41,7 +41,10 @@ const listed = {
     .describe('Push that this push recalls. Null if this push is not a recall.'),
   redriven: count.describe('Recipients that redrives of this push have taken over.'),
   recurring: z
-    .strictObject({ id: z.int(), name: z.string() })
+    .strictObject({
+      id: z.int().describe('Id of the recurring push.'),
+      name: z.string().describe('Name of the recurring push.'),
+    })
     .nullable()
     .describe('Recurring push that made this push. Null for other pushes.'),
 };
@@ -137,13 +140,15 @@ export const overview = component(
   z.strictObject({
     running: z.array(listedPush).describe('Pushes that are not done, newest first, at most 20.'),
     scheduled: count.describe('Pushes that wait for their time.'),
-    today: z.strictObject({
-      day: z.iso.date().describe('Day in UTC.'),
-      recipients: count.describe('Recipients of the day so far.'),
-      cap: count.nullable().describe('`dailyRecipientCap` of the app. Null for several apps.'),
-      calls: count.describe('Calls of the day so far.'),
-      peakCallsPerMinute: count.describe('Most calls in one minute.'),
-    }),
+    today: z
+      .strictObject({
+        day: z.iso.date().describe('Day in UTC.'),
+        recipients: count.describe('Recipients of the day so far.'),
+        cap: count.nullable().describe('`dailyRecipientCap` of the app. Null for several apps.'),
+        calls: count.describe('Calls of the day so far.'),
+        peakCallsPerMinute: count.describe('Most calls in one minute.'),
+      })
+      .describe('Usage of today.'),
     waitingApproval: z
       .array(listedPush)
       .describe('Pushes that wait for an approval, newest first, at most 20.'),
@@ -173,7 +178,11 @@ export const overview = component(
       .describe('Webhooks that the service switched off, or that dropped events within a day.'),
     findings: z.array(finding).describe('Credentials with problems.'),
     setup: z
-      .strictObject({ hasProfile: z.boolean(), hasDevice: z.boolean(), hasPush: z.boolean() })
+      .strictObject({
+        hasProfile: z.boolean().describe('Whether the app has a push profile.'),
+        hasDevice: z.boolean().describe('Whether the app has an installation.'),
+        hasPush: z.boolean().describe('Whether the app has sent a push.'),
+      })
       .nullable()
       .describe('What the app already has. Null for several apps.'),
   }),
@@ -191,29 +200,37 @@ export const meta = component(
       .describe('Page of `npm start` that tries Web Push in a browser. Null without it.'),
     address: z.string().describe('Address of the caller, determined with `TRUSTED_PROXIES`.'),
     now: timestamp.describe('Time of the server.'),
-    connectors: z.array(
-      z.strictObject({
-        id: z.enum(connectorIds).describe('Id of the connector.'),
-        wire: z.array(z.string()).describe('Names of the vendor in installations.'),
-        dataKeys: z.array(z.string()).describe('Keys of push `data` for this connector only.'),
-        credentials: z.unknown().describe('JSON Schema of the credentials. Null if it needs none.'),
-        help: z
-          .strictObject({
-            source: z.string().describe('Where the vendor shows the value.'),
-            members: z.record(z.string(), z.string()).describe('Where each member comes from.'),
-            example: z.unknown().describe('Example of the credentials.'),
-          })
-          .nullable(),
-        limits: z.record(z.string(), z.number()).describe('Limits of the gateway.'),
-        can: z.record(z.string(), z.boolean()).describe('What the gateway can do.'),
-        tokenField: z
-          .string()
-          .describe('Member of an installation with the token of this connector.'),
-      }),
-    ),
+    connectors: z
+      .array(
+        z.strictObject({
+          id: z.enum(connectorIds).describe('Id of the connector.'),
+          wire: z.array(z.string()).describe('Names of the vendor in installations.'),
+          dataKeys: z.array(z.string()).describe('Keys of push `data` for this connector only.'),
+          credentials: z
+            .unknown()
+            .describe('JSON Schema of the credentials. Null if it needs none.'),
+          help: z
+            .strictObject({
+              source: z.string().describe('Where the vendor shows the value.'),
+              members: z.record(z.string(), z.string()).describe('Where each member comes from.'),
+              example: z.unknown().describe('Example of the credentials.'),
+            })
+            .nullable()
+            .describe('Help for the credentials. Null if the connector needs none.'),
+          limits: z.record(z.string(), z.number()).describe('Limits of the gateway.'),
+          can: z.record(z.string(), z.boolean()).describe('What the gateway can do.'),
+          tokenField: z
+            .string()
+            .describe('Member of an installation with the token of this connector.'),
+        }),
+      )
+      .describe('All connectors.'),
     options: z.unknown().describe('JSON Schema of the options of an app.'),
     defaults: z
-      .strictObject({ commercial: z.unknown(), development: z.unknown() })
+      .strictObject({
+        commercial: z.unknown().describe('Options of a commercial app.'),
+        development: z.unknown().describe('Options of a development app.'),
+      })
       .describe('Default options, by plan.'),
     ownerOptions: z.array(z.string()).describe('Options of an app that only owners change.'),
     push: z.unknown().describe('JSON Schema of the body of a push.'),

@@ -46,7 +46,10 @@ export const redriveForecast = component(
     quietHours,
     pace,
     texts: z
-      .strictObject({ limits: z.array(codedText), pace: codedText })
+      .strictObject({
+        limits: z.array(codedText).describe('`limits` as codes.'),
+        pace: codedText.describe('`pace` as a code.'),
+      })
       .describe('The sentences as codes with parameters, in the same order.'),
     forecast,
   }),
@@ -80,14 +83,16 @@ export const messageForecast = component(
   'MessageForecast',
   z.strictObject({
     ...messageCounts,
-    causes: z.array(
-      z.strictObject({
-        kind: z.enum(['sms', 'mail']).describe('SMS or mail.'),
-        reason: z.string().nullable().describe('Reason, in the form of the summary.'),
-        n: count.describe('Number of them.'),
-        meaning: meaning.optional().describe('What the reason means.'),
-      }),
-    ),
+    causes: z
+      .array(
+        z.strictObject({
+          kind: z.enum(['sms', 'mail']).describe('SMS or mail.'),
+          reason: z.string().nullable().describe('Reason, in the form of the summary.'),
+          n: count.describe('Number of them.'),
+          meaning: meaning.optional().describe('What the reason means.'),
+        }),
+      )
+      .describe('The most frequent causes.'),
   }),
 );
 

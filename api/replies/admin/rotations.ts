@@ -7,18 +7,22 @@ const byColumn = z.record(z.string(), count);
 export const secretState = component(
   'SecretState',
   z.strictObject({
-    keys: z.array(
-      z.strictObject({
-        id: z.string().describe('The first 8 hexadecimal digits of the SHA-256 of the key.'),
-        isFirst: z.boolean().describe('Whether values are encrypted with this key.'),
-        values: byColumn
-          .nullable()
-          .describe('Number of values by column. Null before the first count.'),
-        mayBeRemoved: z
-          .boolean()
-          .describe('Whether no value is encrypted with this key and no process encrypts with it.'),
-      }),
-    ),
+    keys: z
+      .array(
+        z.strictObject({
+          id: z.string().describe('The first 8 hexadecimal digits of the SHA-256 of the key.'),
+          isFirst: z.boolean().describe('Whether values are encrypted with this key.'),
+          values: byColumn
+            .nullable()
+            .describe('Number of values by column. Null before the first count.'),
+          mayBeRemoved: z
+            .boolean()
+            .describe(
+              'Whether no value is encrypted with this key and no process encrypts with it.',
+            ),
+        }),
+      )
+      .describe('Keys of CARILLON_SECRET.'),
     other: byColumn
       .nullable()
       .describe(
@@ -39,17 +43,20 @@ export const secretState = component(
           'Values of the last pass that no key of CARILLON_SECRET decrypts.',
         ),
       })
-      .nullable(),
-    mismatches: z.array(
-      z.strictObject({
-        kind: z.enum(['api', 'dispatcher']).describe('Kind of the process.'),
-        host: z.string().describe('Name of the machine.'),
-        pid: z.int().describe('Id of the process on its machine.'),
-        problem: z
-          .enum(['cannotRead', 'encryptsOtherwise', 'unknown'])
-          .describe('What is wrong with its keys.'),
-      }),
-    ),
+      .nullable()
+      .describe('The last rotation. Null without one.'),
+    mismatches: z
+      .array(
+        z.strictObject({
+          kind: z.enum(['api', 'dispatcher']).describe('Kind of the process.'),
+          host: z.string().describe('Name of the machine.'),
+          pid: z.int().describe('Id of the process on its machine.'),
+          problem: z
+            .enum(['cannotRead', 'encryptsOtherwise', 'unknown'])
+            .describe('What is wrong with its keys.'),
+        }),
+      )
+      .describe('Processes with other keys.'),
   }),
 );
 

@@ -17,7 +17,11 @@ export const sentPush = component(
   }),
 );
 
-const saved = { name: z.string(), updatedAt: timestamp, updatedBy: z.string() };
+const saved = {
+  name: z.string().describe('Name of the item.'),
+  updatedAt: timestamp.describe('Time of the last change.'),
+  updatedBy: z.string().describe('Caller that changed it last.'),
+};
 const document = z.record(z.string(), z.unknown());
 
 export const savedTemplate = component(
@@ -29,7 +33,12 @@ export const savedTemplate = component(
 );
 export const savedAudience = component(
   'SavedAudience',
-  z.strictObject({ ...saved, where: z.union([document, z.array(z.unknown())]) }),
+  z.strictObject({
+    ...saved,
+    where: z
+      .union([document, z.array(z.unknown())])
+      .describe('Condition on installations: see protocol/queries.md#operators.'),
+  }),
 );
 export const savedTestDevice = component(
   'TestDevice',
@@ -128,14 +137,16 @@ export const recurringPush = component(
 export const recurringTimes = component(
   'RecurringTimes',
   z.strictObject({
-    times: z.array(
-      z.strictObject({
-        at: timestamp.describe('Time of the start.'),
-        local: z
-          .string()
-          .describe('The time in the time zone, such as `2027-03-14T03:30:00-04:00`.'),
-      }),
-    ),
+    times: z
+      .array(
+        z.strictObject({
+          at: timestamp.describe('Time of the start.'),
+          local: z
+            .string()
+            .describe('The time in the time zone, such as `2027-03-14T03:30:00-04:00`.'),
+        }),
+      )
+      .describe('The next times.'),
   }),
 );
 

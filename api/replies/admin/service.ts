@@ -38,10 +38,10 @@ export const waitingJob = component(
     id: z.string().describe('Id of the job.'),
     state: z.enum(['created', 'retry', 'active']).describe('State of the job.'),
     tries: count.describe('Number of attempts so far.'),
-    appId: id,
-    pushId: id,
-    batchId: id,
-    messageId: id,
+    appId: id.describe('Id of the app. Null for a job of the service.'),
+    pushId: id.describe('Internal id of the push. Null for other jobs.'),
+    batchId: id.describe('Id of the batch. Null for other jobs.'),
+    messageId: id.describe('Id of the mail or SMS. Null for other jobs.'),
     createdAt: timestamp.describe('Time of the creation.'),
     startAfter: timestamp.describe('Time before which it does not start.'),
     startedAt: timestamp.nullable().describe('Time of the last start. Null before.'),
@@ -99,12 +99,14 @@ export const pushTimeline = component(
   z.strictObject({
     from: timestamp.describe('Start of the first step.'),
     stepMs: count.describe('Length of a step in ms.'),
-    connectors: z.partialRecord(
-      z.enum(connectorIds),
-      z.strictObject({
-        sent: z.array(count).describe('Recipients by step.'),
-        other: z.array(count).describe('Recipients with another outcome.'),
-      }),
-    ),
+    connectors: z
+      .partialRecord(
+        z.enum(connectorIds),
+        z.strictObject({
+          sent: z.array(count).describe('Recipients by step.'),
+          other: z.array(count).describe('Recipients with another outcome.'),
+        }),
+      )
+      .describe('Recipients by connector and step.'),
   }),
 );

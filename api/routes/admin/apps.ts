@@ -29,7 +29,7 @@ const appName = z
   .refine((text) => !/\p{Cc}/u.test(text), 'must not hold control characters');
 
 const newApp = z.strictObject({
-  name: appName,
+  name: appName.describe('Name of the app.'),
   edition: z
     .enum(['home', 'international'], 'expected home or international')
     .optional()
@@ -40,19 +40,24 @@ const newApp = z.strictObject({
     .enum(['commercial', 'development'], 'expected commercial or development')
     .optional()
     .describe('Plan: it decides the limits of the app. The default is `commercial`.'),
-  options: appOptionsPatch.optional(),
+  options: appOptionsPatch.optional().describe('Options of the app.'),
   // For an app that moves in from another service with its id and keys.
-  appId: importedAppId.optional(),
+  appId: importedAppId.optional().describe('Id of an app that moves in. By default a new id.'),
   ...importedKeys.shape,
 });
 
-const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsPatch.optional() });
+const appPatch = z.strictObject({
+  name: appName.optional().describe('Name of the app.'),
+  options: appOptionsPatch.optional().describe('Options to change.'),
+});
 
 /**
  * Confirmation of a deletion. The path alone is not enough, because a truncated path could name the
  * app.
  */
-const appDeletion = z.strictObject({ appId: z.string('expected the id of the app') });
+const appDeletion = z.strictObject({
+  appId: z.string('expected the id of the app').describe('Id of the app, once more.'),
+});
 
 /** Credentials as any object. The connector checks their members. */
 const credentials = jsonObject;

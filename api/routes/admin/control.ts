@@ -24,9 +24,15 @@ import type { PushName } from '../../services/push/push-control.ts';
  */
 const pushPath = '/console/api/apps/:appId/notifications/:id';
 
-const resumption = z.strictObject({ flow_control: flowControl });
+const resumption = z.strictObject({
+  flow_control: flowControl.describe('New rate in recipients per second.'),
+});
 
-const pace = z.strictObject({ flow_control: flowControl.unwrap() });
+const pace = z.strictObject({
+  flow_control: flowControl
+    .unwrap()
+    .describe('New rate in recipients per second. Null means no limit.'),
+});
 
 const recallBody = z.strictObject({
   dryRun: z
@@ -66,7 +72,7 @@ const usageQuery = z
   .object({
     day: day.describe('One day. Today by default.'),
     from: day.describe('With `to`: several days instead of one day, at most 400.'),
-    to: day,
+    to: day.describe('With `from`: the last day.'),
   })
   .refine(({ from, to }) => (from === undefined) === (to === undefined), {
     path: ['from'],
@@ -247,7 +253,7 @@ export default [
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
-    reply: z.strictObject({ deleted: count }),
+    reply: z.strictObject({ deleted: count.describe('Number of deleted devices.') }),
     refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) => json(await pushControl.deleteInvalid(pushOf(call))),
   }),

@@ -15,7 +15,8 @@ const template = z.strictObject({
   text: z
     .string('expected a text')
     .min(1, 'must not be empty')
-    .max(500, 'must be at most 500 characters'),
+    .max(500, 'must be at most 500 characters')
+    .describe('Text of the message: see protocol/codes.md#templates.'),
   providers: providersShape
     .optional()
     .describe('Templates of SMS providers for this text, by provider.'),

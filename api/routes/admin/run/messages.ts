@@ -17,11 +17,13 @@ const listQuery = z.object({
   to: z
     .string('expected one address')
     .transform((text) => text.replace(/^ (?=\d)/, '+'))
-    .optional(),
+    .optional()
+    .describe('Only messages to this address or number.'),
   state: z
     .enum(['waiting', 'sent', 'kept', 'failed'], 'expected waiting, sent, kept or failed')
-    .optional(),
-  limit: pageQuery.limit.unwrap().optional(),
+    .optional()
+    .describe('Only messages in this state.'),
+  limit: pageQuery.limit.unwrap().optional().describe('Maximum number of results.'),
   cursor: pageQuery.cursor,
 });
 
