@@ -97,8 +97,16 @@ class Reference {
     return [
       `${level} ${code(name)}`,
       ...(schema.description === undefined ? [] : [linked(schema.description)]),
-      ...(schema.properties ? this.#members(schema) : [`${capitalised(typeText(schema))}.`]),
+      ...this.#contents(schema),
     ];
+  }
+
+  #contents(schema: JsonSchema): string[] {
+    if (schema.properties) return this.#members(schema);
+    const alternatives = this.#alternatives(schema);
+    return alternatives.length > 0
+      ? ['One of these objects.', ...alternatives]
+      : [`${capitalised(typeText(schema))}.`];
   }
 
   /**
@@ -113,6 +121,8 @@ class Reference {
       const schema = jsonSchema.parse(this.#schemas.of(body));
       const name = reference.exec(schema.$ref ?? '')?.[1] ?? '';
       const own = schema.properties ? schema : this.#named.get(name);
+      const alternatives = this.#alternatives(schema);
+      if (alternatives.length > 0) return [`${title} one of these objects.`, ...alternatives];
       const [members] = own?.properties ? this.#members(own) : [];
       if (!own || !members) return [`${title} ${typeText(schema)}.`];
       const meaning = own.description === undefined ? '' : ` ${linked(own.description)}`;
@@ -121,6 +131,14 @@ class Reference {
       if (this.#shown.has(name)) return [`${title} ${typeText(schema)}.`];
       return [`${title} ${typeText(schema)}.`, ...this.#objectSection(name, '####')];
     });
+  }
+
+  /** Renders the members of each alternative, if all alternatives are objects without a name. */
+  #alternatives({ anyOf, oneOf }: JsonSchema): string[] {
+    const choices = anyOf ?? oneOf ?? [];
+    return choices.every(({ properties }) => properties)
+      ? choices.flatMap((one) => this.#members(one))
+      : [];
   }
 
   /** Renders the members of a reply or of a named schema. */
