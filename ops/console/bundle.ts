@@ -4,7 +4,7 @@ import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import react from '@vitejs/plugin-react';
-import { build, type Plugin } from 'vite';
+import { build, type Plugin, type Rolldown } from 'vite';
 import type { ConsoleBuild } from '../../api/services/server/console-files.ts';
 
 /**
@@ -25,12 +25,12 @@ const types: Readonly<Record<string, string>> = {
 /** Smaller files do not benefit from compression. */
 const compressFromBytes = 1024;
 
-/**
- * Modules that most pages use: libraries, components, API calls, texts and the page frame. Charts
- * and editors are loaded with the pages that use them.
- */
+/** Modules that several pages use: libraries, components, API calls and the page frame. */
 const sharedModules =
-  /node_modules\/(?:@base-ui|@floating-ui|@tanstack|i18next|react|react-dom|react-i18next|scheduler)\/|\/src\/(?:api\/|search\.ts|text\/(?!zh\.json))|\/ops\/client\/|\/shared\/domain\/(?!texts\/(?:zh|credentials)\.json)|\/src\/kit\/(?!.*chart)|\/pages\/(?:home|login|missing|page-failure|shell)(?!.*(?:dialog|entries))|preload-helper|rolldown.runtime/;
+  /node_modules\/(?:@base-ui|@floating-ui|@tanstack|i18next|react|react-dom|react-i18next|scheduler)\/|\/src\/(?:api\/|draft\/|search\.ts|text\/(?!.*json))|\/ops\/client\/|\/shared\/domain\/(?!texts\/.*json)|\/src\/kit\/(?!.*chart)|\/pages\/(?:home|login|missing|page-failure|shell)(?!.*(?:dialog|entries))|preload-helper|rolldown.runtime/;
+
+/** Modules that the first page imports, directly or not. */
+const firstModules = new Set<string>();
 
 const [folder, digest] = process.argv.slice(2);
 if (folder === undefined || digest === undefined)
@@ -41,7 +41,7 @@ await build({
   base: '/console/',
   configFile: false,
   logLevel: 'warn',
-  plugins: [react(), orderLayers(), loadChineseLazily()],
+  plugins: [react(), orderLayers(), loadCatalogueLazily()],
   define: { __BUILD__: JSON.stringify(digest) },
   build: {
     outDir: folder,
@@ -52,15 +52,17 @@ await build({
     // The page's content security policy allows no inline scripts.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    // The shared modules form one file. Otherwise, a page would need about thirty requests for
-    // small files.
+    // The shared modules form two files: `base` has what the first page needs, `pages` the rest.
+    // Otherwise, a page would need about thirty requests for small files.
     chunkSizeWarningLimit: 1000,
     rolldownOptions: {
       output: {
+        chunkFileNames: ({ facadeModuleId }) =>
+          `assets/${facadeModuleId?.includes('/domain/texts/') ? 'catalogue-' : ''}[name]-[hash].js`,
         codeSplitting: {
           groups: [
-            { name: 'base', test: sharedModules },
-            { name: 'zh', test: /\/text\/zh\.json|\/texts\/zh\.json/ },
+            { name: nameOfFirstFile, debugName: 'base', test: sharedModules, priority: 1 },
+            { name: 'pages', test: sharedModules },
           ],
         },
       },
@@ -88,18 +90,35 @@ function orderLayers(): Plugin {
 }
 
 /**
- * Replaces the Chinese half of the shared catalogue with `src/text/chinese.ts`, which loads it on
- * demand.
+ * Replaces the texts of the shared catalogue with objects that `src/text/catalogue-texts.ts` fills
+ * on demand.
  */
-function loadChineseLazily(): Plugin {
-  return {
-    name: 'chinese-later',
-    enforce: 'pre',
-    resolveId: (source, importer = '') =>
-      source === './zh.json' && importer.endsWith('/domain/texts/catalogue.ts')
-        ? join(root, 'src', 'text', 'chinese.ts')
-        : null,
+function loadCatalogueLazily(): Plugin {
+  const texts: Readonly<Record<string, string>> = {
+    './en.json': 'english-catalogue.ts',
+    './zh.json': 'chinese-catalogue.ts',
   };
+  return {
+    name: 'catalogue-later',
+    enforce: 'pre',
+    resolveId: (source, importer = '') => {
+      const file = importer.endsWith('/domain/texts/catalogue.ts') ? texts[source] : undefined;
+      return file === undefined ? null : join(root, 'src', 'text', file);
+    },
+  };
+}
+
+/** Returns the file of a shared module that the first page imports. Returns null for others. */
+function nameOfFirstFile(id: string, context: Rolldown.ChunkingContext): string | null {
+  if (firstModules.size === 0) addImports(join(root, 'src', 'main.tsx'), context);
+  return firstModules.has(id) ? 'base' : null;
+}
+
+function addImports(id: string, context: Rolldown.ChunkingContext): void {
+  if (firstModules.has(id)) return;
+  firstModules.add(id);
+  for (const imported of context.getModuleInfo(id)?.importedIds ?? [])
+    addImports(imported, context);
 }
 
 /** Lists the files of the bundle. Writes a compressed copy of each large file. */

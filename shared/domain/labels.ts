@@ -112,7 +112,7 @@ const facts = [
   {
     id: 'channel',
     brand: 'device channel',
-    brandZh: '自有通道',
+    brandZh: '设备通道',
     wireNames: ['lc'],
     aliases: [],
     dataKeys: [],

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { program } from '../../ops/cli/program.ts';
@@ -64,4 +64,13 @@ test('every command that a page shows exists', () => {
     }
     expect(command, words).not.toBe(program);
   }
+});
+
+test('every document that a page names exists', () => {
+  const docs = sources.flatMap((source) =>
+    [...source.matchAll(/\bdoc: '([\w/-]+\.md)'/g)].map(([, name = '']) => name),
+  );
+  expect(docs.length).toBeGreaterThan(20);
+  const folder = join(import.meta.dirname, '../../docs');
+  expect(docs.filter((name) => !existsSync(join(folder, name)))).toEqual([]);
 });

@@ -53,9 +53,15 @@ function Console() {
 }
 
 applyTheme();
-await startTexts();
 const root = document.getElementById('root');
-if (root)
+const hasTexts = await startTexts().then(
+  () => true,
+  () => false,
+);
+if (root && !hasTexts)
+  root.textContent =
+    'The console could not be loaded. Reload the page. 控制台加载失败，请刷新页面。';
+if (root && hasTexts)
   createRoot(root).render(
     <StrictMode>
       <CSPProvider disableStyleElements>

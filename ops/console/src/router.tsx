@@ -20,8 +20,8 @@ import {
   readPushFilters,
   readPushSearch,
   readQuotaSearch,
-  readRecurringSearch,
   readScheduledSearch,
+  readSettingsSearch,
   readUndeliveredSearch,
   readUsageSearch,
   readUserFilters,
@@ -90,7 +90,6 @@ const undelivered = createRoute({
 const recurring = createRoute({
   getParentRoute: () => app,
   path: '/pushes/recurring',
-  validateSearch: readRecurringSearch,
   component: lazyRouteComponent(
     () => loadPage(() => import('./pages/recurring/recurring.tsx')),
     'Recurring',
@@ -213,6 +212,7 @@ const usage = createRoute({
 const settings = createRoute({
   getParentRoute: () => app,
   path: '/settings',
+  validateSearch: readSettingsSearch,
   component: lazyRouteComponent(
     () => loadPage(() => import('./pages/manage/settings/settings.tsx')),
     'Settings',

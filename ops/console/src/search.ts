@@ -18,11 +18,14 @@ const cursorOf = (value: unknown): string | undefined =>
 /** Filters of the list of apps. */
 export interface AppFilters {
   q?: string | undefined;
+  /** `activity` shows the apps with most pushes first. The default is the name. */
+  sort?: 'activity' | undefined;
   cursor?: string | undefined;
 }
 
 export const readAppFilters = (search: Search): AppFilters => ({
   q: cursorOf(search.q),
+  sort: search.sort === 'activity' ? 'activity' : undefined,
   cursor: text(search.cursor),
 });
 
@@ -149,6 +152,10 @@ export interface ComposeSearch {
   part?: true | undefined;
   /** Condition on the devices, as JSON. */
   where?: string | undefined;
+  /** Id of a recurring push whose content begins the draft. */
+  definition?: string | undefined;
+  /** Id of the recurring push that is changed, or `new`. Undefined for a single push. */
+  repeat?: string | undefined;
 }
 
 export const readComposeSearch = (search: Search): ComposeSearch => ({
@@ -156,6 +163,8 @@ export const readComposeSearch = (search: Search): ComposeSearch => ({
   from: text(search.from),
   template: text(search.template),
   part: search.part === true ? true : undefined,
+  definition: cursorOf(search.definition),
+  repeat: cursorOf(search.repeat),
   where:
     typeof search.where === 'object' && search.where !== null
       ? JSON.stringify(search.where)
@@ -220,15 +229,6 @@ export const readUndeliveredSearch = (search: Search): UndeliveredSearch => ({
   cursor: cursorOf(search.cursor),
 });
 
-/** Recurring push that is edited. */
-export interface RecurringSearch {
-  edit?: string | undefined;
-}
-
-export const readRecurringSearch = (search: Search): RecurringSearch => ({
-  edit: cursorOf(search.edit),
-});
-
 /** Reads the days of a usage report, as `YYYY-MM-DD`. */
 export const readUsageSearch = (
   search: Search,
@@ -239,6 +239,11 @@ export const readUsageSearch = (
 
 export const readQuotaSearch = (search: Search): { day?: string | undefined } => ({
   day: text(search.day),
+});
+
+/** Reads the tab of the settings. */
+export const readSettingsSearch = (search: Search): { tab?: string | undefined } => ({
+  tab: text(search.tab),
 });
 
 /** Reads the queue whose jobs the page shows. */

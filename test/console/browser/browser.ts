@@ -79,7 +79,8 @@ export class ConsoleBrowser {
     await page.goto(`${url}/console`);
     await page.locator('input[type=password]').fill(token);
     await page.locator('button[type=submit]').click();
-    await page.locator('nav a').first().waitFor();
+    // On a phone the navigation is closed.
+    await page.locator('nav a').first().waitFor({ state: 'attached' });
   }
 
   /** Opens a URL and waits until the page has its data. */

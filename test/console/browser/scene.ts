@@ -31,7 +31,7 @@ const partlyFailing = { alert: { title: 'Sale ends tonight', body: 'Everything â
 const waiting = { title: 'Weekend', alert: 'Two for one, until Sunday' };
 
 /** Matches the texts of the pushes. */
-export const sceneTexts = /Order shipped|Build 4|Sale ends|Weekend/;
+export const sceneTexts = /Order shipped|Build 4|Sale ends|Weekend|Two for one/;
 
 /** Starts a service with the scene and a browser, for the tests of a file that visit every page. */
 export function useScene() {

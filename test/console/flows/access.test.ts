@@ -110,7 +110,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     });
     const viewer = await open('/console/people', reply.body.token);
     await viewer.getByText('Your role does not permit this.').first().waitFor();
-    expect(await viewer.getByRole('link', { name: 'Audit' }).count()).toBe(0);
+    expect(await viewer.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
     const page = await open('/console/people');
     await page.getByRole('button', { name: 'End the session of Li' }).click();
     await page.getByRole('button', { name: 'End the session', exact: true }).click();
@@ -157,7 +157,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     await browser.login(page, api.url, adminToken());
     await page.getByText('The server has a new version of this page.').waitFor();
     await page.unroute('**/console/build.json');
-    await page.getByRole('button', { name: 'Load it' }).click();
+    await page.getByRole('button', { name: 'Reload' }).click();
     await page.getByText('The server has a new version').waitFor({ state: 'detached' });
     await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
   });

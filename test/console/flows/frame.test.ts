@@ -34,7 +34,7 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     await browser.login(page, api.url, testConfig(api.databaseUrl).adminToken);
     for (const [path, title] of [
       ['', 'Apps · Carillon'],
-      ['/operating', 'Operating · Carillon'],
+      ['/operating', 'Operations · Carillon'],
       [`/apps/${app.appId}/devices`, 'Devices · Corner shop · Carillon'],
       [`/apps/${app.appId}/pushes`, 'Pushes · Corner shop · Carillon'],
       [`/apps/${app.appId}/nowhere`, 'Page not found · Corner shop · Carillon'],
@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     await page.getByRole('heading', { level: 1, name: 'Devices' }).waitFor();
     await page.getByRole('link', { name: 'Quotas' }).click();
     await page.unrouteAll();
-    await page.getByRole('button', { name: 'Load the page again' }).click();
+    await page.getByRole('button', { name: 'Reload the page' }).click();
     await page.getByRole('heading', { level: 1, name: 'Quotas' }).waitFor();
     forgive();
   });

@@ -72,7 +72,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
       ['推送记录', 'Pushes'],
       ['在线发送', 'New push'],
       ['_installation', 'Devices'],
-      ['混合推送', 'Profiles'],
+      ['混合推送', 'Gateways'],
     ] as const) {
       await field.fill(words);
       await page.getByRole('option', { name: found }).waitFor();
@@ -114,7 +114,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     const page = await login();
     await page.route('**/console/api/events*', (route) => route.abort());
     await show(page, `/apps/${app.appId}/pushes/${openPushId}`);
-    await page.getByText('breaker open, 298 wait').waitFor();
+    await page.getByText('circuit open, 298 wait').waitFor();
     await page.getByText(/^○ As of/).waitFor();
     await control('pause');
     await page.getByText('Paused', { exact: true }).waitFor();

@@ -51,11 +51,15 @@ describe.skipIf(!hasChromium)(
       );
       const page = await compose();
       await page.getByLabel('Text', { exact: true }).fill('Hello {{name}}');
-      await page.getByText('Values of each device', { exact: true }).click();
-      await page.getByLabel('Name of another value').fill('name');
-      await page.getByRole('button', { name: 'Add value' }).click();
+      await page.getByText('Personalisation', { exact: true }).click();
+      await page.getByLabel('Name of another variable').fill('name');
+      await page.getByRole('button', { name: 'Add variable' }).click();
       await page.getByLabel('Default of name, without the field').fill('friend');
-      await page.getByLabel('Quiet hours').fill(hours);
+      const [from = '', to = ''] = hours.split('-');
+      await page.getByText('Schedule and delivery').click();
+      await page.getByLabel('Quiet hours').selectOption('own');
+      await page.getByLabel('Quiet from').fill(from);
+      await page.getByLabel('Quiet until').fill(to);
       await page.getByLabel('Pushes per device and day').fill('2');
       await page
         .getByText(/3 devices? .*quiet hours/)
@@ -135,8 +139,9 @@ describe.skipIf(!hasChromium)(
     test('is sent at the local time of each device, and shows its next start', async () => {
       const page = await compose();
       await page.getByLabel('Text', { exact: true }).fill('Morning');
-      await page.getByLabel('At a time').check();
-      await page.getByLabel('At the own time of each device').check();
+      await page.getByText('Schedule and delivery').click();
+      await page.getByLabel('Schedule', { exact: true }).check();
+      await page.getByLabel("At each device's local time").check();
       const inTwoDays = new Date(Date.now() + 2 * 86_400_000).toISOString().slice(0, 11);
       await page.getByLabel('Time of day at the device').fill(`${inTwoDays}09:00`);
       await send(page, 5);

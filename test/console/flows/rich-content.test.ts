@@ -34,13 +34,13 @@ describe.skipIf(!hasChromium)('message class, picture, link and buttons in the c
   test('are in the body, the previews and the dry run', async () => {
     const page = await open('en');
     await page.getByLabel('Text', { exact: true }).fill('It is on its way.');
-    await page.getByLabel('Picture', { exact: true }).fill('http://example.com/1042.png');
+    await page.getByLabel('Image', { exact: true }).fill('http://example.com/1042.png');
     await page
       .getByText(/data\.image: expected an https/)
       .first()
       .waitFor();
-    await page.getByLabel('Picture', { exact: true }).fill('https://example.com/1042.png');
-    await page.getByLabel('Link', { exact: true }).fill('https://example.com/orders/1042');
+    await page.getByLabel('Image', { exact: true }).fill('https://example.com/1042.png');
+    await page.getByLabel('On tap', { exact: true }).fill('https://example.com/orders/1042');
     await page.getByRole('button', { name: '+ Button' }).click();
     await page.getByLabel('Title of button 1').fill('Track');
     await page.getByLabel('Link of button 1').fill('https://example.com/track');
@@ -50,11 +50,11 @@ describe.skipIf(!hasChromium)('message class, picture, link and buttons in the c
     await page.getByText('Order: no daily limit').first().waitFor();
     await page.getByText("Missing: the vendor's right to this class").waitFor();
     await page.getByText('Missing: template_id, template_param').waitFor();
-    await page.getByText('Not shown: picture, buttons').first().waitFor();
+    await page.getByText('Not shown: image, buttons').first().waitFor();
     const system = page.getByLabel('System');
     await system.selectOption({ value: 'apns' });
     await page.getByRole('img', { name: /Track\. Later/ }).waitFor();
-    await page.getByText('An extension of the app shows the picture').waitFor();
+    await page.getByText('An extension of the app shows the image').waitFor();
     await system.selectOption({ value: 'vendor_a' });
     await page.getByRole('img', { name: /Track\. Later/ }).waitFor();
     await page.getByRole('tab', { name: 'JSON' }).click();

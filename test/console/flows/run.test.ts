@@ -57,22 +57,20 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     const page = await openApp('/pushes/undelivered');
     await page.getByLabel('Reason, as in the failures of a push').fill('PayloadTooLarge');
     await page.keyboard.press('Enter');
-    await page.getByRole('link', { name: 'Send again: Lost' }).click();
+    await page.getByRole('link', { name: 'Resend: Lost' }).click();
     const dialog = page.getByRole('alertdialog');
     await dialog.getByText('1 may have it').waitFor();
     await dialog.getByText('2 devices get it.').waitFor();
     await dialog.getByLabel('Also to those that may have it').check();
     await dialog.getByText('1 of them may get it twice').waitFor();
     await dialog.getByText('3 devices get it.').waitFor();
-    await confirm(page, 'Send again to 3 devices');
-    await page.getByText('Sent again for').waitFor();
+    await confirm(page, 'Resend to 3 devices');
+    await page.getByText('Resend of').waitFor();
     const [again] = (await admin('GET', app, `/notifications/${objectId}`)).body.redrives;
     expect(await service.untilDone(app, again)).toMatchObject({ outcomes: { sent: 3 } });
     await page.getByRole('link', { name: objectId }).click();
-    await page.getByText('3 devices were sent to again by').waitFor();
-    expect(
-      await page.getByRole('button', { name: 'Send again to those it did not reach' }).count(),
-    ).toBe(0);
+    await page.getByText('Resent to 3 devices by').waitFor();
+    expect(await page.getByRole('button', { name: 'Resend to undelivered' }).count()).toBe(0);
     await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes/undelivered`);
     await page.getByRole('row', { name: /^Lost\s+3\s+0\s+0\s+3\s+0\s/ }).waitFor();
   });
@@ -136,7 +134,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await page.getByLabel('Profile', { exact: true }).fill('second');
     await press(page, 'Enter credentials');
     await press(page, 'Save');
-    await page.getByText('This is needed.').first().waitFor();
+    await page.getByText('Required').first().waitFor();
     const file = {
       name: `AuthKey_${keyId}.p8`,
       mimeType: 'text/plain',
@@ -164,7 +162,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     expect((await Promise.all(replies)).join('\n')).not.toContain(line);
     await press(page, 'Delete');
     await confirm(page, 'Delete the profile');
-    await page.getByRole('heading', { name: 'Profiles', level: 1 }).waitFor();
+    await page.getByRole('heading', { name: 'Gateways', level: 1 }).waitFor();
     expect((await admin('GET', app, '/profiles')).body.results).toHaveLength(1);
   });
 
@@ -187,15 +185,15 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
   test('stops sending through a gateway, and resumes it', async () => {
     const page = await open('/operating');
     await press(page, 'Stop sending by APNs, _default');
-    await page.getByText('Open: nothing is sent · forced').waitFor();
+    await page.getByText('Stopped (circuit open) · forced').waitFor();
     await press(page, 'Release APNs, _default');
-    await page.getByText('Closed: sends', { exact: true }).first().waitFor();
+    await page.getByText('Healthy', { exact: true }).first().waitFor();
   });
 
   test('freezes an app with a reason, shows it on its pages, and ends the freeze', async () => {
-    const page = await openApp('/settings');
+    const page = await openApp('/settings?tab=freeze');
     await page.getByLabel('Reason, for the other operators').fill('the text is wrong');
-    await press(page, 'Freeze the app');
+    await page.getByRole('main').getByRole('button', { name: 'Freeze the app' }).click();
     await confirm(page, 'Freeze the app');
     await page.getByText('Reason: the text is wrong').waitFor();
     const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Held' } }))
@@ -209,14 +207,22 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
 
   test('saves options after showing the changes, and shows keys on a click only', async () => {
     const page = await openApp('/settings');
-    await page.getByLabel('maxRoles').fill('many');
+    await page.getByRole('tab', { name: 'Accounts' }).click();
+    const verifies = page.getByRole('switch', { name: 'Verify email addresses' });
+    await verifies.check();
+    await page.getByRole('tab', { name: 'Rights of the app key' }).click();
+    await page.getByLabel('Number of roles').fill('many');
     await page.getByText('This is not a number.').waitFor();
-    await page.getByLabel('maxRoles').fill('12');
+    await page.getByLabel('Number of roles').fill('12');
     const changes = page.getByRole('region', { name: 'Changes that are not saved' });
     await changes.getByText('10,000').waitFor();
     await press(page, 'Save the changes');
     await page.getByText('Saved. It counts within a second on every process.').waitFor();
-    expect((await admin('GET', app, '')).body.options.maxRoles).toBe(12);
+    expect((await admin('GET', app, '')).body.options).toMatchObject({
+      maxRoles: 12,
+      emailVerification: true,
+    });
+    await page.getByRole('tab', { name: 'App and keys' }).click();
     expect(await page.content()).not.toContain(app.masterKey);
     await press(page, 'Show the Master key');
     await page.getByText(app.masterKey).waitFor();
@@ -263,7 +269,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await page.getByText('"city": "Wien"').waitFor();
     await press(page, 'Send a test');
     await page.getByRole('heading', { name: 'A test from the console', level: 1 }).waitFor();
-    await page.getByText('1 of 1').waitFor();
+    await page.getByText('1 of 1').first().waitFor();
   });
 
   test('finds a user, acts on the account, and deletes it', async () => {

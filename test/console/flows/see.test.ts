@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const page = await open();
     const second = await page.context().newPage();
     await second.goto(`${service.api.url}/console/operating`);
-    await second.getByRole('heading', { name: 'Operating' }).waitFor();
+    await second.getByRole('heading', { name: 'Operations' }).waitFor();
     await page.getByRole('button', { name: /admin \(owner\)/ }).click();
     await page.getByRole('menuitem', { name: 'Log out' }).click();
     await page.getByLabel('Token').waitFor();
@@ -99,8 +99,9 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(page, '200 of 200');
     const path = `/console/api/apps/${app.appId}/notifications/${pushId}/progress`;
     const { body } = await service.api.request('GET', path, { admin: true });
-    const figures = await page.locator('dl div').allInnerTexts();
-    expect(figures.join('\n')).toContain(`${body.outcomes.sent}\nSent`.split('\n')[0]);
+    const funnel = page.getByRole('list', { name: 'From sent to opened' });
+    const [sent] = await funnel.getByRole('listitem').allTextContents();
+    expect(sent).toBe(`Sent${body.outcomes.sent} `);
   });
 
   test('keeps filters in the URL, and reports if nothing matches', async () => {
@@ -121,8 +122,8 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
 
   test('reports which quotas only the vendors know', async () => {
     const page = await open(`/apps/${app.appId}/quotas`);
-    await page.getByRole('cell', { name: 'not told' }).first().waitFor();
-    await shows(page, 'Not told: only the maker knows this quota');
+    await page.getByRole('cell', { name: 'unknown' }).first().waitFor();
+    await shows(page, 'Unknown: only the vendor knows this quota');
   });
 
   test("shows a refusal and its members in the page's language", async () => {
@@ -171,8 +172,8 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     ]);
     const [, line] = (await text(await file.createReadStream())).split('\r\n');
     expect(line).toMatch(/^\w+,apns,invalid_token,410,Unregistered,/);
-    await page.getByRole('tab', { name: 'Ids' }).click();
-    await shows(page, 'No gateway gave an id.');
+    await page.getByRole('tab', { name: 'Message IDs' }).click();
+    await shows(page, 'No gateway gave an ID.');
     await page.goBack();
     await page.getByRole('tab', { name: 'Progress' }).click();
     await page
@@ -182,7 +183,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('heading', { name: 'Devices: APNs, Invalid token' }).waitFor();
     await page.getByRole('link', { name: 'Show devices' }).click();
     await page.getByRole('table').nth(1).getByRole('link').click();
-    await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();
+    await page.getByRole('heading', { name: 'Delivery details of a device' }).waitFor();
     await shows(page, 'Invalid token');
   });
 
@@ -196,8 +197,8 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(page, 'APNs, _default');
     await shows(page, /"city": "Rome"/);
     await page.goBack();
+    await page.getByText('All devices', { exact: true }).click();
     await page.getByLabel('Condition as JSON').fill('{"city":');
-    await page.getByRole('search').getByRole('button', { name: 'Search' }).click();
     await shows(page, 'This is not JSON.');
   });
 
@@ -206,7 +207,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const device = (await readDevices(service.db, app))[0]?.objectId ?? '';
     await page.getByLabel('Device', { exact: true }).fill(device);
     await page.getByRole('button', { name: 'Explain' }).click();
-    await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();
+    await page.getByRole('heading', { name: 'Delivery details of a device' }).waitFor();
     const path = `/console/api/apps/${app.appId}/notifications/${pushId}/devices/${device}`;
     const { body } = await service.api.request('GET', path, { admin: true });
     // The sentence has its time in the reader's time zone, like every page.
@@ -228,7 +229,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const page = await open(`/apps/${app.appId}/pushes/${reply.body.objectId}`);
     await page.getByRole('button', { name: 'Cancel', exact: true }).click();
     await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
-    await shows(page, 'Cancelled');
+    await page.getByText('Cancelled', { exact: true }).waitFor();
     const path = `/console/api/apps/${app.appId}/notifications/${reply.body.objectId}`;
     expect((await service.api.request('GET', path, { admin: true })).body.state).toBe('cancelled');
   });
@@ -249,9 +250,9 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByText('● Live').waitFor();
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByRole('heading', { name: /^[1-9][\d,]* of 10,000$/ }).waitFor();
-    await page.getByRole('button', { name: 'Change pace' }).click();
-    await page.getByLabel('Recipients per second').fill('1,200');
-    await page.getByRole('button', { name: 'Change it' }).click();
+    await page.getByRole('button', { name: 'Change rate' }).click();
+    await page.getByLabel('Rate limit (devices per second)').fill('1,200');
+    await page.getByRole('button', { name: 'Change', exact: true }).click();
     const pace = async () =>
       (await service.api.request('GET', path, { admin: true })).body.flowControl;
     await expect.poll(pace).toBe(1200);

@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByLabel('Name', { exact: true }).fill('A new app');
     await page.getByRole('button', { name: 'Create the app' }).click();
     await page.getByRole('heading', { name: 'A new app', level: 1 }).waitFor();
-    await page.getByRole('heading', { name: 'To the first push' }).waitFor();
+    await page.getByRole('heading', { name: 'Get started' }).waitFor();
     const [, appId = ''] = /apps\/(\w+)/.exec(page.url()) ?? [];
     const empty = (await service.api.request('GET', `/console/api/apps/${appId}`, { admin: true }))
       .body;
@@ -63,8 +63,8 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     );
     expect(body).toMatchObject({ devices: 3, outcomes: { sent: 3 } });
     await page.goto(`${service.api.url}/console/apps/${empty.appId}`);
-    await page.getByRole('heading', { name: 'Running' }).waitFor();
-    expect(await page.getByRole('heading', { name: 'To the first push' }).count()).toBe(0);
+    await page.getByRole('heading', { name: 'In progress' }).waitFor();
+    expect(await page.getByRole('heading', { name: 'Get started' }).count()).toBe(0);
   });
 
   test('lets a second person approve a push to many devices', async () => {
@@ -147,7 +147,8 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
   test('reports every limit, and shows refusals at the member that they name', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Late');
-    await page.getByLabel('Recipients per second').fill('5');
+    await page.getByText('Schedule and delivery').click();
+    await page.getByLabel('Rate limit (devices per second)').fill('5');
     await page.getByText(/flow_control 5 counts as 1000/).waitFor();
     await page.getByLabel('Channels').fill('no good name!');
     await page.locator('[aria-invalid=true]').waitFor();
@@ -171,7 +172,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await expect.poll(() => runs).toBe(2);
     await sendButton(page, '50').waitFor();
     await page.getByLabel('Text', { exact: true }).fill('Twice');
-    await page.getByText('Runs the dry run first.').waitFor();
+    await page.getByText('Checking…').waitFor();
     // Longer than the delay after the last keystroke, after which it would run automatically.
     await sleep(1000);
     expect(runs).toBe(2);
@@ -191,7 +192,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await sendButton(page, '10').click();
     await confirm(page);
     await page
-      .getByText('The audience has moved: 15 devices now, 10 in the dry run. Nothing was sent.')
+      .getByText('The audience has changed: 15 devices now, 10 in the dry run. Nothing was sent.')
       .waitFor();
     await sendButton(page, '15').click();
     await confirm(page);
@@ -210,7 +211,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     };
     const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });
     const page = await open(`/apps/${app.appId}/pushes/${sent.body.objectId}`);
-    await page.getByRole('link', { name: 'Copy' }).click();
+    await page.getByRole('link', { name: 'Duplicate' }).click();
     await page.getByRole('tab', { name: 'JSON' }).click();
     const json = page.getByRole('textbox', { name: 'JSON' });
     expect(JSON.parse(await json.inputValue())).toEqual(body);
@@ -241,8 +242,8 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByRole('button', { name: '+ Condition' }).click();
     await page.getByLabel('Field').fill('city');
     await page.getByLabel('Value', { exact: true }).fill('Rome');
-    await save('Saved conditions', 'Save the condition', 'In Rome');
-    await save('Templates', 'Save the push', 'Of the week');
+    await save('Saved audiences', 'Save the audience', 'In Rome');
+    await save('Drafts and templates', 'Save the push', 'Of the week');
     await save('Test devices', 'Add the device', 'My phone');
     await page.getByRole('button', { name: 'Send to 1 test device' }).click();
     await page.getByText('Sent to the test devices.').waitFor();
@@ -255,18 +256,23 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     });
     expect(body.results).toMatchObject([{ devices: 1, outcomes: { sent: 1 } }]);
     await page.getByRole('button', { name: 'Start over' }).click();
-    await page.getByRole('button', { name: 'Templates', exact: true }).click();
+    await page.getByRole('button', { name: 'Drafts and templates', exact: true }).click();
     await page.getByRole('button', { name: 'Use' }).click();
     await expect
       .poll(() => page.getByLabel('Text', { exact: true }).inputValue())
       .toBe('A template');
     expect(await page.getByLabel('Value', { exact: true }).inputValue()).toBe('Rome');
+    // A used draft is saved again under its name.
+    await page.getByRole('button', { name: 'Drafts and templates', exact: true }).click();
+    const name = page.getByRole('dialog').getByLabel('Name', { exact: true });
+    expect(await name.inputValue()).toBe('Of the week');
   });
 
   test('schedules, moves and cancels a push', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Tomorrow');
-    await page.getByLabel('At a time').check();
+    await page.getByText('Schedule and delivery').click();
+    await page.getByLabel('Schedule', { exact: true }).check();
     await page.getByText(/ UTC$/).waitFor();
     await page.getByRole('button', { name: 'Schedule for 50 devices' }).click();
     const question = page.getByRole('alertdialog', { name: 'Schedule for 50 devices?' });
@@ -281,13 +287,15 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.locator(`time[datetime="${new Date(2030, 4, 6, 7, 8).toISOString()}"]`).waitFor();
     await page.getByRole('button', { name: 'Cancel', exact: true }).click();
     await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
-    await page.getByText(/^No push waits for its time/).waitFor();
+    await page.getByText(/^No push is scheduled/).waitFor();
   });
 
   test('defines a recurring push, shows its next runs, and runs it now', async () => {
     const page = await open(`/apps/${app.appId}/pushes`);
     await page.getByRole('link', { name: 'Recurring pushes' }).click();
-    await page.getByText('No push recurs. Define one below.').waitFor();
+    await page.getByText('No push recurs yet.', { exact: false }).waitFor();
+    await page.getByRole('link', { name: 'New recurring push' }).click();
+    await page.getByRole('heading', { name: 'New recurring push', level: 1 }).waitFor();
     const fields = ['Repeats', 'Cron expression', 'Time zone'].map((name) =>
       page.getByLabel(name, { exact: true }),
     );
@@ -307,11 +315,16 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
       .getByText(/-02-29 00:30 UTC$/)
       .waitFor();
     await times.first().getByText(/09:30/).waitFor();
-    const body = page.getByLabel('Body of the push');
-    await body.fill('{"where": {"city": "Rome"}, "data": {"alert": "Leap"},}');
-    expect(await page.getByRole('button', { name: 'Create it' }).isDisabled()).toBe(true);
-    await body.fill('{"where": {"city": "Rome"}, "data": {"alert": "Leap"}}');
-    await page.getByRole('button', { name: 'Create it' }).click();
+    const create = page.getByRole('button', { name: 'Create', exact: true });
+    expect(await create.isDisabled()).toBe(true);
+    await page.getByLabel('Text', { exact: true }).fill('Leap');
+    await page.getByRole('button', { name: '+ Condition' }).click();
+    await page.getByLabel('Field', { exact: true }).fill('city');
+    await page.getByLabel('Value', { exact: true }).fill('Rome');
+    await create.click();
+    const question = page.getByRole('alertdialog');
+    await question.getByText('city is Rome').waitFor();
+    await question.getByRole('button', { name: 'Create', exact: true }).click();
     await page.getByRole('button', { name: 'Send now: Leap day' }).click();
     await page.getByRole('alertdialog').getByRole('button', { name: 'Send now' }).click();
     await page.getByRole('link', { name: '1', exact: true }).click();
@@ -323,11 +336,14 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await service.untilDone(app, pushId)).toMatchObject({ devices: 20, successes: 20 });
     await page.getByRole('tab', { name: 'Content' }).click();
     await page.getByRole('link', { name: 'Leap day' }).click();
-    await page.getByRole('heading', { name: 'Change Leap day' }).waitFor();
     await page.getByRole('button', { name: 'Disable Leap day' }).click();
     await page.getByText('Disabled', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Leap day', exact: true }).click();
+    await page.getByRole('heading', { name: 'Change Leap day', level: 1 }).waitFor();
+    expect(await page.getByLabel('Text', { exact: true }).inputValue()).toBe('Leap');
     await page.getByLabel('Name', { exact: true }).fill('Leap years');
-    await page.getByRole('button', { name: 'Save it' }).click();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await question.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByRole('link', { name: 'Leap years' }).waitFor();
     const path = adminPath(app, '/recurring-pushes');
     const { results } = (await service.api.request('GET', path, { admin: true })).body;
@@ -340,6 +356,31 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
         starts: 1,
       },
     ]);
+  });
+
+  test('shows scheduled and recurring pushes in a calendar', async () => {
+    const planned = await service.api.createApp();
+    await service.addApnsProfile(planned);
+    await service.addIosInstallations(planned, 1);
+    const soon = new Date(Date.now() + 3_600_000);
+    const body = { data: { alert: 'In an hour' }, push_time: soon.toISOString() };
+    await service.api.request('POST', '/1.1/push', { app: planned, master: true, body });
+    const definition = {
+      name: 'Every night',
+      expression: '30 2 * * *',
+      timeZone: 'Etc/UTC',
+      body: { where: {}, data: { alert: 'Good night' } },
+    };
+    const path = adminPath(planned, '/recurring-pushes');
+    await service.api.request('POST', path, { admin: true, body: definition });
+    const page = await open(`/apps/${planned.appId}/pushes/scheduled`);
+    const days = page.getByRole('list').filter({ hasText: 'Every night' });
+    const turn = () => page.getByRole('button', { name: 'Next month' }).click();
+    // The hour or the night may be in the next month.
+    if (soon.getMonth() !== new Date().getMonth()) await turn();
+    await days.getByRole('link', { name: 'In an hour' }).waitFor();
+    await page.getByRole('link', { name: '↻ Every night' }).first().waitFor();
+    await page.getByRole('button', { name: 'Previous month' }).waitFor();
   });
 
   test('draws the message from the requests to the gateways', async () => {
@@ -369,7 +410,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
 
   test('composes and sends by keyboard only', async () => {
     const page = await open(`/apps/${app.appId}`);
-    await page.getByRole('heading', { name: 'Running' }).waitFor();
+    await page.getByRole('heading', { name: 'In progress' }).waitFor();
     await page.keyboard.press('c');
     await page.getByRole('heading', { name: 'New push', level: 1 }).waitFor();
     const focused = () =>

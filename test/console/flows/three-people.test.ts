@@ -33,7 +33,7 @@ describe.skipIf(!hasChromium)('the console used by three people', { timeout: max
     await page.getByText('There is no app yet.').waitFor();
     await page.getByLabel('Name', { exact: true }).fill('Corner shop');
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'To the first push' }).waitFor();
+    await page.getByRole('heading', { name: 'Get started' }).waitFor();
     // The device channel needs no credentials. The page shows the call that registers a device.
     const snippet = page.locator('pre').filter({ hasText: 'my-first-device' });
     // Until the key of the app is loaded, the snippet contains a variable instead.
@@ -50,7 +50,7 @@ describe.skipIf(!hasChromium)('the console used by three people', { timeout: max
     await page.getByText('Done', { exact: true }).waitFor();
     await page.getByText('1 of 1').waitFor();
     await page.getByRole('link', { name: 'Overview' }).click();
-    await page.getByRole('heading', { name: 'Running' }).waitFor();
+    await page.getByRole('heading', { name: 'In progress' }).waitFor();
   });
 
   test('an operator stops a wrong push to 20,000 devices with two clicks', async () => {

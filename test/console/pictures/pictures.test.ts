@@ -16,7 +16,7 @@ import { toPalette } from './palette.ts';
 const { CONSOLE_PICTURES: target } = currentEnvironment();
 const isRequested = target !== undefined && hasChromium;
 const documents = join(import.meta.dirname, '../../../docs/images');
-const maxBytes = 60_000;
+const maxBytes = 80_000;
 /** Timeout. On a busy machine a page takes some seconds. */
 const maxMs = 180_000;
 

@@ -92,7 +92,7 @@ describe('a command in Chinese', () => {
     const { stdout } = await run([...args, 'zh']);
     expect(stdout).toContain('该推送会发送到 1 台设备。未发送任何内容。');
     expect(stdout).toContain('问题：\n  APNs: 没有拥有该 topic 的 APNs 推送配置');
-    expect(stdout).toContain('没有指定速率');
+    expect(stdout).toContain('未限速');
     expect((await run([...args, 'en'], chinese)).stdout).toContain(
       'This push would go to 1 device.',
     );

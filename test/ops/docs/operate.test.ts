@@ -46,11 +46,11 @@ afterAll(async () => {
 /** Splits a command like a shell. Leaves out the name of the program and the output file. */
 const argumentsOf = (command: string): string[] =>
   (command.replace(/ > .*$/, '').match(/'[^']*'|"[^"]*"|\S+/g) ?? [])
-    .slice(1)
+    .slice('npx carillon'.split(' ').length)
     .map((word) => word.replace(/^(['"])(.*)\1$/, '$2'));
 
 /** Commands that this service refuses, with the reason. Here no push waits for approval. */
-const refusals = new Map([['carillon approve', 'cannot be approved']]);
+const refusals = new Map([['npx carillon approve', 'cannot be approved']]);
 
 test.each(['operate/people.md', 'operate/redrive.md'])(
   'every command of docs/%s works',
@@ -74,7 +74,7 @@ test.each(['operate/people.md', 'operate/redrive.md'])(
           CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
         },
       });
-      const refusal = refusals.get(command.split(' ').slice(0, 2).join(' '));
+      const refusal = refusals.get(command.split(' ').slice(0, 3).join(' '));
       expect(refusal ? stderr : code, command + stdout + stderr).toEqual(
         refusal ? expect.stringContaining(refusal) : 0,
       );

@@ -58,8 +58,8 @@ const refreshMs = 10_000;
 const moveInRefreshMs = 30_000;
 
 /** Call that lists the apps which the person may see, by name. */
-export const appsPage = (filters: AppFilters): CallInput<'listApps'> => ({
-  query: { view: 'list', sort: 'name', limit: 200, ...filters },
+export const appsPage = ({ q, cursor }: AppFilters): CallInput<'listApps'> => ({
+  query: { view: 'list', sort: 'name', limit: 200, q, cursor },
 });
 
 /** Apps that the person may see, by name. */
@@ -161,6 +161,18 @@ export function useOverview(appId: string) {
     if (live.isOpen) void refetch();
   }, [live.isOpen, refetch]);
   return { ...overview, live };
+}
+
+/** Poll interval of the pushes that are being sent, over all apps. */
+const serviceRefreshMs = 5000;
+
+/** State of all apps that the person may see. */
+export function useServiceOverview() {
+  return useQuery({
+    queryKey: ['overview'],
+    queryFn: ({ signal }) => call('getOverview', { signal }),
+    refetchInterval: serviceRefreshMs,
+  });
 }
 
 /** App with its options but without its keys. */

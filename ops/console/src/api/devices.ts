@@ -8,14 +8,19 @@ const suggestionsStaleMs = 60_000;
 /** Call that lists a page of an app's devices, newest first. */
 export const devicesPage = (
   appId: string,
-  filters: DeviceFilters,
+  filters: DeviceFilters & { limit?: number },
 ): CallInput<'listAppInstallations'> => ({
   path: { appId },
   query: { limit: 50, ...filters },
 });
 
-export function useDevices(appId: string, filters: DeviceFilters) {
+export function useDevices(
+  appId: string,
+  filters: DeviceFilters & { limit?: number },
+  isNeeded = true,
+) {
   return useQuery({
+    enabled: isNeeded,
     queryKey: ['devices', appId, filters],
     queryFn: ({ signal }) =>
       call('listAppInstallations', { ...devicesPage(appId, filters), signal }),

@@ -168,6 +168,7 @@ export function usePushControl(appId: string, pushId: string) {
     onSettled: () => {
       void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
       void client.invalidateQueries({ queryKey: ['progress', appId, pushId] });
+      void client.invalidateQueries({ queryKey: ['overview'] });
     },
   });
 }
@@ -194,8 +195,9 @@ interface OfPush extends PushId {
 }
 
 /** Failures of a push by cause, most frequent first. */
-export function useFailureGroups({ appId, pushId, isOpen }: OfPush) {
+export function useFailureGroups({ appId, pushId, isOpen }: OfPush, isNeeded = true) {
   return useQuery({
+    enabled: isNeeded,
     queryKey: ['failure-groups', appId, pushId],
     queryFn: ({ signal }) => call('summarizePushFailures', { path: { appId, id: pushId }, signal }),
     refetchInterval: isOpen ? pollMs : false,

@@ -86,8 +86,9 @@ export const recurringPage = (appId: string): CallInput<'listRecurringPushes'> =
   query: { limit: 200 },
 });
 
-export function useRecurring(appId: string) {
+export function useRecurring(appId: string, isNeeded = true) {
   return useQuery({
+    enabled: isNeeded,
     queryKey: ['recurring', appId],
     queryFn: ({ signal }) => call('listRecurringPushes', { ...recurringPage(appId), signal }),
     refetchInterval: refreshMs,

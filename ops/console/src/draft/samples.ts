@@ -47,6 +47,20 @@ export function withSamples(
   };
 }
 
+/** Returns a text of the draft with the values of one device. Without a value, uses the default. */
+export function filledText(
+  text: string,
+  body: JsonRecord,
+  memberOf: (field: string) => unknown,
+): string {
+  const values = variablesIn(body).map(({ name, field, fallback }): [string, string] => {
+    const value = memberOf(field);
+    const isPlain = typeof value === 'string' || typeof value === 'number';
+    return [name, isPlain ? String(value) : fallback];
+  });
+  return filled(text, new Map(values));
+}
+
 function variablesIn({ variables }: JsonRecord): Variable[] {
   if (!isRecord(variables)) return [];
   return Object.entries(variables).map(([name, one]) => ({

@@ -1,4 +1,4 @@
-import { createContext, type ReactNode, useContext, useEffect } from 'react';
+import { createContext, type ReactNode, useContext, useEffect, useState } from 'react';
 import { Copy } from './controls/copy.tsx';
 import noticeStyles from './notice.module.css';
 import panelStyles from './panel.module.css';
@@ -37,6 +37,33 @@ export function Panel({
       </header>
       <div className={panelStyles.body}>{children}</div>
     </section>
+  );
+}
+
+interface FoldedPanelProps {
+  title: string;
+  /** Short description of the content, shown beside the heading. */
+  side?: ReactNode;
+  /** True to open the box at first. Later changes do not close it. */
+  isOpen: boolean;
+  children: ReactNode;
+}
+
+/** Box with a heading that opens and closes it. */
+export function FoldedPanel({ title, side, isOpen, children }: FoldedPanelProps) {
+  const [isShown, setShown] = useState(isOpen);
+  return (
+    <details
+      className={panelStyles.panel}
+      open={isShown}
+      onToggle={(event) => setShown(event.currentTarget.open)}
+    >
+      <summary className={`${panelStyles.header} ${panelStyles.summary}`}>
+        <h2>{title}</h2>
+        {side && <span className={panelStyles.side}>{side}</span>}
+      </summary>
+      <div className={panelStyles.body}>{children}</div>
+    </details>
   );
 }
 

@@ -4,6 +4,7 @@ import { useTranslation } from 'react-i18next';
 import { Button } from '../kit/controls/button.tsx';
 import { PageHeader } from '../kit/panel.tsx';
 import { Empty } from '../kit/states.tsx';
+import { loadSharedTexts } from '../text/texts.ts';
 
 /** Page for an unknown URL. */
 export function Missing() {
@@ -24,11 +25,13 @@ export function Missing() {
 class PageLoadError extends Error {}
 
 /**
- * Loads the code of a page. Throws `PageLoadError`, which the router shows inside the page frame.
+ * Loads the code of a page and the texts of the shared catalogue. Throws `PageLoadError`, which the
+ * router shows inside the page frame.
  */
 export async function loadPage<T>(load: () => Promise<T>): Promise<T> {
   try {
-    return await load();
+    const [page] = await Promise.all([load(), loadSharedTexts()]);
+    return page;
   } catch (error) {
     throw new PageLoadError('the code of the page was not loaded', { cause: error });
   }

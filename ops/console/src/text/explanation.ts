@@ -10,6 +10,7 @@ import { isCode, type Language, textIn } from '../../../../shared/domain/texts/c
 import { writeReplyText } from '../../../../shared/domain/texts/texts.ts';
 import type { DeviceExplanation, FailureGroup, PushForecast } from '../../../client/operations.ts';
 import type { ApiError } from '../api/client.ts';
+import { hasCatalogue } from './catalogue-texts.ts';
 import { formatTime } from './format.ts';
 import { withNames, withTimes } from './sentences.ts';
 
@@ -86,6 +87,7 @@ export function useRefusalText(refusal: ApiError | undefined): RefusalText {
 }
 
 function chineseOf({ kind, detail }: ApiError): string | undefined {
+  if (!hasCatalogue()) return;
   if (detail && isCode('details', detail.code)) return writeReplyText('details', detail, 'zh');
   return kind !== null && isCode('errors', kind) ? textIn('zh', 'errors', kind) : undefined;
 }

@@ -1,4 +1,4 @@
-import { currentLocale } from './texts.ts';
+import { currentLocale, isChinese } from './texts.ts';
 
 /** Formats a number with thousands separators. */
 export const formatCount = (value: number): string =>
@@ -42,26 +42,29 @@ export function formatWall(time: string): string {
   return new Intl.DateTimeFormat(currentLocale(), options).format(new Date(`${time}Z`));
 }
 
+/** Formats the time of day in the reader's zone. */
+export const formatClock = (iso: string): string =>
+  new Intl.DateTimeFormat(currentLocale(), { hour: '2-digit', minute: '2-digit' }).format(
+    new Date(iso),
+  );
+
 /** Formats a time in UTC, for tooltips. */
 export const formatUtc = (iso: string): string => `${iso.replace('T', ' ').replace('Z', '')} UTC`;
 
-/** Formats a duration in the largest fitting unit. */
+const units = [
+  { belowMs: 1000, ms: 1, en: 'ms', zh: '毫秒' },
+  { belowMs: 120_000, ms: 1000, en: 's', zh: '秒' },
+  { belowMs: 7_200_000, ms: 60_000, en: 'min', zh: '分钟' },
+  { belowMs: 172_800_000, ms: 3_600_000, en: 'h', zh: '小时' },
+  { belowMs: Number.POSITIVE_INFINITY, ms: 86_400_000, en: 'd', zh: '天' },
+] as const;
+
+/** Formats a duration in the largest fitting unit, such as `36 ms`. */
 export function formatDuration(ms: number): string {
-  const units: [limit: number, unit: string, size: number][] = [
-    [1000, 'millisecond', 1],
-    [120_000, 'second', 1000],
-    [7_200_000, 'minute', 60_000],
-    [172_800_000, 'hour', 3_600_000],
-    [Number.POSITIVE_INFINITY, 'day', 86_400_000],
-  ];
-  const [, unit, size] = units.find(([limit]) => ms < limit) ?? units[0] ?? [0, 'millisecond', 1];
-  const maximumFractionDigits = ms / size < 10 && unit === 'second' ? 1 : 0;
-  return new Intl.NumberFormat(currentLocale(), {
-    style: 'unit',
-    unit,
-    unitDisplay: 'short',
-    maximumFractionDigits,
-  }).format(ms / size);
+  const unit = units.find(({ belowMs }) => ms < belowMs) ?? units[0];
+  const maximumFractionDigits = ms / unit.ms < 10 && unit.en === 's' ? 1 : 0;
+  const number = new Intl.NumberFormat(currentLocale(), { maximumFractionDigits });
+  return `${number.format(ms / unit.ms)} ${isChinese() ? unit.zh : unit.en}`;
 }
 
 /** Formats an amount of money. */

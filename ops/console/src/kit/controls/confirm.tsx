@@ -31,7 +31,7 @@ interface ConfirmProps {
   /** `primary` for the main action of a page. The default is `danger`. */
   variant?: 'danger' | 'primary';
   /** Variant of the button that opens the dialog. The default is `variant`. */
-  triggerVariant?: 'danger' | 'primary' | 'plain';
+  triggerVariant?: 'danger' | 'primary' | 'plain' | 'quiet';
 }
 
 /**

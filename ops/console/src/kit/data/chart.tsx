@@ -68,6 +68,7 @@ function optionsOf(element: HTMLElement, series: Series[]): uPlot.Options {
     axes: [
       {
         ...axis,
+        grid: { show: false },
         // Uses whole seconds, because several ticks within a second would have the same text.
         incrs: steps,
         space: 90,
@@ -82,12 +83,16 @@ function optionsOf(element: HTMLElement, series: Series[]): uPlot.Options {
       ...series.map(({ label, color: name }) => ({
         label,
         stroke: color(name),
-        width: 2,
+        fill: translucent(color(name)),
+        width: 1.5,
         points: { show: false },
       })),
     ],
   };
 }
+
+/** Returns a light version of a colour in the form `rgb(…)`, for the area below a line. */
+const translucent = (rgb: string): string => rgb.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.12)');
 
 /** Returns the colour that `light-dark()` resolves to. A canvas does not support this function. */
 function resolved(element: HTMLElement, value: string): string {

@@ -17,14 +17,15 @@ export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
 }
 
 interface Segment {
-  tone: 'good' | 'warn' | 'bad' | 'idle';
+  /** `rest` is not drawn: the empty part of the bar shows it. */
+  tone: 'good' | 'warn' | 'bad' | 'idle' | 'rest';
   value: number;
   label: string;
 }
 
 /**
  * Stacked bar, announced as a progress bar. Its value is the share of all segments that are not
- * `idle`.
+ * `idle` or `rest`.
  */
 export function Bar({
   segments,
@@ -35,7 +36,10 @@ export function Bar({
   total: number;
   label: string;
 }) {
-  const done = segments.reduce((sum, { tone, value }) => (tone === 'idle' ? sum : sum + value), 0);
+  const done = segments.reduce(
+    (sum, { tone, value }) => (tone === 'idle' || tone === 'rest' ? sum : sum + value),
+    0,
+  );
   const percent = total === 0 ? 0 : Math.min(100, (done / total) * 100);
   const text = segments
     .filter(({ value }) => value > 0)
@@ -68,7 +72,7 @@ export function Bar({
 function offsets(segments: Segment[], total: number) {
   let x = 0;
   return segments
-    .filter(({ value }) => value > 0 && total > 0)
+    .filter(({ tone, value }) => tone !== 'rest' && value > 0 && total > 0)
     .map(({ tone, value }) => {
       const width = Math.max(0.5, (value / total) * 100);
       const placed = { tone, x: Math.min(x, 100 - width), width };

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import type { TFunction } from 'i18next';
 import { type ReactNode, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { call } from '../../api/client.ts';
@@ -19,6 +20,7 @@ import { FormProvider } from './draft-field.tsx';
 import { type Draft, emptyBody, storeDraft, useDraft } from './draft-state.ts';
 import { Message } from './message.tsx';
 import { Preview } from './preview/preview.tsx';
+import { type Repeat, SaveRepeat, useRepeat } from './repeat.tsx';
 import { Templates } from './saved/saved-dialog.tsx';
 import { TestDevices } from './saved/test-devices.tsx';
 import { Target } from './target/target.tsx';
@@ -56,12 +58,15 @@ function Composer({ appId }: { appId: string }) {
   const dryRun = useCurrentDryRun(appId, draft);
   const [isUndo, setUndo] = useState(false);
   const [isIncomplete, setIncomplete] = useState(false);
+  const repeat = useRepeat(appId);
   const { data } = draft.body;
   const isBlank = !isRecord(data) || Object.keys(data).length === 0;
   return (
-    <FormProvider value={{ draft, refusal: dryRun.refusal }}>
+    <FormProvider
+      value={{ appId, draft, refusal: dryRun.refusal, forecast: dryRun.last?.forecast }}
+    >
       <PageHeader
-        title={t('compose.heading')}
+        title={titleOf(repeat, t)}
         side={
           <>
             <Templates appId={appId} />
@@ -78,14 +83,18 @@ function Composer({ appId }: { appId: string }) {
               <>
                 <Message />
                 <Target appId={appId} setIncomplete={setIncomplete} />
-                <Delivery isUndo={isUndo} setUndo={setUndo} />
+                <Delivery isUndo={isUndo} setUndo={setUndo} repeat={repeat} />
               </>
             }
           />
         </div>
         <div className={`${styles.column} ${styles.side}`}>
           <DryRunPanel dryRun={dryRun} isBlank={isBlank}>
-            <Send {...{ appId, dryRun, isUndo, isBlank, isIncomplete }} />
+            {repeat ? (
+              <SaveRepeat {...{ repeat, isBlank, isIncomplete }} />
+            ) : (
+              <Send {...{ appId, dryRun, isUndo, isBlank, isIncomplete }} />
+            )}
             <TestDevices appId={appId} isBlank={isBlank} />
           </DryRunPanel>
           <Preview appId={appId} dryRun={isBlank ? undefined : dryRun.last} />
@@ -93,6 +102,14 @@ function Composer({ appId }: { appId: string }) {
       </div>
     </FormProvider>
   );
+}
+
+/** Returns the heading: a new push, a new recurring push, or a change of one. */
+function titleOf(repeat: Repeat | undefined, t: TFunction): string {
+  if (repeat === undefined) return t('compose.heading');
+  return repeat.id === undefined
+    ? t('recurring.new')
+    : t('recurring.changeOf', { name: repeat.entered.name });
 }
 
 function Views({ appId, draft, form }: { appId: string; draft: Draft; form: React.ReactNode }) {
@@ -148,9 +165,11 @@ function Begin({ appId, children }: { appId: string; children: ReactNode }) {
   const { t } = useTranslation();
   const search = route.useSearch();
   const navigate = useNavigate();
-  const isRequested = [search.from, search.where, search.template].some((one) => one !== undefined);
+  const isRequested = [search.from, search.where, search.template, search.definition].some(
+    (one) => one !== undefined,
+  );
   const { data, error, refetch } = useQuery({
-    queryKey: ['begin', appId, search.from, search.where, search.template],
+    queryKey: ['begin', appId, search.from, search.where, search.template, search.definition],
     queryFn: ({ signal }) => beginOf(appId, search, signal),
     enabled: isRequested,
     staleTime: 0,
@@ -164,10 +183,10 @@ function Begin({ appId, children }: { appId: string; children: ReactNode }) {
     void navigate({
       to: '/apps/$appId/pushes/new',
       params: { appId },
-      search: { view: search.view, part },
+      search: { view: search.view, part, repeat: search.definition ?? search.repeat },
       replace: true,
     });
-  }, [data, isRequested, appId, navigate, search.view]);
+  }, [data, isRequested, appId, navigate, search.view, search.definition, search.repeat]);
   if (error && isRequested) return <Failure error={error} retry={() => void refetch()} />;
   if (isRequested) return <Loading rows={8} />;
   return (
@@ -180,13 +199,19 @@ function Begin({ appId, children }: { appId: string; children: ReactNode }) {
 
 async function beginOf(
   appId: string,
-  { from, where, template }: ComposeSearch,
+  { from, where, template, definition }: ComposeSearch,
   signal: AbortSignal,
 ): Promise<InitialDraft> {
   if (from !== undefined) {
     const push = await call('getAppPush', { path: { appId, id: from }, signal });
     const request = toJson(push.request);
     return bodyOfRequest(isRecord(request) ? request : {});
+  }
+  if (definition !== undefined) {
+    const path = { appId, id: definition };
+    const { body } = await call('getRecurringPush', { path, signal });
+    const read = toJson(body);
+    return { body: isRecord(read) ? read : emptyBody, isComplete: true };
   }
   if (template !== undefined) {
     const { body } = await call('getPushTemplate', { path: { appId, name: template }, signal });

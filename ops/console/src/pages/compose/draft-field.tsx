@@ -6,6 +6,7 @@ import {
   useState,
 } from 'react';
 import { useTranslation } from 'react-i18next';
+import type { PushForecast } from '../../../../client/operations.ts';
 import { type Field, readField, writeField } from '../../draft/fields.ts';
 import { isSameJson } from '../../draft/json-text.ts';
 import { Choice, TextArea, TextField } from '../../kit/controls/field.tsx';
@@ -15,8 +16,11 @@ import type { Draft } from './draft-state.ts';
  * Context of the form's fields: the draft, and the refusal of the last dry run with the member that
  * it names.
  */
-interface FormState {
+export interface FormState {
+  appId: string;
   draft: Draft;
+  /** Last dry run, which may belong to an earlier version of the draft. */
+  forecast?: PushForecast | undefined;
   refusal: { member: string | undefined; message: string } | undefined;
 }
 
@@ -63,6 +67,8 @@ interface DraftFieldProps extends InputHTMLAttributes<HTMLInputElement> {
   field: Field;
   label: string;
   hint?: string | undefined;
+  /** Why the text does not fit. A refusal by the server takes precedence. */
+  misfit?: string | undefined;
   isCompact?: boolean;
   /** Number of lines, for a multi-line field. */
   rows?: number;
@@ -72,10 +78,10 @@ interface DraftFieldProps extends InputHTMLAttributes<HTMLInputElement> {
  * Input for one member of the body. If the form cannot show the value, it says so and leaves the
  * value unchanged.
  */
-export function DraftField({ field, label, hint, rows, ...rest }: DraftFieldProps) {
+export function DraftField({ field, label, hint, misfit, rows, ...rest }: DraftFieldProps) {
   const { t } = useTranslation();
   const { text, change, isDisplayable: isShown } = useFieldText(field);
-  const error = useRefusalAt(field.path);
+  const error = useRefusalAt(field.path) ?? misfit;
   const { draft } = useForm();
   const common = {
     label,

@@ -1,5 +1,8 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import { vendorConnector } from '../../../../../shared/domain/labels.ts';
+import { useFields } from '../../api/devices.ts';
+import { useMeta } from '../../api/profiles.ts';
 import {
   detailFields,
   languagesOf,
@@ -14,12 +17,17 @@ import {
   writeField,
 } from '../../draft/fields.ts';
 import { isRecord, type JsonRecord, valueAt } from '../../draft/json-text.ts';
+import { deviceLanguages, strictestOf } from '../../draft/limits.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';
-import { vendorName } from '../../text/explanation.ts';
+import { connectorName, vendorName } from '../../text/explanation.ts';
+import { formatShare } from '../../text/format.ts';
+import { currentLocale } from '../../text/texts.ts';
 import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
+import { Example } from './example.tsx';
+import { MessageClass } from './message-class.tsx';
 import { RichContent } from './rich-content.tsx';
 
 /** Members of `data` for one kind of device, with the name of the kind. */
@@ -47,15 +55,16 @@ export function Message() {
         <DraftField
           field={messageFields.title}
           label={t('compose.title')}
-          hint={useCount('title')}
+          {...useLength('title')}
         />
         <DraftField
           field={messageFields.alert}
           label={t('compose.text')}
           rows={3}
-          hint={useCount('alert')}
+          {...useLength('alert')}
         />
         <RichContent />
+        <MessageClass />
         <Overrides />
         <details className={styles.more}>
           <summary>{t('compose.languages')}</summary>
@@ -74,13 +83,35 @@ export function Message() {
   );
 }
 
-/** Returns a text with the length of a field. Gateways count Unicode code points. */
-function useCount(name: keyof typeof messageFields): string | undefined {
+/**
+ * Returns a text with the length of a field and the strictest limit of the audience's vendors, and
+ * an error if the text is longer. Gateways count Unicode code points.
+ */
+function useLength(name: 'title' | 'alert'): { hint?: string; misfit?: string } {
   const { t } = useTranslation();
-  const { draft } = useForm();
+  const { draft, forecast } = useForm();
+  const limits = useMeta().data?.connectors ?? [];
   const count = [...(readField(draft.body, messageFields[name]) ?? '')].length;
-  return count === 0 ? undefined : t('compose.characters', { count });
+  if (count === 0) return {};
+  const reached = Object.entries(forecast?.connectors ?? {}).flatMap(([id, share]) =>
+    share && share.devices > 0 && !overridden(draft.body, name).has(id) ? [id] : [],
+  );
+  const strictest = strictestOf(limits, reached, `${name}Chars`);
+  if (!strictest) return { hint: t('compose.characters', { count }) };
+  const { id, most } = strictest;
+  const values = { count, most, over: count - most, name: connectorName(id) };
+  return count > most
+    ? { misfit: t('compose.overLimit', values) }
+    : { hint: t('compose.ofLimit', values) };
 }
+
+/** Returns the connectors whose devices get another text than the common one. */
+const overridden = (body: JsonRecord, name: 'title' | 'alert'): Set<string | undefined> =>
+  new Set(
+    kinds
+      .filter(([key]) => (valueAt(body, ['data', key, name]) ?? null) !== null)
+      .map(([key]) => vendorConnector(key)),
+  );
 
 function Details() {
   const { t } = useTranslation();
@@ -220,6 +251,7 @@ export function Translations() {
           </Button>
         </fieldset>
       ))}
+      <DeviceLanguages added={languages} />
       <div className={styles.narrow}>
         <TextField
           label={t('compose.languageTag')}
@@ -233,6 +265,35 @@ export function Translations() {
         </Button>
       </div>
     </>
+  );
+}
+
+/** Buttons that add a translation for a language of the app's devices, most frequent first. */
+function DeviceLanguages({ added }: { added: readonly string[] }) {
+  const { t } = useTranslation();
+  const { appId, draft } = useForm();
+  const locales = useFields(appId).data?.results.find(({ name }) => name === 'locale')?.values;
+  const languages = deviceLanguages(locales ?? []).filter(({ tag }) => !added.includes(tag));
+  if (languages.length === 0) return null;
+  const names = new Intl.DisplayNames(currentLocale(), { type: 'language' });
+  return (
+    <fieldset className={styles.override}>
+      <legend>{t('compose.deviceLanguages')}</legend>
+      <div className={styles.kinds}>
+        {languages.map(({ tag, share }) => (
+          <Button
+            key={tag}
+            disabled={draft.fault !== undefined}
+            onClick={() => draft.edit((body) => withLanguage(body, tag, true))}
+          >
+            {t('compose.addLanguageOf', {
+              language: `${names.of(tag)} ${tag}`,
+              share: formatShare(share, 1),
+            })}
+          </Button>
+        ))}
+      </div>
+    </fieldset>
   );
 }
 
@@ -283,6 +344,7 @@ export function Variables() {
           {t('compose.addVariable')}
         </Button>
       </div>
+      {names.length > 0 && <Example />}
     </>
   );
 }

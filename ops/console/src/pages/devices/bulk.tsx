@@ -71,6 +71,7 @@ export function Bulk({ appId, filters, selected, clear }: BulkProps) {
       <ComposeLink appId={appId} where={where} label={t('devices.pushTo')} />
       {mayChange && (
         <Confirm
+          triggerVariant="quiet"
           trigger={t(isOfIds ? 'devices.deleteSelected' : 'devices.deleteAll')}
           title={t('devices.deleteTitle', { count: number, shown: deviceCount })}
           action={t('devices.deleteNow', { count: number, shown: deviceCount })}

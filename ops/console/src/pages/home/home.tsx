@@ -1,5 +1,5 @@
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useEffect, useState } from 'react';
+import { CatchBoundary, getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { type FormEvent, lazy, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { AppSummary } from '../../../../client/operations.ts';
@@ -7,7 +7,7 @@ import { appsPage, useAppCreation, useAppList } from '../../api/apps.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
-import { TextField } from '../../kit/controls/field.tsx';
+import { Choice, TextField } from '../../kit/controls/field.tsx';
 import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/values.tsx';
@@ -16,6 +16,7 @@ import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { AppFilters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';
+import { loadPage } from '../missing.tsx';
 import styles from './new-app.module.css';
 
 const maxName = 100;
@@ -54,6 +55,16 @@ function NewApp() {
 
 const route = getRouteApi('/');
 
+const Current = lazy(() =>
+  loadPage(() => import('./current.tsx')).then((module) => ({ default: module.Current })),
+);
+
+/** Message that the code of the panels could not be loaded. */
+function NotLoaded() {
+  const { t } = useTranslation();
+  return <p role="alert">{t('failure.load')}</p>;
+}
+
 /** Maximum to which the server counts. */
 const maxCount = 10_000;
 const atLeast = (count: number) =>
@@ -68,10 +79,19 @@ export function Home() {
   const isOwner = useMay('owner');
   const mayCreate = isOwner && apps === null;
   const navigate = useNavigate();
+  // The list of apps is shown before the code of the other panels is loaded.
+  const isLoaded = useAppList({ q: filters.q, cursor: filters.cursor }).data !== undefined;
   const show = (search: AppFilters) => void navigate({ to: '/', search });
   return (
     <>
       <PageHeader title={t('apps.title')} />
+      {isLoaded && (
+        <CatchBoundary getResetKey={() => 'current'} errorComponent={NotLoaded}>
+          <Suspense fallback={<Loading />}>
+            <Current />
+          </Suspense>
+        </CatchBoundary>
+      )}
       <Search q={filters.q ?? ''} show={show} />
       <Panel title={t('apps.list')}>
         <List filters={filters} show={show} />
@@ -95,7 +115,7 @@ function Search({ q, show }: { q: string; show: Show }) {
   );
 }
 
-function List({ filters: { q, cursor }, show }: { filters: AppFilters; show: Show }) {
+function List({ filters: { q, cursor, sort }, show }: { filters: AppFilters; show: Show }) {
   const { t } = useTranslation();
   const { data, error, isPending, refetch } = useAppList({ q, cursor });
   if (isPending) return <Loading />;
@@ -112,18 +132,39 @@ function List({ filters: { q, cursor }, show }: { filters: AppFilters; show: Sho
         <Snippet label={t('apps.emptyHint')} text="npx carillon app create demo" />
       </Empty>
     );
+  const isOnePage = data.next === null && cursor === undefined;
+  const all = data.results.filter((app): app is AppSummary => 'devices' in app);
+  const rows = sort === 'activity' && isOnePage ? all.toSorted(byActivity) : all;
   return (
     <>
+      {isOnePage && data.results.length > 1 && (
+        <div className={styles.sort}>
+          <Choice
+            label={t('apps.sort')}
+            value={sort ?? 'name'}
+            onChange={(event) =>
+              show({ q, sort: event.target.value === 'activity' ? 'activity' : undefined })
+            }
+          >
+            <option value="name">{t('apps.byName')}</option>
+            <option value="activity">{t('apps.byActivity')}</option>
+          </Choice>
+        </div>
+      )}
       <Table
         label={t('apps.list')}
         columns={columnsOf(t)}
-        rows={data.results}
+        rows={rows}
         keyOf={({ appId }) => appId}
       />
       <Pager next={data.next} cursor={cursor} open={(next) => show({ q, cursor: next })} />
     </>
   );
 }
+
+/** Compares apps by their pushes of seven days, then by their devices, most first. */
+const byActivity = (a: AppSummary, b: AppSummary): number =>
+  b.pushes7d - a.pushes7d || b.devices - a.devices;
 
 function columnsOf(t: (key: string) => string): Column<AppSummary>[] {
   return [

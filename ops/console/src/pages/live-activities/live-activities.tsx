@@ -16,6 +16,7 @@ import { formatCount } from '../../text/format.ts';
 import { parsedBody } from '../compose/draft-state.ts';
 import { useFaultText } from '../compose/views/views.tsx';
 import { type Entered, emptyEntered, eventOf, requestOf } from './activity-body.ts';
+import { ActivityPreview } from './activity-preview.tsx';
 import { Channels } from './channels.tsx';
 import styles from './live-activities.module.css';
 
@@ -95,6 +96,7 @@ function Sending({ appId, entered, setEntered }: FormProps & { appId: string }) 
           )}
         </form>
       </Panel>
+      <ActivityPreview appId={appId} entered={entered} />
       {isFresh && <DryRun dryRun={dryRun} />}
     </>
   );

@@ -179,11 +179,15 @@ function Breakers() {
     <Table
       label={t('operating.breakers')}
       columns={columns}
-      rows={data.results}
+      rows={data.results.toSorted(byState)}
       keyOf={({ id }) => id}
     />
   );
 }
+
+/** Compares breakers: those that do not send come first. */
+const byState = (a: Breaker, b: Breaker): number =>
+  Number(a.state === 'closed') - Number(b.state === 'closed');
 
 /** Buttons that force a breaker or return it to automatic control. */
 function Force({ breaker }: { breaker: Breaker }) {

@@ -7,20 +7,13 @@ import { useMeta } from '../../api/profiles.ts';
 import { useMay } from '../../api/session.tsx';
 import { buttonClass } from '../../kit/controls/button.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
-import { Badge, Bar, Reason, Reasons, Time } from '../../kit/data/values.tsx';
+import { Badge, Bar } from '../../kit/data/values.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
-import { Empty, Failure, Loading } from '../../kit/states.tsx';
-import { connectorName } from '../../text/explanation.ts';
+import { Failure, Loading } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
 import { LiveState } from '../push/push.tsx';
-import {
-  endedOf,
-  OutcomeBar,
-  PushLink,
-  Sender,
-  StateBadge,
-  unacknowledgedOf,
-} from '../pushes/shown-push.tsx';
+import { endedOf, OutcomeBar } from '../pushes/shown-push.tsx';
+import { AttentionList, isQuiet, RunningPushes } from './current.tsx';
 import styles from './overview.module.css';
 
 /** State of an app: current pushes, problems that need attention, and today's usage. */
@@ -105,46 +98,19 @@ function Running({
         </Link>
       }
     >
-      {running.length === 0 ? (
-        <Empty title={t('overview.nothingRuns')} />
-      ) : (
-        <ul className={styles.list}>
-          {running.map((push) => (
-            <li key={push.objectId} className={styles.push}>
-              <span className={styles.pushTitle}>
-                <PushLink appId={appId} push={push} />
-                <StateBadge push={push} />
-              </span>
-              <OutcomeBar
-                totals={push.outcomes}
-                devices={push.devices}
-                unacknowledged={unacknowledgedOf(push)}
-              />
-              <span className={styles.number}>
-                {t('overview.of', {
-                  done: formatCount(endedOf(push.outcomes)),
-                  all: formatCount(push.devices),
-                })}
-              </span>
-            </li>
-          ))}
-        </ul>
-      )}
+      <RunningPushes pushes={running} />
     </Panel>
   );
 }
 
 function Attention({ appId, overview }: { appId: string; overview: OverviewData }) {
   const { t } = useTranslation();
-  const { breakersOpen, profilesExpiring, findings, waitingApproval, webhooks, setup } = overview;
-  const found = [breakersOpen, profilesExpiring, findings, waitingApproval, webhooks];
-  const isQuiet = found.every(({ length }) => length === 0);
   return (
     <Panel title={t('overview.attention')}>
-      {isQuiet && setup?.hasProfile !== false && (
+      {isQuiet(overview) && overview.setup?.hasProfile !== false && (
         <p className={styles.quiet}>{t('overview.allWell')}</p>
       )}
-      {setup?.hasProfile === false && (
+      {overview.setup?.hasProfile === false && (
         <p className={styles.quiet}>
           {t('overview.noGateway')}{' '}
           <Link to="/apps/$appId/profiles" params={{ appId }}>
@@ -152,45 +118,7 @@ function Attention({ appId, overview }: { appId: string; overview: OverviewData 
           </Link>
         </p>
       )}
-      <ul className={styles.list}>
-        {waitingApproval.map((push) => (
-          <li key={push.objectId}>
-            <StateBadge push={push} /> <PushLink appId={appId} push={push} /> <Sender push={push} />
-          </li>
-        ))}
-        {breakersOpen.map((breaker) => (
-          <li key={breaker.id}>
-            <Badge tone="bad">{t(`breakerState.${breaker.state}`)}</Badge>{' '}
-            <Link to="/operating">
-              {connectorName(breaker.connector)}, {breaker.profile}
-            </Link>{' '}
-            <Time at={breaker.since} /> {breaker.lastFailure && <Reason {...breaker.lastFailure} />}
-          </li>
-        ))}
-        {profilesExpiring.map(({ connector, profile, expiresAt }) => (
-          <li key={`${connector}/${profile}`}>
-            <Badge tone="warn">{t('overview.expires')}</Badge> {connectorName(connector)}, {profile}
-            : <Time at={expiresAt} />
-          </li>
-        ))}
-        {webhooks.map(({ name, offReason, at }) => (
-          <li key={`webhook ${name}`}>
-            <Badge tone={offReason === null ? 'warn' : 'bad'}>
-              {t(offReason === null ? 'webhooks.dropped' : `webhooks.offReason.${offReason}`)}
-            </Badge>{' '}
-            <Link to="/apps/$appId/webhooks" params={{ appId }}>
-              {t('webhooks.one', { name })}
-            </Link>{' '}
-            <Time at={at} />
-          </li>
-        ))}
-        {findings.map(({ connector, profile, problems, meanings }) => (
-          <li key={`finding ${connector}/${profile}`}>
-            <Badge tone="bad">{t('overview.problem')}</Badge> {connectorName(connector)}, {profile}:{' '}
-            <Reasons reasons={problems} meanings={meanings} />
-          </li>
-        ))}
-      </ul>
+      <AttentionList overview={overview} />
     </Panel>
   );
 }
@@ -286,7 +214,9 @@ function FirstSteps({
   // Loads only the app key, because a device needs no other key.
   const appKey = useAppKey(appId, 'appKey', useMay('owner') && !setup.hasDevice).data?.value;
   const done = { profile: setup.hasProfile, device: setup.hasDevice, push: setup.hasPush };
-  const next = steps.find(({ name }) => !done[name])?.name;
+  // Devices of the device channel need no gateway.
+  const isOptional = (name: string) => name === 'profile' && setup.hasDevice;
+  const next = steps.find(({ name }) => !done[name] && !isOptional(name))?.name;
   return (
     <Panel
       title={t('steps.title')}
@@ -301,7 +231,7 @@ function FirstSteps({
           <li key={name} className={styles.step}>
             <span className={styles.stepTitle}>
               <Badge tone={done[name] ? 'good' : 'idle'}>
-                {t(done[name] ? 'steps.done' : 'steps.open')}
+                {t(done[name] ? 'steps.done' : isOptional(name) ? 'steps.optional' : 'steps.open')}
               </Badge>
               {t(`steps.${name}`)}
               {!done[name] && pages[name] !== undefined && (

@@ -17,7 +17,12 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
       ? t('push.unlimited')
       : t('push.pace', { rate: formatCount(push.flowControl) });
   const recurring: [string, ReactNode][] = push.recurring
-    ? [[t('recurring.one'), <RecurringLink key="recurring" appId={appId} {...push.recurring} />]]
+    ? [
+        [
+          t('recurring.one'),
+          <RecurringLink key="recurring" appId={appId} name={push.recurring.name} />,
+        ],
+      ]
     : [];
   return (
     <>
@@ -87,14 +92,9 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 
 /** Link to the recurring push that created this push. */
-function RecurringLink({ appId, id, name }: { appId: string; id: number; name: string }) {
+function RecurringLink({ appId, name }: { appId: string; name: string }) {
   return (
-    <Link
-      to="/apps/$appId/pushes/recurring"
-      params={{ appId }}
-      search={{ edit: String(id) }}
-      translate="no"
-    >
+    <Link to="/apps/$appId/pushes/recurring" params={{ appId }} translate="no">
       {name}
     </Link>
   );

@@ -9,6 +9,7 @@ import { TextField } from '../../kit/controls/field.tsx';
 import { Facts, Notice } from '../../kit/panel.tsx';
 import { Failure } from '../../kit/states.tsx';
 import { formatCount, formatTime } from '../../text/format.ts';
+import { ShownAudience } from '../pushes/shown-condition.tsx';
 import { Sender, titleOf } from '../pushes/shown-push.tsx';
 import { useTargetCount } from './audience.tsx';
 
@@ -90,8 +91,7 @@ export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
   const control = usePushControl(appId, push.objectId);
   const { name } = useOperator();
   const isOwn = name === push.createdBy;
-  const isOwner = useMay('owner');
-  const mayApprove = useMay('operator') && (isOwner || name !== push.approval?.firstBy);
+  const { mayApprove } = useMayApprove(push);
   const mayControl = useMay(isOwn ? 'sender' : 'operator');
   const undoMs = useUndoMs(push);
   if (!isOpenPush(push) || !mayControl) return null;
@@ -112,8 +112,7 @@ export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
           {t(`push.${next}`)}
         </Button>
       ) : (
-        mayApprove &&
-        !isOwn && (
+        mayApprove && (
           <Approve
             appId={appId}
             push={push}
@@ -174,8 +173,24 @@ export function Approval({ appId, push }: OfPush) {
   );
 }
 
+/**
+ * Returns whether the person may approve a push, which needs a second person, and whether the
+ * person may reject it.
+ */
+export function useMayApprove(push: PushDetail | undefined) {
+  const { name } = useOperator();
+  const isOwner = useMay('owner');
+  const mayStopAll = useMay('operator');
+  const maySend = useMay('sender');
+  const isOwn = name === push?.createdBy;
+  return {
+    mayApprove: mayStopAll && !isOwn && (isOwner || name !== push?.approval?.firstBy),
+    mayReject: mayStopAll || (maySend && isOwn),
+  };
+}
+
 /** Information for the second person who approves the push. */
-function Request({ appId, push }: OfPush) {
+export function Request({ appId, push }: OfPush) {
   const { t } = useTranslation();
   const { approval, request } = push;
   const above = formatCount(approval?.above ?? 0);
@@ -187,8 +202,8 @@ function Request({ appId, push }: OfPush) {
         [t('push.sentBy'), <Sender key="by" push={push} />],
         [t('pushes.devices'), count ?? t('push.moreThan', { above })],
         [
-          t('push.condition'),
-          <code key="where">{JSON.stringify(request.target ?? push.where)}</code>,
+          t('compose.to'),
+          <ShownAudience key="where" target={request.target ?? { where: push.where }} />,
         ],
       ]}
     />

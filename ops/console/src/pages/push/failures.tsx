@@ -16,6 +16,7 @@ import type { FailureFilters } from '../../search.ts';
 import { connectorName, useRemedyText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './push.module.css';
+import { siteOf } from './vendor-sites.ts';
 
 interface FailuresExportProps {
   push: { appId: string; pushId: string };
@@ -102,6 +103,23 @@ export function Failures(push: FailuresProps) {
   );
 }
 
+interface VendorLinkProps {
+  connector: FailureGroup['connector'];
+  remedy: FailureGroup['remedy'];
+}
+
+/** Link to the site of the vendor if the remedy leads there. */
+function VendorLink({ connector, remedy }: VendorLinkProps) {
+  const { t } = useTranslation();
+  const site = siteOf(connector, remedy.code);
+  if (site === undefined) return null;
+  return (
+    <a href={site} target="_blank" rel="noreferrer">
+      {t('failures.site', { name: connectorName(connector) })}
+    </a>
+  );
+}
+
 function Causes({ push }: { push: FailuresProps }) {
   const { t } = useTranslation();
   const remedyText = useRemedyText();
@@ -130,9 +148,9 @@ function Causes({ push }: { push: FailuresProps }) {
       key: 'remedy',
       title: t('failures.remedy'),
       isWide: true,
-      cell: ({ remedy }) => (
+      cell: ({ connector, remedy }) => (
         <span className={styles.remedy}>
-          <Marked text={remedyText(remedy)} />
+          <Marked text={remedyText(remedy)} /> <VendorLink connector={connector} remedy={remedy} />
         </span>
       ),
     },

@@ -18,55 +18,48 @@ interface OfPush {
 }
 
 /**
- * Sender and times of a push: scheduled or local start, first request, end, and the time between
- * them. Also shows recipients in quiet hours and the next start.
+ * Sender and times of a push: creation, first request, end, and the time between them. Also shows recipients in quiet hours and the next start.
  */
-export function Milestones({ appId, push }: OfPush) {
+export function Milestones({ push }: Pick<OfPush, 'push'>) {
   const { t } = useTranslation();
   const startMs = Math.max(Date.parse(push.createdAt), Date.parse(push['push-time']));
   const since = (at: string | null) =>
     at === null ? '–' : `+${formatDuration(Math.max(0, Date.parse(at) - startMs))}`;
   const isUnsent = push.state === 'cancelled' && push.firstSentAt === null;
   return (
-    <>
-      {(push.state === 'scheduled' || (push.localTime !== null && isOpenPush(push))) && (
-        <Start appId={appId} push={push} />
+    <p className={styles.steps}>
+      <span>
+        {t('push.sentBy')} <By push={push} />
+      </span>
+      <span>
+        {t('push.accepted')} <Time at={push.createdAt} />
+      </span>
+      {push.state !== 'scheduled' && !isUnsent && (
+        <>
+          <span>
+            {t('push.firstSend')} <strong>{since(push.firstSentAt)}</strong>
+          </span>
+          <span>
+            {t('push.finished')} <strong>{since(push.finishedAt)}</strong>
+          </span>
+        </>
       )}
-      {isUnsent && <p>{t('push.nothingSent')}</p>}
-      <p className={styles.steps}>
+      {push.quietWaits !== undefined && (
         <span>
-          {t('push.sentBy')} <By push={push} />
+          {t('push.quietWaits')} <strong>{formatCount(push.quietWaits)}</strong>
         </span>
+      )}
+      {push.nextStart !== null && (
         <span>
-          {t('push.accepted')} <Time at={push.createdAt} />
+          {t('push.nextStart')} <Time at={push.nextStart} />
         </span>
-        {push.state !== 'scheduled' && !isUnsent && (
-          <>
-            <span>
-              {t('push.firstSend')} <strong>{since(push.firstSentAt)}</strong>
-            </span>
-            <span>
-              {t('push.finished')} <strong>{since(push.finishedAt)}</strong>
-            </span>
-          </>
-        )}
-        {push.quietWaits !== undefined && (
-          <span>
-            {t('push.quietWaits')} <strong>{formatCount(push.quietWaits)}</strong>
-          </span>
-        )}
-        {push.nextStart !== null && (
-          <span>
-            {t('push.nextStart')} <Time at={push.nextStart} />
-          </span>
-        )}
-      </p>
-    </>
+      )}
+    </p>
   );
 }
 
 /** Start of a push, the number of currently matching devices, and their quiet hours. */
-function Start({ appId, push }: OfPush) {
+export function Start({ appId, push }: OfPush) {
   const { t } = useTranslation();
   const isScheduled = push.state === 'scheduled';
   const devices = useTargetCount(appId, push, isScheduled);

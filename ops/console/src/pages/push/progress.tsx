@@ -14,6 +14,7 @@ import { connectorName } from '../../text/explanation.ts';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
 import { loadPage } from '../missing.tsx';
 import { endedOf, OutcomeBar, type Totals, unacknowledgedOf } from '../pushes/shown-push.tsx';
+import { Funnel } from './headline.tsx';
 import { Milestones } from './milestones.tsx';
 import styles from './push.module.css';
 
@@ -37,7 +38,7 @@ export function Progress({ appId, push, progress }: ProgressProps) {
   const title = t('overview.of', { done: formatCount(ended), all: formatCount(devices) });
   return (
     <>
-      <Milestones appId={appId} push={push} />
+      <Milestones push={push} />
       <Panel
         title={
           unacknowledged > 0
@@ -48,6 +49,7 @@ export function Progress({ appId, push, progress }: ProgressProps) {
       >
         <div className={styles.total}>
           <OutcomeBar totals={outcomes} devices={devices} unacknowledged={unacknowledged} />
+          <Funnel {...{ push, progress }} sent={(outcomes.sent ?? 0) - unacknowledged} />
           <Figures {...{ outcomes, push, progress, unacknowledged }} />
         </div>
       </Panel>
@@ -105,18 +107,14 @@ interface FiguresProps {
 
 function Figures({ outcomes, push, progress, unacknowledged }: FiguresProps) {
   const { t } = useTranslation();
-  const [sent, ...others] = visibleOutcomes.map((name): [string, number] => [
-    t(`outcome.${name}`),
-    outcomes[name] ?? 0,
-  ]);
+  const others = visibleOutcomes
+    .slice(1)
+    .map((name): [string, number] => [t(`outcome.${name}`), outcomes[name] ?? 0]);
   const rows: [string, number][] = [
-    ...(sent ? [[sent[0], sent[1] - unacknowledged] as [string, number]] : []),
     ...(unacknowledged > 0
       ? [[t('outcome.unacknowledged'), unacknowledged] as [string, number]]
       : []),
     ...others,
-    [t('pushes.delivered'), progress?.delivered ?? push.delivered],
-    [t('pushes.clicked'), progress?.clicked ?? push.clicked],
     ...eventRows(progress?.events ?? push.events, t),
   ];
   return (
@@ -154,6 +152,9 @@ interface ByConnectorProps {
   progress: PushProgress | undefined;
 }
 
+/** Outcomes whose column is left out if no recipient has them, so that the table fits the page. */
+const seldom: ReadonlySet<string> = new Set(['expired', 'capped', 'dropped']);
+
 function ByConnector({ appId, push, progress }: ByConnectorProps) {
   const { t } = useTranslation();
   const columns = useConnectorColumns(appId, push.objectId);
@@ -171,7 +172,14 @@ function ByConnector({ appId, push, progress }: ByConnectorProps) {
   if (rows.length === 0)
     return <Empty title={t(isUnsent ? 'push.nothingSent' : 'push.noConnectors')} />;
   const isWaiting = rows.some(({ unacknowledged }) => unacknowledged > 0);
-  const visibleColumns = columns.filter(({ key }) => key !== 'unacknowledged' || isWaiting);
+  const isUsed = (key: string) =>
+    !seldom.has(key) ||
+    rows.some(({ totals }) =>
+      Object.entries(totals).some(([name, count]) => name === key && count > 0),
+    );
+  const visibleColumns = columns.filter(
+    ({ key }) => isUsed(key) && (key !== 'unacknowledged' || isWaiting),
+  );
   return (
     <Table
       label={t('push.byConnector')}

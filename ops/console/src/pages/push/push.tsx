@@ -20,6 +20,7 @@ import { Content } from './content.tsx';
 import { Approval, Controls } from './controls.tsx';
 import { Failures, KeptTokens } from './failures.tsx';
 import { GatewayMessages } from './gateway-messages.tsx';
+import { Headline } from './headline.tsx';
 import { Progress } from './progress.tsx';
 import { Recall, RecallState } from './recall.tsx';
 import { Redrive, Redrives } from './redrive.tsx';
@@ -114,6 +115,7 @@ export function Push() {
         <StateBadge push={push} />
         {isOpenPush(push) && <LiveState live={live} updatedAtMs={progress.dataUpdatedAt} />}
       </PageHeader>
+      <Headline appId={appId} push={push} progress={progress.data} />
       <Approval appId={appId} push={push} />
       <KeptTokens appId={appId} push={push} />
       <Redrives appId={appId} push={push} />

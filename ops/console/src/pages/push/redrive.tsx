@@ -5,6 +5,7 @@ import type { PushDetail, RedriveForecast } from '../../../../client/operations.
 import {
   isOpenPush,
   type RedriveSelection,
+  useFailureGroups,
   useRedrive,
   useRedriveForecast,
 } from '../../api/push.ts';
@@ -15,6 +16,7 @@ import { Failure, Loading } from '../../kit/states.tsx';
 import { connectorName, useForecastText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './push.module.css';
+import { repeatOf } from './vendor-sites.ts';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
 
@@ -43,15 +45,20 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
     navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId } }),
   );
   const { failed = 0, expired = 0, capped = 0 } = push.outcomes;
+  const groups = useFailureGroups({ ...ofPush, isOpen: isOpenPush(push) }, failed > 0);
   if (isOpenPush(push) || push.state === 'cancelled' || !maySend) return null;
   // A recall is repeated as another recall of the first push. An activity gets its current state.
   if (push.recallOf !== null || push.liveActivity) return null;
-  if (failed + expired + capped <= push.redriven) return null;
+  const remedies = (groups.data?.results ?? []).map(({ remedy }) => remedy.code);
+  const repeat = expired + capped > 0 ? 'helps' : repeatOf(remedies);
+  if (failed + expired + capped <= push.redriven || repeat === 'useless') return null;
   const devices = data?.devices ?? 0;
   return (
     <>
       {redrive.error && <Failure error={redrive.error} />}
       <Confirm
+        variant="primary"
+        triggerVariant="plain"
         trigger={t('redrive.title')}
         title={t('redrive.title')}
         action={data ? t('redrive.now', { devices: formatCount(devices) }) : t('redrive.counting')}
@@ -62,6 +69,11 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
         onOpen={setRequested}
         onConfirm={() => redrive.mutate(selection)}
       >
+        {repeat === 'later' && (
+          <p className={styles.warning} role="alert">
+            {t('redrive.later')}
+          </p>
+        )}
         <p>{t('redrive.text')}</p>
         {all.data && all.data.causes.length > 1 && (
           <CauseChoice causes={all.data.causes} chosen={cause} choose={setCause} />

@@ -14,6 +14,7 @@ import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { Calendar } from './calendar.tsx';
 import styles from './scheduled.module.css';
 import { PushLink, Sender, StartTime, titleOf } from './shown-push.tsx';
 
@@ -47,6 +48,7 @@ export function Scheduled() {
       >
         <List appId={appId} cursor={cursor} />
       </Panel>
+      <Calendar appId={appId} />
       <Commands
         request={requestOf('listScheduledAppPushes', scheduledPage(appId, cursor))}
         command={`schedule list --app ${appId}`}

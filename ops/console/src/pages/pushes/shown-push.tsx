@@ -105,7 +105,7 @@ export function OutcomeBar({ totals, devices, unacknowledged = 0 }: OutcomeBarPr
         { tone: 'bad', value: sum(totals, failures), label: t('outcome.failures') },
         { tone: 'warn', value: sum(totals, unsent), label: t('outcome.unsent') },
         { tone: 'idle', value: unacknowledged, label: t('outcome.unacknowledged') },
-        { tone: 'idle', value: Math.max(0, devices - ended), label: t('outcome.open') },
+        { tone: 'rest', value: Math.max(0, devices - ended), label: t('outcome.open') },
       ]}
     />
   );

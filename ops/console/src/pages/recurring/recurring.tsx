@@ -12,7 +12,6 @@ import { Time } from '../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
-import { Definition } from './definition.tsx';
 import styles from './recurring.module.css';
 
 const route = getRouteApi('/apps/$appId/pushes/recurring');
@@ -21,21 +20,19 @@ const route = getRouteApi('/apps/$appId/pushes/recurring');
 export function Recurring() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
-  const { edit } = route.useSearch();
   const { data, error, isPending, refetch } = useRecurring(appId);
   const maySend = useMay('sender');
-  const edited = data?.results.find(({ id }) => String(id) === edit);
-  const isFound = edit === undefined || edited !== undefined;
   return (
     <>
       <PageHeader
         title={t('recurring.title')}
         side={
-          edit !== undefined && (
+          maySend && (
             <Link
-              to="/apps/$appId/pushes/recurring"
+              to="/apps/$appId/pushes/new"
               params={{ appId }}
-              className={buttonClass('plain')}
+              search={{ repeat: 'new' }}
+              className={buttonClass('primary')}
             >
               {t('recurring.new')}
             </Link>
@@ -51,10 +48,6 @@ export function Recurring() {
           <Failure error={error} retry={() => void refetch()} />
         )}
       </Panel>
-      {data && !isFound && <Empty title={t('recurring.gone')} />}
-      {maySend && data && isFound && (
-        <Definition key={edit ?? 'new'} appId={appId} edited={edited} />
-      )}
       <Commands
         request={requestOf('listRecurringPushes', recurringPage(appId))}
         command={`recurring list --app ${appId}`}
@@ -94,16 +87,19 @@ function useColumns(appId: string, actions: Actions): Column<RecurringPush>[] {
       key: 'name',
       title: t('recurring.name'),
       isWide: true,
-      cell: (one) => (
-        <Link
-          to="/apps/$appId/pushes/recurring"
-          params={{ appId }}
-          search={{ edit: String(one.id) }}
-          translate="no"
-        >
-          {one.name}
-        </Link>
-      ),
+      cell: (one) =>
+        mayAll || (maySend && one.createdBy === name) ? (
+          <Link
+            to="/apps/$appId/pushes/new"
+            params={{ appId }}
+            search={{ definition: String(one.id) }}
+            translate="no"
+          >
+            {one.name}
+          </Link>
+        ) : (
+          <span translate="no">{one.name}</span>
+        ),
     },
     {
       key: 'expression',

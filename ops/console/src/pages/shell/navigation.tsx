@@ -5,24 +5,29 @@ import { useAppMenu, useAppName } from '../../api/apps.ts';
 import { includesRole, useOperator, useSessionActions } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Menu, MenuItem } from '../../kit/controls/menu.tsx';
+import { Icon } from '../../kit/icon.tsx';
 import { chooseLanguage } from '../../text/texts.ts';
 import styles from './navigation.module.css';
 import { appPages, isOpenTo, servicePages } from './page-entries.ts';
 
 /** Links to the pages of the app and of the service. */
-export function Navigation({ appId }: { appId: string | undefined }) {
+export function Navigation({ appId, isOpen }: { appId: string | undefined; isOpen: boolean }) {
   const { t } = useTranslation();
   const { role, apps } = useOperator();
   const person = { apps, may: (needed: typeof role) => includesRole(role, needed) };
   const active = { className: `${styles.link} ${styles.active}`, 'aria-current': 'page' as const };
   const common = { className: styles.link, activeProps: active };
   return (
-    <nav className={styles.nav} aria-label={t('shell.navigation')}>
+    <nav
+      id="navigation"
+      className={`${styles.nav} ${isOpen ? styles.open : ''}`}
+      aria-label={t('shell.navigation')}
+    >
       {appId !== undefined && (
         <ul className={styles.group}>
           {appPages
             .filter((place) => place.isUnlisted !== true && isOpenTo(place, person))
-            .map(({ to, title }) => (
+            .map(({ to, title, icon }) => (
               <li key={to}>
                 <Link
                   to={to}
@@ -30,6 +35,7 @@ export function Navigation({ appId }: { appId: string | undefined }) {
                   activeOptions={{ exact: to === '/apps/$appId' }}
                   {...common}
                 >
+                  {icon && <Icon name={icon} />}
                   {t(title)}
                 </Link>
               </li>
@@ -39,9 +45,10 @@ export function Navigation({ appId }: { appId: string | undefined }) {
       <ul className={styles.group}>
         {servicePages
           .filter((place) => place.isUnlisted !== true && isOpenTo(place, person))
-          .map(({ to, title }) => (
+          .map(({ to, title, icon }) => (
             <li key={to}>
               <Link to={to} activeOptions={{ exact: to === '/' }} {...common}>
+                {icon && <Icon name={icon} />}
                 {t(title)}
               </Link>
             </li>
@@ -88,13 +95,14 @@ function Apps() {
 }
 
 /** Name and role of the person, and the logout. */
-export function PersonMenu() {
+export function PersonMenu({ help }: { help: () => void }) {
   const { t } = useTranslation();
   const { name, role } = useOperator();
   const { logout } = useSessionActions();
   const person = t('shell.person', { name, role: t(`role.${role}`) });
   return (
     <Menu name={person} label={person}>
+      <MenuItem onClick={help}>{t('help.title')}</MenuItem>
       <MenuItem onClick={() => void logout()}>{t('shell.logout')}</MenuItem>
     </Menu>
   );

@@ -1,10 +1,14 @@
 import type { Role } from '../../api/session.tsx';
+import type { IconName } from '../../kit/icon.tsx';
 
 /** Page that the navigation, the search and the shortcuts open. To add a page, add an entry. */
 interface PageEntry<To extends string> {
   to: To;
   /** Key of the link's text. */
   title: string;
+  /** Document about the page, below `docs/`. */
+  doc: string;
+  icon?: IconName;
   /** Key that opens the page after `g`. */
   key?: string;
   /** Lowest role that may open the page. */
@@ -24,18 +28,23 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId',
     title: 'nav.overview',
+    doc: 'getting-started.md',
+    icon: 'overview',
     key: 'o',
     words: ['统计', 'statistics', 'dashboard'],
   }),
   pageEntry({
     to: '/apps/$appId/pushes',
     title: 'nav.pushes',
+    doc: 'console.md',
+    icon: 'pushes',
     key: 'p',
     words: ['推送记录', 'push records', 'history', 'notifications'],
   }),
   pageEntry({
     to: '/apps/$appId/pushes/new',
     title: 'compose.heading',
+    doc: 'sending.md',
     role: 'sender',
     isUnlisted: true,
     words: ['在线发送', '新建推送', '创建推送', 'compose', 'send', 'online push'],
@@ -43,47 +52,58 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/pushes/compare',
     title: 'compare.title',
+    doc: 'console.md',
     isUnlisted: true,
     words: ['对比推送', 'compare', 'diff', 'regressions'],
   }),
   pageEntry({
     to: '/apps/$appId/pushes/scheduled',
     title: 'scheduled.title',
+    doc: 'sending.md',
     isUnlisted: true,
     words: ['定时推送任务', 'schedule', 'push_time'],
   }),
   pageEntry({
     to: '/apps/$appId/pushes/undelivered',
     title: 'undelivered.title',
+    doc: 'operate/redrive.md',
     isUnlisted: true,
     words: ['重发', '补发', 'redrive', 'resend', 'retry', 'failed', 'expired', 'capped'],
   }),
   pageEntry({
     to: '/apps/$appId/pushes/recurring',
     title: 'recurring.title',
+    doc: 'sending.md',
     isUnlisted: true,
     words: ['周期推送', '循环推送', 'cron', 'recurring', 'repeat', 'every day'],
   }),
   pageEntry({
     to: '/apps/$appId/pushes/live-activities',
     title: 'liveActivity.title',
+    doc: 'live-activities.md',
     isUnlisted: true,
     words: ['实时活动', '灵动岛', 'live activity', 'ActivityKit', 'broadcast', 'channels'],
   }),
   pageEntry({
     to: '/apps/$appId/devices',
     title: 'nav.devices',
+    doc: 'concepts.md',
+    icon: 'devices',
     key: 'd',
     words: ['设备', 'installations', '_Installation', 'tokens'],
   }),
   pageEntry({
     to: '/apps/$appId/users',
     title: 'nav.users',
+    doc: 'operate/personal-data.md',
+    icon: 'users',
     words: ['_User', '用户管理', 'accounts', 'lock', 'sessions'],
   }),
   pageEntry({
     to: '/apps/$appId/profiles',
     title: 'nav.profiles',
+    doc: 'operate/credentials.md',
+    icon: 'gateways',
     words: [
       '推送证书',
       '混合推送',
@@ -98,11 +118,15 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/quotas',
     title: 'nav.quotas',
+    doc: 'sending.md',
+    icon: 'quotas',
     words: ['配额', '限额', 'quota', 'forecast', 'limits', 'daily cap'],
   }),
   pageEntry({
     to: '/apps/$appId/reports',
     title: 'nav.reports',
+    doc: 'opens.md',
+    icon: 'reports',
     words: [
       '报表',
       '趋势',
@@ -118,16 +142,22 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/usage',
     title: 'nav.usage',
+    doc: 'console.md',
+    icon: 'reports',
     words: ['用量', '账单', '费用', 'billing', 'fees', 'usage', 'CSV'],
   }),
   pageEntry({
     to: '/apps/$appId/messages',
     title: 'nav.messages',
+    doc: 'operate/mail-and-sms.md',
+    icon: 'messages',
     words: ['短信', '邮件', 'SMS', 'mail', 'outbox', 'templates', 'signatures'],
   }),
   pageEntry({
     to: '/apps/$appId/webhooks',
     title: 'nav.webhooks',
+    doc: 'webhooks.md',
+    icon: 'webhooks',
     role: 'operator',
     words: [
       '回调',
@@ -144,11 +174,14 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/settings',
     title: 'nav.settings',
+    doc: 'console.md',
+    icon: 'settings',
     words: ['推送设置', '应用 Keys', '安全中心', '选项', 'options', 'app keys', 'master key'],
   }),
   pageEntry({
     to: '/apps/$appId/move-in',
     title: 'moveIn.title',
+    doc: 'moving-in.md',
     isUnlisted: true,
     words: ['迁移', '导入', '数据导入', 'migration', 'import', 'check list', 'export'],
   }),
@@ -156,16 +189,26 @@ export const appPages = [
 
 /** Pages of the service. */
 export const servicePages = [
-  pageEntry({ to: '/', title: 'nav.apps', words: ['应用列表', 'all apps'] }),
+  pageEntry({
+    to: '/',
+    title: 'nav.apps',
+    doc: 'console.md',
+    icon: 'apps',
+    words: ['应用列表', 'all apps'],
+  }),
   pageEntry({
     to: '/operating',
     title: 'nav.operating',
+    doc: 'operate/alerts.md',
+    icon: 'operations',
     key: 's',
     words: ['熔断', '队列', 'breakers', 'queues', 'gateways'],
   }),
   pageEntry({
     to: '/webhooks',
     title: 'webhooks.ofService',
+    doc: 'webhooks.md',
+    icon: 'webhooks',
     role: 'operator',
     isForAllApps: true,
     words: ['回调', '事件', 'events', 'callbacks', 'Slack', '飞书', '钉钉', '企业微信'],
@@ -173,6 +216,7 @@ export const servicePages = [
   pageEntry({
     to: '/secret',
     title: 'secret.title',
+    doc: 'operate/secret.md',
     role: 'owner',
     isForAllApps: true,
     isUnlisted: true,
@@ -181,6 +225,7 @@ export const servicePages = [
   pageEntry({
     to: '/go-live',
     title: 'goLive.title',
+    doc: 'production.md',
     role: 'operator',
     isForAllApps: true,
     isUnlisted: true,
@@ -189,6 +234,8 @@ export const servicePages = [
   pageEntry({
     to: '/people',
     title: 'nav.people',
+    doc: 'operate/people.md',
+    icon: 'members',
     role: 'owner',
     isForAllApps: true,
     words: ['协作', '权限', '会话', 'tokens', 'sessions', 'roles', 'collaborators', 'login link'],
@@ -196,6 +243,8 @@ export const servicePages = [
   pageEntry({
     to: '/audit',
     title: 'nav.audit',
+    doc: 'operate/people.md',
+    icon: 'audit',
     role: 'owner',
     isForAllApps: true,
     words: ['操作日志', 'audit log', 'changes', 'history'],

@@ -1,14 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
-import { Outlet, useNavigate, useParams, useRouterState } from '@tanstack/react-router';
-import { useEffect, useRef } from 'react';
+import { Link, Outlet, useNavigate, useParams, useRouterState } from '@tanstack/react-router';
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { Freeze } from '../../../../client/operations.ts';
 import { useAppName } from '../../api/apps.ts';
-import { useFreezes, useRelease } from '../../api/operating.ts';
-import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
+import { Bell, Icon } from '../../kit/icon.tsx';
 import { Notice, TitleScope } from '../../kit/panel.tsx';
-import { formatTime } from '../../text/format.ts';
+import { FreezeButton, FreezeNotice, FreezeRequest, type FreezeScope } from './freeze.tsx';
 import { AppMenu, LanguageChoice, Navigation, PersonMenu, ThemeChoice } from './navigation.tsx';
 import { appPages, servicePages } from './page-entries.ts';
 import { SearchButton } from './search/search-button.tsx';
@@ -22,9 +20,9 @@ const isTyping = (target: EventTarget | null): boolean =>
 
 /**
  * Shortcuts on every page: `g` and a page's key open the page, `c` composes a push, `/` focuses the
- * page's search field.
+ * page's search field, `?` shows the shortcuts.
  */
-function useShortcuts(appId: string | undefined): void {
+function useShortcuts(appId: string | undefined, help: () => void): void {
   const navigate = useNavigate();
   const chordUntil = useRef(0);
   useEffect(() => {
@@ -44,6 +42,7 @@ function useShortcuts(appId: string | undefined): void {
       } else if (event.key === 'g') chordUntil.current = event.timeStamp + chordMs;
       else if (event.key === 'c' && event.timeStamp >= chordUntil.current && appId !== undefined)
         void navigate({ to: '/apps/$appId/pushes/new', params: { appId } });
+      else if (event.key === '?') help();
       else if (event.timeStamp < chordUntil.current) {
         chordUntil.current = 0;
         open(event.key);
@@ -51,39 +50,7 @@ function useShortcuts(appId: string | undefined): void {
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [appId, navigate]);
-}
-
-/**
- * Notice on every page if the service or the current app is frozen. Operators can end the freeze.
- */
-function FreezeNotice({ appId }: { appId: string | undefined }) {
-  const freezes = useFreezes().data?.results ?? [];
-  return freezes
-    .filter((freeze) => freeze.appId === null || freeze.appId === appId)
-    .map((freeze) => <OfFreeze key={freeze.appId ?? ''} freeze={freeze} />);
-}
-
-function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) {
-  const { t } = useTranslation();
-  const { apps } = useOperator();
-  const mayRelease = useMay('operator') && (appId !== null || apps === null);
-  const release = useRelease(appId);
-  const scope = appId === null ? 'service' : 'app';
-  return (
-    <Notice variant="warn">
-      <span>
-        <strong>{t(`freeze.${scope}Frozen`)}</strong>{' '}
-        {t('freeze.since', { at: formatTime(since), by })}
-        {reason !== '' && ` ${t('freeze.because', { reason })}`}
-      </span>
-      {mayRelease && (
-        <Button isBusy={release.isPending} onClick={() => release.mutate()}>
-          {t(`freeze.release${scope === 'service' ? 'Service' : 'App'}`)}
-        </Button>
-      )}
-    </Notice>
-  );
+  }, [appId, navigate, help]);
 }
 
 const versionCheckMs = 60_000;
@@ -118,29 +85,59 @@ function VersionNotice() {
   );
 }
 
+const HelpDialog = lazy(() =>
+  import('./help-dialog.tsx').then((module) => ({ default: module.HelpDialog })),
+);
+
 /** Frame of every page: app, navigation, preferences, person. */
 export function Shell() {
   const { t } = useTranslation();
   const { appId } = useParams({ strict: false });
   const main = useRef<HTMLElement>(null);
   const name = useAppName(appId);
+  const [freezing, setFreezing] = useState<FreezeScope>();
+  const [isHelpOpen, setHelpOpen] = useState(false);
+  const [isMenuOpen, setMenuOpen] = useMenu();
+  const help = useCallback(() => setHelpOpen(true), []);
   useFocusOnPage(main);
-  useShortcuts(appId);
+  useShortcuts(appId, help);
   return (
     <div className={styles.frame}>
       <a href="#main" className={styles.skip}>
         {t('shell.skip')}
       </a>
       <header className={styles.top}>
-        <AppMenu appId={appId} />
-        <div className={styles.tools}>
-          <SearchButton />
+        <div className={styles.bar}>
+          <Link to="/" className={styles.brand} aria-label={t('shell.home')}>
+            <Bell />
+            <span className={styles.product}>Carillon</span>
+          </Link>
+          <AppMenu appId={appId} />
+        </div>
+        <Button
+          className={styles.menu}
+          aria-expanded={isMenuOpen}
+          aria-controls="navigation"
+          onClick={() => setMenuOpen(!isMenuOpen)}
+        >
+          <Icon name="menu" />
+          {t('shell.menu')}
+        </Button>
+        <div className={`${styles.tools} ${isMenuOpen ? styles.open : ''}`}>
+          <FreezeButton appId={appId} freeze={setFreezing} />
+          <SearchButton freeze={setFreezing} />
           <LanguageChoice />
           <ThemeChoice />
-          <PersonMenu />
+          <PersonMenu help={help} />
         </div>
       </header>
-      <Navigation appId={appId} />
+      <FreezeRequest scope={freezing} close={() => setFreezing(undefined)} />
+      {isHelpOpen && (
+        <Suspense>
+          <HelpDialog close={() => setHelpOpen(false)} />
+        </Suspense>
+      )}
+      <Navigation appId={appId} isOpen={isMenuOpen} />
       <main id="main" ref={main} className={styles.main} tabIndex={-1}>
         <VersionNotice />
         <FreezeNotice appId={appId} />
@@ -150,6 +147,13 @@ export function Shell() {
       </main>
     </div>
   );
+}
+
+/** Returns whether the menu of a phone is open. Another page closes it. */
+function useMenu(): [isOpen: boolean, setOpen: (isOpen: boolean) => void] {
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  const [openAt, setOpenAt] = useState<string>();
+  return [openAt === path, (isOpen) => setOpenAt(isOpen ? path : undefined)];
 }
 
 /** Moves the focus to the heading after navigation, so that screen readers start there. */

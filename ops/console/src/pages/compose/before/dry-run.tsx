@@ -130,18 +130,16 @@ function Shares({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
       id,
       devices: share?.devices ?? 0,
       problems: share?.problems ?? [],
-      messageClass: share?.messageClass,
       notShown: share?.notShown ?? [],
     }))
     .sort((a, b) => b.devices - a.devices);
   if (shares.length === 0) return null;
   return (
     <dl className={styles.shares}>
-      {shares.map(({ id, devices, problems, messageClass, notShown }) => (
+      {shares.map(({ id, devices, problems, notShown }) => (
         <div key={id}>
           <dt>{connectorName(id)}</dt>
           <dd>{formatCount(devices)}</dd>
-          {messageClass && <ClassEffect effect={messageClass} />}
           {notShown.length > 0 && <NotShown names={notShown} />}
           {!isBlank &&
             problems.map(textOf).map((problem) => (
@@ -156,30 +154,6 @@ function Shares({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
 }
 
 type Share = NonNullable<PushForecast['connectors']['apns']>;
-
-/** Message class at a vendor: its daily limit, and what is missing. */
-function ClassEffect({ effect }: { effect: Share['messageClass'] }) {
-  const { t } = useTranslation();
-  const { name, dailyLimit, missing } = effect;
-  const isPlain = name === null && missing.length === 0;
-  const limit =
-    dailyLimit === null ? t('messageClass.unlimited') : t('messageClass.limit', { n: dailyLimit });
-  const names = missing.map((one) =>
-    one === 'right' || one === 'class' ? t(`messageClass.missing.${one}`) : one,
-  );
-  return (
-    <>
-      {!(isPlain && dailyLimit === null) && (
-        <dd className={styles.effect}>
-          {name === null ? t('compose.noClass') : t(`messageClass.${name}`)}: {limit}
-        </dd>
-      )}
-      {names.length > 0 && (
-        <dd className={styles.problem}>{t('messageClass.lacks', { names: names.join(', ') })}</dd>
-      )}
-    </>
-  );
-}
 
 /** Rich content that devices of a vendor do not show. */
 export function NotShown({ names }: { names: Share['notShown'] }) {

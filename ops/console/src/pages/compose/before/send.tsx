@@ -4,13 +4,13 @@ import { useRef } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '../../../api/client.ts';
 import { newRequestId, sendPush } from '../../../api/compose.ts';
-import { isLocalTime, messageFields, readField } from '../../../draft/fields.ts';
-import type { JsonRecord } from '../../../draft/json-text.ts';
+import { languagesOf, messageFields, readField } from '../../../draft/fields.ts';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Facts } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
-import { formatCount, formatTime } from '../../../text/format.ts';
-import { type Start, startOf } from '../delivery.tsx';
+import { formatCount } from '../../../text/format.ts';
+import { ShownAudience } from '../../pushes/shown-condition.tsx';
+import { type Start, startOf, useStartText } from '../delivery.tsx';
 import { useForm } from '../draft-field.tsx';
 import styles from './before.module.css';
 import { type CurrentDryRun, isRefused } from './dry-run.tsx';
@@ -49,8 +49,11 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
     isFaulty: draft.fault !== undefined,
   });
   const deviceCount = isFresh ? formatCount(devices) : '…';
-  const title =
-    readField(draft.body, messageFields.title) || readField(draft.body, messageFields.alert);
+  const startText = useStartText(start);
+  const texts = [messageFields.title, messageFields.alert]
+    .map((field) => readField(draft.body, field))
+    .filter(Boolean);
+  const languages = languagesOf(draft.body);
   return (
     <div className={styles.send}>
       {send.error !== null && <SendFailure error={send.error} />}
@@ -71,26 +74,18 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
       >
         <Facts
           rows={[
-            [t('push.message'), title || t('push.silent')],
-            [
-              t('compose.when'),
-              start === 'later' ? timeOf(draft.body, t('compose.local')) : t(`start.${start}`),
-            ],
+            [t('push.message'), texts.join(' · ') || t('push.silent')],
+            [t('compose.to'), <ShownAudience key="to" target={draft.body} />],
+            ...(languages.length > 0
+              ? [[t('compose.languages'), languages.join(', ')] as const]
+              : []),
+            [t('push.starts'), startText],
           ]}
         />
       </Confirm>
       {obstacle !== undefined && <p className={styles.note}>{t(`obstacle.${obstacle}`)}</p>}
     </div>
   );
-}
-
-/**
- * Returns the sending time in the reader's zone. A local time of the devices is returned unchanged.
- */
-function timeOf(body: JsonRecord, local: string): string {
-  const time = body.push_time;
-  if (typeof time !== 'string') return '–';
-  return isLocalTime(body) ? `${time.replace('T', ' ')} · ${local}` : formatTime(time);
 }
 
 /** Returns the reason why the push cannot be sent now, or undefined if it can. */

@@ -17,6 +17,7 @@ import { Empty } from '../../../kit/states.tsx';
 import { connectorName, useForecastText } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import { currentLocale } from '../../../text/texts.ts';
+import { useExampleDevice } from '../example.tsx';
 import lockScreenStyles from './lock-screen.module.css';
 import styles from './preview.module.css';
 
@@ -116,7 +117,11 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
   const visibleShare = share.languages?.[language] ?? share;
   const app = useAppName(appId);
   const fields = useFields(appId).data?.results ?? [];
+  const device = useExampleDevice(appId, body);
+  const members: Record<string, unknown> = { ...device };
   const sampleOf = (field: string) => {
+    // A real device without the field gets the default.
+    if (device) return members[field] === undefined ? undefined : String(members[field]);
     const value = fields.find(({ name }) => name === field)?.values[0]?.value;
     return value === undefined ? undefined : String(value);
   };

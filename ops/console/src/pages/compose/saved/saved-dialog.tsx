@@ -2,13 +2,15 @@ import { Dialog } from '@base-ui/react/dialog';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { type SavedItem, type SavedKind, useSaved, useSavedActions } from '../../../api/compose.ts';
+import { usePushes } from '../../../api/pushes.ts';
 import { toJson } from '../../../draft/fields.ts';
-import { isRecord, printJson } from '../../../draft/json-text.ts';
+import { canonicalText, isRecord, type JsonRecord, printJson } from '../../../draft/json-text.ts';
 import { Button, buttonClass } from '../../../kit/controls/button.tsx';
 import { TextField } from '../../../kit/controls/field.tsx';
 import { Time } from '../../../kit/data/values.tsx';
 import dialog from '../../../kit/dialog.module.css';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { ShownAudience } from '../../pushes/shown-condition.tsx';
 import { useForm } from '../draft-field.tsx';
 import styles from './saved.module.css';
 
@@ -25,12 +27,23 @@ interface SavedDialogProps<K extends SavedKind> {
   contentOf: (form: FormData) => string;
   /** Additional fields of the form. */
   fields?: ReactNode;
+  /** Returns further items below the saved ones. `close` closes the dialog. */
+  more?: (close: () => void) => ReactNode;
 }
 
 /** Button that opens the saved items of a kind. Items can be used, deleted and added. */
 export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
+  // To save a used item again under its name replaces it.
+  const [usedName, setUsedName] = useState('');
+  const { use } = props;
+  const useNamed =
+    use &&
+    ((item: SavedItem<K>) => {
+      setUsedName(item.name);
+      use(item);
+    });
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
       <Dialog.Trigger className={buttonClass('plain')}>{props.trigger}</Dialog.Trigger>
@@ -38,8 +51,9 @@ export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
         <Dialog.Backdrop className={dialog.backdrop} />
         <Dialog.Popup className={dialog.popup}>
           <Dialog.Title className={dialog.title}>{props.title}</Dialog.Title>
-          <Items {...props} close={() => setOpen(false)} />
-          <SaveForm {...props} />
+          <Items {...props} {...(useNamed && { use: useNamed })} close={() => setOpen(false)} />
+          {props.more?.(() => setOpen(false))}
+          <SaveForm {...props} usedName={usedName} />
           <div className={dialog.end}>
             <Dialog.Close className={buttonClass('plain')}>{t('action.back')}</Dialog.Close>
           </div>
@@ -97,7 +111,13 @@ function Items<K extends SavedKind>(props: SavedDialogProps<K> & { close: () => 
 
 const titleOfSave = (kind: SavedKind) => `saved.save.${kind}` as const;
 
-function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: SavedDialogProps<K>) {
+function SaveForm<K extends SavedKind>({
+  appId,
+  kind,
+  contentOf,
+  fields,
+  usedName,
+}: SavedDialogProps<K> & { usedName: string }) {
   const { t } = useTranslation();
   const { save } = useSavedActions(appId, kind);
   const onSubmit = (event: FormEvent<HTMLFormElement>) => {
@@ -119,6 +139,7 @@ function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: Saved
           required
           maxLength={100}
           autoComplete="off"
+          defaultValue={usedName}
         />
         <Button type="submit" variant="primary" isBusy={save.isPending}>
           {t(titleOfSave(kind))}
@@ -159,6 +180,44 @@ export function Audiences({ appId }: { appId: string }) {
       empty={t('saved.noAudience')}
       use={(item) => draft.edit((body) => ({ ...body, where: toJson(item.where) }))}
       contentOf={() => printJson({ where: isRecord(where) || Array.isArray(where) ? where : {} })}
+      more={(close) => <RecentAudiences appId={appId} close={close} />}
     />
+  );
+}
+
+/** Number of recent audiences in the list. */
+const maxRecent = 5;
+
+/** Conditions of the newest pushes that people and the API sent, each once. */
+function RecentAudiences({ appId, close }: { appId: string; close: () => void }) {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  const { data } = usePushes(appId, {});
+  const conditions = new Map<string, JsonRecord>();
+  for (const { where } of data?.results ?? []) {
+    const read = toJson(where);
+    if (isRecord(read) && Object.keys(read).length > 0 && conditions.size < maxRecent)
+      conditions.set(canonicalText(read), read);
+  }
+  if (conditions.size === 0) return null;
+  return (
+    <>
+      <h3>{t('compose.recent')}</h3>
+      <ul className={styles.items}>
+        {[...conditions].map(([text, where]) => (
+          <li key={text}>
+            <ShownAudience target={{ where }} />
+            <Button
+              onClick={() => {
+                draft.edit((body) => ({ ...body, where }));
+                close();
+              }}
+            >
+              {t('saved.use')}
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

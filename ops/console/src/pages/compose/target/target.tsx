@@ -1,4 +1,4 @@
-import { useId } from 'react';
+import { useId, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Audience } from '../../../../../client/operations.ts';
 import { useAudience } from '../../../api/compose.ts';
@@ -9,8 +9,10 @@ import {
   targetKindOf,
   withTargetKind,
 } from '../../../draft/fields.ts';
-import { printJson } from '../../../draft/json-text.ts';
+import { printJson, withValueAt } from '../../../draft/json-text.ts';
+import { idsInCsv } from '../../../draft/limits.ts';
 import { targetOf } from '../../../draft/where.ts';
+import { FileDrop } from '../../../kit/controls/files.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { formatCount, formatDuration } from '../../../text/format.ts';
 import { DraftChoice, DraftField, useForm } from '../draft-field.tsx';
@@ -121,6 +123,40 @@ function Devices() {
         rows={4}
         hint={t('compose.deviceIdsHint')}
       />
+      <IdFile />
+    </>
+  );
+}
+
+/** Maximum number of devices in a list. */
+const maxIds = 500;
+
+/** Takes the device ids from a file that the browser reads. */
+function IdFile() {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  const [read, setRead] = useState<number>();
+  const take = ({ text }: { text: string }) => {
+    const ids = idsInCsv(text);
+    setRead(ids.length);
+    if (ids.length > 0 && ids.length <= maxIds)
+      draft.edit((body) => withValueAt(body, ['device_ids'], ids));
+  };
+  return (
+    <>
+      <FileDrop
+        label={t('compose.idFile')}
+        choose={t('profile.chooseFile')}
+        accept=".csv,.txt"
+        read={take}
+      />
+      {read !== undefined && (
+        <p role="status" className={read > maxIds ? styles.error : styles.note}>
+          {read > maxIds
+            ? t('compose.idsTooMany', { n: formatCount(read), most: maxIds })
+            : t('compose.idsRead', { n: formatCount(read) })}
+        </p>
+      )}
     </>
   );
 }

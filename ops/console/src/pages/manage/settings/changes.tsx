@@ -65,7 +65,11 @@ export function Changes({ app, fields, draft, clear }: ChangesProps) {
       </p>
     );
   const columns: Column<Change>[] = [
-    { key: 'name', title: t('settings.option'), cell: ({ name }) => <code>{name}</code> },
+    {
+      key: 'name',
+      title: t('settings.option'),
+      cell: ({ name }) => t(`optionName.${name}`, { defaultValue: name }),
+    },
     {
       key: 'before',
       title: t('settings.before'),

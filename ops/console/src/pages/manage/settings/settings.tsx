@@ -1,4 +1,4 @@
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
@@ -7,6 +7,7 @@ import { useApp } from '../../../api/apps.ts';
 import { useMeta } from '../../../api/profiles.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
+import { Tabs } from '../../../kit/controls/tabs.tsx';
 import { SchemaControl } from '../../../kit/form/members.tsx';
 import { type SchemaField, shapesOf } from '../../../kit/form/schema.ts';
 import { type Draft, textOf } from '../../../kit/form/values.ts';
@@ -33,15 +34,19 @@ export function OptionRow({ field, text, current, usual, change }: OptionRowProp
   const valueText = useValueText();
   const isChanged = text !== textOf(field, current);
   const limit = limitOf(field, t);
+  const name = t(`optionName.${field.name}`, { defaultValue: field.name });
   return (
     <div className={`${styles.option} ${isChanged ? styles.changed : ''}`}>
       <div>
-        <code>{field.name}</code>
+        <strong>{name}</strong>{' '}
+        <code className={styles.code} translate="no">
+          {field.name}
+        </code>
         <p className={styles.meaning}>{t(`option.${field.name}`, { defaultValue: '' })}</p>
       </div>
       <div className={styles.control}>
         {change ? (
-          <SchemaControl field={field} label={field.name} isCompact text={text} change={change} />
+          <OptionControl field={field} label={name} text={text} change={change} />
         ) : (
           <span>{valueText(current)}</span>
         )}
@@ -51,6 +56,34 @@ export function OptionRow({ field, text, current, usual, change }: OptionRowProp
         </p>
       </div>
     </div>
+  );
+}
+
+interface OptionControlProps {
+  field: SchemaField;
+  label: string;
+  text: string;
+  change: (text: string) => void;
+}
+
+/** Switch of an option, or an input if it has more than two values. */
+function OptionControl({ field, label, text, change }: OptionControlProps) {
+  const { t } = useTranslation();
+  if (field.kind !== 'boolean')
+    return <SchemaControl field={field} label={label} isCompact text={text} change={change} />;
+  const isOn = text === 'true';
+  return (
+    <label className={styles.switch}>
+      <input
+        type="checkbox"
+        role="switch"
+        aria-label={label}
+        aria-checked={isOn}
+        checked={isOn}
+        onChange={(event) => change(String(event.target.checked))}
+      />
+      {t(isOn ? 'form.on' : 'form.off')}
+    </label>
   );
 }
 
@@ -93,30 +126,59 @@ function Options({ app, meta }: { app: ShownApp; meta: Meta }) {
   const current: Record<string, unknown> = { ...app.options };
   const defaults = meta.defaults[app.plan];
   const defaultOf = (name: string) => new Map(Object.entries(defaults ?? {})).get(name);
+  const { tab = 'keys' } = route.useSearch();
+  const navigate = useNavigate();
+  const open = (next: string) =>
+    void navigate({
+      to: '/apps/$appId/settings',
+      params: { appId: app.appId },
+      search: { tab: next },
+    });
+  const ofGroup = (group: { name: GroupName; fields: SchemaField[] }) => ({
+    value: group.name as string,
+    title: t(`settings.${group.name}`),
+    content: (
+      <Panel title={t(`settings.${group.name}`)}>
+        <div className={styles.options}>
+          {group.fields.map((field) => (
+            <OptionRow
+              key={field.name}
+              field={field}
+              text={draft[field.name] ?? textOf(field, current[field.name])}
+              current={current[field.name]}
+              usual={defaultOf(field.name)}
+              change={
+                isOpen(field.name)
+                  ? (text) => setDraft({ ...draft, [field.name]: text })
+                  : undefined
+              }
+            />
+          ))}
+        </div>
+      </Panel>
+    ),
+  });
+  const tabs = [
+    { value: 'keys', title: t('settings.keys'), content: <Keys app={app} /> },
+    ...groupsOf(fields).map(ofGroup),
+    ...(mayChange
+      ? [
+          {
+            value: 'freeze',
+            title: t('settings.stop'),
+            content: <FreezePanel appId={app.appId} />,
+          },
+        ]
+      : []),
+  ];
   return (
     <>
-      <Keys app={app} />
-      {groupsOf(fields).map((group) => (
-        <Panel key={group.name} title={t(`settings.${group.name}`)}>
-          <div className={styles.options}>
-            {group.fields.map((field) => (
-              <OptionRow
-                key={field.name}
-                field={field}
-                text={draft[field.name] ?? textOf(field, current[field.name])}
-                current={current[field.name]}
-                usual={defaultOf(field.name)}
-                change={
-                  isOpen(field.name)
-                    ? (text) => setDraft({ ...draft, [field.name]: text })
-                    : undefined
-                }
-              />
-            ))}
-          </div>
-        </Panel>
-      ))}
-      {mayChange && <FreezePanel appId={app.appId} />}
+      <Tabs
+        label={t('settings.parts')}
+        value={tabs.some(({ value }) => value === tab) ? tab : 'keys'}
+        onChange={open}
+        tabs={tabs}
+      />
       <Changes app={app} fields={fields} draft={draft} clear={() => setDraft({})} />
     </>
   );
@@ -135,6 +197,7 @@ const groups = {
     'quietHours',
     'defaultTimeZone',
     'unknownOutcome',
+    'reportOpens',
     'receiptUrlGeneration',
   ],
   rights: [

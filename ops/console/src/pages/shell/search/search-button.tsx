@@ -2,11 +2,16 @@ import { CatchBoundary } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../../../kit/controls/button.tsx';
+import { Icon } from '../../../kit/icon.tsx';
+import { loadAllLanguages } from '../../../text/texts.ts';
+import type { FreezeScope } from '../freeze.tsx';
 import styles from './search.module.css';
 
-const SearchDialog = lazy(() =>
-  import('./search-dialog.tsx').then((module) => ({ default: module.SearchDialog })),
-);
+// The search also finds the names of pages in the other language.
+const SearchDialog = lazy(async () => {
+  const [module] = await Promise.all([import('./search-dialog.tsx'), loadAllLanguages()]);
+  return { default: module.SearchDialog };
+});
 
 const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
 
@@ -17,7 +22,7 @@ function NotLoaded() {
 }
 
 /** Button that opens the search. Ctrl+K and ⌘K open it too. */
-export function SearchButton() {
+export function SearchButton({ freeze }: { freeze: (scope: FreezeScope) => void }) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   const [isLoaded, setLoaded] = useState(false);
@@ -39,6 +44,7 @@ export function SearchButton() {
   return (
     <>
       <Button className={styles.button} aria-keyshortcuts="Control+K Meta+K" onClick={open}>
+        <Icon name="search" />
         {t('action.search')}
         <span className={styles.keys} aria-hidden="true">
           {isApple ? '⌘K' : 'Ctrl K'}
@@ -47,7 +53,7 @@ export function SearchButton() {
       {isLoaded && (
         <CatchBoundary getResetKey={() => String(isOpen)} errorComponent={NotLoaded}>
           <Suspense>
-            <SearchDialog isOpen={isOpen} setOpen={setOpen} />
+            <SearchDialog isOpen={isOpen} setOpen={setOpen} freeze={freeze} />
           </Suspense>
         </CatchBoundary>
       )}

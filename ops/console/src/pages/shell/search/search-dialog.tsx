@@ -9,18 +9,20 @@ import { includesRole, useOperator } from '../../../api/session.tsx';
 import dialog from '../../../kit/dialog.module.css';
 import { Failure } from '../../../kit/states.tsx';
 import { languages } from '../../../text/texts.ts';
+import { type FreezeScope, useFreezeScopes } from '../freeze.tsx';
 import { appPages, isOpenTo, servicePages } from '../page-entries.ts';
 import styles from './search.module.css';
 
 interface SearchDialogProps {
   isOpen: boolean;
   setOpen: (isOpen: boolean) => void;
+  freeze: (scope: FreezeScope) => void;
 }
 
 /**
  * Search for pages, apps, pushes, devices and users. Arrow keys select, Enter opens, Escape closes.
  */
-export function SearchDialog({ isOpen, setOpen }: SearchDialogProps) {
+export function SearchDialog({ isOpen, setOpen, freeze }: SearchDialogProps) {
   const { t } = useTranslation();
   const hasChosen = useRef(false);
   const choose = (entry: Entry) => {
@@ -41,19 +43,24 @@ export function SearchDialog({ isOpen, setOpen }: SearchDialogProps) {
         <Dialog.Backdrop className={dialog.backdrop} />
         <Dialog.Popup className={`${dialog.popup} ${styles.popup}`} finalFocus={finalFocus}>
           <Dialog.Title className="visually-hidden">{t('search.title')}</Dialog.Title>
-          <Search choose={choose} />
+          <Search choose={choose} freeze={freeze} />
         </Dialog.Popup>
       </Dialog.Portal>
     </Dialog.Root>
   );
 }
 
-function Search({ choose }: { choose: (entry: Entry) => void }) {
+interface SearchProps {
+  choose: (entry: Entry) => void;
+  freeze: (scope: FreezeScope) => void;
+}
+
+function Search({ choose, freeze }: SearchProps) {
   const { t } = useTranslation();
   const id = useId();
   const [text, setText] = useState('');
   const [chosen, setChosen] = useState(0);
-  const { entries, isBusy, error } = useEntries(text);
+  const { entries, isBusy, error } = useEntries(text, freeze);
   const at = Math.min(chosen, entries.length - 1);
   const chooseWhenFound = useChoiceWhenFound({ entry: entries[at], isBusy, choose });
   const onKey = (event: KeyboardEvent) => {
@@ -164,11 +171,15 @@ export interface Entry {
  * Returns the pages and objects that match a text. Without a text, returns all pages. While
  * `isBusy` is true, the objects belong to an earlier text.
  */
-function useEntries(text: string): { entries: Entry[]; isBusy: boolean; error: unknown } {
+function useEntries(
+  text: string,
+  freeze: SearchProps['freeze'],
+): { entries: Entry[]; isBusy: boolean; error: unknown } {
   const pages = usePages(text);
+  const acts = useFreezeEntries(text, freeze);
   const { hits, error, isBusy } = useSearchHits(text);
   const hitEntry = useHitEntry(hits);
-  return { entries: [...pages, ...hits.map(hitEntry)], isBusy, error };
+  return { entries: [...pages, ...acts, ...hits.map(hitEntry)], isBusy, error };
 }
 
 function usePages(text: string): Entry[] {
@@ -203,6 +214,27 @@ function usePages(text: string): Entry[] {
       open: () => void navigate({ to: place.to }),
     })),
   ];
+}
+
+/** Entries that freeze the current app or the whole service. */
+function useFreezeEntries(text: string, freeze: SearchProps['freeze']): Entry[] {
+  const { t } = useTranslation();
+  const appId = useParams({ strict: false }).appId;
+  const app = useAppName(appId);
+  const searchText = text.trim().toLowerCase();
+  return useFreezeScopes(appId)
+    .map((scope) => ({
+      id: `freeze ${scope}`,
+      kind: t('search.action'),
+      title: t(scope === null ? 'freeze.freezeService' : 'freeze.freezeApp'),
+      detail: scope === null ? '' : app,
+      open: () => freeze(scope),
+    }))
+    .filter(({ title }) =>
+      [title, 'freeze', 'stop', '冻结', '停止'].some((word) =>
+        word.toLowerCase().includes(searchText),
+      ),
+    );
 }
 
 function useHitEntry(hits: readonly SearchHit[]): (hit: SearchHit) => Entry {

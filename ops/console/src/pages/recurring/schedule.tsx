@@ -1,19 +1,12 @@
-import { useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { RecurringPush } from '../../../../client/operations.ts';
-import { type ScheduleInput, useNextTimes, useRecurringActions } from '../../api/pushes.ts';
-import { JsonTextError, printJson } from '../../draft/json-text.ts';
-import { Button } from '../../kit/controls/button.tsx';
+import { type ScheduleInput, useNextTimes } from '../../api/pushes.ts';
 import { Choice, TextField } from '../../kit/controls/field.tsx';
-import { CodeArea } from '../../kit/form/code-area.tsx';
 import { isoTime, localTime } from '../../kit/form/values.ts';
-import { Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatUtc } from '../../text/format.ts';
 import { currentLocale } from '../../text/texts.ts';
-import { parsedBody, storedDraft, useDebounced } from '../compose/draft-state.ts';
-import { useFaultText } from '../compose/views/views.tsx';
+import { useDebounced } from '../compose/draft-state.ts';
 import styles from './recurring.module.css';
 
 const previewDelayMs = 300;
@@ -22,7 +15,7 @@ const previewDelayMs = 300;
  * Next runs of a cron expression while it is edited, in its time zone and in UTC. `schedule` must
  * keep its identity while the schedule stays the same.
  */
-function NextTimes({ appId, schedule }: { appId: string; schedule: ScheduleInput }) {
+export function NextTimes({ appId, schedule }: { appId: string; schedule: ScheduleInput }) {
   const { t } = useTranslation();
   const rested = useDebounced(schedule, previewDelayMs);
   const { data, error, isPending } = useNextTimes(appId, rested);
@@ -41,6 +34,14 @@ function NextTimes({ appId, schedule }: { appId: string; schedule: ScheduleInput
     </ol>
   );
 }
+
+/** Returns the schedule as the server takes it. */
+export const scheduleOf = ({ expression, timeZone, startsAt, endsAt }: Entered): ScheduleInput => ({
+  expression,
+  timeZone,
+  startsAt: isoTime(startsAt) ?? null,
+  endsAt: isoTime(endsAt) ?? null,
+});
 
 /** Formats a time in a time zone. */
 const inZone = (iso: string, timeZone: string): string =>
@@ -63,90 +64,34 @@ const usual = {
   hourly: '0 * * * *',
 } as const;
 
-const begun = '{\n  "where": {},\n  "data": {\n    "alert": ""\n  }\n}';
 const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const zones = Intl.supportedValuesOf('timeZone');
 
-interface Entered {
+/** Schedule of a recurring push as a person enters it. */
+export interface Entered {
   name: string;
   expression: string;
   timeZone: string;
   startsAt: string;
   endsAt: string;
-  body: string;
 }
 
-const enteredOf = (one: RecurringPush | undefined): Entered => ({
+/** Returns the schedule of a recurring push, or a usual one. */
+export const enteredOf = (one: RecurringPush | undefined): Entered => ({
   name: one?.name ?? '',
   expression: one?.expression ?? usual.daily,
   timeZone: one?.timeZone ?? browserZone,
   startsAt: localTime(one?.startsAt ?? undefined),
   endsAt: localTime(one?.endsAt ?? undefined),
-  body: one ? JSON.stringify(one.body, null, 2) : begun,
 });
-
-/** Form for a new recurring push or, with `edited`, for a change. Shows its next runs. */
-export function Definition({
-  appId,
-  edited,
-}: {
-  appId: string;
-  edited: RecurringPush | undefined;
-}) {
-  const { t } = useTranslation();
-  const navigate = useNavigate();
-  const { save } = useRecurringActions(appId);
-  const [entered, setEntered] = useState(() => enteredOf(edited));
-  const change = (more: Partial<Entered>) => setEntered({ ...entered, ...more });
-  const { body, fault } = parsedBody(entered.body);
-  const { name, expression, timeZone, startsAt, endsAt } = entered;
-  const times = useMemo(
-    () => ({
-      expression,
-      timeZone,
-      startsAt: isoTime(startsAt) ?? null,
-      endsAt: isoTime(endsAt) ?? null,
-    }),
-    [expression, timeZone, startsAt, endsAt],
-  );
-  const onSubmit = (event: FormEvent) => {
-    event.preventDefault();
-    if (!body) return;
-    const onSuccess = () => {
-      setEntered(enteredOf(undefined));
-      void navigate({ to: '/apps/$appId/pushes/recurring', params: { appId } });
-    };
-    save.mutate({ id: edited?.id, text: printJson({ name, ...times, body }) }, { onSuccess });
-  };
-  return (
-    <Panel title={edited ? t('recurring.changeOf', { name: edited.name }) : t('recurring.new')}>
-      <form className={styles.form} onSubmit={onSubmit}>
-        <TimeFields entered={entered} change={change} />
-        <h3>{t('recurring.times')}</h3>
-        <NextTimes appId={appId} schedule={times} />
-        <BodyField
-          appId={appId}
-          text={entered.body}
-          fault={fault}
-          change={(text) => change({ body: text })}
-        />
-        {save.error && <Failure error={save.error} />}
-        <div className={styles.acts}>
-          <Button type="submit" variant="primary" isBusy={save.isPending} disabled={!body}>
-            {t(edited ? 'recurring.save' : 'recurring.create')}
-          </Button>
-        </div>
-      </form>
-    </Panel>
-  );
-}
 
 interface FieldsProps {
   entered: Entered;
   change: (more: Partial<Entered>) => void;
 }
 
-function TimeFields({ entered, change }: FieldsProps) {
+/** Name, cron expression, time zone and limits of a recurring push. */
+export function TimeFields({ entered, change }: FieldsProps) {
   const { t } = useTranslation();
   const known = Object.entries(usual).find(
     ([, expression]) => expression === entered.expression,
@@ -215,35 +160,5 @@ function TimeFields({ entered, change }: FieldsProps) {
         />
       </div>
     </>
-  );
-}
-
-interface BodyProps {
-  appId: string;
-  text: string;
-  fault: ReturnType<typeof parsedBody>['fault'];
-  change: (text: string) => void;
-}
-
-/** Body of the push as JSON. It can be copied from the draft of a push. */
-function BodyField({ appId, text, fault, change }: BodyProps) {
-  const { t } = useTranslation();
-  const faultText = useFaultText(fault);
-  const draft = storedDraft(appId);
-  return (
-    <div>
-      <CodeArea
-        label={t('recurring.body')}
-        hint={t('recurring.bodyHint')}
-        error={faultText}
-        fault={fault instanceof JsonTextError ? fault : undefined}
-        rows={10}
-        value={text}
-        onChange={(event) => change(event.target.value)}
-      />
-      {draft !== undefined && (
-        <Button onClick={() => change(draft)}>{t('recurring.takeDraft')}</Button>
-      )}
-    </div>
   );
 }

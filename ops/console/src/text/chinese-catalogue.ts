@@ -1,0 +1,1 @@
+export { chineseCatalogue as default } from './catalogue-texts.ts';

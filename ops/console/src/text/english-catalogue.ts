@@ -1,0 +1,1 @@
+export { englishCatalogue as default } from './catalogue-texts.ts';
