@@ -1,10 +1,9 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { Route } from '../route.ts';
+import { areaOf, areas, routesOf } from './areas.ts';
 import { jsonReplies, replySchemas } from './json-schema.ts';
 import {
-  areaOf,
-  areas,
   type Examples,
   operationOf,
   type SharedResponses,
@@ -77,7 +76,7 @@ function pathsOf(
 ): Record<string, JsonObject> {
   const paths: Record<string, JsonObject> = {};
   for (const area of areas)
-    for (const route of routes.filter((one) => areaOf(one) === area))
+    for (const route of routesOf(area, routes))
       for (const path of route.paths) {
         const template = templateOf(path);
         paths[template] = {

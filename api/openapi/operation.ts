@@ -3,51 +3,8 @@ import { type ErrorName, errorTable, errorText } from '../../shared/domain/error
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { Access, ReplyBody, Route } from '../route.ts';
+import { areaOf } from './areas.ts';
 import { type ReplySchemas, requestSchema } from './json-schema.ts';
-
-/** Group of calls in the reference, and tag of the document. */
-export interface Area {
-  title: string;
-  /** Page of docs/reference/protocol with the rules of these calls. */
-  rules: string;
-  /**
-   * Returns whether a path belongs to the area. The first area that returns true contains the path.
-   */
-  has(path: string): boolean;
-}
-
-const under =
-  (...prefixes: string[]) =>
-  (path: string) =>
-    prefixes.some((prefix) => path.startsWith(prefix));
-
-export const areas: readonly Area[] = [
-  { title: 'Admin API', rules: 'admin-api', has: under('/console/api/') },
-  {
-    title: 'Pushes',
-    rules: 'push',
-    has: under('/1.1/push', '/1.1/notifications', '/1.1/scheduledPush'),
-  },
-  { title: 'Installations', rules: 'installations', has: under('/1.1/installations') },
-  { title: 'Users and sessions', rules: 'users', has: under('/1.1/users', '/1.1/login') },
-  { title: 'Roles', rules: 'roles', has: under('/1.1/roles') },
-  {
-    title: 'Codes, phones and mail',
-    rules: 'codes',
-    has: (path) => /sms|phone|mail|password|captcha/i.test(path),
-  },
-  { title: 'Cloud functions', rules: 'functions', has: under('/1.1/functions', '/1.1/call') },
-  { title: 'Queries, batches and others', rules: 'queries', has: under('/1.1/') },
-  { title: 'Routers, receipts and health', rules: 'channel', has: () => true },
-];
-
-/** Returns the area of a route's first path. */
-export function areaOf({ paths }: { paths: readonly string[] }): Area {
-  const [path = ''] = paths;
-  const area = areas.find(({ has }) => has(path));
-  if (!area) throw new Error(`no area has ${path}`);
-  return area;
-}
 
 /** Refusals that a call may get because of its route's access. */
 const byAccess: Record<Access, readonly ErrorName[]> = {
@@ -313,11 +270,57 @@ const pathForms: Readonly<Record<string, JsonObject>> = {
   key: { type: 'string', enum: ['appKey', 'masterKey', 'hookKey'] },
 };
 
+/** Meanings of path parameters. */
+const pathMeanings: Readonly<Record<string, string>> = {
+  appId: 'Id of the app.',
+  objectId: 'Id of the object (`objectId`).',
+  className: '`_Installation`, `_User` or `_Role`.',
+  name: 'Name of the entry.',
+  id: 'Id of the entry.',
+  key: 'Name of the key.',
+  connector: 'Connector: its id, such as `vendor_a`.',
+  code: 'Code that was sent.',
+  token: 'Token of the link in the mail.',
+  secret: 'Secret of the address.',
+  provider: 'Provider of SMS.',
+  message: 'Id of the SMS.',
+  channel: 'Id of the broadcast channel, with `/` and `+` percent-encoded.',
+  activityId: 'Id of the activity, which the app chose.',
+  installation: 'Id of the installation (`objectId`).',
+  queue: 'Name of the queue.',
+};
+
+const pushRecordId = {
+  id: 'Id of the push record (`objectId`).',
+  objectId: 'Id of the push record.',
+};
+
+/** Meanings of path parameters that depend on the part of the path before them. */
+const meaningsByParent: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  notifications: pushRecordId,
+  Notifications: pushRecordId,
+  scheduledPushMessages: { id: '`id` of the entry. It is a number.' },
+  scheduled: { id: '`id` of the entry. It is a number.' },
+  functions: { name: 'Name of the function.' },
+  call: { name: 'Name of the function.' },
+  installations: { id: 'Id of the installation (`objectId`).' },
+  users: { id: 'Id of the user (`objectId`).' },
+  breakers: { id: '`<connector>:<appId>:<profile>`.' },
+  captchas: { token: '`captcha_token` of the captcha.' },
+};
+
+/** Returns the meaning of a path parameter in a path, such as `id` behind `/notifications/`. */
+function pathMeaning(path: string, name: string): string {
+  const [, parent = ''] = new RegExp(`/([^/:]+)/:${name}(?:/|$)`).exec(path) ?? [];
+  return meaningsByParent[parent]?.[name] ?? pathMeanings[name] ?? '';
+}
+
 function pathParameters(path: string, example: Example | undefined): JsonObject[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
     name,
     in: 'path',
     required: true,
+    description: pathMeaning(path, name),
     schema: pathForms[name] ?? pathPart,
     ...exampleOf(example?.path?.[name]),
   }));
@@ -421,10 +424,15 @@ function effectsOf({ method, role, changesNothing, isBatch, isBatchable }: Route
   ];
 }
 
+/** Kind of a credential. The recorded request has its header. */
+export type ExampleCredential = 'appKey' | 'masterKey' | 'session' | 'adminToken';
+
 /** Request and reply that a test recorded (`docs/examples.json`). */
 export interface Example {
   /** Status of the reply. */
   status: number;
+  /** Credentials of the request. Absent for a call that needs none. */
+  credentials?: readonly ExampleCredential[];
   /** Parameters in the path. */
   path?: Record<string, string>;
   query?: Record<string, string | number>;

@@ -5,7 +5,7 @@ import { pushForecast } from './admin/pushes.ts';
 import { component, count, timestamp } from './common.ts';
 import { acceptedDocument, acceptedPush, document } from './pushes.ts';
 
-const dryRun = z.literal(true);
+const dryRun = z.literal(true).describe('The call was a dry run: nothing was sent or changed.');
 
 /** Dry run of a Live Activity push. */
 export const activityForecast = component(
@@ -34,7 +34,7 @@ export const reportedToken = component(
   'LiveActivityToken',
   z.strictObject({
     dryRun: dryRun.optional(),
-    kind: z.enum(['start', 'update']),
+    kind: z.enum(['start', 'update']).describe('Kind of the token.'),
     installation: z.string().describe('objectId of the installation.'),
     expiresAt: timestamp
       .nullable()
@@ -51,10 +51,14 @@ export const channelDryRun = component(
   'ChannelDryRun',
   z.strictObject({
     dryRun,
-    prod: z.enum(['dev', 'prod']),
+    prod: z.enum(['dev', 'prod']).describe('Environment of APNs.'),
     topic: z.string().describe('Bundle id that owns the channel.'),
     request: z
-      .strictObject({ method: z.string(), url: z.string(), body: document.optional() })
+      .strictObject({
+        method: z.string().describe('HTTP method.'),
+        url: z.string().describe('Address at APNs.'),
+        body: document.optional().describe('Body. Absent for a request without a body.'),
+      })
       .describe('Request that would be sent to APNs.'),
   }),
 );
@@ -62,12 +66,14 @@ export const channelDryRun = component(
 const storage = z
   .enum(channelStorages)
   .nullable()
-  .describe('Null if the channel was created elsewhere and was not used here.');
+  .describe(
+    'Whether APNs stores the newest message for devices that are offline. Null if the channel was created elsewhere and was not used here.',
+  );
 
 export const listedChannel = component(
   'ListedChannel',
   z.strictObject({
-    channel: z.string(),
+    channel: z.string().describe('Id of the channel, as APNs gave it.'),
     storage,
     createdAt: timestamp
       .nullable()
@@ -78,9 +84,11 @@ export const listedChannel = component(
 export const broadcastChannel = component(
   'BroadcastChannel',
   z.strictObject({
-    channel: z.string(),
-    storage: z.enum(channelStorages),
-    prod: z.enum(['dev', 'prod']),
+    channel: z.string().describe('Id of the channel, as APNs gave it.'),
+    storage: z
+      .enum(channelStorages)
+      .describe('Whether APNs stores the newest message for devices that are offline.'),
+    prod: z.enum(['dev', 'prod']).describe('Environment of APNs.'),
     topic: z.string().describe('Bundle id that owns the channel.'),
     createdAt: timestamp
       .nullable()

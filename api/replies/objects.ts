@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { acl, component, count, errorReply, listOf, stored, updated } from './common.ts';
 
 const ofAccount = {
-  username: z.string(),
-  email: z.string().optional(),
+  username: z.string().describe('Unique name of the user.'),
+  email: z.string().optional().describe('Address of the user.'),
   emailVerified: z.boolean().nullable().describe('Null if no mail was ever sent.'),
   mobilePhoneNumber: z.string().optional().describe('E.164.'),
-  mobilePhoneVerified: z.boolean(),
+  mobilePhoneVerified: z.boolean().describe('Whether a code proved the number.'),
   authData: z
     .record(z.string(), z.unknown())
     .optional()
@@ -51,10 +51,15 @@ export const renewedSession = component(
 export const verifiedUser = component('VerifiedUser', z.strictObject(updated));
 
 const relation = (className: '_User' | '_Role') =>
-  z.strictObject({ __type: z.literal('Relation'), className: z.literal(className).optional() });
+  z
+    .strictObject({
+      __type: z.literal('Relation').describe('Type of the value.'),
+      className: z.literal(className).optional().describe('Class of the members.'),
+    })
+    .describe('Relation. `$relatedTo` in a condition lists its members.');
 
 const ofRole = {
-  name: z.string(),
+  name: z.string().describe('Unique name of the role.'),
   users: relation('_User'),
   roles: relation('_Role'),
   ACL: acl.optional().describe('With `returnACL=true`.'),
@@ -89,7 +94,7 @@ export const updatedRole = component(
  * (`redirectClassNameForKey`).
  */
 const members = <C extends string, S extends z.ZodType>(className: C, item: S) =>
-  listOf(item).extend({ className: z.literal(className) });
+  listOf(item).extend({ className: z.literal(className).describe('Class of the objects.') });
 
 export const roleList = component(
   'RoleList',
@@ -99,28 +104,36 @@ export const roleList = component(
 );
 
 const ofDevice = {
-  deviceType: z.string(),
-  deviceToken: z.string().optional(),
-  installationId: z.string().optional(),
+  deviceType: z.string().describe('Type of the device, such as `ios` or `android`.'),
+  deviceToken: z.string().optional().describe('Token of APNs.'),
+  installationId: z.string().optional().describe('Id that the client made.'),
   vendor: z.string().optional().describe('Name as it was stored: a wire name or a neutral name.'),
-  registrationId: z.string().optional(),
+  registrationId: z.string().optional().describe('Id that the service of the vendor assigned.'),
   subscription: z
     .object({
-      endpoint: z.string(),
-      keys: z.object({ p256dh: z.string(), auth: z.string() }),
-      keyId: z.string().optional(),
+      endpoint: z.string().describe('Address of the push service of the browser.'),
+      keys: z
+        .object({
+          p256dh: z.string().describe('Public key of the browser, base64url.'),
+          auth: z.string().describe('Authentication secret of the browser, base64url.'),
+        })
+        .describe('Keys with which messages are encrypted.'),
+      keyId: z.string().optional().describe('Id of the VAPID key of the subscription.'),
     })
     .optional()
     .describe('Web Push subscription. Only the master key reads it.'),
-  deviceProfile: z.string().optional(),
+  deviceProfile: z
+    .string()
+    .optional()
+    .describe('Name of the push profile. Absent means `_default`.'),
   apnsTopic: z.string().optional().describe('Named `pgwTopic` if it was stored under that name.'),
-  pgwTopic: z.string().optional(),
+  pgwTopic: z.string().optional().describe('Topic of APNs (bundle id).'),
   apnsTeamId: z.string().optional().describe('Named `pgwTeamId` if it was stored under that name.'),
-  pgwTeamId: z.string().optional(),
-  channels: z.array(z.string()).optional(),
-  valid: z.boolean(),
-  timeZone: z.string().optional(),
-  badge: z.number().optional(),
+  pgwTeamId: z.string().optional().describe('Team of APNs.'),
+  channels: z.array(z.string()).optional().describe('Subscribed channels.'),
+  valid: z.boolean().describe('`false`: no pushes are sent to the installation.'),
+  timeZone: z.string().optional().describe('Time zone of the device.'),
+  badge: z.number().optional().describe('Number that `badge: "Increment"` of a push counts up.'),
 };
 
 export const webPushKey = component(
@@ -163,9 +176,9 @@ export const updatedInstallation = component(
 
 const found = <C extends string, S extends z.ZodType>(className: C, item: S) =>
   z.strictObject({
-    className: z.literal(className),
-    results: z.array(item),
-    count: count.optional(),
+    className: z.literal(className).describe('Class of the objects.'),
+    results: z.array(item).describe('Objects that match.'),
+    count: count.optional().describe('Number of all matches, with `count(*)`.'),
   });
 
 /** Reply to a CQL statement. */

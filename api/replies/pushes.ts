@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { connectorIds, successField } from '../../shared/domain/labels.ts';
+import { brandOf, connectorIds, successField } from '../../shared/domain/labels.ts';
 import { outcomes } from '../../shared/domain/outcome.ts';
 import type { Language } from '../../shared/domain/texts/catalogue.ts';
 import { type Detail, warningsIn } from '../../shared/domain/texts/texts.ts';
@@ -10,8 +10,8 @@ export const document = z.record(z.string(), z.unknown());
 export const acceptedPush = component(
   'AcceptedPush',
   z.strictObject({
-    objectId: stored.objectId,
-    createdAt: timestamp,
+    objectId: z.string().describe('Id of the push record.'),
+    createdAt: timestamp.describe('Time at which the push was accepted.'),
     warnings: z
       .array(z.string())
       .optional()
@@ -33,7 +33,11 @@ export const outcomeTotals = component(
 );
 
 export const pushEvents = z
-  .strictObject({ received: count, opened: count, dismissed: count })
+  .strictObject({
+    received: count.describe('Devices that received the message.'),
+    opened: count.describe('Devices on which the message was opened.'),
+    dismissed: count.describe('Devices on which the message was dismissed.'),
+  })
   .optional()
   .describe(
     'Devices that reported an event of the message. Absent if the app did not have the option ' +
@@ -43,8 +47,8 @@ export const pushEvents = z
 export const variableCounts = z
   .array(
     z.strictObject({
-      name: z.string(),
-      devices: count,
+      name: z.string().describe('Name of the variable.'),
+      devices: count.describe('Recipients of the push.'),
       fallback: count.describe('Recipients that get the default, because they have no such field.'),
     }),
   )
@@ -55,7 +59,7 @@ export const languageCounts = z
   .array(
     z.strictObject({
       language: z.string().nullable().describe('Tag of a translation. Null for unchanged `data`.'),
-      devices: count,
+      devices: count.describe('Recipients that get this translation.'),
       fallback: count.describe(
         'Recipients whose `locale` is only close to the language. For null, all recipients, ' +
           'because no translation fits.',
@@ -80,32 +84,46 @@ export const recallCounts = z
 const recall = z
   .strictObject({
     objectId: z.string().describe('Record of the recall, which is a push.'),
-    status: z.enum(['in-queue', 'paused', 'done', 'cancelled']),
-    isReplacement: z.boolean(),
-    createdAt: timestamp,
-    finishedAt: timestamp.nullable(),
+    status: z.enum(['in-queue', 'paused', 'done', 'cancelled']).describe('Status of the recall.'),
+    isReplacement: z
+      .boolean()
+      .describe('True if the message is replaced by another message instead of removed.'),
+    createdAt: timestamp.describe('Time at which the recall was accepted.'),
+    finishedAt: timestamp.nullable().describe('End of the recall. Null before.'),
     connectors: recallCounts,
   })
   .optional()
   .describe('Newest recall of this push. Absent if it was never recalled.');
 
+// FCM has two connector ids with the same member.
 const successes = Object.fromEntries(
-  connectorIds.map((id) => [successField(id), count.optional()] as const),
+  connectorIds
+    .filter((id) => id !== 'vendor_g')
+    .map((id) => [
+      successField(id),
+      count
+        .optional()
+        .describe(
+          id === 'channel'
+            ? 'Devices of the device channel that acknowledged the message.'
+            : `Devices whose message ${brandOf(id)} accepted.`,
+        ),
+    ]),
 );
 
 export const pushRecord = component(
   'PushRecord',
   z.strictObject({
     ...stored,
-    notificationId: z.string(),
-    msg: document.describe('`data` of the push.'),
+    notificationId: z.string().describe('`notification_id` of the push, or a generated id.'),
+    msg: document.describe('`data` of the push: see protocol/push.md#content.'),
     where: document.describe('Condition on installations.'),
     liveActivity: document
       .optional()
       .describe(
         'For a push to Live Activities: its event, what it was sent to, its times, and its content.',
       ),
-    prod: z.enum(['dev', 'prod']),
+    prod: z.enum(['dev', 'prod']).describe('Environment of APNs.'),
     status: z
       .string()
       .describe(
@@ -120,7 +138,7 @@ export const pushRecord = component(
       'Devices on which the push was opened, according to gateways’ receipts.',
     ),
     events: pushEvents,
-    invalidTokens: count,
+    invalidTokens: count.describe('Recipients whose token the gateway called invalid.'),
     outcomes: outcomeTotals,
     repeats: count.describe('Recipients that were sent to again because a request got no reply.'),
     displaced: count.describe(
@@ -136,8 +154,8 @@ export const pushRecord = component(
     keptTokens: z
       .array(
         z.strictObject({
-          connector: z.enum(connectorIds),
-          profile: z.string(),
+          connector: z.enum(connectorIds).describe('Connector of the gateway.'),
+          profile: z.string().describe('Name of the profile.'),
           answers: count.describe('Recipients for which the gateway replied.'),
           invalid: count.describe('Tokens that it reported as invalid.'),
           kept: count.describe('Invalid tokens whose devices were not deleted.'),
@@ -152,8 +170,13 @@ export const pushRecord = component(
     errors: z
       .string()
       .describe('Why the push failed, or which gateways an open push waits for. Otherwise empty.'),
-    'from-service': z.string(),
-    'push-time': timestamp,
+    'from-service': z
+      .string()
+      .describe(
+        '`push`: the app sent it. `console`: the admin API sent it. `recurring`: a recurring ' +
+          'push made it.',
+      ),
+    'push-time': timestamp.describe('Time at which the push starts or started.'),
     languages: languageCounts,
     variables: variableCounts,
     recall,
@@ -165,16 +188,25 @@ export const scheduledPush = component(
   z.strictObject({
     id: z.int().describe('Number that cancels the push.'),
     expire_time: z.int().describe('Time of the push, in ms since 1970.'),
-    push_msg: z.strictObject({
-      'through?': z.boolean().nullable().describe('`silent` of the push.'),
-      'app-id': z.string(),
-      where: z.strictObject({ sort: z.strictObject({ createdAt: z.literal(1) }), query: document }),
-      prod: z.enum(['dev', 'prod']),
-      'api-version': z.literal('1.1'),
-      msg: document,
-      id: z.string(),
-      notificationId: z.string(),
-    }),
-    createdAt: timestamp,
+    push_msg: z
+      .strictObject({
+        'through?': z.boolean().nullable().describe('`silent` of the push.'),
+        'app-id': z.string().describe('Id of the app.'),
+        where: z
+          .strictObject({
+            sort: z
+              .strictObject({ createdAt: z.literal(1).describe('Ascending.') })
+              .describe('Order in which the installations are read.'),
+            query: document.describe('Condition on installations.'),
+          })
+          .describe('Target of the push.'),
+        prod: z.enum(['dev', 'prod']).describe('Environment of APNs.'),
+        'api-version': z.literal('1.1').describe('Version of this API.'),
+        msg: document.describe('`data` of the push: see protocol/push.md#content.'),
+        id: z.string().describe('objectId of the push record.'),
+        notificationId: z.string().describe('`notification_id` of the push, or a generated id.'),
+      })
+      .describe('The push.'),
+    createdAt: timestamp.describe('Time at which the push was accepted.'),
   }),
 );

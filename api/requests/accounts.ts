@@ -28,7 +28,7 @@ export const code = refusedAs(text(), { missing: 'invalidSmsCode', invalid: 'inv
  * (protocol/users.md#calls-for-users).
  */
 export const loginBody = z.object({
-  username: username.nullish(),
+  username: username.nullish().describe('Name of the account.'),
   email: refusedAs(address, { invalid: 'invalidEmail' })
     .nullish()
     .describe('Address of the account.'),
@@ -49,8 +49,8 @@ const changedPassword = () =>
 
 /** Body with which a user changes the password. */
 export const passwordChange = z.object({
-  old_password: changedPassword(),
-  new_password: changedPassword(),
+  old_password: changedPassword().describe('Current password.'),
+  new_password: changedPassword().describe('New password.'),
 });
 
 /** Body with a number. The code is part of the path. */
@@ -84,16 +84,21 @@ export const codeRequest = z.object({
 });
 
 /** Body that changes a number. */
-export const phoneChange = z.object({ mobilePhoneNumber: phone, code });
+export const phoneChange = z.object({
+  mobilePhoneNumber: phone,
+  code: code.describe('Code that was sent to the new number.'),
+});
 
 /** Body with a new password. The code is part of the path. */
-export const passwordReset = phoneVerification.extend({ password });
+export const passwordReset = phoneVerification.extend({
+  password: password.describe('New password.'),
+});
 
 /** Body of a request for a mail. */
 export const mailRequest = z.object({ email });
 
 /** Form with a new password. If it is invalid, the page in the reply names the error. */
 export const passwordForm = z.object({
-  password: z.string().optional(),
+  password: z.string().optional().describe('New password.'),
   repeat: z.string().optional().describe('The password again.'),
 });

@@ -33,13 +33,13 @@ export const batchBody = z.object({
 });
 
 const child = z.object({
-  className: z.string(),
+  className: z.string().describe('Class of the object.'),
   cid: z.string().describe('`__internalId` of the object.'),
   key: z.string().describe('Member that points to the object.'),
 });
 
 const save = call.extend({
-  method: z.enum(['POST', 'PUT']),
+  method: z.enum(['POST', 'PUT']).describe('`POST` creates the object, `PUT` changes it.'),
   body: z
     .looseObject({
       __internalId: z

@@ -41,7 +41,10 @@ export const channelDeletionBody = z
     prod,
     topic,
     pgw_team_id,
-    dryRun: z.boolean('expected true or false').nullish(),
+    dryRun: z
+      .boolean('expected true or false')
+      .nullish()
+      .describe('If true, nothing is deleted. The reply says what would happen.'),
   })
   .check(checkStorable);
 

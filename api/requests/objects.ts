@@ -12,11 +12,11 @@ import { describedBy, openBody, refusedAs } from './checked.ts';
  * check the results of operations, and rules that concern several members.
  */
 const operation = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
-  z.looseObject({ __op: z.enum(names) });
+  z.looseObject({ __op: z.enum(names).describe('Operation on the stored value.') });
 const deletion = operation('Delete');
 const counterOperation = operation('Increment', 'Decrement', 'Delete', 'Batch');
 const listOperation = operation('Add', 'AddUnique', 'Remove', 'Delete', 'Batch').extend({
-  objects: z.array(z.unknown()).optional(),
+  objects: z.array(z.unknown()).optional().describe('Entries to add or remove.'),
 });
 
 /** Returns the schema of a member that null and `Delete` remove. Both become null. */
@@ -28,7 +28,10 @@ const acl = refusedAs(
   orRemoval(
     z.record(
       z.string().regex(aclSubject),
-      z.strictObject({ read: z.boolean().optional(), write: z.boolean().optional() }),
+      z.strictObject({
+        read: z.boolean().optional().describe('May read the object.'),
+        write: z.boolean().optional().describe('May change and delete the object.'),
+      }),
     ),
   ),
   { invalid: 'invalidAcl' },
@@ -72,10 +75,18 @@ const device = {
     z.union(
       [
         z.object({
-          endpoint: z.string().max(1000),
-          keys: z.object({ p256dh: z.string().max(120), auth: z.string().max(120) }),
-          expirationTime: z.number().nullish(),
-          keyId: z.string().max(16).optional(),
+          endpoint: z.string().max(1000).describe('Address of the push service of the browser.'),
+          keys: z
+            .object({
+              p256dh: z.string().max(120).describe('Public key of the browser, base64url.'),
+              auth: z
+                .string()
+                .max(120)
+                .describe('Authentication secret of the browser, base64url.'),
+            })
+            .describe('Keys with which messages are encrypted.'),
+          expirationTime: z.number().nullish().describe('Sent by browsers. Not stored.'),
+          keyId: z.string().max(16).optional().describe('Id of the VAPID key of the subscription.'),
         }),
         z.string().max(4096),
       ],
@@ -142,7 +153,9 @@ const user = {
   })
     .optional()
     .describe('Unique name. Required with `password` at sign-up.'),
-  password: refusedAs(z.string().max(1024), { invalid: 'invalidPassword' }).optional(),
+  password: refusedAs(z.string().max(1024), { invalid: 'invalidPassword' })
+    .optional()
+    .describe('Password of the account.'),
   email: refusedAs(orRemoval(address), { invalid: 'invalidEmail' }).describe('Unique address.'),
   mobilePhoneNumber: refusedAs(orRemoval(z.string()), { invalid: 'invalidPhone' }).describe(
     'Number with a country code. Without a country code, it belongs to +86.',
@@ -175,7 +188,7 @@ export const phoneLoginBody = openBody({
 const relation = z
   .union([
     operation('AddRelation', 'RemoveRelation', 'Batch'),
-    z.looseObject({ __type: z.literal('Relation') }),
+    z.looseObject({ __type: z.literal('Relation').describe('Type of the value.') }),
   ])
   .optional()
   .describe('`objects`: at most 1,000 pointers. `Batch` contains up to ten operations in `ops`.');

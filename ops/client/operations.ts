@@ -1099,6 +1099,7 @@ export type ProfileDetail = {
   findings: string[];
   meanings: Meaning[];
   rotation: 'staged' | 'checked' | 'canary' | 'promoted' | 'rolled_back' | null;
+  receiptUrl: string | null;
 };
 
 export type ProfileRotation = {
@@ -2031,16 +2032,6 @@ export type WebhookDelivery = {
 };
 
 export interface Operations {
-  /** Returns the characters of a captcha, in tests only (`NODE_ENV=test`). */
-  revealCaptcha: {
-    input: {
-      path: {
-        appId: string;
-        token: string;
-      };
-    };
-    reply: CaptchaText;
-  };
   /** Creates an app, or imports an app with its id and keys. Returns 409 if the id exists. */
   createApp: {
     input: {
@@ -2244,308 +2235,6 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /**
-   * Creates or replaces a push profile. The body contains the credentials of the connector. The
-   * reply contains no secrets.
-   */
-  putProfile: {
-    input: {
-      path: {
-        appId: string;
-        connector: string;
-        name: string;
-      };
-      body?: {
-        [member: string]: unknown;
-      };
-    };
-    reply: PushProfile;
-  };
-  /** Deletes a push profile. */
-  deleteProfile: {
-    input: {
-      path: {
-        appId: string;
-        connector: string;
-        name: string;
-      };
-    };
-    reply: Empty;
-  };
-  /**
-   * Returns a push profile with its ids and settings, fingerprints of its secrets and its problems.
-   */
-  getProfile: {
-    input: {
-      path: {
-        appId: string;
-        connector: string;
-        name: string;
-      };
-    };
-    reply: ProfileDetail;
-  };
-  /** Lists the push profiles of an app without secrets. Operators can use `view=details`. */
-  listProfiles: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        view?: 'details';
-      };
-    };
-    reply: {
-      results: PushProfile[];
-    } | {
-      results: ProfileDetail[];
-    };
-  };
-  /** Lists the changes that callers of the admin API made, newest first. */
-  listAudit: {
-    input: {
-      query?: {
-        limit?: number;
-        cursor?: string;
-        app?: string;
-        actor?: string;
-        action?: string;
-        target?: string;
-        from?: string;
-        to?: string;
-      };
-    };
-    reply: {
-      results: AuditEntry[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Streams changes of pushes, the overview, breakers and queues as server-sent events. */
-  streamEvents: {
-    input: {
-      query: {
-        topics: string;
-      };
-    };
-    reply: never;
-  };
-  /** Lists the recipients that a push did not reach, each with the reason. */
-  listPushFailures: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      query?: {
-        limit?: number;
-        cursor?: string;
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
-        outcome?: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
-        reason?: string;
-      };
-    };
-    reply: {
-      results: PushFailure[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /**
-   * Counts the failures of a push by cause, most frequent first, each with the code of a remedy.
-   */
-  summarizePushFailures: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: {
-      results: FailureGroup[];
-    };
-  };
-  /**
-   * Lists the gateways’ message ids of a push, oldest first. Use them to contact a gateway’s
-   * support.
-   */
-  listGatewayMessages: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      query?: {
-        limit?: number;
-        cursor?: string;
-      };
-    };
-    reply: {
-      results: GatewayMessage[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Returns how many recipients were settled in each step of a push, by connector. */
-  getPushTimeline: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      query?: {
-        step?: number;
-      };
-    };
-    reply: PushTimeline;
-  };
-  /**
-   * Lists the installations of an app by an id or a condition, newest first. Below the role
-   * operator, tokens are shortened.
-   */
-  listAppInstallations: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        limit?: number;
-        cursor?: string;
-        q?: string;
-        where?: string;
-        count?: 'all' | '0' | '1' | 'true' | 'false' | '';
-      };
-    };
-    reply: {
-      results: Installation[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Returns an installation with its route, its session and its waiting messages. */
-  getAppInstallation: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: DeviceDetail;
-  };
-  /**
-   * Changes members of an installation, as `PUT /1.1/installations/:objectId` does with the master
-   * key.
-   */
-  updateAppInstallation: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      body?: {
-        deviceType?: 'ios' | 'macos' | 'tvos' | 'watchos' | 'visionos' | 'android' | 'harmony' | 'harmonyos' | 'ohos' | 'openharmony' | 'wp' | 'web' | null;
-        deviceToken?: string | null;
-        installationId?: string | null;
-        registrationId?: string | null;
-        subscription?: {
-          endpoint: string;
-          keys: {
-            p256dh: string;
-            auth: string;
-          };
-          expirationTime?: number | null;
-          keyId?: string;
-        } | string | null;
-        vendor?: string | null;
-        deviceProfile?: string | null;
-        apnsTopic?: string | null;
-        pgwTopic?: string | null;
-        apnsTeamId?: string | null;
-        pgwTeamId?: string | null;
-        channels?: string[] | {
-          __op: 'Add' | 'AddUnique' | 'Remove' | 'Delete' | 'Batch';
-          objects?: unknown[];
-          [member: string]: unknown;
-        } | null;
-        valid?: boolean | null;
-        timeZone?: string | null;
-        badge?: number | {
-          __op: 'Increment' | 'Decrement' | 'Delete' | 'Batch';
-          [member: string]: unknown;
-        } | null;
-        [member: string]: unknown;
-      };
-    };
-    reply: Installation;
-  };
-  /** Deletes an installation. */
-  deleteAppInstallation: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: Empty;
-  };
-  /** Explains the newest pushes of the app for one installation. */
-  listInstallationPushes: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      query?: {
-        limit?: number;
-      };
-    };
-    reply: {
-      results: DevicePush[];
-    };
-  };
-  /**
-   * Finds apps, pushes, installations and users by an id, a token, a name, an address or a number.
-   */
-  search: {
-    input: {
-      query: {
-        q: string;
-        app?: string;
-      };
-    };
-    reply: {
-      results: SearchHit[];
-    };
-  };
-  /** Returns how people may log in to the console. Needs no credentials. */
-  getLoginMethods: {
-    input: {};
-    reply: LoginMethods;
-  };
-  /**
-   * Describes the service: version, connectors with their credentials, options and the body of a
-   * push.
-   */
-  getMeta: {
-    input: {};
-    reply: Meta;
-  };
-  /**
-   * Returns the state of one app or of all apps: running pushes, today, open breakers, credentials
-   * that expire.
-   */
-  getOverview: {
-    input: {
-      query?: {
-        app?: string;
-      };
-    };
-    reply: Overview;
-  };
   /** Returns the progress of an app’s move: steps, devices by day, gateways, the last import. */
   getMoveIn: {
     input: {
@@ -2554,306 +2243,6 @@ export interface Operations {
       };
     };
     reply: MoveInState;
-  };
-  /** Lists the queues of the dispatchers with their jobs. */
-  listQueues: {
-    input: {};
-    reply: {
-      results: QueueState[];
-    };
-  };
-  /** Lists the pushes of an app including cancelled pushes, newest first. */
-  listAppPushes: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        limit?: number;
-        cursor?: string;
-        status?: string;
-        recurring?: number;
-        source?: string;
-        text?: string;
-        from?: string;
-        to?: string;
-        count?: '0' | '1' | 'true' | 'false' | '';
-      };
-    };
-    reply: {
-      results: ListedPush[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Returns the record of a push with its request and the profiles that it stopped using. */
-  getAppPush: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: PushDetail;
-  };
-  /** Starts a console session by a token or the code of a login link, and sets its cookie. */
-  startConsoleSession: {
-    input: {
-      body: {
-        token: string;
-      } | {
-        code: string;
-        replace?: boolean;
-      };
-    };
-    reply: CurrentOperator;
-  };
-  /** Returns the caller, and when the session ends. */
-  getConsoleSession: {
-    input: {};
-    reply: CurrentOperator;
-  };
-  /** Ends the session of the call. */
-  endConsoleSession: {
-    input: {};
-    reply: EndedSession;
-  };
-  /** Returns a link that logs in once within 15 minutes, with the permissions of the caller. */
-  createLoginLink: {
-    input: {};
-    reply: LoginLink;
-  };
-  /** Lists the sessions of the console, newest first. */
-  listConsoleSessions: {
-    input: {
-      query?: {
-        limit?: number;
-        cursor?: string;
-      };
-    };
-    reply: {
-      results: ConsoleSession[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Ends a session of the console. */
-  deleteConsoleSession: {
-    input: {
-      path: {
-        id: string;
-      };
-    };
-    reply: Empty;
-  };
-  /** Creates a token for a person or a machine. Only this reply contains the token itself. */
-  createConsoleToken: {
-    input: {
-      body: {
-        name: string;
-        role: 'viewer' | 'sender' | 'operator' | 'owner';
-        apps?: string[] | null;
-        expiresAt?: string | null;
-      };
-    };
-    reply: CreatedConsoleToken;
-  };
-  /** Lists the tokens without their secrets, newest first. */
-  listConsoleTokens: {
-    input: {
-      query?: {
-        limit?: number;
-        cursor?: string;
-      };
-    };
-    reply: {
-      results: ConsoleToken[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Deletes a token. Its sessions end at once. */
-  deleteConsoleToken: {
-    input: {
-      path: {
-        id: string;
-      };
-    };
-    reply: Empty;
-  };
-  /** Cancels an unfinished push and returns its record. */
-  cancelPush: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: PushRecord;
-  };
-  /** Pauses a push that is being sent and returns its record. */
-  pausePush: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: PushRecord;
-  };
-  /** Resumes a paused push and returns its record. `flow_control` in the body sets a new rate. */
-  resumePush: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      body?: {
-        flow_control?: number | null;
-      };
-    };
-    reply: PushRecord;
-  };
-  /**
-   * Approves a push to many devices that another person or the app sent. Returns its record with
-   * the number of missing approvals.
-   */
-  approvePush: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: ApprovedPush;
-  };
-  /**
-   * Recalls the messages of a finished or cancelled push: from gateways that can recall, and from
-   * the device channel. With `replacement`, a new message replaces them elsewhere.
-   */
-  recallPush: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      body?: {
-        dryRun?: boolean;
-        replacement?: {
-          data: {
-            [member: string]: unknown;
-          };
-        };
-      };
-    };
-    reply: {
-      connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
-        recalled?: number;
-        replaced?: number;
-        impossible?: number;
-      }>>;
-    };
-  };
-  /**
-   * Deletes the devices whose tokens a finished push found invalid. This includes devices that the
-   * push kept because most tokens of a profile were invalid. Devices that were saved since then
-   * stay.
-   */
-  deleteInvalidDevices: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: {
-      deleted: number;
-    };
-  };
-  /**
-   * Changes the recipients per second of an unfinished push and returns its record. Null means no
-   * limit.
-   */
-  pacePush: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      body: {
-        flow_control: number | null;
-      };
-    };
-    reply: PushRecord;
-  };
-  /** Explains why a device did or did not get a push. */
-  explainDevice: {
-    input: {
-      path: {
-        appId: string;
-        objectId: string;
-        installation: string;
-      };
-    };
-    reply: DeviceExplanation;
-  };
-  /**
-   * Returns what a push would do: audience, payloads, limits and time. Sends nothing. The body is
-   * the same as for `POST /1.1/push`.
-   */
-  explainPush: {
-    input: {
-      path: {
-        appId: string;
-      };
-      body: {
-        data: {
-          [member: string]: unknown;
-        };
-        languages?: {
-          [member: string]: {
-            [member: string]: unknown;
-          };
-        } | null;
-        variables?: {
-          [member: string]: {
-            field: string;
-            default: string;
-          };
-        } | null;
-        notification_id?: string | null;
-        req_id?: string | null;
-        expiration_time?: string | {
-          __type: 'Date';
-          iso: string;
-        } | null;
-        expiration_interval?: number | string | null;
-        prod?: 'dev' | 'prod' | null;
-        topic?: string | null;
-        pgw_team_id?: string | null;
-        apns_team_id?: string | null;
-        kind?: 'marketing' | 'transactional' | null;
-        class?: 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
-        device_cap?: number | null;
-        quiet_hours?: string | null;
-        lastActiveDeviceOnly?: boolean | null;
-        _notificationChannel?: string | null;
-        where?: object | unknown[] | string;
-        cql?: string;
-        channels?: string | string[] | null;
-        push_time?: string | {
-          __type: 'Date';
-          iso: string;
-        } | null;
-        push_time_local?: boolean | null;
-        default_time_zone?: string | null;
-        flow_control?: number | null;
-      };
-    };
-    reply: PushForecast;
   };
   /** Returns the usage and fees of an app on one or several days (UTC). */
   getUsage: {
@@ -2885,6 +2274,100 @@ export interface Operations {
       };
     };
     reply: AppReport;
+  };
+  /** Returns one key of an app (`appKey`, `masterKey`, `hookKey`). */
+  getKey: {
+    input: {
+      path: {
+        appId: string;
+        key: 'appKey' | 'masterKey' | 'hookKey';
+      };
+    };
+    reply: ShownKey;
+  };
+  /**
+   * Replaces a key of an app (`appKey`, `masterKey`, `hookKey`). The old key stays valid for some
+   * time.
+   */
+  rotateKey: {
+    input: {
+      path: {
+        appId: string;
+        key: 'appKey' | 'masterKey' | 'hookKey';
+      };
+      body?: {
+        graceSeconds?: number;
+      };
+    };
+    reply: RotatedKey;
+  };
+  /**
+   * Creates or replaces a push profile. The body contains the credentials of the connector. The
+   * reply contains no secrets.
+   */
+  putProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+      body?: {
+        [member: string]: unknown;
+      };
+    };
+    reply: PushProfile;
+  };
+  /**
+   * Returns a push profile with its ids and settings, fingerprints of its secrets and its problems.
+   */
+  getProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+    };
+    reply: ProfileDetail;
+  };
+  /** Deletes a push profile. */
+  deleteProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Requests an access token or a connection from the gateway, within 8 s. Sends no push. */
+  checkProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+    };
+    reply: ProfileCheck;
+  };
+  /** Lists the push profiles of an app without secrets. Operators can use `view=details`. */
+  listProfiles: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        view?: 'details';
+      };
+    };
+    reply: {
+      results: PushProfile[];
+    } | {
+      results: ProfileDetail[];
+    };
   };
   /**
    * Returns an app’s usage of its gateways on a day in China, with a forecast of its scheduled
@@ -2940,166 +2423,6 @@ export interface Operations {
       };
     };
     reply: Breaker;
-  };
-  /** Lists the frozen apps, and the freeze of the whole service. */
-  listFreezes: {
-    input: {};
-    reply: {
-      results: Freeze[];
-    };
-  };
-  /**
-   * Freezes the service. Pushes are accepted but not sent until it is released. Pushes being sent
-   * stop within a second.
-   */
-  freezeService: {
-    input: {
-      body?: {
-        reason?: string;
-      };
-    };
-    reply: Freeze;
-  };
-  /** Ends the freeze of the service and returns it. The frozen pushes continue in their order. */
-  releaseService: {
-    input: {};
-    reply: Freeze;
-  };
-  /**
-   * Freezes an app. Its pushes are accepted but not sent until it is released. Pushes being sent
-   * stop within a second.
-   */
-  freezeApp: {
-    input: {
-      path: {
-        appId: string;
-      };
-      body?: {
-        reason?: string;
-      };
-    };
-    reply: Freeze;
-  };
-  /** Ends the freeze of an app and returns it. Its frozen pushes continue in their order. */
-  releaseApp: {
-    input: {
-      path: {
-        appId: string;
-      };
-    };
-    reply: Freeze;
-  };
-  /**
-   * Deletes the installations that match a condition. Returns 409 if their number is not the
-   * expected number.
-   */
-  deleteMatchingInstallations: {
-    input: {
-      path: {
-        appId: string;
-      };
-      body: {
-        where: {
-          [member: string]: unknown;
-        };
-        expected: number;
-      };
-    };
-    reply: DeletedCount;
-  };
-  /**
-   * Lists mails and SMS messages, newest first, including messages that no provider could send.
-   * Returns pages if `state`, `limit` or `cursor` is set. Operators always get pages, without
-   * texts.
-   */
-  listOutbox: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        kind?: 'sms' | 'mail';
-        to?: string;
-        state?: 'waiting' | 'sent' | 'kept' | 'failed';
-        limit?: number;
-        cursor?: string;
-      };
-    };
-    reply: {
-      results: OutboxMessage[];
-    } | {
-      results: ListedMessage[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Sends a message again that failed or had no provider. */
-  retryMessage: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: Empty;
-  };
-  /** Counts by cause the messages that a redrive of the outbox would send again. Sends nothing. */
-  explainMessageRedrive: {
-    input: {
-      path: {
-        appId: string;
-      };
-      body?: {
-        kind?: 'sms' | 'mail';
-        state?: 'failed' | 'kept';
-        reason?: string;
-        from?: string;
-        to?: string;
-        cursor?: string;
-      };
-    };
-    reply: MessageForecast;
-  };
-  /**
-   * Sends messages again that failed or had no provider, oldest first, at most 1000. Skips expired
-   * codes.
-   */
-  redriveMessages: {
-    input: {
-      path: {
-        appId: string;
-      };
-      body?: {
-        kind?: 'sms' | 'mail';
-        state?: 'failed' | 'kept';
-        reason?: string;
-        from?: string;
-        to?: string;
-        cursor?: string;
-      };
-    };
-    reply: RedrivenMessages;
-  };
-  /** Returns the balance, budgets and suspended countries of the SMS of an app. */
-  getSmsState: {
-    input: {
-      path: {
-        appId: string;
-      };
-    };
-    reply: SmsState;
-  };
-  /** Requests an access token or a connection from the gateway, within 8 s. Sends no push. */
-  checkProfile: {
-    input: {
-      path: {
-        appId: string;
-        connector: string;
-        name: string;
-      };
-    };
-    reply: ProfileCheck;
   };
   /**
    * Stages a second version of the credentials, checks it at the gateway, and tries it on 1 % of
@@ -3205,217 +2528,156 @@ export interface Operations {
     };
     reply: RedrivenReceipts;
   };
-  /** Lists the running api and dispatcher processes. Each process renews its entry every 5 s. */
-  listProcesses: {
-    input: {};
-    reply: {
-      results: SeenProcess[];
-    };
-  };
-  /** Runs the checks of `carillon doctor` that need only the database. */
-  runDoctor: {
-    input: {
-      query?: {
-        production?: '0' | '1' | 'true' | 'false' | '';
-      };
-    };
-    reply: {
-      results: DoctorFinding[];
-    };
-  };
-  /** Lists the unfinished jobs of a queue, oldest first. */
-  listJobs: {
-    input: {
-      path: {
-        queue: string;
-      };
-      query?: {
-        limit?: number;
-        state?: 'created' | 'retry' | 'active';
-        minTries?: number;
-      };
-    };
-    reply: {
-      results: WaitingJob[];
-    };
-  };
-  /** Returns one key of an app (`appKey`, `masterKey`, `hookKey`). */
-  getKey: {
-    input: {
-      path: {
-        appId: string;
-        key: 'appKey' | 'masterKey' | 'hookKey';
-      };
-    };
-    reply: ShownKey;
-  };
   /**
-   * Replaces a key of an app (`appKey`, `masterKey`, `hookKey`). The old key stays valid for some
-   * time.
+   * Returns what a push would do: audience, payloads, limits and time. Sends nothing. The body is
+   * the same as for `POST /1.1/push`.
    */
-  rotateKey: {
-    input: {
-      path: {
-        appId: string;
-        key: 'appKey' | 'masterKey' | 'hookKey';
-      };
-      body?: {
-        graceSeconds?: number;
-      };
-    };
-    reply: RotatedKey;
-  };
-  /**
-   * Returns the keys of CARILLON_SECRET by id, the number of values encrypted with each key, and
-   * the rotation.
-   */
-  getSecretRotation: {
-    input: {
-      query?: {
-        count?: '0' | '1' | 'true' | 'false' | '';
-      };
-    };
-    reply: SecretState;
-  };
-  /** Requests that dispatchers encrypt all stored values with the first key of CARILLON_SECRET. */
-  rotateSecret: {
-    input: {};
-    reply: SecretState;
-  };
-  /**
-   * Lists the users of an app by an id or a condition, newest first. Below the role operator,
-   * personal data is shortened.
-   */
-  listAppUsers: {
+  explainPush: {
     input: {
       path: {
         appId: string;
       };
-      query?: {
-        limit?: number;
-        cursor?: string;
-        q?: string;
-        where?: string;
-        count?: '0' | '1' | 'true' | 'false' | '';
-      };
-    };
-    reply: {
-      results: UserPart[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Returns a user with third-party accounts and lock state. */
-  getAppUser: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: UserDetail;
-  };
-  /**
-   * Changes members of a user, as `PUT /1.1/users/:objectId` does with the master key, including
-   * hooks.
-   */
-  updateAppUser: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      body?: {
-        username?: string;
-        password?: string;
-        email?: string | null;
-        mobilePhoneNumber?: string | null;
-        authData?: {
+      body: {
+        data: {
+          [member: string]: unknown;
+        };
+        languages?: {
           [member: string]: {
             [member: string]: unknown;
-          } | null;
-        } | null;
-        ACL?: {
-          [member: string]: {
-            read?: boolean;
-            write?: boolean;
           };
         } | null;
-        [member: string]: unknown;
+        variables?: {
+          [member: string]: {
+            field: string;
+            default: string;
+          };
+        } | null;
+        notification_id?: string | null;
+        req_id?: string | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        apns_team_id?: string | null;
+        kind?: 'marketing' | 'transactional' | null;
+        class?: 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
+        device_cap?: number | null;
+        quiet_hours?: string | null;
+        lastActiveDeviceOnly?: boolean | null;
+        _notificationChannel?: string | null;
+        where?: object | unknown[] | string;
+        cql?: string;
+        channels?: string | string[] | null;
+        push_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        push_time_local?: boolean | null;
+        default_time_zone?: string | null;
+        flow_control?: number | null;
       };
     };
-    reply: UserDetail;
+    reply: PushForecast;
   };
   /**
-   * Deletes a user, including hooks. With `everything`, also deletes all that is stored of the
-   * person, and returns a report. This needs the role owner.
+   * Sends a push. The body is the same as for `POST /1.1/push` or `POST /1.1/push/devices`.
+   * `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409
+   * if the audience changed by more than 5 %.
    */
-  deleteAppUser: {
+  sendAppPush: {
     input: {
       path: {
         appId: string;
-        id: string;
       };
       query?: {
-        everything?: '0' | '1' | 'true' | 'false' | '';
-        dryRun?: '0' | '1' | 'true' | 'false' | '';
+        undoSeconds?: number;
+      };
+      body: {
+        data: {
+          [member: string]: unknown;
+        };
+        languages?: {
+          [member: string]: {
+            [member: string]: unknown;
+          };
+        } | null;
+        variables?: {
+          [member: string]: {
+            field: string;
+            default: string;
+          };
+        } | null;
+        notification_id?: string | null;
+        req_id?: string | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        apns_team_id?: string | null;
+        kind?: 'marketing' | 'transactional' | null;
+        class?: 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
+        device_cap?: number | null;
+        quiet_hours?: string | null;
+        lastActiveDeviceOnly?: boolean | null;
+        _notificationChannel?: string | null;
+        where?: object | unknown[] | string;
+        cql?: string;
+        channels?: string | string[] | null;
+        push_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        push_time_local?: boolean | null;
+        default_time_zone?: string | null;
+        flow_control?: number | null;
+      } | {
+        data: {
+          [member: string]: unknown;
+        };
+        languages?: {
+          [member: string]: {
+            [member: string]: unknown;
+          };
+        } | null;
+        variables?: {
+          [member: string]: {
+            field: string;
+            default: string;
+          };
+        } | null;
+        notification_id?: string | null;
+        req_id?: string | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        apns_team_id?: string | null;
+        kind?: 'marketing' | 'transactional' | null;
+        class?: 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
+        device_cap?: number | null;
+        quiet_hours?: string | null;
+        lastActiveDeviceOnly?: boolean | null;
+        _notificationChannel?: string | null;
+        device_type: 'android' | 'ios';
+        device_ids: string[];
+        device_profile?: string | null;
+        channel?: string | null;
+        vendor?: string | null;
       };
     };
-    reply: Empty | ErasureReport;
-  };
-  /** Returns everything that is stored of one person. Secrets are named without their value. */
-  exportAppUser: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: PersonExport;
-  };
-  /** Ends the session of a user on all devices. */
-  logoutUser: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: Empty;
-  };
-  /** Ends the lock of a user after failed logins. */
-  unlockUser: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: Empty;
-  };
-  /** Mails a link to a user. The link resets the password. */
-  sendUserReset: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: Empty;
-  };
-  /** Marks the address or number of a user as verified, without a message. */
-  verifyUser: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      body?: {
-        contact?: 'email' | 'mobilePhoneNumber';
-      };
-    };
-    reply: Empty;
+    reply: SentPush;
   };
   /** Starts a Live Activity, as `POST /1.1/liveActivities` does. */
   startAppLiveActivity: {
@@ -3657,102 +2919,6 @@ export interface Operations {
     };
     reply: AcceptedPush | LiveActivityForecast;
   };
-  /**
-   * Sends a push. The body is the same as for `POST /1.1/push` or `POST /1.1/push/devices`.
-   * `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409
-   * if the audience changed by more than 5 %.
-   */
-  sendAppPush: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        undoSeconds?: number;
-      };
-      body: {
-        data: {
-          [member: string]: unknown;
-        };
-        languages?: {
-          [member: string]: {
-            [member: string]: unknown;
-          };
-        } | null;
-        variables?: {
-          [member: string]: {
-            field: string;
-            default: string;
-          };
-        } | null;
-        notification_id?: string | null;
-        req_id?: string | null;
-        expiration_time?: string | {
-          __type: 'Date';
-          iso: string;
-        } | null;
-        expiration_interval?: number | string | null;
-        prod?: 'dev' | 'prod' | null;
-        topic?: string | null;
-        pgw_team_id?: string | null;
-        apns_team_id?: string | null;
-        kind?: 'marketing' | 'transactional' | null;
-        class?: 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
-        device_cap?: number | null;
-        quiet_hours?: string | null;
-        lastActiveDeviceOnly?: boolean | null;
-        _notificationChannel?: string | null;
-        where?: object | unknown[] | string;
-        cql?: string;
-        channels?: string | string[] | null;
-        push_time?: string | {
-          __type: 'Date';
-          iso: string;
-        } | null;
-        push_time_local?: boolean | null;
-        default_time_zone?: string | null;
-        flow_control?: number | null;
-      } | {
-        data: {
-          [member: string]: unknown;
-        };
-        languages?: {
-          [member: string]: {
-            [member: string]: unknown;
-          };
-        } | null;
-        variables?: {
-          [member: string]: {
-            field: string;
-            default: string;
-          };
-        } | null;
-        notification_id?: string | null;
-        req_id?: string | null;
-        expiration_time?: string | {
-          __type: 'Date';
-          iso: string;
-        } | null;
-        expiration_interval?: number | string | null;
-        prod?: 'dev' | 'prod' | null;
-        topic?: string | null;
-        pgw_team_id?: string | null;
-        apns_team_id?: string | null;
-        kind?: 'marketing' | 'transactional' | null;
-        class?: 'im' | 'call' | 'account' | 'finance' | 'order' | 'express' | 'todo' | 'travel' | 'health' | 'device' | 'mail' | 'subscription' | 'news' | 'content' | 'social' | 'marketing' | null;
-        device_cap?: number | null;
-        quiet_hours?: string | null;
-        lastActiveDeviceOnly?: boolean | null;
-        _notificationChannel?: string | null;
-        device_type: 'android' | 'ios';
-        device_ids: string[];
-        device_profile?: string | null;
-        channel?: string | null;
-        vendor?: string | null;
-      };
-    };
-    reply: SentPush;
-  };
   /** Lists the scheduled pushes of an app, earliest first. */
   listScheduledAppPushes: {
     input: {
@@ -3858,8 +3024,8 @@ export interface Operations {
       })[];
     };
   };
-  /** Lists the recurring pushes of an app, newest first. */
-  listRecurringPushes: {
+  /** Lists the pushes of an app including cancelled pushes, newest first. */
+  listAppPushes: {
     input: {
       path: {
         appId: string;
@@ -3867,108 +3033,276 @@ export interface Operations {
       query?: {
         limit?: number;
         cursor?: string;
+        status?: string;
+        recurring?: number;
+        source?: string;
+        text?: string;
+        from?: string;
+        to?: string;
+        count?: '0' | '1' | 'true' | 'false' | '';
       };
     };
     reply: {
-      results: RecurringPush[];
+      results: ListedPush[];
       next: string | null;
       count?: number;
       countIsLeast?: boolean;
     };
   };
-  /** Creates a recurring push, which sends a push at each time of its cron expression. */
-  createRecurringPush: {
+  /** Returns the record of a push with its request and the profiles that it stopped using. */
+  getAppPush: {
     input: {
       path: {
         appId: string;
+        id: string;
       };
-      body: {
-        name: string;
-        expression: string;
-        timeZone: string;
-        startsAt?: string | null;
-        endsAt?: string | null;
-        body: {
-          [member: string]: unknown;
+    };
+    reply: PushDetail;
+  };
+  /** Returns how far a push is: outcomes by connector, rate and time left. */
+  getPushProgress: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: PushProgress;
+  };
+  /** Cancels an unfinished push and returns its record. */
+  cancelPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: PushRecord;
+  };
+  /** Explains why a device did or did not get a push. */
+  explainDevice: {
+    input: {
+      path: {
+        appId: string;
+        objectId: string;
+        installation: string;
+      };
+    };
+    reply: DeviceExplanation;
+  };
+  /** Lists the recipients that a push did not reach, each with the reason. */
+  listPushFailures: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush';
+        outcome?: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
+        reason?: string;
+      };
+    };
+    reply: {
+      results: PushFailure[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /**
+   * Counts the failures of a push by cause, most frequent first, each with the code of a remedy.
+   */
+  summarizePushFailures: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: {
+      results: FailureGroup[];
+    };
+  };
+  /**
+   * Lists the gateways’ message ids of a push, oldest first. Use them to contact a gateway’s
+   * support.
+   */
+  listGatewayMessages: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: GatewayMessage[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns how many recipients were settled in each step of a push, by connector. */
+  getPushTimeline: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        step?: number;
+      };
+    };
+    reply: PushTimeline;
+  };
+  /** Pauses a push that is being sent and returns its record. */
+  pausePush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: PushRecord;
+  };
+  /** Resumes a paused push and returns its record. `flow_control` in the body sets a new rate. */
+  resumePush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        flow_control?: number | null;
+      };
+    };
+    reply: PushRecord;
+  };
+  /**
+   * Approves a push to many devices that another person or the app sent. Returns its record with
+   * the number of missing approvals.
+   */
+  approvePush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: ApprovedPush;
+  };
+  /**
+   * Recalls the messages of a finished or cancelled push: from gateways that can recall, and from
+   * the device channel. With `replacement`, a new message replaces them elsewhere.
+   */
+  recallPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        dryRun?: boolean;
+        replacement?: {
+          data: {
+            [member: string]: unknown;
+          };
         };
-        isEnabled?: boolean;
       };
     };
-    reply: RecurringPush;
+    reply: {
+      connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
+        recalled?: number;
+        replaced?: number;
+        impossible?: number;
+      }>>;
+    };
   };
   /**
-   * Returns the next times of a cron expression, in UTC and in its time zone, and stores nothing.
+   * Deletes the devices whose tokens a finished push found invalid. This includes devices that the
+   * push kept because most tokens of a profile were invalid. Devices that were saved since then
+   * stay.
    */
-  previewRecurringPush: {
-    input: {
-      path: {
-        appId: string;
-      };
-      body: {
-        expression: string;
-        timeZone: string;
-        startsAt?: string | null;
-        endsAt?: string | null;
-        count?: number;
-      };
-    };
-    reply: RecurringTimes;
-  };
-  /** Returns a recurring push. */
-  getRecurringPush: {
+  deleteInvalidDevices: {
     input: {
       path: {
         appId: string;
         id: string;
       };
     };
-    reply: RecurringPush;
+    reply: {
+      deleted: number;
+    };
   };
   /**
-   * Changes members of a recurring push, or enables or disables it. New times apply from now on.
+   * Changes the recipients per second of an unfinished push and returns its record. Null means no
+   * limit.
    */
-  changeRecurringPush: {
+  pacePush: {
     input: {
       path: {
         appId: string;
         id: string;
       };
       body: {
-        name?: string;
-        expression?: string;
-        timeZone?: string;
-        startsAt?: string | null;
-        endsAt?: string | null;
-        body?: {
-          [member: string]: unknown;
-        };
-        isEnabled?: boolean;
+        flow_control: number | null;
       };
     };
-    reply: RecurringPush;
+    reply: PushRecord;
   };
-  /** Deletes a recurring push. The pushes that it made stay. */
-  deleteRecurringPush: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
+  /** Lists the frozen apps, and the freeze of the whole service. */
+  listFreezes: {
+    input: {};
+    reply: {
+      results: Freeze[];
     };
-    reply: Empty;
   };
   /**
-   * Sends a push from a recurring push now. Its times do not change. `Idempotency-Key` is the
-   * `req_id` of the push.
+   * Freezes the service. Pushes are accepted but not sent until it is released. Pushes being sent
+   * stop within a second.
    */
-  startRecurringPush: {
+  freezeService: {
+    input: {
+      body?: {
+        reason?: string;
+      };
+    };
+    reply: Freeze;
+  };
+  /** Ends the freeze of the service and returns it. The frozen pushes continue in their order. */
+  releaseService: {
+    input: {};
+    reply: Freeze;
+  };
+  /**
+   * Freezes an app. Its pushes are accepted but not sent until it is released. Pushes being sent
+   * stop within a second.
+   */
+  freezeApp: {
     input: {
       path: {
         appId: string;
-        id: string;
+      };
+      body?: {
+        reason?: string;
       };
     };
-    reply: SentPush;
+    reply: Freeze;
+  };
+  /** Ends the freeze of an app and returns it. Its frozen pushes continue in their order. */
+  releaseApp: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: Freeze;
   };
   /**
    * Lists finished pushes with recipients that failed, expired or were capped, newest first, with
@@ -4058,6 +3392,118 @@ export interface Operations {
       };
       body: {
         outcomes: ('failed' | 'expired' | 'capped')[];
+      };
+    };
+    reply: SentPush;
+  };
+  /** Creates a recurring push, which sends a push at each time of its cron expression. */
+  createRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body: {
+        name: string;
+        expression: string;
+        timeZone: string;
+        startsAt?: string | null;
+        endsAt?: string | null;
+        body: {
+          [member: string]: unknown;
+        };
+        isEnabled?: boolean;
+      };
+    };
+    reply: RecurringPush;
+  };
+  /** Lists the recurring pushes of an app, newest first. */
+  listRecurringPushes: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: RecurringPush[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /**
+   * Returns the next times of a cron expression, in UTC and in its time zone, and stores nothing.
+   */
+  previewRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body: {
+        expression: string;
+        timeZone: string;
+        startsAt?: string | null;
+        endsAt?: string | null;
+        count?: number;
+      };
+    };
+    reply: RecurringTimes;
+  };
+  /** Returns a recurring push. */
+  getRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: RecurringPush;
+  };
+  /**
+   * Changes members of a recurring push, or enables or disables it. New times apply from now on.
+   */
+  changeRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body: {
+        name?: string;
+        expression?: string;
+        timeZone?: string;
+        startsAt?: string | null;
+        endsAt?: string | null;
+        body?: {
+          [member: string]: unknown;
+        };
+        isEnabled?: boolean;
+      };
+    };
+    reply: RecurringPush;
+  };
+  /** Deletes a recurring push. The pushes that it made stay. */
+  deleteRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /**
+   * Sends a push from a recurring push now. Its times do not change. `Idempotency-Key` is the
+   * `req_id` of the push.
+   */
+  startRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
       };
     };
     reply: SentPush;
@@ -4196,6 +3642,357 @@ export interface Operations {
     };
     reply: Empty;
   };
+  /**
+   * Lists the installations of an app by an id or a condition, newest first. Below the role
+   * operator, tokens are shortened.
+   */
+  listAppInstallations: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        q?: string;
+        where?: string;
+        count?: 'all' | '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: {
+      results: Installation[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns an installation with its route, its session and its waiting messages. */
+  getAppInstallation: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: DeviceDetail;
+  };
+  /**
+   * Changes members of an installation, as `PUT /1.1/installations/:objectId` does with the master
+   * key.
+   */
+  updateAppInstallation: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        deviceType?: 'ios' | 'macos' | 'tvos' | 'watchos' | 'visionos' | 'android' | 'harmony' | 'harmonyos' | 'ohos' | 'openharmony' | 'wp' | 'web' | null;
+        deviceToken?: string | null;
+        installationId?: string | null;
+        registrationId?: string | null;
+        subscription?: {
+          endpoint: string;
+          keys: {
+            p256dh: string;
+            auth: string;
+          };
+          expirationTime?: number | null;
+          keyId?: string;
+        } | string | null;
+        vendor?: string | null;
+        deviceProfile?: string | null;
+        apnsTopic?: string | null;
+        pgwTopic?: string | null;
+        apnsTeamId?: string | null;
+        pgwTeamId?: string | null;
+        channels?: string[] | {
+          __op: 'Add' | 'AddUnique' | 'Remove' | 'Delete' | 'Batch';
+          objects?: unknown[];
+          [member: string]: unknown;
+        } | null;
+        valid?: boolean | null;
+        timeZone?: string | null;
+        badge?: number | {
+          __op: 'Increment' | 'Decrement' | 'Delete' | 'Batch';
+          [member: string]: unknown;
+        } | null;
+        [member: string]: unknown;
+      };
+    };
+    reply: Installation;
+  };
+  /** Deletes an installation. */
+  deleteAppInstallation: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Explains the newest pushes of the app for one installation. */
+  listInstallationPushes: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        limit?: number;
+      };
+    };
+    reply: {
+      results: DevicePush[];
+    };
+  };
+  /**
+   * Deletes the installations that match a condition. Returns 409 if their number is not the
+   * expected number.
+   */
+  deleteMatchingInstallations: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body: {
+        where: {
+          [member: string]: unknown;
+        };
+        expected: number;
+      };
+    };
+    reply: DeletedCount;
+  };
+  /**
+   * Lists the users of an app by an id or a condition, newest first. Below the role operator,
+   * personal data is shortened.
+   */
+  listAppUsers: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        q?: string;
+        where?: string;
+        count?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: {
+      results: UserPart[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns a user with third-party accounts and lock state. */
+  getAppUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: UserDetail;
+  };
+  /**
+   * Changes members of a user, as `PUT /1.1/users/:objectId` does with the master key, including
+   * hooks.
+   */
+  updateAppUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        username?: string;
+        password?: string;
+        email?: string | null;
+        mobilePhoneNumber?: string | null;
+        authData?: {
+          [member: string]: {
+            [member: string]: unknown;
+          } | null;
+        } | null;
+        ACL?: {
+          [member: string]: {
+            read?: boolean;
+            write?: boolean;
+          };
+        } | null;
+        [member: string]: unknown;
+      };
+    };
+    reply: UserDetail;
+  };
+  /**
+   * Deletes a user, including hooks. With `everything`, also deletes all that is stored of the
+   * person, and returns a report. This needs the role owner.
+   */
+  deleteAppUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        everything?: '0' | '1' | 'true' | 'false' | '';
+        dryRun?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: Empty | ErasureReport;
+  };
+  /** Returns everything that is stored of one person. Secrets are named without their value. */
+  exportAppUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: PersonExport;
+  };
+  /** Ends the session of a user on all devices. */
+  logoutUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Ends the lock of a user after failed logins. */
+  unlockUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Mails a link to a user. The link resets the password. */
+  sendUserReset: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Marks the address or number of a user as verified, without a message. */
+  verifyUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        contact?: 'email' | 'mobilePhoneNumber';
+      };
+    };
+    reply: Empty;
+  };
+  /**
+   * Lists mails and SMS messages, newest first, including messages that no provider could send.
+   * Returns pages if `state`, `limit` or `cursor` is set. Operators always get pages, without
+   * texts.
+   */
+  listOutbox: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        kind?: 'sms' | 'mail';
+        to?: string;
+        state?: 'waiting' | 'sent' | 'kept' | 'failed';
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: OutboxMessage[];
+    } | {
+      results: ListedMessage[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns the characters of a captcha, in tests only (`NODE_ENV=test`). */
+  revealCaptcha: {
+    input: {
+      path: {
+        appId: string;
+        token: string;
+      };
+    };
+    reply: CaptchaText;
+  };
+  /** Sends a message again that failed or had no provider. */
+  retryMessage: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Counts by cause the messages that a redrive of the outbox would send again. Sends nothing. */
+  explainMessageRedrive: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body?: {
+        kind?: 'sms' | 'mail';
+        state?: 'failed' | 'kept';
+        reason?: string;
+        from?: string;
+        to?: string;
+        cursor?: string;
+      };
+    };
+    reply: MessageForecast;
+  };
+  /**
+   * Sends messages again that failed or had no provider, oldest first, at most 1000. Skips expired
+   * codes.
+   */
+  redriveMessages: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body?: {
+        kind?: 'sms' | 'mail';
+        state?: 'failed' | 'kept';
+        reason?: string;
+        from?: string;
+        to?: string;
+        cursor?: string;
+      };
+    };
+    reply: RedrivenMessages;
+  };
+  /** Returns the balance, budgets and suspended countries of the SMS of an app. */
+  getSmsState: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: SmsState;
+  };
   /** Creates or replaces an SMS template. */
   putSmsTemplate: {
     input: {
@@ -4315,27 +4112,6 @@ export interface Operations {
     };
     reply: SmsSignature;
   };
-  /** Lists the webhooks of an app with their state. */
-  listWebhooks: {
-    input: {
-      path: {
-        appId: string;
-      };
-    };
-    reply: {
-      results: Webhook[];
-    };
-  };
-  /** Returns a webhook of an app. */
-  getWebhook: {
-    input: {
-      path: {
-        appId: string;
-        name: string;
-      };
-    };
-    reply: Webhook;
-  };
   /**
    * Creates or replaces a webhook of an app. The reply to a creation contains the secret of its
    * signatures.
@@ -4357,6 +4133,16 @@ export interface Operations {
     };
     reply: Webhook;
   };
+  /** Returns a webhook of an app. */
+  getWebhook: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Webhook;
+  };
   /** Deletes a webhook of an app with its deliveries. */
   deleteWebhook: {
     input: {
@@ -4366,6 +4152,17 @@ export interface Operations {
       };
     };
     reply: Empty;
+  };
+  /** Lists the webhooks of an app with their state. */
+  listWebhooks: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: {
+      results: Webhook[];
+    };
   };
   /** Sends an event `webhook.test` to a webhook of an app, also while it is off. */
   testWebhook: {
@@ -4518,15 +4315,219 @@ export interface Operations {
     };
     reply: WebhookDelivery;
   };
-  /** Returns how far a push is: outcomes by connector, rate and time left. */
-  getPushProgress: {
+  /** Creates a token for a person or a machine. Only this reply contains the token itself. */
+  createConsoleToken: {
+    input: {
+      body: {
+        name: string;
+        role: 'viewer' | 'sender' | 'operator' | 'owner';
+        apps?: string[] | null;
+        expiresAt?: string | null;
+      };
+    };
+    reply: CreatedConsoleToken;
+  };
+  /** Lists the tokens without their secrets, newest first. */
+  listConsoleTokens: {
+    input: {
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: ConsoleToken[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Deletes a token. Its sessions end at once. */
+  deleteConsoleToken: {
     input: {
       path: {
-        appId: string;
         id: string;
       };
     };
-    reply: PushProgress;
+    reply: Empty;
+  };
+  /** Lists the changes that callers of the admin API made, newest first. */
+  listAudit: {
+    input: {
+      query?: {
+        limit?: number;
+        cursor?: string;
+        app?: string;
+        actor?: string;
+        action?: string;
+        target?: string;
+        from?: string;
+        to?: string;
+      };
+    };
+    reply: {
+      results: AuditEntry[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns how people may log in to the console. Needs no credentials. */
+  getLoginMethods: {
+    input: {};
+    reply: LoginMethods;
+  };
+  /** Starts a console session by a token or the code of a login link, and sets its cookie. */
+  startConsoleSession: {
+    input: {
+      body: {
+        token: string;
+      } | {
+        code: string;
+        replace?: boolean;
+      };
+    };
+    reply: CurrentOperator;
+  };
+  /** Returns the caller, and when the session ends. */
+  getConsoleSession: {
+    input: {};
+    reply: CurrentOperator;
+  };
+  /** Ends the session of the call. */
+  endConsoleSession: {
+    input: {};
+    reply: EndedSession;
+  };
+  /** Returns a link that logs in once within 15 minutes, with the permissions of the caller. */
+  createLoginLink: {
+    input: {};
+    reply: LoginLink;
+  };
+  /** Lists the sessions of the console, newest first. */
+  listConsoleSessions: {
+    input: {
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: ConsoleSession[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Ends a session of the console. */
+  deleteConsoleSession: {
+    input: {
+      path: {
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Runs the checks of `carillon doctor` that need only the database. */
+  runDoctor: {
+    input: {
+      query?: {
+        production?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: {
+      results: DoctorFinding[];
+    };
+  };
+  /**
+   * Returns the state of one app or of all apps: running pushes, today, open breakers, credentials
+   * that expire.
+   */
+  getOverview: {
+    input: {
+      query?: {
+        app?: string;
+      };
+    };
+    reply: Overview;
+  };
+  /** Streams changes of pushes, the overview, breakers and queues as server-sent events. */
+  streamEvents: {
+    input: {
+      query: {
+        topics: string;
+      };
+    };
+    reply: never;
+  };
+  /**
+   * Finds apps, pushes, installations and users by an id, a token, a name, an address or a number.
+   */
+  search: {
+    input: {
+      query: {
+        q: string;
+        app?: string;
+      };
+    };
+    reply: {
+      results: SearchHit[];
+    };
+  };
+  /**
+   * Describes the service: version, connectors with their credentials, options and the body of a
+   * push.
+   */
+  getMeta: {
+    input: {};
+    reply: Meta;
+  };
+  /** Lists the queues of the dispatchers with their jobs. */
+  listQueues: {
+    input: {};
+    reply: {
+      results: QueueState[];
+    };
+  };
+  /** Lists the running api and dispatcher processes. Each process renews its entry every 5 s. */
+  listProcesses: {
+    input: {};
+    reply: {
+      results: SeenProcess[];
+    };
+  };
+  /** Lists the unfinished jobs of a queue, oldest first. */
+  listJobs: {
+    input: {
+      path: {
+        queue: string;
+      };
+      query?: {
+        limit?: number;
+        state?: 'created' | 'retry' | 'active';
+        minTries?: number;
+      };
+    };
+    reply: {
+      results: WaitingJob[];
+    };
+  };
+  /**
+   * Returns the keys of CARILLON_SECRET by id, the number of values encrypted with each key, and
+   * the rotation.
+   */
+  getSecretRotation: {
+    input: {
+      query?: {
+        count?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: SecretState;
+  };
+  /** Requests that dispatchers encrypt all stored values with the first key of CARILLON_SECRET. */
+  rotateSecret: {
+    input: {};
+    reply: SecretState;
   };
 }
 
@@ -4534,72 +4535,26 @@ export type Operation = keyof Operations;
 
 /** Method and path of each operation. */
 export const operations: Readonly<Record<Operation, readonly [method: string, path: string]>> = {
-  revealCaptcha: ['GET', '/apps/{appId}/captchas/{token}'],
   createApp: ['POST', '/apps'],
   listApps: ['GET', '/apps'],
   getApp: ['GET', '/apps/{appId}'],
   updateApp: ['PATCH', '/apps/{appId}'],
   deleteApp: ['DELETE', '/apps/{appId}'],
-  putProfile: ['PUT', '/apps/{appId}/profiles/{connector}/{name}'],
-  deleteProfile: ['DELETE', '/apps/{appId}/profiles/{connector}/{name}'],
-  getProfile: ['GET', '/apps/{appId}/profiles/{connector}/{name}'],
-  listProfiles: ['GET', '/apps/{appId}/profiles'],
-  listAudit: ['GET', '/audit'],
-  streamEvents: ['GET', '/events'],
-  listPushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures'],
-  summarizePushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures/summary'],
-  listGatewayMessages: ['GET', '/apps/{appId}/notifications/{id}/messages'],
-  getPushTimeline: ['GET', '/apps/{appId}/notifications/{id}/timeline'],
-  listAppInstallations: ['GET', '/apps/{appId}/installations'],
-  getAppInstallation: ['GET', '/apps/{appId}/installations/{id}'],
-  updateAppInstallation: ['PUT', '/apps/{appId}/installations/{id}'],
-  deleteAppInstallation: ['DELETE', '/apps/{appId}/installations/{id}'],
-  listInstallationPushes: ['GET', '/apps/{appId}/installations/{id}/pushes'],
-  search: ['GET', '/search'],
-  getLoginMethods: ['GET', '/login-methods'],
-  getMeta: ['GET', '/meta'],
-  getOverview: ['GET', '/overview'],
   getMoveIn: ['GET', '/apps/{appId}/move-in'],
-  listQueues: ['GET', '/queues'],
-  listAppPushes: ['GET', '/apps/{appId}/notifications'],
-  getAppPush: ['GET', '/apps/{appId}/notifications/{id}'],
-  startConsoleSession: ['POST', '/session'],
-  getConsoleSession: ['GET', '/session'],
-  endConsoleSession: ['DELETE', '/session'],
-  createLoginLink: ['POST', '/login-links'],
-  listConsoleSessions: ['GET', '/sessions'],
-  deleteConsoleSession: ['DELETE', '/sessions/{id}'],
-  createConsoleToken: ['POST', '/tokens'],
-  listConsoleTokens: ['GET', '/tokens'],
-  deleteConsoleToken: ['DELETE', '/tokens/{id}'],
-  cancelPush: ['POST', '/apps/{appId}/notifications/{id}/cancel'],
-  pausePush: ['POST', '/apps/{appId}/notifications/{id}/pause'],
-  resumePush: ['POST', '/apps/{appId}/notifications/{id}/resume'],
-  approvePush: ['POST', '/apps/{appId}/notifications/{id}/approve'],
-  recallPush: ['POST', '/apps/{appId}/notifications/{id}/recall'],
-  deleteInvalidDevices: ['POST', '/apps/{appId}/notifications/{id}/delete-invalid'],
-  pacePush: ['POST', '/apps/{appId}/notifications/{id}/pace'],
-  explainDevice: ['GET', '/apps/{appId}/notifications/{objectId}/devices/{installation}'],
-  explainPush: ['POST', '/apps/{appId}/push/explain'],
   getUsage: ['GET', '/apps/{appId}/usage'],
   getReport: ['GET', '/apps/{appId}/reports'],
+  getKey: ['GET', '/apps/{appId}/keys/{key}'],
+  rotateKey: ['POST', '/apps/{appId}/keys/{key}/rotate'],
+  putProfile: ['PUT', '/apps/{appId}/profiles/{connector}/{name}'],
+  getProfile: ['GET', '/apps/{appId}/profiles/{connector}/{name}'],
+  deleteProfile: ['DELETE', '/apps/{appId}/profiles/{connector}/{name}'],
+  checkProfile: ['POST', '/apps/{appId}/profiles/{connector}/{name}/check'],
+  listProfiles: ['GET', '/apps/{appId}/profiles'],
   getQuotas: ['GET', '/apps/{appId}/quotas'],
   listBreakers: ['GET', '/breakers'],
   openBreaker: ['POST', '/breakers/{id}/open'],
   closeBreaker: ['POST', '/breakers/{id}/close'],
   releaseBreaker: ['POST', '/breakers/{id}/release'],
-  listFreezes: ['GET', '/freezes'],
-  freezeService: ['PUT', '/freeze'],
-  releaseService: ['DELETE', '/freeze'],
-  freezeApp: ['PUT', '/apps/{appId}/freeze'],
-  releaseApp: ['DELETE', '/apps/{appId}/freeze'],
-  deleteMatchingInstallations: ['POST', '/apps/{appId}/installations/delete'],
-  listOutbox: ['GET', '/apps/{appId}/outbox'],
-  retryMessage: ['POST', '/apps/{appId}/outbox/{id}/retry'],
-  explainMessageRedrive: ['POST', '/apps/{appId}/outbox/redrive/explain'],
-  redriveMessages: ['POST', '/apps/{appId}/outbox/redrive'],
-  getSmsState: ['GET', '/apps/{appId}/sms-state'],
-  checkProfile: ['POST', '/apps/{appId}/profiles/{connector}/{name}/check'],
   stageProfile: ['PUT', '/apps/{appId}/profiles/{connector}/{name}/candidate'],
   getProfileRotation: ['GET', '/apps/{appId}/profiles/{connector}/{name}/candidate'],
   promoteProfile: ['POST', '/apps/{appId}/profiles/{connector}/{name}/candidate/promote'],
@@ -4607,22 +4562,8 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   listFailedReceipts: ['GET', '/apps/{appId}/failed-receipts'],
   explainReceiptRedrive: ['POST', '/apps/{appId}/failed-receipts/redrive/explain'],
   redriveReceipts: ['POST', '/apps/{appId}/failed-receipts/redrive'],
-  listProcesses: ['GET', '/processes'],
-  runDoctor: ['GET', '/doctor'],
-  listJobs: ['GET', '/queues/{queue}/jobs'],
-  getKey: ['GET', '/apps/{appId}/keys/{key}'],
-  rotateKey: ['POST', '/apps/{appId}/keys/{key}/rotate'],
-  getSecretRotation: ['GET', '/secret/rotation'],
-  rotateSecret: ['POST', '/secret/rotation'],
-  listAppUsers: ['GET', '/apps/{appId}/users'],
-  getAppUser: ['GET', '/apps/{appId}/users/{id}'],
-  updateAppUser: ['PUT', '/apps/{appId}/users/{id}'],
-  deleteAppUser: ['DELETE', '/apps/{appId}/users/{id}'],
-  exportAppUser: ['GET', '/apps/{appId}/users/{id}/export'],
-  logoutUser: ['POST', '/apps/{appId}/users/{id}/logout'],
-  unlockUser: ['POST', '/apps/{appId}/users/{id}/unlock'],
-  sendUserReset: ['POST', '/apps/{appId}/users/{id}/send-reset'],
-  verifyUser: ['POST', '/apps/{appId}/users/{id}/verify'],
+  explainPush: ['POST', '/apps/{appId}/push/explain'],
+  sendAppPush: ['POST', '/apps/{appId}/push'],
   startAppLiveActivity: ['POST', '/apps/{appId}/liveActivities'],
   createAppBroadcastChannel: ['POST', '/apps/{appId}/liveActivities/channels'],
   listAppBroadcastChannels: ['GET', '/apps/{appId}/liveActivities/channels'],
@@ -4630,24 +4571,43 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   deleteAppBroadcastChannel: ['DELETE', '/apps/{appId}/liveActivities/channels/{channel}'],
   sendAppBroadcast: ['POST', '/apps/{appId}/liveActivities/channels/{channel}'],
   changeAppLiveActivity: ['POST', '/apps/{appId}/liveActivities/{activityId}'],
-  sendAppPush: ['POST', '/apps/{appId}/push'],
   listScheduledAppPushes: ['GET', '/apps/{appId}/scheduled'],
   moveScheduledAppPush: ['PATCH', '/apps/{appId}/scheduled/{id}'],
   cancelScheduledAppPush: ['DELETE', '/apps/{appId}/scheduled/{id}'],
   countAudience: ['POST', '/apps/{appId}/audience'],
   suggestFields: ['GET', '/apps/{appId}/fields'],
   suggestChannels: ['GET', '/apps/{appId}/channels'],
-  listRecurringPushes: ['GET', '/apps/{appId}/recurring-pushes'],
+  listAppPushes: ['GET', '/apps/{appId}/notifications'],
+  getAppPush: ['GET', '/apps/{appId}/notifications/{id}'],
+  getPushProgress: ['GET', '/apps/{appId}/notifications/{id}/progress'],
+  cancelPush: ['POST', '/apps/{appId}/notifications/{id}/cancel'],
+  explainDevice: ['GET', '/apps/{appId}/notifications/{objectId}/devices/{installation}'],
+  listPushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures'],
+  summarizePushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures/summary'],
+  listGatewayMessages: ['GET', '/apps/{appId}/notifications/{id}/messages'],
+  getPushTimeline: ['GET', '/apps/{appId}/notifications/{id}/timeline'],
+  pausePush: ['POST', '/apps/{appId}/notifications/{id}/pause'],
+  resumePush: ['POST', '/apps/{appId}/notifications/{id}/resume'],
+  approvePush: ['POST', '/apps/{appId}/notifications/{id}/approve'],
+  recallPush: ['POST', '/apps/{appId}/notifications/{id}/recall'],
+  deleteInvalidDevices: ['POST', '/apps/{appId}/notifications/{id}/delete-invalid'],
+  pacePush: ['POST', '/apps/{appId}/notifications/{id}/pace'],
+  listFreezes: ['GET', '/freezes'],
+  freezeService: ['PUT', '/freeze'],
+  releaseService: ['DELETE', '/freeze'],
+  freezeApp: ['PUT', '/apps/{appId}/freeze'],
+  releaseApp: ['DELETE', '/apps/{appId}/freeze'],
+  listUndelivered: ['GET', '/apps/{appId}/undelivered'],
+  explainRedrive: ['POST', '/apps/{appId}/notifications/{id}/redrive/explain'],
+  redriveAppPush: ['POST', '/apps/{appId}/notifications/{id}/redrive'],
+  resendAppPush: ['POST', '/apps/{appId}/notifications/{id}/resend'],
   createRecurringPush: ['POST', '/apps/{appId}/recurring-pushes'],
+  listRecurringPushes: ['GET', '/apps/{appId}/recurring-pushes'],
   previewRecurringPush: ['POST', '/apps/{appId}/recurring-pushes/preview'],
   getRecurringPush: ['GET', '/apps/{appId}/recurring-pushes/{id}'],
   changeRecurringPush: ['PATCH', '/apps/{appId}/recurring-pushes/{id}'],
   deleteRecurringPush: ['DELETE', '/apps/{appId}/recurring-pushes/{id}'],
   startRecurringPush: ['POST', '/apps/{appId}/recurring-pushes/{id}/start'],
-  listUndelivered: ['GET', '/apps/{appId}/undelivered'],
-  explainRedrive: ['POST', '/apps/{appId}/notifications/{id}/redrive/explain'],
-  redriveAppPush: ['POST', '/apps/{appId}/notifications/{id}/redrive'],
-  resendAppPush: ['POST', '/apps/{appId}/notifications/{id}/resend'],
   listPushTemplates: ['GET', '/apps/{appId}/push-templates'],
   getPushTemplate: ['GET', '/apps/{appId}/push-templates/{name}'],
   putPushTemplate: ['PUT', '/apps/{appId}/push-templates/{name}'],
@@ -4660,6 +4620,27 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   getTestDevice: ['GET', '/apps/{appId}/test-devices/{name}'],
   putTestDevice: ['PUT', '/apps/{appId}/test-devices/{name}'],
   deleteTestDevice: ['DELETE', '/apps/{appId}/test-devices/{name}'],
+  listAppInstallations: ['GET', '/apps/{appId}/installations'],
+  getAppInstallation: ['GET', '/apps/{appId}/installations/{id}'],
+  updateAppInstallation: ['PUT', '/apps/{appId}/installations/{id}'],
+  deleteAppInstallation: ['DELETE', '/apps/{appId}/installations/{id}'],
+  listInstallationPushes: ['GET', '/apps/{appId}/installations/{id}/pushes'],
+  deleteMatchingInstallations: ['POST', '/apps/{appId}/installations/delete'],
+  listAppUsers: ['GET', '/apps/{appId}/users'],
+  getAppUser: ['GET', '/apps/{appId}/users/{id}'],
+  updateAppUser: ['PUT', '/apps/{appId}/users/{id}'],
+  deleteAppUser: ['DELETE', '/apps/{appId}/users/{id}'],
+  exportAppUser: ['GET', '/apps/{appId}/users/{id}/export'],
+  logoutUser: ['POST', '/apps/{appId}/users/{id}/logout'],
+  unlockUser: ['POST', '/apps/{appId}/users/{id}/unlock'],
+  sendUserReset: ['POST', '/apps/{appId}/users/{id}/send-reset'],
+  verifyUser: ['POST', '/apps/{appId}/users/{id}/verify'],
+  listOutbox: ['GET', '/apps/{appId}/outbox'],
+  revealCaptcha: ['GET', '/apps/{appId}/captchas/{token}'],
+  retryMessage: ['POST', '/apps/{appId}/outbox/{id}/retry'],
+  explainMessageRedrive: ['POST', '/apps/{appId}/outbox/redrive/explain'],
+  redriveMessages: ['POST', '/apps/{appId}/outbox/redrive'],
+  getSmsState: ['GET', '/apps/{appId}/sms-state'],
   putSmsTemplate: ['PUT', '/apps/{appId}/sms-templates/{name}'],
   getSmsTemplate: ['GET', '/apps/{appId}/sms-templates/{name}'],
   deleteSmsTemplate: ['DELETE', '/apps/{appId}/sms-templates/{name}'],
@@ -4670,10 +4651,10 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   deleteSmsSignature: ['DELETE', '/apps/{appId}/sms-signatures/{name}'],
   listSmsSignatures: ['GET', '/apps/{appId}/sms-signatures'],
   approveSmsSignature: ['POST', '/apps/{appId}/sms-signatures/{name}/approve'],
-  listWebhooks: ['GET', '/apps/{appId}/webhooks'],
-  getWebhook: ['GET', '/apps/{appId}/webhooks/{name}'],
   putWebhook: ['PUT', '/apps/{appId}/webhooks/{name}'],
+  getWebhook: ['GET', '/apps/{appId}/webhooks/{name}'],
   deleteWebhook: ['DELETE', '/apps/{appId}/webhooks/{name}'],
+  listWebhooks: ['GET', '/apps/{appId}/webhooks'],
   testWebhook: ['POST', '/apps/{appId}/webhooks/{name}/test'],
   rotateWebhook: ['POST', '/apps/{appId}/webhooks/{name}/rotate'],
   listWebhookDeliveries: ['GET', '/apps/{appId}/webhooks/{name}/deliveries'],
@@ -4686,5 +4667,25 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   rotateServiceWebhook: ['POST', '/webhooks/{name}/rotate'],
   listServiceWebhookDeliveries: ['GET', '/webhooks/{name}/deliveries'],
   redeliverServiceWebhookDelivery: ['POST', '/webhooks/{name}/deliveries/{id}/redeliver'],
-  getPushProgress: ['GET', '/apps/{appId}/notifications/{id}/progress'],
+  createConsoleToken: ['POST', '/tokens'],
+  listConsoleTokens: ['GET', '/tokens'],
+  deleteConsoleToken: ['DELETE', '/tokens/{id}'],
+  listAudit: ['GET', '/audit'],
+  getLoginMethods: ['GET', '/login-methods'],
+  startConsoleSession: ['POST', '/session'],
+  getConsoleSession: ['GET', '/session'],
+  endConsoleSession: ['DELETE', '/session'],
+  createLoginLink: ['POST', '/login-links'],
+  listConsoleSessions: ['GET', '/sessions'],
+  deleteConsoleSession: ['DELETE', '/sessions/{id}'],
+  runDoctor: ['GET', '/doctor'],
+  getOverview: ['GET', '/overview'],
+  streamEvents: ['GET', '/events'],
+  search: ['GET', '/search'],
+  getMeta: ['GET', '/meta'],
+  listQueues: ['GET', '/queues'],
+  listProcesses: ['GET', '/processes'],
+  listJobs: ['GET', '/queues/{queue}/jobs'],
+  getSecretRotation: ['GET', '/secret/rotation'],
+  rotateSecret: ['POST', '/secret/rotation'],
 };

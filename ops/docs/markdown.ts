@@ -95,6 +95,39 @@ export function membersOf({ properties = {}, required }: JsonSchema): Member[] {
   }));
 }
 
+/**
+ * Lists the members of a schema and of the objects inside it: `recall.status` for an object,
+ * `keptTokens[].profile` for a list, `connectors.*.devices` for a dictionary. Does not list the
+ * members of a schema for which `isLeaf` returns true.
+ */
+export function flatMembersOf(
+  schema: JsonSchema,
+  isLeaf: (schema: JsonSchema) => boolean = () => false,
+): Member[] {
+  return membersOf(schema).flatMap((member) => {
+    const inner = isLeaf(member.schema) ? undefined : innerOf(member.schema);
+    if (!inner) return [member];
+    const within = flatMembersOf(inner.schema, isLeaf);
+    return [
+      { ...member, type: inner.type },
+      ...within.map((one) => ({ ...one, name: `${member.name}${inner.suffix}.${one.name}` })),
+    ];
+  });
+}
+
+/** Returns the object whose members a member has, and how to name them. */
+function innerOf(
+  schema: JsonSchema,
+): { schema: JsonSchema; type: string; suffix: string } | undefined {
+  const { properties, items, additionalProperties: values } = schema;
+  const orNull = [schema.type].flat().includes('null') ? ' or null' : '';
+  if (properties) return { schema, type: `object${orNull}`, suffix: '' };
+  if (items?.properties) return { schema: items, type: `list of objects${orNull}`, suffix: '[]' };
+  if (typeof values === 'object' && values.properties)
+    return { schema: values, type: `dictionary of objects${orNull}`, suffix: '.*' };
+  return undefined;
+}
+
 /** Describes a type: `text, at most 100 characters`. */
 export function typeText(schema: JsonSchema): string {
   // The schema of any JSON value is recursive and has no name of its own.

@@ -4,7 +4,7 @@ import { monitoringFiles } from '../monitoring/files.ts';
 import { channelPage } from './channel.ts';
 import { clientFile } from './client.ts';
 import { commandLinePage } from './command-line.ts';
-import { httpApiPage, openApiFile } from './http-api.ts';
+import { adminHttpApiPage, httpApiPage, openApiFile } from './http-api.ts';
 import { table } from './markdown.ts';
 import {
   appOptionsPage,
@@ -22,6 +22,7 @@ export const docsFolder = new URL('../../docs/', import.meta.url);
  * Generated files by their path below `docs/`. A file must have the same content on every machine.
  */
 export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
+  'reference/admin-http-api.md': adminHttpApiPage,
   'reference/app-options.md': appOptionsPage,
   'reference/channel.md': channelPage,
   'reference/command-line.md': commandLinePage,

@@ -21,6 +21,8 @@ const secretMembers = [
   'mobilePhoneNumber',
   'email',
   'connectionString',
+  'callbackUrl',
+  'receiptUrl',
 ];
 
 const redacted = [

@@ -8,7 +8,7 @@ const who = {
     .describe(
       'Name of the token, or of the person at the provider of OpenID Connect. `admin` for CARILLON_ADMIN_TOKEN.',
     ),
-  role: z.enum(operatorRoles),
+  role: z.enum(operatorRoles).describe('Role of the caller.'),
   apps: z
     .array(z.string())
     .nullable()
@@ -31,8 +31,8 @@ const person = z.strictObject({ name: who.name, role: who.role });
 export const otherPerson = component(
   'OtherPerson',
   z.strictObject({
-    code: z.literal(409),
-    error: z.string(),
+    code: z.literal(409).describe('Error code.'),
+    error: z.string().describe('Message for people.'),
     current: person.describe('Person whose session the browser has.'),
     asked: person.describe('Person that the link logs in. `replace` confirms this.'),
   }),
@@ -41,7 +41,7 @@ export const otherPerson = component(
 export const loginMethods = component(
   'LoginMethods',
   z.strictObject({
-    token: z.literal(true),
+    token: z.literal(true).describe('People can log in with a token.'),
     oidc: z.string().nullable().describe('Host of the issuer of OpenID Connect, if there is one.'),
   }),
 );
@@ -59,18 +59,18 @@ export const endedSession = component(
 export const loginLink = component(
   'LoginLink',
   z.strictObject({
-    code: z.string(),
+    code: z.string().describe('Code for `POST /console/api/session`. Valid once.'),
     url: z.string().describe('Link that logs in once.'),
-    expiresAt: timestamp,
+    expiresAt: timestamp.describe('Time at which it expires.'),
   }),
 );
 
 const tokenMembers = {
-  id: z.string(),
+  id: z.string().describe('Id of the token.'),
   ...who,
-  createdBy: z.string(),
-  createdAt: timestamp,
-  expiresAt: timestamp.nullable(),
+  createdBy: z.string().describe('Name of the caller that created it.'),
+  createdAt: timestamp.describe('Time of the creation.'),
+  expiresAt: timestamp.nullable().describe('Time at which it expires.'),
   usedAt: timestamp.nullable().describe('Last use, to the minute.'),
   isOidc: z.boolean().describe('True for a person who logs in by OpenID Connect and has no token.'),
   mail: z.string().nullable().describe('Mail address of such a person.'),
@@ -89,13 +89,13 @@ export const createdConsoleToken = component(
 export const consoleSession = component(
   'ConsoleSession',
   z.strictObject({
-    id: z.string(),
+    id: z.string().describe('Id of the session.'),
     ...who,
-    address: z.string(),
+    address: z.string().describe('Network address of the caller.'),
     agent: z.string().describe('`User-Agent` of the login.'),
-    createdAt: timestamp,
+    createdAt: timestamp.describe('Time of the creation.'),
     seenAt: timestamp.describe('Last call, to the minute.'),
-    expiresAt: timestamp,
+    expiresAt: timestamp.describe('Time at which it expires.'),
   }),
 );
 
@@ -104,22 +104,24 @@ const members = z.record(z.string(), z.unknown()).nullable();
 export const auditEntry = component(
   'AuditEntry',
   z.strictObject({
-    id: z.string(),
-    at: timestamp,
-    actor: z.strictObject({
-      name: z.string(),
-      role: z.enum(operatorRoles),
-      token: z
-        .string()
-        .nullable()
-        .describe('Id of the token or of the person. Null for CARILLON_ADMIN_TOKEN.'),
-      address: z.string(),
-    }),
+    id: z.string().describe('Id of the entry.'),
+    at: timestamp.describe('Time of the change.'),
+    actor: z
+      .strictObject({
+        name: z.string().describe('Name of the caller.'),
+        role: z.enum(operatorRoles).describe('Role of the caller.'),
+        token: z
+          .string()
+          .nullable()
+          .describe('Id of the token or of the person. Null for CARILLON_ADMIN_TOKEN.'),
+        address: z.string().describe('Network address of the caller.'),
+      })
+      .describe('Caller that made the change.'),
     action: z.string().describe('`<noun>.<verb>`, such as `profile.put`.'),
-    appId: z.string().nullable(),
+    appId: z.string().nullable().describe('Id of the app. Null for a change of the service.'),
     target: z.string().describe('Id or name of what was changed.'),
     before: members.describe('Changed members before the change. Secrets are `•••`.'),
-    after: members,
+    after: members.describe('Changed members after the change. Secrets are `•••`.'),
     requestId: z.string().describe('`X-Request-Id` of the reply to the change.'),
   }),
 );

@@ -9,18 +9,25 @@ export const deviceDetail = component(
   z.strictObject({
     installation,
     route: deviceRoute.describe('How a push would currently reach the device.'),
-    isValid: z.boolean(),
+    isValid: z.boolean().describe('`valid` of the installation.'),
     isFresh: z.boolean().describe('Whether it was saved within `installationValidityDays`.'),
     online: z
-      .strictObject({ since: timestamp, node: z.string() })
+      .strictObject({
+        since: timestamp.describe('Time of the login.'),
+        node: z.string().describe('Api process that has the connection.'),
+      })
       .nullable()
       .describe('Session at the device channel.'),
     inbox: count.describe(
       'Messages that wait for it on the device channel. At most 1000 are counted.',
     ),
-    badge: z.int().nullable(),
+    badge: z.int().nullable().describe('Stored badge. Null if there is none.'),
     invalidTokenNotice: z
-      .strictObject({ connector: z.string(), at: timestamp, isSure: z.boolean() })
+      .strictObject({
+        connector: z.string().describe('Connector of the gateway.'),
+        at: timestamp.describe('Time of the receipt.'),
+        isSure: z.boolean().describe('Whether the receipt proves the end of the token.'),
+      })
       .nullable()
       .describe('Present if a receipt reported the token as invalid.'),
   }),
@@ -31,9 +38,9 @@ const { isMatched, outcome, at, sentence, texts } = deviceExplanation.shape;
 export const devicePush = component(
   'DevicePush',
   z.strictObject({
-    objectId: z.string(),
-    createdAt: timestamp,
-    state: z.enum(pushStates),
+    objectId: z.string().describe('Id of the push record.'),
+    createdAt: timestamp.describe('Time of the creation.'),
+    state: z.enum(pushStates).describe('State of the push.'),
     isMatched,
     outcome,
     at,
@@ -45,26 +52,33 @@ export const devicePush = component(
 export const searchHit = component(
   'SearchHit',
   z.strictObject({
-    kind: z.enum(['app', 'push', 'installation', 'user']),
-    appId: z.string(),
-    id: z.string(),
-    title: z.string(),
+    kind: z.enum(['app', 'push', 'installation', 'user']).describe('Kind of the object.'),
+    appId: z.string().describe('Id of the app.'),
+    id: z.string().describe('Id of the object.'),
+    title: z.string().describe('Name or other text of the object.'),
   }),
 );
 
 export const appName = component(
   'AppName',
-  z.strictObject({ appId: z.string(), name: z.string() }),
+  z.strictObject({
+    appId: z.string().describe('Id of the app.'),
+    name: z.string().describe('Name of the app.'),
+  }),
 );
 
 export const appSummary = component(
   'AppSummary',
   z.strictObject({
-    appId: z.string(),
-    name: z.string(),
-    edition: z.enum(['home', 'international']),
-    plan: z.enum(['commercial', 'development']),
-    createdAt: timestamp,
+    appId: z.string().describe('Id of the app.'),
+    name: z.string().describe('Name of the app.'),
+    edition: z
+      .enum(['home', 'international'])
+      .describe(
+        'Edition: `home` (China) or `international`. It decides the currency of the usage report and whether codes by voice are possible.',
+      ),
+    plan: z.enum(['commercial', 'development']).describe('Plan: it decides the limits of the app.'),
+    createdAt: timestamp.describe('Time of the creation.'),
     devices: count.describe('Installations. At most 10,000 are counted.'),
     pushes7d: count.describe('Pushes whose records are kept. At most 10,000 are counted.'),
   }),
@@ -84,12 +98,19 @@ export const userDetail = component(
   z.strictObject({
     user: userPart,
     identities: z
-      .array(z.strictObject({ platform: z.string(), uid: z.string() }))
+      .array(
+        z.strictObject({
+          platform: z.string().describe('Name of the platform.'),
+          uid: z.string().describe('Id of the user at the platform.'),
+        }),
+      )
       .describe('Third-party accounts, including UnionIDs.'),
-    hasPassword: z.boolean(),
-    lock: z.strictObject({
-      failures: count.describe('Failed logins of the last 15 minutes.'),
-      lockedUntil: timestamp.nullable().describe('Logins are refused until then.'),
-    }),
+    hasPassword: z.boolean().describe('Whether the user has a password.'),
+    lock: z
+      .strictObject({
+        failures: count.describe('Failed logins of the last 15 minutes.'),
+        lockedUntil: timestamp.nullable().describe('Logins are refused until then.'),
+      })
+      .describe('Lock after failed logins.'),
   }),
 );

@@ -9,14 +9,25 @@ const rows = (what: string) =>
 export const personExport = component(
   'PersonExport',
   z.strictObject({
-    exportedAt: timestamp,
-    app: z.strictObject({ appId: z.string(), name: z.string() }),
+    exportedAt: timestamp.describe('Time of the export.'),
+    app: z
+      .strictObject({
+        appId: z.string().describe('Id of the app.'),
+        name: z.string().describe('Name of the app.'),
+      })
+      .describe('App of the user.'),
     user: userPart,
-    hasPassword: z.boolean(),
-    session: z.string(),
-    thirdPartyAccounts: z.array(
-      z.strictObject({ platform: z.string(), uid: z.string(), secrets: z.string() }),
-    ),
+    hasPassword: z.boolean().describe('Whether the user has a password.'),
+    session: z.string().describe('Says whether the user has a session, without its token.'),
+    thirdPartyAccounts: z
+      .array(
+        z.strictObject({
+          platform: z.string().describe('Name of the platform.'),
+          uid: z.string().describe('Id of the user at the platform.'),
+          secrets: z.string().describe('Says which secrets are stored, without them.'),
+        }),
+      )
+      .describe('Accounts of the user at other platforms.'),
     installations: z.array(installation).describe('Devices whose `user` is this user.'),
     receipts: rows('Pushes that devices reported as delivered, opened or dismissed'),
     pushFailures: rows('Failed and dropped messages of pushes'),
@@ -44,14 +55,16 @@ export const personExport = component(
 export const erasureReport = component(
   'ErasureReport',
   z.strictObject({
-    dryRun: z.boolean(),
+    dryRun: z.boolean().describe('True if nothing was changed.'),
     erased: z.record(z.string(), count).describe('Deleted or changed rows by part of the export.'),
-    kept: z.array(
-      z.strictObject({
-        what: z.string(),
-        count: count.nullable().describe('Null if it is not counted.'),
-        reason: z.string(),
-      }),
-    ),
+    kept: z
+      .array(
+        z.strictObject({
+          what: z.string().describe('Kind of the data.'),
+          count: count.nullable().describe('Null if it is not counted.'),
+          reason: z.string().describe('Why the data is kept.'),
+        }),
+      )
+      .describe('Data that is not deleted.'),
   }),
 );

@@ -9,12 +9,14 @@ const document = z.record(z.string(), z.unknown());
 
 const listed = {
   ...pushRecord.shape,
-  appId: z.string(),
-  state: z.enum(pushStates),
+  appId: z.string().describe('Id of the app.'),
+  state: z.enum(pushStates).describe('State of the push.'),
   flowControl: z.int().nullable().describe('Recipients per second. Null means unlimited.'),
-  expiresAt: timestamp,
-  firstSentAt: timestamp.nullable(),
-  finishedAt: timestamp.nullable(),
+  expiresAt: timestamp.describe('Time after which the push is not delivered.'),
+  firstSentAt: timestamp
+    .nullable()
+    .describe('Time of the first request to a gateway. Null before.'),
+  finishedAt: timestamp.nullable().describe('Time of the end. Null before.'),
   createdBy: z
     .string()
     .nullable()
@@ -39,7 +41,10 @@ const listed = {
     .describe('Push that this push recalls. Null if this push is not a recall.'),
   redriven: count.describe('Recipients that redrives of this push have taken over.'),
   recurring: z
-    .strictObject({ id: z.int(), name: z.string() })
+    .strictObject({
+      id: z.int().describe('Id of the recurring push.'),
+      name: z.string().describe('Name of the recurring push.'),
+    })
     .nullable()
     .describe('Recurring push that made this push. Null for other pushes.'),
 };
@@ -58,9 +63,9 @@ const approval = z
       .string()
       .nullable()
       .describe("First of two operators who approve a push by the app's own keys; null before."),
-    firstAt: timestamp.nullable(),
+    firstAt: timestamp.nullable().describe('Time of the first approval. Null before.'),
     givenBy: z.string().nullable().describe('Null while the push waits for the approval.'),
-    givenAt: timestamp.nullable(),
+    givenAt: timestamp.nullable().describe('Time of the approval. Null before.'),
     missing: z
       .int()
       .min(0)
@@ -109,9 +114,9 @@ export const pushDetail = component(
 );
 
 const finding = z.strictObject({
-  appId: z.string(),
-  connector: z.enum(connectorIds),
-  profile: z.string(),
+  appId: z.string().describe('Id of the app.'),
+  connector: z.enum(connectorIds).describe('Connector of the gateway.'),
+  profile: z.string().describe('Name of the profile.'),
   expiresAt: timestamp
     .nullable()
     .describe('When the credentials expire. Null if they contain no expiry.'),
@@ -122,7 +127,7 @@ const finding = z.strictObject({
 export const queueState = component(
   'QueueState',
   z.strictObject({
-    queue: z.string(),
+    queue: z.string().describe('Name of the queue.'),
     ready: count.describe('Jobs that can start now.'),
     waiting: count.describe('Jobs that start later.'),
     active: count.describe('Jobs that a dispatcher works on.'),
@@ -134,14 +139,16 @@ export const overview = component(
   'Overview',
   z.strictObject({
     running: z.array(listedPush).describe('Pushes that are not done, newest first, at most 20.'),
-    scheduled: count,
-    today: z.strictObject({
-      day: z.iso.date().describe('Day in UTC.'),
-      recipients: count,
-      cap: count.nullable().describe('`dailyRecipientCap` of the app. Null for several apps.'),
-      calls: count,
-      peakCallsPerMinute: count,
-    }),
+    scheduled: count.describe('Pushes that wait for their time.'),
+    today: z
+      .strictObject({
+        day: z.iso.date().describe('Day in UTC.'),
+        recipients: count.describe('Recipients of the day so far.'),
+        cap: count.nullable().describe('`dailyRecipientCap` of the app. Null for several apps.'),
+        calls: count.describe('Calls of the day so far.'),
+        peakCallsPerMinute: count.describe('Most calls in one minute.'),
+      })
+      .describe('Usage of today.'),
     waitingApproval: z
       .array(listedPush)
       .describe('Pushes that wait for an approval, newest first, at most 20.'),
@@ -153,22 +160,29 @@ export const overview = component(
       'Number of `sent` messages of the device channel that no device has acknowledged.',
     ),
     outcomesAreLeast: z.boolean().describe('True if there are more pushes than were counted.'),
-    breakersOpen: z.array(breaker),
-    queues: z.array(queueState),
+    breakersOpen: z.array(breaker).describe('Breakers that are not closed.'),
+    queues: z.array(queueState).describe('The queues.'),
     profilesExpiring: z.array(finding).describe('Credentials that expire within 30 days.'),
     webhooks: z
       .array(
         z.strictObject({
           appId: z.string().describe('Empty for a webhook of the service.'),
-          name: z.string(),
-          offReason: z.enum(['gone', 'failing']).nullable(),
-          at: timestamp,
+          name: z.string().describe('Name of the webhook.'),
+          offReason: z
+            .enum(['gone', 'failing'])
+            .nullable()
+            .describe('Why the service switched it off. Null if it dropped events.'),
+          at: timestamp.describe('Time at which this happened.'),
         }),
       )
       .describe('Webhooks that the service switched off, or that dropped events within a day.'),
     findings: z.array(finding).describe('Credentials with problems.'),
     setup: z
-      .strictObject({ hasProfile: z.boolean(), hasDevice: z.boolean(), hasPush: z.boolean() })
+      .strictObject({
+        hasProfile: z.boolean().describe('Whether the app has a push profile.'),
+        hasDevice: z.boolean().describe('Whether the app has an installation.'),
+        hasPush: z.boolean().describe('Whether the app has sent a push.'),
+      })
       .nullable()
       .describe('What the app already has. Null for several apps.'),
   }),
@@ -177,42 +191,52 @@ export const overview = component(
 export const meta = component(
   'Meta',
   z.strictObject({
-    version: z.string(),
+    version: z.string().describe('Version of Carillon.'),
     build: z.string().nullable().describe('Digest of the built console. Null if it is not built.'),
-    publicUrl: z.string(),
+    publicUrl: z.string().describe('`PUBLIC_URL` of the service.'),
     tryUrl: z
       .string()
       .nullable()
       .describe('Page of `npm start` that tries Web Push in a browser. Null without it.'),
     address: z.string().describe('Address of the caller, determined with `TRUSTED_PROXIES`.'),
-    now: timestamp,
-    connectors: z.array(
-      z.strictObject({
-        id: z.enum(connectorIds),
-        wire: z.array(z.string()).describe('Names of the vendor in installations.'),
-        dataKeys: z.array(z.string()).describe('Keys of push `data` for this connector only.'),
-        credentials: z.unknown().describe('JSON Schema of the credentials. Null if it needs none.'),
-        help: z
-          .strictObject({
-            source: z.string(),
-            members: z.record(z.string(), z.string()),
-            example: z.unknown(),
-          })
-          .nullable(),
-        limits: z.record(z.string(), z.number()),
-        can: z.record(z.string(), z.boolean()),
-        tokenField: z.string(),
-      }),
-    ),
+    now: timestamp.describe('Time of the server.'),
+    connectors: z
+      .array(
+        z.strictObject({
+          id: z.enum(connectorIds).describe('Id of the connector.'),
+          wire: z.array(z.string()).describe('Names of the vendor in installations.'),
+          dataKeys: z.array(z.string()).describe('Keys of push `data` for this connector only.'),
+          credentials: z
+            .unknown()
+            .describe('JSON Schema of the credentials. Null if it needs none.'),
+          help: z
+            .strictObject({
+              source: z.string().describe('Where the vendor shows the value.'),
+              members: z.record(z.string(), z.string()).describe('Where each member comes from.'),
+              example: z.unknown().describe('Example of the credentials.'),
+            })
+            .nullable()
+            .describe('Help for the credentials. Null if the connector needs none.'),
+          limits: z.record(z.string(), z.number()).describe('Limits of the gateway.'),
+          can: z.record(z.string(), z.boolean()).describe('What the gateway can do.'),
+          tokenField: z
+            .string()
+            .describe('Member of an installation with the token of this connector.'),
+        }),
+      )
+      .describe('All connectors.'),
     options: z.unknown().describe('JSON Schema of the options of an app.'),
     defaults: z
-      .strictObject({ commercial: z.unknown(), development: z.unknown() })
+      .strictObject({
+        commercial: z.unknown().describe('Options of a commercial app.'),
+        development: z.unknown().describe('Options of a development app.'),
+      })
       .describe('Default options, by plan.'),
     ownerOptions: z.array(z.string()).describe('Options of an app that only owners change.'),
     push: z.unknown().describe('JSON Schema of the body of a push.'),
-    dataKeys: z.array(z.string()),
-    roles: z.array(z.string()),
-    outcomes: z.array(z.string()),
-    states: z.array(z.string()),
+    dataKeys: z.array(z.string()).describe('Names of the objects in `data`.'),
+    roles: z.array(z.string()).describe('Roles of callers.'),
+    outcomes: z.array(z.string()).describe('Outcomes of recipients.'),
+    states: z.array(z.string()).describe('States of pushes.'),
   }),
 );

@@ -30,11 +30,11 @@ export const redriveForecast = component(
     causes: z
       .array(
         z.strictObject({
-          connector: z.enum(connectorIds),
-          outcome: z.enum(redrivenOutcomes),
+          connector: z.enum(connectorIds).describe('Connector of the gateway.'),
+          outcome: z.enum(redrivenOutcomes).describe('Outcome of these recipients.'),
           status: z.int().describe('Status of the gateway. 0 if there was no reply.'),
-          reason: z.string(),
-          n: count,
+          reason: z.string().describe('Reason, in the form of the summary.'),
+          n: count.describe('Number of them.'),
           meaning,
         }),
       )
@@ -46,7 +46,10 @@ export const redriveForecast = component(
     quietHours,
     pace,
     texts: z
-      .strictObject({ limits: z.array(codedText), pace: codedText })
+      .strictObject({
+        limits: z.array(codedText).describe('`limits` as codes.'),
+        pace: codedText.describe('`pace` as a code.'),
+      })
       .describe('The sentences as codes with parameters, in the same order.'),
     forecast,
   }),
@@ -55,14 +58,14 @@ export const redriveForecast = component(
 export const undeliveredPush = component(
   'UndeliveredPush',
   z.strictObject({
-    objectId: z.string(),
-    state: z.enum(pushStates),
+    objectId: z.string().describe('Id of the push record.'),
+    state: z.enum(pushStates).describe('State of the push.'),
     msg: document.describe('`data` of the push.'),
-    pushTime: timestamp,
-    finishedAt: timestamp.nullable(),
-    failed: count,
-    expired: count,
-    capped: count,
+    pushTime: timestamp.describe('Time of the push.'),
+    finishedAt: timestamp.nullable().describe('Time of the end. Null before.'),
+    failed: count.describe('Recipients that failed.'),
+    expired: count.describe('Recipients that expired.'),
+    capped: count.describe('Recipients over a limit.'),
     redriven: count.describe('Recipients of all connectors that redrives have taken over.'),
   }),
 );
@@ -80,26 +83,28 @@ export const messageForecast = component(
   'MessageForecast',
   z.strictObject({
     ...messageCounts,
-    causes: z.array(
-      z.strictObject({
-        kind: z.enum(['sms', 'mail']),
-        reason: z.string().nullable(),
-        n: count,
-        meaning: meaning.optional(),
-      }),
-    ),
+    causes: z
+      .array(
+        z.strictObject({
+          kind: z.enum(['sms', 'mail']).describe('SMS or mail.'),
+          reason: z.string().nullable().describe('Reason, in the form of the summary.'),
+          n: count.describe('Number of them.'),
+          meaning: meaning.optional().describe('What the reason means.'),
+        }),
+      )
+      .describe('The most frequent causes.'),
   }),
 );
 
 export const failedReceipt = component(
   'FailedReceipt',
   z.strictObject({
-    id: z.string(),
-    connector: z.enum(connectorIds),
+    id: z.string().describe('Id of the call.'),
+    connector: z.enum(connectorIds).describe('Connector of the gateway.'),
     status: z.int().describe('Status of the reply to the gateway.'),
     reason: z.string().describe('Why the call was refused.'),
     bytes: count.describe('Size of the body.'),
-    at: timestamp,
+    at: timestamp.describe('Time of the call.'),
   }),
 );
 

@@ -17,16 +17,28 @@ export const sentPush = component(
   }),
 );
 
-const saved = { name: z.string(), updatedAt: timestamp, updatedBy: z.string() };
+const saved = {
+  name: z.string().describe('Name of the item.'),
+  updatedAt: timestamp.describe('Time of the last change.'),
+  updatedBy: z.string().describe('Caller that changed it last.'),
+};
 const document = z.record(z.string(), z.unknown());
 
 export const savedTemplate = component(
   'PushTemplate',
-  z.strictObject({ ...saved, body: document.describe('Body of a push.') }),
+  z.strictObject({
+    ...saved,
+    body: document.describe('Body of a push: see protocol/push.md#push-call.'),
+  }),
 );
 export const savedAudience = component(
   'SavedAudience',
-  z.strictObject({ ...saved, where: z.union([document, z.array(z.unknown())]) }),
+  z.strictObject({
+    ...saved,
+    where: z
+      .union([document, z.array(z.unknown())])
+      .describe('Condition on installations: see protocol/queries.md#operators.'),
+  }),
 );
 export const savedTestDevice = component(
   'TestDevice',
@@ -34,7 +46,7 @@ export const savedTestDevice = component(
 );
 
 export const sampledValue = z.strictObject({
-  value: z.union([z.string(), z.number(), z.boolean()]),
+  value: z.union([z.string(), z.number(), z.boolean()]).describe('The value.'),
   share: z
     .number()
     .min(0)
@@ -45,7 +57,7 @@ export const sampledValue = z.strictObject({
 export const sampledField = component(
   'SampledField',
   z.strictObject({
-    name: z.string(),
+    name: z.string().describe('Name of the member.'),
     types: z.array(z.string()).describe('JSON types of its values, or `__type` of typed values.'),
     values: z.array(sampledValue).describe('Its most frequent short values, at most 20.'),
     isIndexed: z
@@ -57,7 +69,7 @@ export const sampledField = component(
 export const audience = component(
   'Audience',
   z.strictObject({
-    devices: count,
+    devices: count.describe('Devices that match.'),
     isLeast: z
       .boolean()
       .describe('True if the exact count takes too long. `devices` is then a lower bound.'),
@@ -67,8 +79,10 @@ export const audience = component(
     clauses: z
       .array(
         z.strictObject({
-          kind: z.enum(['where', 'channels', 'devices', 'valid', 'fresh', 'rule']),
-          text: z.string(),
+          kind: z
+            .enum(['where', 'channels', 'devices', 'valid', 'fresh', 'rule'])
+            .describe('Kind of the clause.'),
+          text: z.string().describe('The clause as a text.'),
           without: count
             .nullable()
             .describe('Devices without this clause. Null if counting takes too long.'),
@@ -76,7 +90,7 @@ export const audience = component(
       )
       .optional()
       .describe('With `clauses`: the parts of the condition, which are combined by AND.'),
-    tookMs: count,
+    tookMs: count.describe('Duration in ms.'),
     warning: z
       .string()
       .optional()
@@ -95,14 +109,14 @@ export const scheduledEntry = component(
 export const recurringPush = component(
   'RecurringPush',
   z.strictObject({
-    id: z.int(),
-    name: z.string(),
+    id: z.int().describe('Id of the recurring push.'),
+    name: z.string().describe('Name of the recurring push.'),
     expression: z.string().describe('Cron expression.'),
-    timeZone: z.string(),
-    startsAt: timestamp.nullable(),
+    timeZone: z.string().describe('Time zone (IANA).'),
+    startsAt: timestamp.nullable().describe('Time from which pushes are made. Null means at once.'),
     endsAt: timestamp.nullable().describe('Time from which no push is made.'),
-    isEnabled: z.boolean(),
-    body: document.describe('Body of each push.'),
+    isEnabled: z.boolean().describe('Whether pushes are made.'),
+    body: document.describe('Body of each push: see protocol/push.md#push-call.'),
     nextAt: timestamp
       .nullable()
       .describe('Next start. Null while disabled, and after the last start.'),
@@ -111,34 +125,36 @@ export const recurringPush = component(
     starts: count.describe('Pushes that were made.'),
     missed: count.describe('Times without a push, because no dispatcher ran then.'),
     heldBack: count.describe('Times without a push, because ten earlier pushes were still open.'),
-    createdBy: z.string(),
-    createdAt: timestamp,
+    createdBy: z.string().describe('Name of the caller that created it.'),
+    createdAt: timestamp.describe('Time of the creation.'),
     changedBy: z
       .string()
       .describe('Caller that changed it last. This caller is the sender of its pushes.'),
-    changedAt: timestamp,
+    changedAt: timestamp.describe('Time of the last change.'),
   }),
 );
 
 export const recurringTimes = component(
   'RecurringTimes',
   z.strictObject({
-    times: z.array(
-      z.strictObject({
-        at: timestamp,
-        local: z
-          .string()
-          .describe('The time in the time zone, such as `2027-03-14T03:30:00-04:00`.'),
-      }),
-    ),
+    times: z
+      .array(
+        z.strictObject({
+          at: timestamp.describe('Time of the start.'),
+          local: z
+            .string()
+            .describe('The time in the time zone, such as `2027-03-14T03:30:00-04:00`.'),
+        }),
+      )
+      .describe('The next times.'),
   }),
 );
 
 export const movedAudience = component(
   'MovedAudience',
   z.strictObject({
-    code: z.literal(409),
-    error: z.string(),
+    code: z.literal(409).describe('Error code.'),
+    error: z.string().describe('Message for people.'),
     devices: count.describe('Current number of recipients.'),
     explained: count
       .nullable()

@@ -6,24 +6,24 @@ import { component, count, meaning, remedy, timestamp } from '../common.ts';
 export const seenProcess = component(
   'SeenProcess',
   z.strictObject({
-    id: z.string(),
-    kind: z.enum(['api', 'dispatcher']),
-    host: z.string(),
-    pid: z.int(),
-    version: z.string(),
+    id: z.string().describe('Id of the process.'),
+    kind: z.enum(['api', 'dispatcher']).describe('Kind of the process.'),
+    host: z.string().describe('Name of the machine.'),
+    pid: z.int().describe('Id of the process on its machine.'),
+    version: z.string().describe('Version of Carillon.'),
     threads: count.describe('Number of sending threads. 1 for an api process.'),
     connections: count.describe(
       'Connections of clients and devices. For a dispatcher, its HTTP/2 connections to gateways.',
     ),
-    startedAt: timestamp,
-    seenAt: timestamp,
+    startedAt: timestamp.describe('Time of the start.'),
+    seenAt: timestamp.describe('Time of its last heartbeat.'),
   }),
 );
 
 export const doctorFinding = component(
   'DoctorFinding',
   z.strictObject({
-    level: z.enum(['ok', 'warn', 'fail']),
+    level: z.enum(['ok', 'warn', 'fail']).describe('`ok`, a warning, or a failure.'),
     subject: z.string().describe('What the finding is about.'),
     code: z.string().describe('Stable code of the finding.'),
     params: z.record(z.string(), z.unknown()).describe('Values of its text.'),
@@ -35,16 +35,16 @@ const id = z.string().nullable();
 export const waitingJob = component(
   'WaitingJob',
   z.strictObject({
-    id: z.string(),
-    state: z.enum(['created', 'retry', 'active']),
-    tries: count,
-    appId: id,
-    pushId: id,
-    batchId: id,
-    messageId: id,
-    createdAt: timestamp,
+    id: z.string().describe('Id of the job.'),
+    state: z.enum(['created', 'retry', 'active']).describe('State of the job.'),
+    tries: count.describe('Number of attempts so far.'),
+    appId: id.describe('Id of the app. Null for a job of the service.'),
+    pushId: id.describe('Internal id of the push. Null for other jobs.'),
+    batchId: id.describe('Id of the batch. Null for other jobs.'),
+    messageId: id.describe('Id of the mail or SMS. Null for other jobs.'),
+    createdAt: timestamp.describe('Time of the creation.'),
     startAfter: timestamp.describe('Time before which it does not start.'),
-    startedAt: timestamp.nullable(),
+    startedAt: timestamp.nullable().describe('Time of the last start. Null before.'),
   }),
 );
 
@@ -52,17 +52,17 @@ export const freeze = component(
   'Freeze',
   z.strictObject({
     appId: id.describe('Null means the whole service.'),
-    reason: z.string(),
+    reason: z.string().describe('Reason that the operator gave.'),
     by: z.string().describe('Name of the operator.'),
-    since: timestamp,
+    since: timestamp.describe('Start of the freeze.'),
   }),
 );
 
 const cause = {
-  connector: z.enum(connectorIds),
-  outcome: z.enum(outcomes),
+  connector: z.enum(connectorIds).describe('Connector of the gateway.'),
+  outcome: z.enum(outcomes).describe('Outcome of the recipient.'),
   status: z.int().describe('Status of the gateway. 0 if there was no reply.'),
-  reason: z.string(),
+  reason: z.string().describe('Reason, as the gateway or the service gave it.'),
   meaning,
 };
 
@@ -71,17 +71,17 @@ export const pushFailure = component(
   z.strictObject({
     objectId: z.string().nullable().describe('Id of the installation, even if it was deleted.'),
     ...cause,
-    at: timestamp,
+    at: timestamp.describe('Time of the outcome.'),
   }),
 );
 
 export const gatewayMessage = component(
   'GatewayMessage',
   z.strictObject({
-    connector: z.enum(connectorIds),
+    connector: z.enum(connectorIds).describe('Connector of the gateway.'),
     messageId: z.string().describe('Id that the gateway gave, for its support.'),
     devices: count.describe('Recipients of the message.'),
-    at: timestamp,
+    at: timestamp.describe('Time of the message.'),
   }),
 );
 
@@ -89,7 +89,7 @@ export const failureGroup = component(
   'FailureGroup',
   z.strictObject({
     ...cause,
-    n: count,
+    n: count.describe('Number of recipients.'),
     remedy: remedy.describe('What can be done about it.'),
   }),
 );
@@ -97,14 +97,16 @@ export const failureGroup = component(
 export const pushTimeline = component(
   'PushTimeline',
   z.strictObject({
-    from: timestamp,
-    stepMs: count,
-    connectors: z.partialRecord(
-      z.enum(connectorIds),
-      z.strictObject({
-        sent: z.array(count).describe('Recipients by step.'),
-        other: z.array(count).describe('Recipients with another outcome.'),
-      }),
-    ),
+    from: timestamp.describe('Start of the first step.'),
+    stepMs: count.describe('Length of a step in ms.'),
+    connectors: z
+      .partialRecord(
+        z.enum(connectorIds),
+        z.strictObject({
+          sent: z.array(count).describe('Recipients by step.'),
+          other: z.array(count).describe('Recipients with another outcome.'),
+        }),
+      )
+      .describe('Recipients by connector and step.'),
   }),
 );

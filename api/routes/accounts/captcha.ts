@@ -10,15 +10,25 @@ const within = (low: number, high: number) => {
 };
 
 const captchaQuery = z.object({
-  width: within(60, 200),
-  height: within(30, 100),
-  size: within(3, 6),
-  ttl: within(10, 180),
+  width: within(60, 200).describe('Width in pixels. The default is 85.'),
+  height: within(30, 100).describe('Height in pixels. The default is 30.'),
+  size: within(3, 6).describe(
+    'Number of characters. The default is 4. Other numbers need the master key.',
+  ),
+  ttl: within(10, 180).describe(
+    'Seconds for which the captcha is valid. The default is 60. Other times need the master key.',
+  ),
 });
 
 const text = z.string('expected a text').max(100, 'must be at most 100 characters');
-const imageQuery = z.object({ appId: text, token: text });
-const answer = z.looseObject({ captcha_code: text, captcha_token: text });
+const imageQuery = z.object({
+  appId: text.describe('Id of the app.'),
+  token: text.describe('`captcha_token` of the captcha.'),
+});
+const answer = z.looseObject({
+  captcha_code: text.describe('Characters that the user read.'),
+  captcha_token: text.describe('`captcha_token` of the captcha.'),
+});
 
 /** Image captchas (protocol/codes.md#captchas). */
 export default [

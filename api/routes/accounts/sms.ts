@@ -21,13 +21,17 @@ const text = optional(
 const smsCodeRequest = z
   .object({
     mobilePhoneNumber: phone,
-    smsType: optional(z.enum(['sms', 'voice'], 'expected sms or voice')),
-    ttl: optional(ttlMinutes),
-    name: text,
-    op: text,
-    template: text,
-    sign: text,
-    validate_token: text,
+    smsType: optional(z.enum(['sms', 'voice'], 'expected sms or voice')).describe(
+      '`voice` calls the number and reads the code. The default is `sms`.',
+    ),
+    ttl: optional(ttlMinutes).describe(
+      'Minutes for which the code is valid: 1 to 30. The default is 10.',
+    ),
+    name: text.describe('Name of the app in the text. By default the name of the app.'),
+    op: text.describe('What the code is for, in the default text.'),
+    template: text.describe('Name of an approved template.'),
+    sign: text.describe('Name of an approved signature.'),
+    validate_token: text.describe('Token of a solved captcha.'),
   })
   // Refuses values that are not JSON, such as 1e999, which becomes Infinity.
   .catchall(jsonValue);

@@ -29,22 +29,35 @@ const appName = z
   .refine((text) => !/\p{Cc}/u.test(text), 'must not hold control characters');
 
 const newApp = z.strictObject({
-  name: appName,
-  edition: z.enum(['home', 'international'], 'expected home or international').optional(),
-  plan: z.enum(['commercial', 'development'], 'expected commercial or development').optional(),
-  options: appOptionsPatch.optional(),
+  name: appName.describe('Name of the app.'),
+  edition: z
+    .enum(['home', 'international'], 'expected home or international')
+    .optional()
+    .describe(
+      'Edition: `home` (China, the default) or `international`. It decides the currency of the usage report and whether codes by voice are possible.',
+    ),
+  plan: z
+    .enum(['commercial', 'development'], 'expected commercial or development')
+    .optional()
+    .describe('Plan: it decides the limits of the app. The default is `commercial`.'),
+  options: appOptionsPatch.optional().describe('Options of the app.'),
   // For an app that moves in from another service with its id and keys.
-  appId: importedAppId.optional(),
+  appId: importedAppId.optional().describe('Id of an app that moves in. By default a new id.'),
   ...importedKeys.shape,
 });
 
-const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsPatch.optional() });
+const appPatch = z.strictObject({
+  name: appName.optional().describe('Name of the app.'),
+  options: appOptionsPatch.optional().describe('Options to change.'),
+});
 
 /**
  * Confirmation of a deletion. The path alone is not enough, because a truncated path could name the
  * app.
  */
-const appDeletion = z.strictObject({ appId: z.string('expected the id of the app') });
+const appDeletion = z.strictObject({
+  appId: z.string('expected the id of the app').describe('Id of the app, once more.'),
+});
 
 /** Credentials as any object. The connector checks their members. */
 const credentials = jsonObject;

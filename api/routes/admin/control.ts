@@ -24,9 +24,15 @@ import type { PushName } from '../../services/push/push-control.ts';
  */
 const pushPath = '/console/api/apps/:appId/notifications/:id';
 
-const resumption = z.strictObject({ flow_control: flowControl });
+const resumption = z.strictObject({
+  flow_control: flowControl.describe('New rate in recipients per second.'),
+});
 
-const pace = z.strictObject({ flow_control: flowControl.unwrap() });
+const pace = z.strictObject({
+  flow_control: flowControl
+    .unwrap()
+    .describe('New rate in recipients per second. Null means no limit.'),
+});
 
 const recallBody = z.strictObject({
   dryRun: z
@@ -34,7 +40,9 @@ const recallBody = z.strictObject({
     .optional()
     .describe('True to recall nothing and only return the numbers.'),
   replacement: z
-    .strictObject({ data: jsonObject.describe('Content, like `data` of a push.') })
+    .strictObject({
+      data: jsonObject.describe('Content, like `data` of a push: see protocol/push.md#content.'),
+    })
     .optional()
     .describe('Message that replaces the message of the push.'),
 });
@@ -64,7 +72,7 @@ const usageQuery = z
   .object({
     day: day.describe('One day. Today by default.'),
     from: day.describe('With `to`: several days instead of one day, at most 400.'),
-    to: day,
+    to: day.describe('With `from`: the last day.'),
   })
   .refine(({ from, to }) => (from === undefined) === (to === undefined), {
     path: ['from'],
@@ -245,7 +253,7 @@ export default [
     auth: 'admin',
     role: 'operator',
     limit: smallBody,
-    reply: z.strictObject({ deleted: count }),
+    reply: z.strictObject({ deleted: count.describe('Number of deleted devices.') }),
     refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) => json(await pushControl.deleteInvalid(pushOf(call))),
   }),
@@ -331,7 +339,10 @@ export default [
     query: z.object({
       from: day.describe('First day. 29 days before the last one by default.'),
       to: day.describe('Last day. Today by default.'),
-      connector: z.enum(connectorIds, 'expected a connector').optional(),
+      connector: z
+        .enum(connectorIds, 'expected a connector')
+        .optional()
+        .describe('Only this connector.'),
       class: z.string().max(64).optional().describe('Message class or kind; empty for none.'),
     }),
     reply: appReport,

@@ -9,11 +9,14 @@ const templates = '/console/api/apps/:appId/sms-templates';
 const signatures = '/console/api/apps/:appId/sms-signatures';
 
 const template = z.strictObject({
-  type: z.enum(['verification', 'notification'], 'expected verification or notification'),
+  type: z
+    .enum(['verification', 'notification'], 'expected verification or notification')
+    .describe('`verification` texts contain the code, `notification` texts do not.'),
   text: z
     .string('expected a text')
     .min(1, 'must not be empty')
-    .max(500, 'must be at most 500 characters'),
+    .max(500, 'must be at most 500 characters')
+    .describe('Text of the message: see protocol/codes.md#templates.'),
   providers: providersShape
     .optional()
     .describe('Templates of SMS providers for this text, by provider.'),

@@ -11,10 +11,12 @@ const deliveriesQuery = z.object({
   ...pageQuery,
   state: z
     .enum(['waiting', 'delivered', 'failed'], { error: 'expected waiting, delivered or failed' })
-    .optional(),
+    .optional()
+    .describe('Only deliveries in this state.'),
   type: z
     .enum([...eventTypeNames, testEventType], { error: 'expected a type of event' })
-    .optional(),
+    .optional()
+    .describe('Only events of this type.'),
 });
 
 /** Endpoints of an app and of the service have the same calls (protocol/admin-api.md#webhooks). */

@@ -29,9 +29,18 @@ const listQuery = z
         'Number of records: 1 to 1,000, and 0 with `count=1`. 100 by default and for any ' +
           'other value.',
       ),
-    skip: z.coerce.number('expected a number').int().min(0).max(10_000_000).default(0),
-    order: z.enum(['createdAt', '-createdAt'], 'expected createdAt or -createdAt').optional(),
-    count: flagQuery,
+    skip: z.coerce
+      .number('expected a number')
+      .int()
+      .min(0)
+      .max(10_000_000)
+      .default(0)
+      .describe('Number of records to skip.'),
+    order: z
+      .enum(['createdAt', '-createdAt'], 'expected createdAt or -createdAt')
+      .optional()
+      .describe('`-createdAt`, the default, lists the newest push first.'),
+    count: flagQuery.describe('`1`: the reply contains the number of all matches.'),
     where: z.unknown().meta({ type: 'string' }).optional().describe('Condition as JSON.'),
   })
   .transform(({ limit, skip, order, count = false, where }) => ({

@@ -10,7 +10,12 @@ import { loadRoutes } from '../../route-loader.ts';
  * Query of the router calls. Clients also send `installationId`, `secure`, `features` and other
  * parameters, which are ignored.
  */
-const query = z.object({ appId: z.string().regex(/^[\w-]{1,64}$/, 'expected an application id') });
+const query = z.object({
+  appId: z
+    .string()
+    .regex(/^[\w-]{1,64}$/, 'expected an application id')
+    .describe('Id of the app.'),
+});
 
 /** Media type of `/openapi.json`. */
 const contentType = 'application/json; charset=utf-8';

@@ -263,8 +263,12 @@ function missingForDevices(profiles: StoredProfile[], pushOrder: PushOrder): Det
   const name = deviceProfile || '_default';
   return hasProfile(profiles, connector, name)
     ? undefined
-    : detail('noNamedProfile', { vendor: displayName(connector), name });
+    : detail('noNamedProfile', { vendor: vendorName(connector), name });
 }
+
+/** Returns the name of a vendor. FCM has two connector ids, and a profile of either serves it. */
+const vendorName = (connector: ConnectorId): string =>
+  displayName(labelsOf(connector).find((label) => label === 'fcm') ?? connector);
 
 /** Returns whether the app has a profile of this name under one of the connector's labels. */
 function hasProfile(profiles: StoredProfile[], connector: ConnectorId, name: string): boolean {
@@ -306,7 +310,7 @@ function unservedGroups(
     ...missing.map((vendor) => ({
       kinds: [{ deviceType: 'android', vendor }, ...(vendor === 'vendor_a' ? harmonyKinds : [])],
       condition: usesVendor,
-      message: detail('noVendorProfile', { vendor: displayName(vendor) }),
+      message: detail('noVendorProfile', { vendor: vendorName(vendor) }),
     })),
   ];
 }

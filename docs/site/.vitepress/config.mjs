@@ -45,6 +45,13 @@ function plainMarkdown(md) {
   });
 }
 
+/** Returns the anchor that GitHub gives a heading, so that a link to a section works in both places. */
+const anchorOf = (heading) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-');
+
 /** Texts of the search in Chinese. */
 const searchInChinese = {
   button: { buttonText: '搜索', buttonAriaLabel: '搜索' },
@@ -72,7 +79,7 @@ export default defineConfig({
   srcDir: 'pages',
   rewrites: (path) => path.replace(/README\.md$/, 'index.md'),
   cleanUrls: true,
-  markdown: { config: plainMarkdown },
+  markdown: { config: plainMarkdown, anchor: { slugify: anchorOf } },
   themeConfig: {
     search: {
       provider: 'local',

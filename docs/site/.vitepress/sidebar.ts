@@ -120,6 +120,7 @@ const groups: [english: string, chinese: string, pages: Page[]][] = [
     '参考',
     [
       ['reference/http-api', 'HTTP API', 'HTTP API'],
+      ['reference/admin-http-api', 'Admin HTTP API', '运维 HTTP API'],
       ['reference/app-options', 'Options of an app', '应用选项'],
       ['reference/errors', 'Error codes', '错误码'],
       ['reference/webhook-events', 'Types of events', '事件类型'],

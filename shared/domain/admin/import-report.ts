@@ -10,19 +10,21 @@ export const importAction = 'import.run';
  * listed only in the import's own file.
  */
 export const importReport = z.strictObject({
-  classes: z.record(
-    z.string(),
-    z.strictObject({
-      read: count,
-      imported: count,
-      alreadyThere: count,
-      newerInFile: count,
-      refused: count,
-    }),
-  ),
-  refused: count,
-  seconds: z.number(),
-  isFinished: z.boolean(),
+  classes: z
+    .record(
+      z.string(),
+      z.strictObject({
+        read: count.describe('Objects in the files.'),
+        imported: count.describe('Objects that were stored.'),
+        alreadyThere: count.describe('Objects that existed already.'),
+        newerInFile: count.describe('Existing objects that are newer in the file.'),
+        refused: count.describe('Objects that were refused.'),
+      }),
+    )
+    .describe('Objects by class.'),
+  refused: count.describe('Refused objects of all classes.'),
+  seconds: z.number().describe('Duration in seconds.'),
+  isFinished: z.boolean().describe('Whether the import ended without a failure.'),
 });
 
 export type ImportReport = z.infer<typeof importReport>;

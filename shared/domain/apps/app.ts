@@ -27,9 +27,9 @@ const importedKey = z
 
 /** Schema of the keys of an app that moves in. Missing keys are generated. */
 export const importedKeys = z.strictObject({
-  appKey: importedKey.optional(),
-  masterKey: importedKey.optional(),
-  hookKey: importedKey.optional(),
+  appKey: importedKey.optional().describe('App key. By default a new key.'),
+  masterKey: importedKey.optional().describe('Master key. By default a new key.'),
+  hookKey: importedKey.optional().describe('Hook key. By default a new key.'),
 });
 
 /** Keys of an app. They must all differ. */
@@ -80,9 +80,9 @@ const functionsUrl = httpUrl.refine(
 const authPlatforms = z.record(z.string().max(64), z.record(z.string().max(64), z.unknown()));
 
 const mailTemplate = z.strictObject({
-  subject: z.string().max(500).optional(),
-  html: z.string().max(100_000).optional(),
-  text: z.string().max(100_000).optional(),
+  subject: z.string().max(500).optional().describe('Subject of the mail.'),
+  html: z.string().max(100_000).optional().describe('Body of the mail as HTML.'),
+  text: z.string().max(100_000).optional().describe('Body of the mail as plain text.'),
 });
 export type MailTemplate = z.infer<typeof mailTemplate>;
 

@@ -168,7 +168,8 @@ export const providersShape = z.strictObject({
         .optional()
         .describe('Parameter of the provider by our variable.'),
     })
-    .optional(),
+    .optional()
+    .describe('Template of Aliyun.'),
   tencent: z
     .strictObject({
       id: z
@@ -181,7 +182,8 @@ export const providersShape = z.strictObject({
         .optional()
         .describe('Our variables, in the order of the parameters of the provider.'),
     })
-    .optional(),
+    .optional()
+    .describe('Template of Tencent Cloud.'),
 });
 export type TemplateProviders = z.infer<typeof providersShape>;
 

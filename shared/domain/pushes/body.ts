@@ -23,7 +23,15 @@ const shortId = z
 
 /** May also be `{"__type":"Date","iso":…}`, the form in which SDKs encode dates. */
 const pushTime = z
-  .union([time, z.object({ __type: z.literal('Date'), iso: time }).transform(({ iso }) => iso)])
+  .union([
+    time,
+    z
+      .object({
+        __type: z.literal('Date').describe('Type of the value.'),
+        iso: time.describe('The time.'),
+      })
+      .transform(({ iso }) => iso),
+  ])
   .nullish();
 
 /** May also be a string, as old documentation shows (protocol/push.md#requests-of-real-clients). */
@@ -57,18 +65,24 @@ const channels = z
 
 /** Members of both calls. */
 export const common = {
-  data: data.describe('Content of the push.'),
+  data: data.describe('Content of the push: see protocol/push.md#content.'),
   languages: z
     .record(z.string(), data)
     .nullish()
     .describe(
-      'Translations of members of `data`, by language tag. Each device gets the translation that fits its `locale` best.',
+      'Translations of members of `data`, by language tag. Each device gets the translation that fits its `locale` best: see protocol/push.md#languages.',
     ),
   variables: z
-    .record(z.string(), z.strictObject({ field: z.string(), default: z.string().max(100) }))
+    .record(
+      z.string(),
+      z.strictObject({
+        field: z.string().describe('Field of the installation; dotted for a member of an object.'),
+        default: z.string().max(100).describe('Value for devices without this field.'),
+      }),
+    )
     .nullish()
     .describe(
-      'Values for `{{name}}` in `alert` and `title`, by name. Each value is a field of the installation, with a default for devices without this field.',
+      'Values for `{{name}}` in `alert` and `title`, by name. Each value is a field of the installation, with a default for devices without this field: see protocol/push.md#variables.',
     ),
   notification_id: shortId.describe(
     'Id of the push for statistics, at most 16 letters and digits. Generated if absent.',
@@ -76,7 +90,9 @@ export const common = {
   req_id: shortId.describe(
     'Id of the request, at most 16 letters and digits. A request with the same id within 5 minutes returns the first push.',
   ),
-  expiration_time: pushTime.describe('Time after which the push is not delivered.'),
+  expiration_time: pushTime.describe(
+    'Time after which the push is not delivered: see protocol/push.md#expiry.',
+  ),
   expiration_interval: seconds.describe(
     'Seconds after which the push is not delivered, counted from `push_time` or from the call.',
   ),
@@ -93,13 +109,13 @@ export const common = {
     .enum(pushKinds, 'expected "marketing" or "transactional"')
     .nullish()
     .describe(
-      'Limits per device do not apply to `transactional` pushes. The default is `marketing`.',
+      'Limits per device do not apply to `transactional` pushes. The default is `marketing`. See protocol/push.md#pushes-per-device-and-day.',
     ),
   class: z
     .enum(messageClassNames, `expected one of ${messageClassNames.join(', ')}`)
     .nullish()
     .describe(
-      "What the message is about, as each vendor's own message class. Decides how many messages a vendor shows per device and day.",
+      "What the message is about, as each vendor's own message class. Decides how many messages a vendor shows per device and day: see protocol/push.md#message-classes.",
     ),
   device_cap: z
     .int('expected a whole number')
@@ -114,13 +130,13 @@ export const common = {
     .refine((hours) => hours === noQuietHours || isQuietHours(hours), `${quietHoursForm}, or "off"`)
     .nullish()
     .describe(
-      'Hours in which a device gets no push, in its own `timeZone` (`22:00-08:00`). Overrides `quietHours` of the app. `off` means no quiet hours.',
+      'Hours in which a device gets no push, in its own `timeZone` (`22:00-08:00`). Overrides `quietHours` of the app. `off` means no quiet hours. See protocol/push.md#quiet-hours.',
     ),
   lastActiveDeviceOnly: z
     .boolean('expected true or false')
     .nullish()
     .describe(
-      'If several targeted devices have the same `user`, only the device that was saved last gets the push. All devices without a `user` get the push.',
+      'If several targeted devices have the same `user`, only the device that was saved last gets the push. All devices without a `user` get the push. See protocol/push.md#last-active-device-only.',
     ),
   _notificationChannel: text.describe('Android notification channel (category).'),
 };
@@ -132,21 +148,23 @@ export const queryBody = z.object({
     .unknown()
     .meta({ type: ['object', 'array', 'string'] })
     .optional()
-    .describe('Condition on installations. Absent: all installations.'),
+    .describe(
+      'Condition on installations: see protocol/queries.md#operators. Absent: all installations.',
+    ),
   cql: z
     .unknown()
     .meta({ type: 'string', maxLength: 16_384 })
     .optional()
-    .describe('The condition as a CQL statement, instead of `where`.'),
+    .describe('The condition as a CQL statement, instead of `where`: see protocol/queries.md#cql.'),
   channels: channels.describe('Only installations that subscribe to one of these channels.'),
   push_time: pushTime.describe(
-    'Time to send the push. If it is less than a minute ahead, the push is sent at once.',
+    'Time to send the push. If it is less than a minute ahead, the push is sent at once. See protocol/push.md#scheduling.',
   ),
   push_time_local: z
     .boolean()
     .nullish()
     .describe(
-      'If true, `push_time` has no time zone (`2026-12-01T09:00:00`), and each device gets the push at this time in its own `timeZone`.',
+      'If true, `push_time` has no time zone (`2026-12-01T09:00:00`), and each device gets the push at this time in its own `timeZone`: see protocol/push.md#local-time.',
     ),
   default_time_zone: z
     .string()
@@ -155,7 +173,9 @@ export const queryBody = z.object({
     .describe(
       'With `push_time_local`: time zone of devices without a valid time zone. The default is `defaultTimeZone` of the app.',
     ),
-  flow_control: flowControl.describe('Recipients per second over all dispatchers; at least 1,000.'),
+  flow_control: flowControl.describe(
+    'Recipients per second over all dispatchers; at least 1,000. See protocol/push.md#flow-control.',
+  ),
 });
 
 const deviceId = z

@@ -39,16 +39,29 @@ const text = z.string().min(1, 'must not be empty');
 
 /** A text, or a key of the texts of the app with its arguments. */
 const localizable = z.union(
-  [text, z.strictObject({ 'loc-key': text, 'loc-args': z.array(z.string()).optional() })],
+  [
+    text,
+    z.strictObject({
+      'loc-key': text.describe('Key of a text of the app.'),
+      'loc-args': z.array(z.string()).optional().describe('Values in the text.'),
+    }),
+  ],
   'expected a text, or an object with loc-key and loc-args',
 );
 
-const sound = z.string('expected the name of a sound').min(1).optional();
+const sound = z
+  .string('expected the name of a sound')
+  .min(1)
+  .optional()
+  .describe('Name of a sound of the app.');
+
+const title = localizable.describe('Title of the alert.');
+const body = localizable.describe('Text of the alert.');
 
 const alert = z
   .union([
-    z.strictObject({ title: localizable, body: localizable.optional(), sound }),
-    z.strictObject({ title: localizable.optional(), body: localizable, sound }),
+    z.strictObject({ title, body: body.optional(), sound }),
+    z.strictObject({ title: title.optional(), body, sound }),
   ])
   .describe(
     'Texts that the device shows: `title`, `body` and `sound`. A text may be ' +
@@ -124,7 +137,7 @@ const broadcastPriority = z
 /** Body of `POST /1.1/liveActivities`. */
 export const startBody = z
   .strictObject({
-    event: z.literal('start', 'expected "start"'),
+    event: z.literal('start', 'expected "start"').describe('Starts an activity.'),
     attributesType,
     attributes: jsonObject.describe('Attributes of the activity, which never change.'),
     contentState,
@@ -165,13 +178,17 @@ export const startBody = z
   });
 
 const changeMembers = {
-  event: z.enum(['update', 'end'], 'expected "update" or "end"'),
+  event: z
+    .enum(['update', 'end'], 'expected "update" or "end"')
+    .describe('Changes the state of the activity, or ends it.'),
   contentState: contentState.nullish(),
   staleDate,
   dismissalDate: activityTime
     .nullish()
     .describe('With `end`: time at which the activity vanishes. A past time removes it at once.'),
-  alert: alert.nullish(),
+  alert: alert
+    .nullish()
+    .describe('Texts that the device shows with the new state: `title`, `body` and `sound`.'),
   ...shared,
 };
 
@@ -203,7 +220,12 @@ export const broadcastBody = z
 /** Body of `POST /1.1/liveActivities/tokens`. */
 export const tokenBody = z
   .strictObject({
-    installationId: z.string().min(1).max(256).nullish(),
+    installationId: z
+      .string()
+      .min(1)
+      .max(256)
+      .nullish()
+      .describe('Id that the client made. Either this member or `objectId` is required.'),
     objectId: z
       .string()
       .regex(/^[A-Za-z0-9_-]{1,64}$/, 'expected the id of an installation')

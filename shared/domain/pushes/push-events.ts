@@ -32,7 +32,8 @@ export const pushEventsBody = z
       .min(1)
       .max(256)
       .refine((text) => !text.includes('\0'), 'must not contain U+0000')
-      .nullish(),
+      .nullish()
+      .describe('Id that the client made. Either this member or `objectId` is required.'),
     objectId: z
       .string()
       .regex(/^[A-Za-z0-9_-]{1,64}$/, 'expected the id of an installation')
@@ -45,12 +46,15 @@ export const pushEventsBody = z
             .string()
             .regex(/^[A-Za-z0-9]{16}$/, 'expected the id of a push: 16 letters and digits')
             .describe('Value of the member `_push` of the message.'),
-          type: z.enum(pushEventTypes, 'expected "received", "opened" or "dismissed"'),
+          type: z
+            .enum(pushEventTypes, 'expected "received", "opened" or "dismissed"')
+            .describe('What happened on the device.'),
           at: time.nullish().describe('Time of the event. Default: the time of the call.'),
         }),
       )
       .min(1, 'expected 1 to 100 events')
-      .max(maxPushEvents, 'expected 1 to 100 events'),
+      .max(maxPushEvents, 'expected 1 to 100 events')
+      .describe('1 to 100 events.'),
   })
   .refine(({ installationId, objectId }) => Boolean(installationId) !== Boolean(objectId), {
     path: ['installationId'],

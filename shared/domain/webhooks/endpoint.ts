@@ -67,8 +67,14 @@ export const endpointBody = z.strictObject({
     .array(z.enum(eventTypeNames, { error: 'expected a type of event' }))
     .min(1, 'expected at least one type')
     .describe('Types of the events.'),
-  isEnabled: z.boolean('expected true or false').optional(),
-  format: z.enum(formats, { error: `expected one of ${formats.join(', ')}` }).optional(),
+  isEnabled: z
+    .boolean('expected true or false')
+    .optional()
+    .describe('Whether events are sent. The default is true.'),
+  format: z
+    .enum(formats, { error: `expected one of ${formats.join(', ')}` })
+    .optional()
+    .describe('Form of the requests: Standard Webhooks (the default), or a message of a chat.'),
   language: z
     .enum(['en', 'zh'], { error: 'expected en or zh' })
     .optional()

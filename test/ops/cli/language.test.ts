@@ -94,7 +94,7 @@ describe('a command in Chinese', () => {
     expect(stdout).toContain('问题：\n  APNs: 没有拥有该 topic 的 APNs 推送配置');
     expect(stdout).toContain('未限速');
     expect((await run([...args, 'en'], chinese)).stdout).toContain(
-      'This push would go to 1 devices.',
+      'This push would go to 1 device.',
     );
   });
 

@@ -63,6 +63,10 @@ test('the commands manage devices, users, profiles, messages and keys', async ()
   expect(verified?.stdout).toContain('is verified');
   expect(mailed?.stdout).toContain('gets a mail');
   expect(profileDetails?.stdout).toMatch(/masterSecret +sha256 [0-9a-f]{64}/);
+  const { stdout: shown = '' } = profileDetails ?? {};
+  const [, receiptUrl = ''] = /receipt address +(\S+)/.exec(shown) ?? [];
+  expect(receiptUrl).toContain(`/callbacks/vendor_d/${app.appId}/`);
+  expect(await api.request('GET', new URL(receiptUrl).pathname)).toMatchObject({ status: 200 });
   expect(checked?.stdout).toContain('OPPO does not answer: ECONNREFUSED.');
   expect(checked?.code).toBe(1);
   expect(quotas?.stdout).toMatch(/\(Asia\/Shanghai\)\n(.*\n)*OPPO +_default +all +0/);

@@ -20,8 +20,8 @@ const auditQuery = z.object({
   actor: text.describe('Name of a token. `admin` for CARILLON_ADMIN_TOKEN.'),
   action: text.describe('Such as `profile.put`, or `profile` for all changes of profiles.'),
   target: text.describe('Id or name of what was changed.'),
-  from: timeQuery,
-  to: timeQuery,
+  from: timeQuery.describe('Only changes from this time on.'),
+  to: timeQuery.describe('Only changes before this time.'),
 });
 
 /** Maximum length of the parameter `topics` (protocol/admin-api.md#live-updates). */
@@ -48,8 +48,14 @@ const maxStepSeconds = 86_400;
 
 const failureQuery = z.object({
   ...pageQuery,
-  connector: z.enum(connectorIds, `expected ${connectorIds.join(', ')}`).optional(),
-  outcome: z.enum(outcomes, `expected ${outcomes.join(', ')}`).optional(),
+  connector: z
+    .enum(connectorIds, `expected ${connectorIds.join(', ')}`)
+    .optional()
+    .describe('Only this connector.'),
+  outcome: z
+    .enum(outcomes, `expected ${outcomes.join(', ')}`)
+    .optional()
+    .describe('Only this outcome.'),
   reason: z
     .string('expected one reason')
     .max(1000)

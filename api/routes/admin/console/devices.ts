@@ -28,12 +28,22 @@ const listQuery = z.object({
 
 const maxPushes = 20;
 const pushesQuery = z.object({
-  limit: z.coerce.number('expected a number').int().min(1).max(maxPushes).default(10),
+  limit: z.coerce
+    .number('expected a number')
+    .int()
+    .min(1)
+    .max(maxPushes)
+    .default(10)
+    .describe('Maximum number of results.'),
 });
 
 const searchQuery = z.object({
-  q: z.string('expected one text').min(1, 'must not be empty').max(4096),
-  app: z.string('expected one app').max(64).optional(),
+  q: z
+    .string('expected one text')
+    .min(1, 'must not be empty')
+    .max(4096)
+    .describe('Text to search for: an id, a token or a name.'),
+  app: z.string('expected one app').max(64).optional().describe('Only this app.'),
 });
 
 export default [

@@ -38,10 +38,10 @@ const browserOf = (call: {
 
 /** Members of the provider's answer (RFC 6749 4.1.2, RFC 9207). Others are passed on too. */
 const answer = z.looseObject({
-  code: z.string().optional(),
-  state: z.string().optional(),
-  iss: z.string().optional(),
-  error: z.string().optional(),
+  code: z.string().optional().describe('Code of the provider.'),
+  state: z.string().optional().describe('State that the login began with.'),
+  iss: z.string().optional().describe('Issuer of the code.'),
+  error: z.string().optional().describe('Why the provider refused the login.'),
 });
 
 export default [

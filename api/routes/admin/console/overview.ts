@@ -7,7 +7,9 @@ import { json, noBody, route } from '../../../route.ts';
 /** Calls of the console's first pages (protocol/admin-api.md#overview). */
 const base = '/console/api';
 
-const appQuery = z.object({ app: z.string('expected one app').max(64).optional() });
+const appQuery = z.object({
+  app: z.string('expected one app').max(64).optional().describe('Only this app.'),
+});
 
 export default [
   route({

@@ -20,9 +20,9 @@ const secret = z.string('expected a text').min(1, 'must not be empty').max(512, 
 
 const credential = z.union(
   [
-    z.strictObject({ token: secret }),
+    z.strictObject({ token: secret.describe('Token of the admin API.') }),
     z.strictObject({
-      code: secret,
+      code: secret.describe('Code of a login link.'),
       replace: z
         .boolean('expected true or false')
         .optional()

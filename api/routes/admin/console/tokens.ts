@@ -15,14 +15,16 @@ const maxApps = 100;
 
 const newToken = z.strictObject({
   name: callerName.describe('Person or machine that uses the token.'),
-  role: z.enum(operatorRoles, `expected one of ${operatorRoles.join(', ')}`),
+  role: z
+    .enum(operatorRoles, `expected one of ${operatorRoles.join(', ')}`)
+    .describe('Role of the token: see protocol/admin-api.md#roles.'),
   apps: z
     .array(z.string('expected the id of an app').min(1).max(64))
     .min(1, 'expected at least one app')
     .max(maxApps, `must be at most ${maxApps} apps`)
     .nullish()
     .describe('Ids of the apps that the token may use. All apps by default.'),
-  expiresAt: time.nullish(),
+  expiresAt: time.nullish().describe('Time at which the token expires. By default it does not.'),
 });
 
 export default [

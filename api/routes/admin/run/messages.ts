@@ -10,15 +10,20 @@ import { idOf, pageOf, pageQuery, timeQuery } from '../../../services/operator/l
 const base = '/console/api/apps/:appId';
 
 const listQuery = z.object({
-  kind: z.enum(['sms', 'mail'], 'expected sms or mail').optional(),
+  kind: z
+    .enum(['sms', 'mail'], 'expected sms or mail')
+    .optional()
+    .describe('Only SMS, or only mail.'),
   to: z
     .string('expected one address')
     .transform((text) => text.replace(/^ (?=\d)/, '+'))
-    .optional(),
+    .optional()
+    .describe('Only messages to this address or number.'),
   state: z
     .enum(['waiting', 'sent', 'kept', 'failed'], 'expected waiting, sent, kept or failed')
-    .optional(),
-  limit: pageQuery.limit.unwrap().optional(),
+    .optional()
+    .describe('Only messages in this state.'),
+  limit: pageQuery.limit.unwrap().optional().describe('Maximum number of results.'),
   cursor: pageQuery.cursor,
 });
 

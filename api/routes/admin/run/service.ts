@@ -14,7 +14,10 @@ import { pageQuery } from '../../../services/operator/lists/page.ts';
 /** Query parameters of the jobs of a queue (protocol/admin-api.md#processes). */
 const jobsQuery = z.object({
   limit: pageQuery.limit,
-  state: z.enum(['created', 'retry', 'active'], 'expected created, retry or active').optional(),
+  state: z
+    .enum(['created', 'retry', 'active'], 'expected created, retry or active')
+    .optional()
+    .describe('Only jobs in this state.'),
   minTries: z.coerce
     .number('expected a number')
     .int('expected a whole number')

@@ -31,7 +31,9 @@ const definition = {
   body: jsonObject.describe(
     'Body of each push, without `push_time`, `expiration_time` and `req_id`.',
   ),
-  isEnabled: z.boolean('expected true or false'),
+  isEnabled: z
+    .boolean('expected true or false')
+    .describe('Whether pushes are made. The default is true.'),
 };
 
 const createBody = z.strictObject({

@@ -107,7 +107,9 @@ export default [
     operation: 'PushTemplate',
     noun: 'push template',
     body: z.strictObject({
-      body: jsonObject.describe('Body of a push. It is checked when it is sent.'),
+      body: jsonObject.describe(
+        'Body of a push: see protocol/push.md#push-call. It is checked when it is sent.',
+      ),
     }),
     reply: savedTemplate,
     content: ({ body }) => body,

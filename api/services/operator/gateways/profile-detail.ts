@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inspectCredentials } from '../../../../connectors/registry.ts';
+import { connectors, inspectCredentials } from '../../../../connectors/registry.ts';
 import { type Route, Router } from '../../../../connectors/routing.ts';
 import { countAudience } from '../../../../shared/db/tables/audience.ts';
 import {
@@ -14,6 +14,7 @@ import type { RotationState } from '../../../../shared/domain/apps/canary.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { type ConnectorId, needsHybridPush } from '../../../../shared/domain/labels.ts';
 import { reason, reasonText } from '../../../../shared/domain/reasons.ts';
+import { callbackUrl } from '../../../../shared/http/outbound-addresses.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { plainPush } from '../devices/devices.ts';
@@ -162,7 +163,19 @@ export class ProfileDetailService {
       findings: problems.map(reasonText),
       meanings: problems.map(meaningOf),
       rotation,
+      receiptUrl: this.#receiptUrl(app, id),
     };
+  }
+
+  /**
+   * Returns the address for the receipts of a gateway. Some vendors send receipts only to an
+   * address that was registered on their site. The address contains a secret.
+   */
+  #receiptUrl({ appId, options }: App, connector: ConnectorId): string | null {
+    if (!connectors.get(connector)?.receipts) return null;
+    const { config, vault } = this.#deps;
+    const generation = options.receiptUrlGeneration;
+    return callbackUrl(config.publicUrl, vault, { connector, appId, generation });
   }
 }
 

@@ -104,7 +104,9 @@ function describeForecast(reply: Reply<'explainRedrive'>, isUnsureIncluded: bool
     [failures.notKept, '{devices} are not kept'],
   ] as const;
   const text = [
-    say('This redrive would go to {devices} devices. Nothing was sent.', { devices }),
+    devices === 1
+      ? say('This redrive would go to 1 device. Nothing was sent.')
+      : say('This redrive would go to {devices} devices. Nothing was sent.', { devices }),
     ...(isUnsureIncluded && failures.unsure > 0
       ? [
           say(

@@ -143,7 +143,11 @@ export function describeExplanation(reply: Explanation): Report {
   );
   const pace = sentenceIn(texts.pace);
   const text = [
-    say('This push would go to {devices} devices. Nothing was sent.', { devices: reply.devices }),
+    reply.devices === 1
+      ? say('This push would go to 1 device. Nothing was sent.')
+      : say('This push would go to {devices} devices. Nothing was sent.', {
+          devices: reply.devices,
+        }),
     ...(rows.length > 0
       ? ['', table(words('connector', 'devices', 'bytes', 'profiles'), rows)]
       : []),

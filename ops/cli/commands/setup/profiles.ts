@@ -310,6 +310,7 @@ function describe(reply: Reply<'getProfile'>): string {
     devices,
     findings,
     meanings,
+    receiptUrl,
   } = reply;
   const rows = [
     [say('kind'), kind],
@@ -324,6 +325,7 @@ function describe(reply: Reply<'getProfile'>): string {
     ]),
     [say('expires'), notAfter ?? '-'],
     [say('devices'), String(devices)],
+    ...(receiptUrl === null ? [] : [[say('receipt address'), receiptUrl]]),
     ...findings.map((finding, at) => [say('problem'), reasonIn(finding, meanings[at])]),
   ];
   return table(words('member', 'value'), rows);

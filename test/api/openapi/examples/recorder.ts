@@ -1,4 +1,4 @@
-import type { Examples } from '../../../../api/openapi/operation.ts';
+import type { ExampleCredential, Examples } from '../../../../api/openapi/operation.ts';
 import type { Route } from '../../../../api/route.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { Json } from '../../../../shared/domain/json.ts';
@@ -17,6 +17,16 @@ export interface ExampleRequest {
   master?: boolean;
   /** Headers that replace the operator's token or the keys of the app. */
   headers?: Record<string, string>;
+}
+
+/** Returns the kinds of the credentials that a request has. */
+function credentialsOf(
+  { auth }: Route,
+  { master = auth !== 'app', session }: ExampleRequest,
+): ExampleCredential[] {
+  if (auth === 'admin') return ['adminToken'];
+  if (auth === 'none' || auth === 'login') return [];
+  return [master ? 'masterKey' : 'appKey', ...(session === undefined ? [] : ['session' as const])];
 }
 
 /** Sends requests by operation name, and records the first success of each operation. */
@@ -61,8 +71,10 @@ export class ExampleRecorder {
       throw new Error(
         `${operation} ${path}${search}: ${reply.status} ${JSON.stringify(reply.body)}`,
       );
+    const credentials = credentialsOf(route, request);
     this.examples[operation] ??= structuredClone({
       status: reply.status,
+      ...(credentials.length > 0 ? { credentials } : {}),
       ...(Object.keys(own).length > 0 ? { path: own } : {}),
       ...(query ? { query } : {}),
       ...(body === undefined ? {} : { body: body as Json }),

@@ -61,6 +61,7 @@ const unstable: Readonly<Record<string, Json>> = {
   version: '1.0.0',
   calls: 42,
   'fees.calls': 0,
+  'aps.timestamp': 1803888000,
   peakCallsPerMinute: 12,
   'results.used': 5,
   'results.requests': 5,
