@@ -668,6 +668,7 @@ export type ListedPush = {
   firstSentAt: string | null;
   finishedAt: string | null;
   createdBy: string | null;
+  campaign: string | null;
   localTime: string | null;
   waitsForApproval: boolean;
   redriveOf: string | null;
@@ -1200,6 +1201,7 @@ export type PushDetail = {
   firstSentAt: string | null;
   finishedAt: string | null;
   createdBy: string | null;
+  campaign: string | null;
   localTime: string | null;
   waitsForApproval: boolean;
   redriveOf: string | null;
@@ -1767,6 +1769,7 @@ export type ScheduledEntry = {
   firstSentAt: string | null;
   finishedAt: string | null;
   createdBy: string | null;
+  campaign: string | null;
   localTime: string | null;
   waitsForApproval: boolean;
   redriveOf: string | null;
@@ -1930,6 +1933,7 @@ export type TestDevice = {
 export type UndeliveredPush = {
   objectId: string;
   state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
+  campaign: string | null;
   msg: {
     [member: string]: unknown;
   };
@@ -2553,6 +2557,7 @@ export interface Operations {
           };
         } | null;
         notification_id?: string | null;
+        campaign?: string | null;
         req_id?: string | null;
         expiration_time?: string | {
           __type: 'Date';
@@ -2612,6 +2617,7 @@ export interface Operations {
           };
         } | null;
         notification_id?: string | null;
+        campaign?: string | null;
         req_id?: string | null;
         expiration_time?: string | {
           __type: 'Date';
@@ -2654,6 +2660,7 @@ export interface Operations {
           };
         } | null;
         notification_id?: string | null;
+        campaign?: string | null;
         req_id?: string | null;
         expiration_time?: string | {
           __type: 'Date';

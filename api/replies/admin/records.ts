@@ -21,6 +21,10 @@ const listed = {
     .string()
     .nullable()
     .describe('Caller of the admin API that sent it. Null if the app sent it.'),
+  campaign: z
+    .string()
+    .nullable()
+    .describe('Internal name of the push (`campaign` of the call). Null if it has none.'),
   localTime: z
     .string()
     .nullable()

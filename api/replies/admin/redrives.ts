@@ -60,6 +60,7 @@ export const undeliveredPush = component(
   z.strictObject({
     objectId: z.string().describe('Id of the push record.'),
     state: z.enum(pushStates).describe('State of the push.'),
+    campaign: z.string().nullable().describe('Internal name of the push. Null if it has none.'),
     msg: document.describe('`data` of the push.'),
     pushTime: timestamp.describe('Time of the push.'),
     finishedAt: timestamp.nullable().describe('Time of the end. Null before.'),

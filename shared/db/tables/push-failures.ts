@@ -242,6 +242,8 @@ export interface UndeliveredPush {
   objectId: string;
   state: string;
   /** `data` of the push. */
+  /** Internal name of the push; null without one. */
+  campaign: string | null;
   msg: JsonObject;
   pushTime: Date;
   finishedAt: Date | null;
@@ -274,9 +276,10 @@ export async function listUndelivered(
   page: PageBefore,
 ): Promise<UndeliveredPush[]> {
   const { rows } = await db.query<UndeliveredPush>(
-    `SELECT id, "objectId", state, msg, "pushTime", "finishedAt", failed, expired, capped, redriven
+    `SELECT id, "objectId", state, campaign, msg, "pushTime", "finishedAt", failed, expired, capped, redriven
       FROM (
-       SELECT app_id, id, object_id AS "objectId", state, request -> 'data' AS msg,
+       SELECT app_id, id, object_id AS "objectId", state,
+              request ->> 'campaign' AS campaign, request -> 'data' AS msg,
               push_time AS "pushTime", finished_at AS "finishedAt", redriven,
               ${countOf('failed')} AS failed, ${countOf('expired')} AS expired,
               ${countOf('capped')} AS capped

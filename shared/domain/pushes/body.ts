@@ -87,6 +87,14 @@ export const common = {
   notification_id: shortId.describe(
     'Id of the push for statistics, at most 16 letters and digits. Generated if absent.',
   ),
+  campaign: z
+    .string()
+    .min(1)
+    .max(100)
+    .nullish()
+    .describe(
+      'Internal name of the push, at most 100 characters. Lists of the console show it. No device gets it.',
+    ),
   req_id: shortId.describe(
     'Id of the request, at most 16 letters and digits. A request with the same id within 5 minutes returns the first push.',
   ),

@@ -59,6 +59,8 @@ export interface PushOrder extends PushClass {
    * If true, each user gets the push on one device only: the targeted device that was saved last.
    */
   lastActiveDeviceOnly?: true;
+  /** Internal name, for people. No device gets it. */
+  campaign?: string;
   /**
    * Present if the push starts, updates or ends Live Activities. It is then sent to their tokens or
    * to a broadcast channel, and `target` only narrows the devices.
@@ -248,6 +250,7 @@ function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod'
     notificationChannel: body._notificationChannel ?? (typeof inData === 'string' ? inData : null),
     ...pushClassOf(body),
     ...(body.lastActiveDeviceOnly ? { lastActiveDeviceOnly: true as const } : {}),
+    ...(body.campaign ? { campaign: body.campaign } : {}),
   } as const;
 }
 

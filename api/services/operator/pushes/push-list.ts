@@ -84,6 +84,7 @@ export class PushListService {
       firstSentAt: push.firstSentAt?.toISOString() ?? null,
       finishedAt: push.finishedAt?.toISOString() ?? null,
       createdBy: push.createdBy,
+      campaign: push.pushOrder.campaign ?? null,
       localTime: push.pushOrder.local?.time ?? null,
       waitsForApproval: waiting.has(push.id),
       redriveOf: push.pushOrder.redrive?.objectId ?? null,

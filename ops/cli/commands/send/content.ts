@@ -30,6 +30,7 @@ export const contentOptions = () => ({
     'limit of recipients per second, at least 1000',
     1,
   ),
+  campaign: text('--campaign <name>', 'internal name of the push, shown in lists'),
   notification_id: text(
     '--notification-id <id>',
     'name of the push, at most 16 letters and digits',

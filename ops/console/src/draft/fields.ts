@@ -191,6 +191,7 @@ export const settingFields = {
   deviceCap: field('count', 'device_cap'),
   quietHours: field('text', 'quiet_hours'),
   notificationId: field('text', 'notification_id'),
+  campaign: field('text', 'campaign'),
 } as const;
 
 /** Returns the title and text fields for one kind of device. `key` is its member of `data`. */

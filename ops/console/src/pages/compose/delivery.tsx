@@ -144,6 +144,12 @@ function Options({ isListed }: { isListed: boolean }) {
       />
       <QuietHours />
       <DraftField
+        field={settingFields.campaign}
+        label={t('compose.campaign')}
+        maxLength={100}
+        hint={t('compose.campaignHint')}
+      />
+      <DraftField
         field={settingFields.notificationId}
         label={t('push.notificationId')}
         maxLength={16}
@@ -162,6 +168,7 @@ const settings = [
   'kind',
   'device_cap',
   'quiet_hours',
+  'campaign',
   'notification_id',
 ] as const;
 

@@ -69,6 +69,7 @@ function settingsOf({ request, ...push }: PushDetail, t: TFunction): [string, Re
   const { topic, teamId, notificationChannel } = others;
   const zone = isRecord(local) ? local.zone : undefined;
   const named: [string, unknown][] = [
+    [t('compose.campaign'), push.campaign],
     [t('push.defaultZone'), zone],
     [t('compose.quietHours'), quietHours],
     [t('compose.deviceCap'), deviceCap],

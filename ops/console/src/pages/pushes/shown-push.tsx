@@ -48,7 +48,7 @@ export function PushLink({
   push,
 }: {
   appId: string;
-  push: Pick<ListedPush, 'msg' | 'objectId'>;
+  push: Pick<ListedPush, 'campaign' | 'msg' | 'objectId'>;
 }) {
   const { t } = useTranslation();
   return (
@@ -112,13 +112,14 @@ export function OutcomeBar({ totals, devices, unacknowledged = 0 }: OutcomeBarPr
 }
 
 /**
- * Returns a short description of a push for lists: title and alert, or otherwise the parts of the
- * message.
+ * Returns a short description of a push for lists: its internal name, title and alert, or otherwise
+ * the parts of the message.
  */
 export function titleOf(
-  push: Pick<ListedPush, 'msg' | 'objectId'>,
+  push: Pick<ListedPush, 'campaign' | 'msg' | 'objectId'>,
   t: (key: string) => string,
 ): string {
+  if (push.campaign) return push.campaign;
   const found = textsIn(push.msg);
   if (found.length > 0) return found.join(' · ');
   const byType = Object.values(push.msg).flatMap((part) => (isObject(part) ? textsIn(part) : []));
