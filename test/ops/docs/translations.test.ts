@@ -30,6 +30,7 @@ test('the pages for newcomers, and those about services in China, are translated
     'getting-started.md',
     'go-live.md',
     'limitations.md',
+    'live-activities.md',
     'moving-in.md',
     'operate/mail-and-sms.md',
     'operate/single-sign-on.md',
