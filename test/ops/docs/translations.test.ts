@@ -32,6 +32,7 @@ test('the pages for newcomers, and those about services in China, are translated
     'limitations.md',
     'live-activities.md',
     'moving-in.md',
+    'opens.md',
     'operate/mail-and-sms.md',
     'operate/single-sign-on.md',
     'sending.md',
