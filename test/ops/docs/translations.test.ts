@@ -22,6 +22,7 @@ test('the pages for newcomers, and those about services in China, are translated
   expect(guides.sort()).toEqual([
     'README.md',
     'accounts.md',
+    'backup.md',
     'cloud-functions.md',
     'concepts.md',
     'console.md',
@@ -35,6 +36,7 @@ test('the pages for newcomers, and those about services in China, are translated
     'opens.md',
     'operate/mail-and-sms.md',
     'operate/single-sign-on.md',
+    'production.md',
     'sending.md',
     'troubleshooting.md',
     'web-push.md',
