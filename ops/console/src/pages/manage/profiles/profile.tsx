@@ -211,7 +211,7 @@ const fingerprintDigits = 16;
 type Row = [name: string, value: ReactNode];
 
 function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>['t']): Row[] {
-  const { notAfter, findings, meanings, members, secrets } = detail;
+  const { notAfter, findings, meanings, members, secrets, receiptUrl } = detail;
   return [
     [t('profile.devices'), devicesText(detail, t)],
     [t('profiles.ends'), notAfter ? <Time key="ends" at={notAfter} /> : t('profile.noEnd')],
@@ -225,6 +225,9 @@ function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>[
             </span>,
           ],
         ] satisfies Row[])
+      : []),
+    ...(receiptUrl
+      ? ([[t('profile.receiptUrl'), <code key="receipts">{receiptUrl}</code>]] satisfies Row[])
       : []),
     ...Object.entries(members).map(
       ([name, value]): Row => [
