@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { guideOf } from '../../../connectors/guides.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { profileConnectorIds } from '../../../shared/domain/labels.ts';
@@ -12,6 +12,9 @@ import { testConfig } from '../../support/api.ts';
 import { bareEnvironment } from '../../support/cli.ts';
 import { useTestService } from '../../support/service.ts';
 import { blocksOf, runShell } from './pages.ts';
+
+/** Each page starts commands of its own. Allows for a busy machine. */
+vi.setConfig({ testTimeout: 180_000 });
 
 const service = useTestService();
 let folder: string;
@@ -85,7 +88,7 @@ describe('every command of docs/clients', () => {
       // Options take effect on every process within a second.
       const run = () => shell(kept, block);
       if (block.includes('/push/events'))
-        await expect.poll(async () => (await run()).code, { timeout: 10_000 }).toBe(0);
+        await expect.poll(async () => (await run()).code, { timeout: 60_000 }).toBe(0);
       const result = await run();
       expect(result, block + result.stderr).toMatchObject({ code: 0 });
       expect(result.stdout, block).not.toContain('"error"');
@@ -334,7 +337,7 @@ test('the code of docs/clients/mini-program.md registers, shows and acknowledges
   expect(alerts.length).toBeGreaterThan(0);
   expect(new Set(alerts)).toEqual(new Set(['Hello']));
   await expect
-    .poll(async () => (await service.untilDone(app, push)).lcSuccesses, { timeout: 10_000 })
+    .poll(async () => (await service.untilDone(app, push)).lcSuccesses, { timeout: 60_000 })
     .toBe(1);
   const { events } = await service.untilDone(app, push);
   expect(events).toMatchObject({ received: 1 });

@@ -2,10 +2,13 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 import { blocksOf, runShell } from './pages.ts';
+
+/** Each page starts commands of its own. Allows for a busy machine. */
+vi.setConfig({ testTimeout: 180_000 });
 
 const service = useTestService();
 const docs = new URL('../../../docs/', import.meta.url);
