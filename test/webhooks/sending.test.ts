@@ -243,7 +243,7 @@ describe('a failed attempt', () => {
     await subscribe(['push.done']);
     receiver.respond = status(500);
     await push();
-    await expect.poll(() => receiver.requests.length).toBe(1);
+    await expect.poll(async () => (await deliveries())[0]).toMatchObject({ attempts: 1 });
     await service.db.query('UPDATE webhook_delivery SET attempts = 9 WHERE webhook = $1', [
       nameOf(),
     ]);
