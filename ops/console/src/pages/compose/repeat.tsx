@@ -2,12 +2,10 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { useRecurring, useRecurringActions } from '../../api/pushes.ts';
-import { languagesOf, messageFields, readField, withPushTime } from '../../draft/fields.ts';
+import { withPushTime } from '../../draft/fields.ts';
 import { printJson } from '../../draft/json-text.ts';
 import { Confirm } from '../../kit/controls/confirm.tsx';
-import { Facts } from '../../kit/panel.tsx';
 import { Failure } from '../../kit/states.tsx';
-import { ShownAudience } from '../pushes/shown-condition.tsx';
 import {
   type Entered,
   enteredOf,
@@ -16,6 +14,7 @@ import {
   TimeFields,
 } from '../recurring/schedule.tsx';
 import styles from './before/before.module.css';
+import { DraftFacts } from './before/draft-facts.tsx';
 import { useForm } from './draft-field.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/new');
@@ -85,10 +84,6 @@ export function SaveRepeat({ repeat: { id, entered }, isBlank, isIncomplete }: S
   const { save } = useRecurringActions(appId);
   const act = t(id === undefined ? 'recurring.create' : 'recurring.save');
   const { name, expression, timeZone } = entered;
-  const texts = [messageFields.title, messageFields.alert]
-    .map((field) => readField(draft.body, field))
-    .filter(Boolean);
-  const languages = languagesOf(draft.body);
   const store = () => {
     // The times of a recurring push are those of its schedule.
     const body = withPushTime(draft.body, null, false);
@@ -116,19 +111,13 @@ export function SaveRepeat({ repeat: { id, entered }, isBlank, isIncomplete }: S
         }
         onConfirm={store}
       >
-        <Facts
-          rows={[
-            [t('push.message'), texts.join(' · ') || t('push.silent')],
-            [t('compose.to'), <ShownAudience key="to" target={draft.body} />],
-            ...(languages.length > 0
-              ? [[t('compose.languages'), languages.join(', ')] as const]
-              : []),
-            [
-              t('recurring.repeats'),
-              <code key="at" translate="no">
-                {expression} {timeZone}
-              </code>,
-            ],
+        <DraftFacts
+          body={draft.body}
+          start={[
+            t('recurring.repeats'),
+            <code key="at" translate="no">
+              {expression} {timeZone}
+            </code>,
           ]}
         />
       </Confirm>

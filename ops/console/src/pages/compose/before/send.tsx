@@ -4,15 +4,13 @@ import { useRef } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '../../../api/client.ts';
 import { newRequestId, sendPush } from '../../../api/compose.ts';
-import { languagesOf, messageFields, readField } from '../../../draft/fields.ts';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
-import { Facts } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
-import { ShownAudience } from '../../pushes/shown-condition.tsx';
 import { type Start, startOf, useStartText } from '../delivery.tsx';
 import { useForm } from '../draft-field.tsx';
 import styles from './before.module.css';
+import { DraftFacts } from './draft-facts.tsx';
 import { type CurrentDryRun, isRefused } from './dry-run.tsx';
 
 /** A push to more devices requires that the number is typed. */
@@ -50,10 +48,6 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
   });
   const deviceCount = isFresh ? formatCount(devices) : '…';
   const startText = useStartText(start);
-  const texts = [messageFields.title, messageFields.alert]
-    .map((field) => readField(draft.body, field))
-    .filter(Boolean);
-  const languages = languagesOf(draft.body);
   return (
     <div className={styles.send}>
       {send.error !== null && <SendFailure error={send.error} />}
@@ -72,16 +66,7 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
         disabled={obstacle !== undefined || send.isPending}
         onConfirm={() => send.mutate()}
       >
-        <Facts
-          rows={[
-            [t('push.message'), texts.join(' · ') || t('push.silent')],
-            [t('compose.to'), <ShownAudience key="to" target={draft.body} />],
-            ...(languages.length > 0
-              ? [[t('compose.languages'), languages.join(', ')] as const]
-              : []),
-            [t('push.starts'), startText],
-          ]}
-        />
+        <DraftFacts body={draft.body} start={[t('push.starts'), startText]} />
       </Confirm>
       {obstacle !== undefined && <p className={styles.note}>{t(`obstacle.${obstacle}`)}</p>}
     </div>
