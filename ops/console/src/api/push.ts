@@ -52,13 +52,18 @@ function isAwaited({ finishedAt }: PushDetail, progress?: PushProgress): boolean
   return waitingOf(progress) > 0 && Date.now() - Date.parse(finishedAt) < maxSettlingMs;
 }
 
-/** Record and progress of a push. They are updated live while the push is open. */
-export function usePush(appId: string, pushId: string) {
-  const client = useQueryClient();
-  const record = useQuery({
+/** Record of a push. */
+export function usePushRecord(appId: string, pushId: string) {
+  return useQuery({
     queryKey: ['push', appId, pushId],
     queryFn: ({ signal }) => call('getAppPush', { path: { appId, id: pushId }, signal }),
   });
+}
+
+/** Record and progress of a push. They are updated live while the push is open. */
+export function usePush(appId: string, pushId: string) {
+  const client = useQueryClient();
+  const record = usePushRecord(appId, pushId);
   const isOpen = record.data !== undefined && isOpenPush(record.data);
   const handlers = useMemo(
     () => ({

@@ -1,10 +1,8 @@
-import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { ListedPush, Overview } from '../../../../client/operations.ts';
-import { call } from '../../api/client.ts';
-import { isOpenPush, usePushControl } from '../../api/push.ts';
+import { isOpenPush, usePushControl, usePushRecord } from '../../api/push.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
@@ -12,7 +10,7 @@ import { Badge, Reason, Reasons, Time } from '../../kit/data/values.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { connectorName } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
-import { Approve, Request, useMayApprove } from '../push/controls.tsx';
+import { Approve, Cancel, Request, useMayApprove } from '../push/controls.tsx';
 import {
   endedOf,
   OutcomeBar,
@@ -90,17 +88,12 @@ function RowControls({ push }: { push: ListedPush }) {
       >
         {t(`push.${next}`)}
       </Button>
-      <Confirm
-        trigger={t('push.cancel')}
+      <Cancel
+        push={push}
+        control={control}
         label={t('push.cancelOf', { title })}
         triggerVariant="plain"
-        title={t('push.cancelTitle')}
-        action={t('push.cancelNow')}
-        disabled={control.isPending}
-        onConfirm={() => control.mutate('cancel')}
-      >
-        {t('push.cancelText', { devices: formatCount(push.devices) })}
-      </Confirm>
+      />
     </span>
   );
 }
@@ -115,7 +108,7 @@ export const isQuiet = (overview: Overview): boolean =>
     overview.webhooks,
   ].every(({ length }) => length === 0);
 
-/** What needs attention: pushes that wait for an approval, and problems of gateways and webhooks. */
+/** Pushes that wait for an approval, and problems of gateways and webhooks. */
 export function AttentionList({ overview, appLink }: { overview: Overview; appLink?: AppLink }) {
   const { t } = useTranslation();
   const { breakersOpen, profilesExpiring, findings, waitingApproval, webhooks } = overview;
@@ -183,10 +176,7 @@ export function AttentionList({ overview, appLink }: { overview: Overview; appLi
 function ApprovalRow({ push: { appId, objectId } }: { push: ListedPush }) {
   const { t } = useTranslation();
   const control = usePushControl(appId, objectId);
-  const { data: push, error } = useQuery({
-    queryKey: ['push', appId, objectId],
-    queryFn: ({ signal }) => call('getAppPush', { path: { appId, id: objectId }, signal }),
-  });
+  const { data: push, error } = usePushRecord(appId, objectId);
   const { mayApprove, mayReject } = useMayApprove(push);
   if (error) return <Failure error={error} />;
   if (!push) return <Loading rows={2} />;

@@ -1,6 +1,6 @@
-import { useEffect, useState } from 'react';
+import { type ComponentProps, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail } from '../../../../client/operations.ts';
+import type { ListedPush, PushDetail } from '../../../../client/operations.ts';
 import { isOpenPush, usePace, usePushControl } from '../../api/push.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
@@ -122,16 +122,30 @@ export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
         )
       )}
       <Pace appId={appId} push={push} />
-      <Confirm
-        trigger={t('push.cancel')}
-        title={t('push.cancelTitle')}
-        action={t('push.cancelNow')}
-        disabled={control.isPending}
-        onConfirm={() => control.mutate('cancel')}
-      >
-        {t('push.cancelText', { devices: formatCount(push.devices) })}
-      </Confirm>
+      <Cancel push={push} control={control} />
     </>
+  );
+}
+
+interface CancelProps extends Pick<ComponentProps<typeof Confirm>, 'label' | 'triggerVariant'> {
+  push: Pick<ListedPush, 'devices'>;
+  control: ReturnType<typeof usePushControl>;
+}
+
+/** Button that cancels a push after a confirmation. */
+export function Cancel({ push, control, ...button }: CancelProps) {
+  const { t } = useTranslation();
+  return (
+    <Confirm
+      {...button}
+      trigger={t('push.cancel')}
+      title={t('push.cancelTitle')}
+      action={t('push.cancelNow')}
+      disabled={control.isPending}
+      onConfirm={() => control.mutate('cancel')}
+    >
+      {t('push.cancelText', { devices: formatCount(push.devices) })}
+    </Confirm>
   );
 }
 
