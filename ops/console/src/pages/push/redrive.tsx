@@ -16,7 +16,6 @@ import { Failure, Loading } from '../../kit/states.tsx';
 import { connectorName, useForecastText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './push.module.css';
-import { repeatOf } from './vendor-sites.ts';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
 
@@ -190,4 +189,39 @@ export function Redrives({ appId, push }: { appId: string; push: PushDetail }) {
       )}
     </p>
   );
+}
+
+/** Causes that would make a repeated push fail again, until somebody corrects them. */
+const correctFirst: ReadonlySet<string> = new Set([
+  'wrongApp',
+  'noProfile',
+  'noAddress',
+  'credentials',
+  'clock',
+  'right',
+  'category',
+  'barred',
+  'review',
+  'testDevice',
+  'region',
+  'hybridPush',
+  'privateAddress',
+  'request',
+  'message',
+  'tooLarge',
+]);
+
+/** Causes that a repeated push with the same content cannot change. */
+const hopeless: ReadonlySet<string> = new Set([
+  'invalidToken',
+  'notRecalled',
+  'dropped',
+  'userSetting',
+]);
+
+/** Whether to send again: it helps, it helps after a correction, or it does not help. */
+function repeatOf(remedies: readonly string[]): 'helps' | 'later' | 'useless' {
+  if (remedies.length === 0) return 'helps';
+  if (remedies.every((code) => hopeless.has(code))) return 'useless';
+  return remedies.every((code) => hopeless.has(code) || correctFirst.has(code)) ? 'later' : 'helps';
 }

@@ -31,38 +31,3 @@ const siteRemedies: ReadonlySet<string> = new Set([
 /** Returns the site of the vendor if the remedy leads there. */
 export const siteOf = (connector: ConnectorId, remedy: string): string | undefined =>
   siteRemedies.has(remedy) ? vendorSites[connector] : undefined;
-
-/** Causes that would make a repeated push fail again, until somebody corrects them. */
-const correctFirst: ReadonlySet<string> = new Set([
-  'wrongApp',
-  'noProfile',
-  'noAddress',
-  'credentials',
-  'clock',
-  'right',
-  'category',
-  'barred',
-  'review',
-  'testDevice',
-  'region',
-  'hybridPush',
-  'privateAddress',
-  'request',
-  'message',
-  'tooLarge',
-]);
-
-/** Causes that a repeated push with the same content cannot change. */
-const hopeless: ReadonlySet<string> = new Set([
-  'invalidToken',
-  'notRecalled',
-  'dropped',
-  'userSetting',
-]);
-
-/** Whether to send again: it helps, it helps after a correction, or it does not help. */
-export function repeatOf(remedies: readonly string[]): 'helps' | 'later' | 'useless' {
-  if (remedies.length === 0) return 'helps';
-  if (remedies.every((code) => hopeless.has(code))) return 'useless';
-  return remedies.every((code) => hopeless.has(code) || correctFirst.has(code)) ? 'later' : 'helps';
-}

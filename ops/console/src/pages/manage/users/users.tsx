@@ -1,18 +1,20 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
 import type { UserPart } from '../../../../../client/operations.ts';
 import { usersPage, useUsers } from '../../../api/access.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
+import { TextField } from '../../../kit/controls/field.tsx';
 import { Pager } from '../../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Time } from '../../../kit/data/values.tsx';
+import { FilterForm, FilterText } from '../../../kit/form/filter-form.tsx';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import type { UserFilters } from '../../../search.ts';
-import { IdFilters } from '../../devices/devices.tsx';
 
 const route = getRouteApi('/apps/$appId/users');
 
@@ -29,12 +31,7 @@ export function Users() {
   return (
     <>
       <PageHeader title={t('nav.users')} />
-      <IdFilters
-        filters={filters}
-        change={change}
-        label={t('users.search')}
-        example='{"emailVerified":false}'
-      />
+      <Filters filters={filters} change={change} />
       <Panel title={t('users.list')}>
         <UserTable appId={appId} filters={filters} change={change} />
       </Panel>
@@ -46,10 +43,50 @@ export function Users() {
   );
 }
 
-interface UserTableProps {
-  appId: string;
+interface FiltersProps {
   filters: UserFilters;
   change: (filters: UserFilters) => void;
+}
+
+/** Search by id or by a JSON condition. Both apply on Enter. */
+function Filters({ filters, change }: FiltersProps) {
+  const { t } = useTranslation();
+  const [query, setQuery] = useState(filters.q ?? '');
+  const [where, setWhere] = useState(filters.where ?? '');
+  const [error, setError] = useState<string>();
+  const apply = () => {
+    const condition = where.trim() || undefined;
+    if (condition !== undefined && !isJson(condition)) return setError(t('devices.badWhere'));
+    setError(undefined);
+    change({ q: query.trim() || undefined, where: condition });
+  };
+  return (
+    <FilterForm apply={apply}>
+      <FilterText label={t('users.search')} value={query} change={setQuery} />
+      <TextField
+        isCompact
+        error={error}
+        label={t('devices.where')}
+        placeholder='{"emailVerified":false}'
+        spellCheck={false}
+        value={where}
+        onChange={(event) => setWhere(event.target.value)}
+      />
+    </FilterForm>
+  );
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+interface UserTableProps extends FiltersProps {
+  appId: string;
 }
 
 function UserTable({ appId, filters, change }: UserTableProps) {
