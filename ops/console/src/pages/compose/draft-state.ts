@@ -71,6 +71,9 @@ export function parsedBody(text: string): { body?: JsonRecord; fault?: Draft['fa
   }
 }
 
+/** Pause of the typing after which the devices of a condition are counted or read. */
+export const countDelayMs = 400;
+
 /** Returns a value after it has stayed unchanged for `delayMs`. Returns undefined before. */
 export function useDebounced<T>(value: T, delayMs: number): T | undefined {
   const [rested, setRested] = useState<T>();

@@ -6,6 +6,7 @@ import { isRecord, type JsonRecord, printJson } from '../../draft/json-text.ts';
 import { filledText } from '../../draft/samples.ts';
 import styles from './compose.module.css';
 import { useForm } from './draft-field.tsx';
+import { countDelayMs, useDebounced } from './draft-state.ts';
 
 /**
  * Returns a device of the app that matches the draft's condition, for examples. Undefined while it
@@ -14,9 +15,9 @@ import { useForm } from './draft-field.tsx';
 export function useExampleDevice(appId: string, body: JsonRecord) {
   const isNeeded = variablesOf(body).length > 0;
   const where = targetKindOf(body) === 'where' && isRecord(body.where) ? body.where : {};
-  const hasCondition = Object.keys(where).length > 0;
-  const filters = hasCondition ? { where: printJson(where) } : {};
-  const { data } = useDevices(appId, { ...filters, limit: 1 }, isNeeded);
+  const condition = useDebounced(printJson(where), countDelayMs);
+  const filters = condition === '{}' ? {} : { where: condition };
+  const { data } = useDevices(appId, { ...filters, limit: 1 }, isNeeded && condition !== undefined);
   return data ? (data.results[0] ?? null) : undefined;
 }
 

@@ -25,56 +25,10 @@ import { FoldedPanel, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { DeviceFilters } from '../../search.ts';
 import { FormProvider } from '../compose/draft-field.tsx';
-import { type Draft, useDebounced } from '../compose/draft-state.ts';
+import { countDelayMs, type Draft, useDebounced } from '../compose/draft-state.ts';
 import { Conditions } from '../compose/target/conditions.tsx';
 import { Bulk } from './bulk.tsx';
 import { ColumnChoice, titleOf, useColumnNames } from './columns.tsx';
-
-interface IdFiltersProps {
-  filters: DeviceFilters;
-  change: (filters: DeviceFilters) => void;
-  /** Description of what the search finds. */
-  label: string;
-  /** Example of a condition. */
-  example: string;
-}
-
-/** Search by id or by a JSON condition. Both apply on Enter. */
-export function IdFilters({ filters, change, label, example }: IdFiltersProps) {
-  const { t } = useTranslation();
-  const [query, setQuery] = useState(filters.q ?? '');
-  const [where, setWhere] = useState(filters.where ?? '');
-  const [error, setError] = useState<string>();
-  const apply = () => {
-    const condition = where.trim() || undefined;
-    if (condition !== undefined && !isJson(condition)) return setError(t('devices.badWhere'));
-    setError(undefined);
-    change({ q: query.trim() || undefined, where: condition });
-  };
-  return (
-    <FilterForm apply={apply}>
-      <FilterText label={label} value={query} change={setQuery} />
-      <TextField
-        isCompact
-        error={error}
-        label={t('devices.where')}
-        placeholder={example}
-        spellCheck={false}
-        value={where}
-        onChange={(event) => setWhere(event.target.value)}
-      />
-    </FilterForm>
-  );
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const route = getRouteApi('/apps/$appId/devices');
 
@@ -153,8 +107,6 @@ function Filters({ appId, filters, change }: FiltersProps & { appId: string }) {
     </>
   );
 }
-
-const countDelayMs = 400;
 
 /** Condition as JSON, for conditions that rows cannot express. Enter applies it. */
 function JsonCondition({ draft, apply }: { draft: Draft; apply: () => void }) {

@@ -16,13 +16,11 @@ import { FileDrop } from '../../../kit/controls/files.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { formatCount, formatDuration } from '../../../text/format.ts';
 import { DraftChoice, DraftField, useForm } from '../draft-field.tsx';
-import { useDebounced } from '../draft-state.ts';
+import { countDelayMs, useDebounced } from '../draft-state.ts';
 import { Audiences } from '../saved/saved-dialog.tsx';
 import { Conditions } from './conditions.tsx';
 import styles from './target.module.css';
 
-/** Delay after the last keystroke before the devices are counted. */
-const countDelayMs = 400;
 const kinds: readonly TargetKind[] = ['where', 'devices', 'cql'];
 
 interface TargetProps {
