@@ -11,21 +11,36 @@ export const appOptions = component(
   allOptions.describe('Every option with its value or default.'),
 );
 
+/** Members of an app in all replies. */
+const appMembers = {
+  appId: z.string().describe('Id of the app.'),
+  name: z.string().describe('Name of the app.'),
+  edition: z
+    .enum(['home', 'international'])
+    .describe(
+      'Edition: `home` (China) or `international`. It decides the currency of the usage report and whether codes by voice are possible.',
+    ),
+  plan: z.enum(['commercial', 'development']).describe('Plan: it decides the limits of the app.'),
+};
+
 export const app = component(
   'App',
   z.strictObject({
-    appId: z.string().describe('Id of the app.'),
+    ...appMembers,
     appKey: z.string().describe('App key.'),
     masterKey: z.string().describe('Master key.'),
     hookKey: z.string().describe('Hook key.'),
-    name: z.string().describe('Name of the app.'),
-    edition: z
-      .enum(['home', 'international'])
-      .describe(
-        'Edition: `home` (China) or `international`. It decides the currency of the usage report and whether codes by voice are possible.',
-      ),
-    plan: z.enum(['commercial', 'development']).describe('Plan: it decides the limits of the app.'),
     options: appOptions,
+  }),
+);
+
+export const appSummary = component(
+  'AppSummary',
+  z.strictObject({
+    ...appMembers,
+    createdAt: timestamp.describe('Time of the creation.'),
+    devices: count.describe('Installations. At most 10,000 are counted.'),
+    pushes7d: count.describe('Pushes whose records are kept. At most 10,000 are counted.'),
   }),
 );
 

@@ -21,7 +21,7 @@ export const deviceDetail = component(
     inbox: count.describe(
       'Messages that wait for it on the device channel. At most 1000 are counted.',
     ),
-    badge: z.int().nullable().describe('Stored badge. Null if there is none.'),
+    badge: z.int().nullable().describe('Stored badge. Null without a badge.'),
     invalidTokenNotice: z
       .strictObject({
         connector: z.string().describe('Connector of the gateway.'),
@@ -64,23 +64,6 @@ export const appName = component(
   z.strictObject({
     appId: z.string().describe('Id of the app.'),
     name: z.string().describe('Name of the app.'),
-  }),
-);
-
-export const appSummary = component(
-  'AppSummary',
-  z.strictObject({
-    appId: z.string().describe('Id of the app.'),
-    name: z.string().describe('Name of the app.'),
-    edition: z
-      .enum(['home', 'international'])
-      .describe(
-        'Edition: `home` (China) or `international`. It decides the currency of the usage report and whether codes by voice are possible.',
-      ),
-    plan: z.enum(['commercial', 'development']).describe('Plan: it decides the limits of the app.'),
-    createdAt: timestamp.describe('Time of the creation.'),
-    devices: count.describe('Installations. At most 10,000 are counted.'),
-    pushes7d: count.describe('Pushes whose records are kept. At most 10,000 are counted.'),
   }),
 );
 

@@ -10,9 +10,9 @@ import {
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
-import { app, pushProfile, shownApp } from '../../replies/admin/apps.ts';
+import { app, appSummary, pushProfile, shownApp } from '../../replies/admin/apps.ts';
 import { profileDetail } from '../../replies/admin/gateways.ts';
-import { appSummary, appName as namedApp } from '../../replies/admin/objects.ts';
+import { appName as namedApp } from '../../replies/admin/objects.ts';
 import { empty, keysetPageOf, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 import { pageQuery } from '../../services/operator/lists/page.ts';
