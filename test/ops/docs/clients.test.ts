@@ -8,10 +8,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { guideOf } from '../../../connectors/guides.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { profileConnectorIds } from '../../../shared/domain/labels.ts';
-import { testConfig } from '../../support/api.ts';
 import { bareEnvironment } from '../../support/cli.ts';
 import { useTestService } from '../../support/service.ts';
-import { blocksOf, runShell } from './pages.ts';
+import { blocksOf, runShell, serviceEnvironment } from './pages.ts';
 
 /** Each page starts commands of its own. Allows for a busy machine. */
 vi.setConfig({ testTimeout: 180_000 });
@@ -49,10 +48,7 @@ const shellFor =
       ],
       {
         cwd: folder,
-        env: {
-          PUBLIC_URL: service.api.url,
-          CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
-        },
+        env: serviceEnvironment(service),
       },
     );
 

@@ -3,9 +3,8 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
-import { blocksOf, runShell } from './pages.ts';
+import { blocksOf, runShell, serviceEnvironment } from './pages.ts';
 
 /** Each page starts commands of its own. Allows for a busy machine. */
 vi.setConfig({ testTimeout: 180_000 });
@@ -48,10 +47,7 @@ test.each(pages)('the commands of credentials/%s store credentials', async (page
   expect(commands.length).toBeLessThan(blocks.length);
   const result = await runShell([`APP_ID=${app.appId}`, ...commands], {
     cwd: folder,
-    env: {
-      PUBLIC_URL: service.api.url,
-      CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
-    },
+    env: serviceEnvironment(service),
   });
   expect(result, result.stderr).toMatchObject({ code: 0 });
   expect(result.stdout).toContain('_default');

@@ -12,7 +12,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { bareEnvironment } from '../../support/cli.ts';
 import { useTestService } from '../../support/service.ts';
-import { blocksOf, runShell } from './pages.ts';
+import { blocksOf, runShell, serviceEnvironment } from './pages.ts';
 
 let folder: string;
 /**
@@ -37,10 +37,7 @@ afterAll(async () => {
 const shell = (commands: string[]) =>
   runShell(commands, {
     cwd: folder,
-    env: {
-      PUBLIC_URL: service.api.url,
-      CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
-    },
+    env: serviceEnvironment(service),
   });
 
 test('every command of docs/getting-started.md works unchanged', async () => {

@@ -5,10 +5,10 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
 import { freePort } from '../../../ops/local/ports.ts';
-import { startTestApi, testConfig } from '../../support/api.ts';
+import { startTestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { useTestService } from '../../support/service.ts';
-import { blocksOf, runShell } from './pages.ts';
+import { blocksOf, runShell, serviceEnvironment } from './pages.ts';
 
 /** Each page starts commands of its own. Allows for a busy machine. */
 vi.setConfig({ testTimeout: 180_000 });
@@ -28,10 +28,7 @@ afterAll(async () => {
 const shell = (commands: string[]) =>
   runShell(commands, {
     cwd: folder,
-    env: {
-      PUBLIC_URL: service.api.url,
-      CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
-    },
+    env: serviceEnvironment(service),
   });
 
 test('every call of docs/accounts.md works unchanged', async () => {

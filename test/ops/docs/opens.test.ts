@@ -2,9 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
-import { blocksOf, runShell } from './pages.ts';
+import { blocksOf, runShell, serviceEnvironment } from './pages.ts';
 
 const service = useTestService();
 
@@ -20,10 +19,7 @@ test('docs/opens.md has commands and code that count an opened message', async (
   const shell = (...commands: string[]) =>
     runShell(commands, {
       cwd: folder,
-      env: {
-        PUBLIC_URL: service.api.url,
-        CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
-      },
+      env: serviceEnvironment(service),
     });
   const variables = `URL=${service.api.url} APP_ID=${app.appId} APP_KEY=${app.appKey}`;
   try {

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { reasonText } from '../../../shared/domain/reasons.ts';
-import { testConfig } from '../../support/api.ts';
 import { carillon } from '../../support/cli.ts';
 import { useTestService } from '../../support/service.ts';
-import { blocksOf } from './pages.ts';
+import { blocksOf, serviceEnvironment } from './pages.ts';
 
 const service = useTestService();
 let folder: string;
@@ -69,10 +68,7 @@ test.each(['operate/people.md', 'operate/redrive.md'])(
     for (const command of commands) {
       const { code, stdout, stderr } = await carillon(argumentsOf(command), {
         cwd: folder,
-        env: {
-          PUBLIC_URL: service.api.url,
-          CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
-        },
+        env: serviceEnvironment(service),
       });
       const refusal = refusals.get(command.split(' ').slice(0, 3).join(' '));
       expect(refusal ? stderr : code, command + stdout + stderr).toEqual(

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
+import { testConfig } from '../../support/api.ts';
 import { bareEnvironment, launcher } from '../../support/cli.ts';
 
 /** Returns the fenced blocks in one language on a page of `docs/`, in order. */
@@ -56,6 +57,12 @@ export function openTerminal(
   };
   return { ended, interrupt };
 }
+
+/** Returns the variables with which the CLI reaches the service of a test. */
+export const serviceEnvironment = (service: { api: { url: string }; databaseUrl: string }) => ({
+  PUBLIC_URL: service.api.url,
+  CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
+});
 
 /** Runs the commands of a page in one shell and waits for their end. */
 export const runShell = (...args: Parameters<typeof openTerminal>): Promise<ShellResult> =>
