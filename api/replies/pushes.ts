@@ -148,8 +148,8 @@ export const pushRecord = component(
     quietWaits: count
       .optional()
       .describe(
-        'Recipients that wait or waited for the end of their quiet hours. Absent if there are ' +
-          'none.',
+        'Recipients that wait or waited for the end of their quiet hours. Absent without ' +
+          'such recipients.',
       ),
     keptTokens: z
       .array(

@@ -141,8 +141,8 @@ const withHeader = (result: HttpResult): OriginResult =>
   result.kind === 'response' ? { ...result, header: result.headers[responseHeader] } : result;
 
 /**
- * Returns the protocol that the service chooses, or the error code of the connection. Returns HTTP/2
- * for a refused address or certificate, which the HTTP/2 client reports at once.
+ * Returns the protocol that the service chooses, or the error code of the connection. Returns
+ * HTTP/2 for a refused address or certificate, which the HTTP/2 client reports at once.
  */
 async function protocolOf(
   options: TransportOptions,

@@ -16,12 +16,12 @@ export type Acl = {
 
 export type App = {
   appId: string;
-  appKey: string;
-  masterKey: string;
-  hookKey: string;
   name: string;
   edition: 'home' | 'international';
   plan: 'commercial' | 'development';
+  appKey: string;
+  masterKey: string;
+  hookKey: string;
   options: AppOptions;
 };
 
@@ -1843,12 +1843,12 @@ export type SentPush = {
 
 export type ShownApp = {
   appId: string;
-  appKey?: string;
-  masterKey?: string;
-  hookKey?: string;
   name: string;
   edition: 'home' | 'international';
   plan: 'commercial' | 'development';
+  appKey?: string;
+  masterKey?: string;
+  hookKey?: string;
   options: AppOptions;
 };
 

@@ -60,6 +60,6 @@ export const webhookDelivery = component(
     attemptedAt: timestamp.nullable().describe('Time of the last attempt. Null before.'),
     nextAttemptAt: timestamp
       .nullable()
-      .describe('Time of the next attempt. Null if there is none.'),
+      .describe('Time of the next attempt. Null if no attempt follows.'),
   }),
 );

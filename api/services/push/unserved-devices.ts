@@ -202,8 +202,8 @@ export class MissingProfiles {
 
   /**
    * Returns the text of the refusal if a device of the push needs a missing profile. Returns
-   * undefined otherwise, and always for a redrive or a recall: its devices without a profile fail, each
-   * with the reason.
+   * undefined otherwise, and always for a redrive or a recall: its devices without a profile fail,
+   * each with the reason.
    */
   async find(app: App, pushOrder: PushOrder): Promise<Detail | undefined> {
     if (pushOrder.redrive || pushOrder.recall) return undefined;

@@ -241,9 +241,9 @@ export interface UndeliveredPush {
   id: number;
   objectId: string;
   state: string;
-  /** `data` of the push. */
   /** Internal name of the push; null without one. */
   campaign: string | null;
+  /** `data` of the push. */
   msg: JsonObject;
   pushTime: Date;
   finishedAt: Date | null;

@@ -18,7 +18,8 @@ interface OfPush {
 }
 
 /**
- * Sender and times of a push: creation, first request, end, and the time between them. Also shows recipients in quiet hours and the next start.
+ * Sender and times of a push: creation, first request, end, and the time between them. Also shows
+ * recipients in quiet hours and the next start.
  */
 export function Milestones({ push }: Pick<OfPush, 'push'>) {
   const { t } = useTranslation();

@@ -17,7 +17,10 @@ type Entry =
   | { at: string; push: ScheduledEntry }
   | { at: string; recurring: Pick<RecurringPush, 'id' | 'name'> };
 
-/** Month with the scheduled pushes and the next runs of the recurring pushes, in the reader's zone. */
+/**
+ * Month with the next scheduled pushes and the next runs of the recurring pushes, in the reader's
+ * zone.
+ */
 export function Calendar({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const [months, setMonths] = useState(0);

@@ -44,8 +44,8 @@ function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) 
 export type FreezeScope = string | null;
 
 /**
- * Returns what the person may freeze now: the current app, and the whole service. Leaves out what is
- * frozen already.
+ * Returns what the person may freeze now: the current app, and the whole service. Leaves out what
+ * is frozen already.
  */
 export function useFreezeScopes(appId: string | undefined): FreezeScope[] {
   const mayFreeze = useMay('operator');
