@@ -128,15 +128,11 @@ function withPlainForm(schema: JsonObject): JsonObject {
   const [one, ...others] = options.filter(({ type }) => type !== 'null');
   if (others.length > 0 || options.length !== 2 || !one || typeof one.type !== 'string')
     return { ...rest, anyOf: options };
-  const { enum: values, const: only, additionalProperties, ...inner } = one;
-  // Java has no type name for the members of an object that may have any members or be null. An
-  // empty `additionalProperties` is therefore removed.
-  const isKept = inner.properties !== undefined || !isEmpty(additionalProperties);
+  const { enum: values, const: only, ...inner } = one;
   const named = values ?? (only === undefined ? undefined : [only]);
   return {
     ...rest,
     ...inner,
-    ...(isKept && additionalProperties ? { additionalProperties } : {}),
     type: [one.type, 'null'],
     ...(Array.isArray(named) ? { enum: [...named, null] } : {}),
   };
@@ -158,7 +154,7 @@ const isEmpty = (schema: Json | undefined): boolean =>
 
 const withoutReference = ({ $ref: _, ...rest }: JsonObject): JsonObject => rest;
 
-function isNoise(name: string, member: Json, { format }: JsonObject): boolean {
+function isNoise(name: string, member: Json, { format, properties }: JsonObject): boolean {
   switch (name) {
     case '$schema':
     case '$id':
@@ -170,6 +166,10 @@ function isNoise(name: string, member: Json, { format }: JsonObject): boolean {
     case 'pattern':
       // Only JavaScript can read Unicode property classes. Other readers refuse the whole document.
       return format === 'date-time' || format === 'date' || String(member).includes('\\p{');
+    case 'additionalProperties':
+      // An object that may have any members. With this member, a generated Java client would not
+      // compile.
+      return properties === undefined && isEmpty(member);
     case 'propertyNames':
       return JSON.stringify(member) === '{"type":"string"}';
     default:

@@ -64,9 +64,7 @@ export type AppOptions = {
   functionsStagingUrl: string | null;
   functionsMasterKey: boolean;
   authPlatforms: {
-    [member: string]: {
-      [member: string]: unknown;
-    };
+    [member: string]: Record<string, unknown>;
   };
   checkedPlatformsOnly: boolean;
   trustUnverifiedNumbers: boolean;
@@ -167,15 +165,9 @@ export type ApprovedPush = {
   createdAt: string;
   updatedAt: string;
   notificationId: string;
-  msg: {
-    [member: string]: unknown;
-  };
-  where: {
-    [member: string]: unknown;
-  };
-  liveActivity?: {
-    [member: string]: unknown;
-  };
+  msg: Record<string, unknown>;
+  where: Record<string, unknown>;
+  liveActivity?: Record<string, unknown>;
   prod: 'dev' | 'prod';
   status: string;
   devices: number;
@@ -252,9 +244,7 @@ export type Audience = {
   problems: {
     [member: string]: number;
   };
-  sample: ({
-    [member: string]: unknown;
-  })[];
+  sample: (Record<string, unknown>)[];
   clauses?: ({
     kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh' | 'rule';
     text: string;
@@ -264,9 +254,7 @@ export type Audience = {
   warning?: string;
   warningText?: {
     code: string;
-    params: {
-      [member: string]: unknown;
-    };
+    params: Record<string, unknown>;
   };
 };
 
@@ -282,8 +270,8 @@ export type AuditEntry = {
   action: string;
   appId: string | null;
   target: string;
-  before: object | null;
-  after: object | null;
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
   requestId: string;
 };
 
@@ -322,9 +310,7 @@ export type ChannelDryRun = {
   request: {
     method: string;
     url: string;
-    body?: {
-      [member: string]: unknown;
-    };
+    body?: Record<string, unknown>;
   };
 };
 
@@ -448,9 +434,7 @@ export type DeviceExplanation = {
   sentence: string;
   texts: ({
     code: string;
-    params: {
-      [member: string]: unknown;
-    };
+    params: Record<string, unknown>;
   })[];
 };
 
@@ -464,9 +448,7 @@ export type DevicePush = {
   sentence: string;
   texts: ({
     code: string;
-    params: {
-      [member: string]: unknown;
-    };
+    params: Record<string, unknown>;
   })[];
 };
 
@@ -474,9 +456,7 @@ export type DoctorFinding = {
   level: 'ok' | 'warn' | 'fail';
   subject: string;
   code: string;
-  params: {
-    [member: string]: unknown;
-  };
+  params: Record<string, unknown>;
 };
 
 export type Empty = object;
@@ -593,15 +573,9 @@ export type ListedPush = {
   createdAt: string;
   updatedAt: string;
   notificationId: string;
-  msg: {
-    [member: string]: unknown;
-  };
-  where: {
-    [member: string]: unknown;
-  };
-  liveActivity?: {
-    [member: string]: unknown;
-  };
+  msg: Record<string, unknown>;
+  where: Record<string, unknown>;
+  liveActivity?: Record<string, unknown>;
   prod: 'dev' | 'prod';
   status: string;
   devices: number;
@@ -704,9 +678,7 @@ export type LiveActivityForecast = {
     problem?: string;
     problems?: ({
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     })[];
   }>>;
   limits: string[];
@@ -742,27 +714,19 @@ export type LiveActivityForecast = {
   texts: {
     limits: ({
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     })[];
     pace: {
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     };
     warning: {
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     } | null;
     warnings?: ({
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     })[];
   };
   forecast: {
@@ -794,7 +758,7 @@ export type LiveActivityForecast = {
   dryRun: boolean;
   withToken: number;
   withoutToken: number;
-  liveActivity: object | null;
+  liveActivity: Record<string, unknown> | null;
 };
 
 export type LoginLink = {
@@ -810,9 +774,7 @@ export type LoginMethods = {
 
 export type Meaning = {
   code: string;
-  params: {
-    [member: string]: unknown;
-  };
+  params: Record<string, unknown>;
 };
 
 export type MessageForecast = {
@@ -1006,60 +968,24 @@ export type PersonExport = {
     secrets: string;
   })[];
   installations: Installation[];
-  receipts: ({
-    [member: string]: unknown;
-  })[];
-  pushFailures: ({
-    [member: string]: unknown;
-  })[];
-  pushesPerDay: ({
-    [member: string]: unknown;
-  })[];
-  invalidTokenNotices: ({
-    [member: string]: unknown;
-  })[];
-  liveActivityTokens: ({
-    [member: string]: unknown;
-  })[];
-  channelMessages: ({
-    [member: string]: unknown;
-  })[];
-  messages: ({
-    [member: string]: unknown;
-  })[];
-  smsSends: ({
-    [member: string]: unknown;
-  })[];
-  verificationCodes: ({
-    [member: string]: unknown;
-  })[];
-  links: ({
-    [member: string]: unknown;
-  })[];
-  loginLocks: ({
-    [member: string]: unknown;
-  })[];
-  identities: ({
-    [member: string]: unknown;
-  })[];
-  roles: ({
-    [member: string]: unknown;
-  })[];
-  pushes: ({
-    [member: string]: unknown;
-  })[];
-  recurringPushes: ({
-    [member: string]: unknown;
-  })[];
-  savedItems: ({
-    [member: string]: unknown;
-  })[];
-  webhookDeliveries: ({
-    [member: string]: unknown;
-  })[];
-  audit: ({
-    [member: string]: unknown;
-  })[];
+  receipts: (Record<string, unknown>)[];
+  pushFailures: (Record<string, unknown>)[];
+  pushesPerDay: (Record<string, unknown>)[];
+  invalidTokenNotices: (Record<string, unknown>)[];
+  liveActivityTokens: (Record<string, unknown>)[];
+  channelMessages: (Record<string, unknown>)[];
+  messages: (Record<string, unknown>)[];
+  smsSends: (Record<string, unknown>)[];
+  verificationCodes: (Record<string, unknown>)[];
+  links: (Record<string, unknown>)[];
+  loginLocks: (Record<string, unknown>)[];
+  identities: (Record<string, unknown>)[];
+  roles: (Record<string, unknown>)[];
+  pushes: (Record<string, unknown>)[];
+  recurringPushes: (Record<string, unknown>)[];
+  savedItems: (Record<string, unknown>)[];
+  webhookDeliveries: (Record<string, unknown>)[];
+  audit: (Record<string, unknown>)[];
   isComplete: boolean;
 };
 
@@ -1081,14 +1007,10 @@ export type ProfileDetail = {
   createdAt: string;
   updatedAt: string;
   messageClasses?: {
-    [member: string]: {
-      [member: string]: unknown;
-    };
+    [member: string]: Record<string, unknown>;
   };
   kind: string;
-  members: {
-    [member: string]: unknown;
-  };
+  members: Record<string, unknown>;
   secrets: {
     [member: string]: {
       sha256: string;
@@ -1126,15 +1048,9 @@ export type PushDetail = {
   createdAt: string;
   updatedAt: string;
   notificationId: string;
-  msg: {
-    [member: string]: unknown;
-  };
-  where: {
-    [member: string]: unknown;
-  };
-  liveActivity?: {
-    [member: string]: unknown;
-  };
+  msg: Record<string, unknown>;
+  where: Record<string, unknown>;
+  liveActivity?: Record<string, unknown>;
   prod: 'dev' | 'prod';
   status: string;
   devices: number;
@@ -1213,9 +1129,7 @@ export type PushDetail = {
   } | null;
   isPlanned: boolean;
   acked: number;
-  request: {
-    [member: string]: unknown;
-  };
+  request: Record<string, unknown>;
   halts: {
     [member: string]: string;
   };
@@ -1266,9 +1180,7 @@ export type PushForecast = {
     problem?: string;
     problems?: ({
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     })[];
   }>>;
   limits: string[];
@@ -1304,27 +1216,19 @@ export type PushForecast = {
   texts: {
     limits: ({
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     })[];
     pace: {
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     };
     warning: {
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     } | null;
     warnings?: ({
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     })[];
   };
   forecast: {
@@ -1362,9 +1266,7 @@ export type PushProfile = {
   createdAt: string;
   updatedAt: string;
   messageClasses?: {
-    [member: string]: {
-      [member: string]: unknown;
-    };
+    [member: string]: Record<string, unknown>;
   };
 };
 
@@ -1393,15 +1295,9 @@ export type PushRecord = {
   createdAt: string;
   updatedAt: string;
   notificationId: string;
-  msg: {
-    [member: string]: unknown;
-  };
-  where: {
-    [member: string]: unknown;
-  };
-  liveActivity?: {
-    [member: string]: unknown;
-  };
+  msg: Record<string, unknown>;
+  where: Record<string, unknown>;
+  liveActivity?: Record<string, unknown>;
   prod: 'dev' | 'prod';
   status: string;
   devices: number;
@@ -1467,9 +1363,7 @@ export type PushTemplate = {
   name: string;
   updatedAt: string;
   updatedBy: string;
-  body: {
-    [member: string]: unknown;
-  };
+  body: Record<string, unknown>;
 };
 
 export type PushTimeline = {
@@ -1528,9 +1422,7 @@ export type RecurringPush = {
   startsAt: string | null;
   endsAt: string | null;
   isEnabled: boolean;
-  body: {
-    [member: string]: unknown;
-  };
+  body: Record<string, unknown>;
   nextAt: string | null;
   lastAt: string | null;
   lastPush: string | null;
@@ -1589,9 +1481,7 @@ export type RedriveForecast = {
     problem?: string;
     problems?: ({
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     })[];
   }>>;
   limits: string[];
@@ -1614,15 +1504,11 @@ export type RedriveForecast = {
   texts: {
     limits: ({
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     })[];
     pace: {
       code: string;
-      params: {
-        [member: string]: unknown;
-      };
+      params: Record<string, unknown>;
     };
   };
   forecast: {
@@ -1694,15 +1580,9 @@ export type ScheduledEntry = {
   createdAt: string;
   updatedAt: string;
   notificationId: string;
-  msg: {
-    [member: string]: unknown;
-  };
-  where: {
-    [member: string]: unknown;
-  };
-  liveActivity?: {
-    [member: string]: unknown;
-  };
+  msg: Record<string, unknown>;
+  where: Record<string, unknown>;
+  liveActivity?: Record<string, unknown>;
   prod: 'dev' | 'prod';
   status: string;
   devices: number;
@@ -1934,9 +1814,7 @@ export type UndeliveredPush = {
   objectId: string;
   state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
   campaign: string | null;
-  msg: {
-    [member: string]: unknown;
-  };
+  msg: Record<string, unknown>;
   pushTime: string;
   finishedAt: string | null;
   failed: number;
@@ -1977,9 +1855,7 @@ export type UserPart = {
   emailVerified?: boolean | null;
   mobilePhoneNumber?: string;
   mobilePhoneVerified?: boolean;
-  authData?: {
-    [member: string]: unknown;
-  };
+  authData?: Record<string, unknown>;
   ACL?: Acl;
   objectId?: string;
   createdAt?: string;
@@ -2077,9 +1953,7 @@ export interface Operations {
           functionsStagingUrl?: string | null;
           functionsMasterKey?: boolean;
           authPlatforms?: {
-            [member: string]: {
-              [member: string]: unknown;
-            };
+            [member: string]: Record<string, unknown>;
           };
           checkedPlatformsOnly?: boolean;
           trustUnverifiedNumbers?: boolean;
@@ -2197,9 +2071,7 @@ export interface Operations {
           functionsStagingUrl?: string | null;
           functionsMasterKey?: boolean;
           authPlatforms?: {
-            [member: string]: {
-              [member: string]: unknown;
-            };
+            [member: string]: Record<string, unknown>;
           };
           checkedPlatformsOnly?: boolean;
           trustUnverifiedNumbers?: boolean;
@@ -2316,9 +2188,7 @@ export interface Operations {
         connector: string;
         name: string;
       };
-      body?: {
-        [member: string]: unknown;
-      };
+      body?: Record<string, unknown>;
     };
     reply: PushProfile;
   };
@@ -2442,9 +2312,7 @@ export interface Operations {
       query?: {
         hold?: '0' | '1' | 'true' | 'false' | '';
       };
-      body?: {
-        [member: string]: unknown;
-      };
+      body?: Record<string, unknown>;
     };
     reply: ProfileRotation;
   };
@@ -2542,13 +2410,9 @@ export interface Operations {
         appId: string;
       };
       body: {
-        data: {
-          [member: string]: unknown;
-        };
+        data: Record<string, unknown>;
         languages?: {
-          [member: string]: {
-            [member: string]: unknown;
-          };
+          [member: string]: Record<string, unknown>;
         } | null;
         variables?: {
           [member: string]: {
@@ -2574,7 +2438,7 @@ export interface Operations {
         quiet_hours?: string | null;
         lastActiveDeviceOnly?: boolean | null;
         _notificationChannel?: string | null;
-        where?: object | unknown[] | string;
+        where?: Record<string, unknown> | unknown[] | string;
         cql?: string;
         channels?: string | string[] | null;
         push_time?: string | {
@@ -2602,13 +2466,9 @@ export interface Operations {
         undoSeconds?: number;
       };
       body: {
-        data: {
-          [member: string]: unknown;
-        };
+        data: Record<string, unknown>;
         languages?: {
-          [member: string]: {
-            [member: string]: unknown;
-          };
+          [member: string]: Record<string, unknown>;
         } | null;
         variables?: {
           [member: string]: {
@@ -2634,7 +2494,7 @@ export interface Operations {
         quiet_hours?: string | null;
         lastActiveDeviceOnly?: boolean | null;
         _notificationChannel?: string | null;
-        where?: object | unknown[] | string;
+        where?: Record<string, unknown> | unknown[] | string;
         cql?: string;
         channels?: string | string[] | null;
         push_time?: string | {
@@ -2645,13 +2505,9 @@ export interface Operations {
         default_time_zone?: string | null;
         flow_control?: number | null;
       } | {
-        data: {
-          [member: string]: unknown;
-        };
+        data: Record<string, unknown>;
         languages?: {
-          [member: string]: {
-            [member: string]: unknown;
-          };
+          [member: string]: Record<string, unknown>;
         } | null;
         variables?: {
           [member: string]: {
@@ -2695,12 +2551,8 @@ export interface Operations {
       body: {
         event: 'start';
         attributesType: string;
-        attributes: {
-          [member: string]: unknown;
-        };
-        contentState: {
-          [member: string]: unknown;
-        };
+        attributes: Record<string, unknown>;
+        contentState: Record<string, unknown>;
         alert: {
           title: string | {
             'loc-key': string;
@@ -2740,7 +2592,7 @@ export interface Operations {
         notification_id?: string | null;
         req_id?: string | null;
         dryRun?: boolean | null;
-        where?: object | unknown[] | string;
+        where?: Record<string, unknown> | unknown[] | string;
         cql?: string;
         channels?: string | string[] | null;
         flow_control?: number | null;
@@ -2831,7 +2683,7 @@ export interface Operations {
       };
       body: {
         event: 'update' | 'end';
-        contentState?: object | null;
+        contentState?: Record<string, unknown> | null;
         staleDate?: string | null;
         dismissalDate?: string | null;
         alert?: {
@@ -2883,7 +2735,7 @@ export interface Operations {
       };
       body: {
         event: 'update' | 'end';
-        contentState?: object | null;
+        contentState?: Record<string, unknown> | null;
         staleDate?: string | null;
         dismissalDate?: string | null;
         alert?: {
@@ -2985,7 +2837,7 @@ export interface Operations {
         appId: string;
       };
       body?: {
-        where?: object | unknown[] | string;
+        where?: Record<string, unknown> | unknown[] | string;
         cql?: string;
         channels?: string | string[] | null;
         prod?: 'dev' | 'prod' | null;
@@ -3217,9 +3069,7 @@ export interface Operations {
       body?: {
         dryRun?: boolean;
         replacement?: {
-          data: {
-            [member: string]: unknown;
-          };
+          data: Record<string, unknown>;
         };
       };
     };
@@ -3415,9 +3265,7 @@ export interface Operations {
         timeZone: string;
         startsAt?: string | null;
         endsAt?: string | null;
-        body: {
-          [member: string]: unknown;
-        };
+        body: Record<string, unknown>;
         isEnabled?: boolean;
       };
     };
@@ -3484,9 +3332,7 @@ export interface Operations {
         timeZone?: string;
         startsAt?: string | null;
         endsAt?: string | null;
-        body?: {
-          [member: string]: unknown;
-        };
+        body?: Record<string, unknown>;
         isEnabled?: boolean;
       };
     };
@@ -3544,9 +3390,7 @@ export interface Operations {
         name: string;
       };
       body: {
-        body: {
-          [member: string]: unknown;
-        };
+        body: Record<string, unknown>;
       };
     };
     reply: PushTemplate;
@@ -3590,7 +3434,7 @@ export interface Operations {
         name: string;
       };
       body: {
-        where: object | object[];
+        where: Record<string, unknown> | (Record<string, unknown>)[];
       };
     };
     reply: SavedAudience;
@@ -3764,9 +3608,7 @@ export interface Operations {
         appId: string;
       };
       body: {
-        where: {
-          [member: string]: unknown;
-        };
+        where: Record<string, unknown>;
         expected: number;
       };
     };

@@ -206,7 +206,7 @@ function objectOf(schema: JsonSchema, indent: string): string {
   const isAlone = members.length === 0 && typeof additionalProperties === 'object';
   if (additionalProperties !== undefined && additionalProperties !== false)
     members.push(`[member: string]: ${isAlone ? typeOf(additionalProperties, inner) : 'unknown'};`);
-  return members.length === 0
-    ? 'object'
-    : `{\n${members.map((one) => `${inner}${one}\n`).join('')}${indent}}`;
+  if (members.length === 0)
+    return additionalProperties === false ? 'object' : 'Record<string, unknown>';
+  return `{\n${members.map((one) => `${inner}${one}\n`).join('')}${indent}}`;
 }

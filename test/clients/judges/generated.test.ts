@@ -66,7 +66,7 @@ describe.skipIf(!hasGenerator)('a client that is generated from the description'
     async () => {
       const source = await generate('typescript-fetch');
       const use = `
-      import { AdminAPIApi, Configuration, InstallationsApi } from './index';
+      import { AdminAppsApi, Configuration, InstallationsApi } from './index';
       declare const process: { argv: string[] };
       const [basePath = '', id = '', key = '', token = ''] = process.argv.slice(2);
       async function main(): Promise<void> {
@@ -76,7 +76,7 @@ describe.skipIf(!hasGenerator)('a client that is generated from the description'
           registerInstallationRequest: { deviceType: 'ios', deviceToken: 'a'.repeat(64), valid: true },
         });
         const operator = { Authorization: 'Bearer ' + token };
-        const admin = new AdminAPIApi(new Configuration({ basePath, headers: operator }));
+        const admin = new AdminAppsApi(new Configuration({ basePath, headers: operator }));
         const { results } = await admin.listApps({ limit: 10 });
         console.log(JSON.stringify({ objectId: saved.objectId, apps: results.map((one) => one.appId) }));
       }
@@ -136,7 +136,7 @@ describe.skipIf(!hasGenerator)('a client that is generated from the description'
         if err != nil {
           panic(err)
         }
-        admin := connect(map[string]string{"Authorization": "Bearer " + os.Args[4]}).AdminAPIAPI
+        admin := connect(map[string]string{"Authorization": "Bearer " + os.Args[4]}).AdminAppsAPI
         list, _, err := admin.ListApps(call).Limit(10).Execute()
         if err != nil {
           panic(err)
