@@ -44,8 +44,8 @@ export function hasPrograms(programs: readonly string[], skipped: string): boole
 }
 
 /**
- * Runs a program and returns its standard output. If the program fails, throws its error output,
- * unless `acceptsFailure` is set.
+ * Runs a program and returns its standard output. If the program fails, throws its output, unless
+ * `acceptsFailure` is set.
  */
 export async function run(
   program: string,
@@ -63,7 +63,8 @@ export async function run(
   });
   const { stdout } = await running.catch((error) => {
     if (acceptsFailure && typeof error.stdout === 'string') return error;
-    throw error;
+    // Compilers write their errors to standard output, which the message of execFile omits.
+    throw new Error(`${error.message}\n${String(error.stdout).slice(-4_000)}`, { cause: error });
   });
   return stdout;
 }
