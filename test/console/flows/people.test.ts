@@ -132,7 +132,7 @@ describe.skipIf(!hasChromium)(
       await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes/${objectId}`);
       // Until the first progress arrives, the page shows the numbers of the record.
       await expect.poll(() => reads).toBe(2);
-      await page.getByText('5 of 5').waitFor();
+      await page.getByRole('heading', { name: '5 of 5' }).waitFor();
       expect(reads).toBe(2);
     });
 
