@@ -3,7 +3,7 @@ import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-/** Clients that tests drive, for the table in the README (ops/docs/pages.ts). */
+/** Clients that tests drive, for the table in the README (ops/docs/clients-table.ts). */
 const table = new URL('../../../docs/clients.json', import.meta.url);
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 
