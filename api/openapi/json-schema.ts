@@ -147,7 +147,7 @@ function alternativesOf(option: JsonObject): JsonObject[] {
 
 /** Returns whether a schema accepts any object or any list. */
 const isFree = ({ type, properties, items, additionalProperties }: JsonObject): boolean =>
-  (type === 'object' && properties === undefined && isEmpty(additionalProperties)) ||
+  (type === 'object' && properties === undefined && additionalProperties === undefined) ||
   (type === 'array' && isEmpty(items));
 const isEmpty = (schema: Json | undefined): boolean =>
   schema === undefined || (isJsonObject(schema) && Object.keys(schema).length === 0);

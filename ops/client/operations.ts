@@ -7,12 +7,10 @@ export type AcceptedPush = {
   warnings?: string[];
 };
 
-export type Acl = {
-  [member: string]: {
-    read?: boolean;
-    write?: boolean;
-  };
-};
+export type Acl = Record<string, {
+  read?: boolean;
+  write?: boolean;
+}>;
 
 export type App = {
   appId: string;
@@ -63,19 +61,15 @@ export type AppOptions = {
   functionsUrl: string | null;
   functionsStagingUrl: string | null;
   functionsMasterKey: boolean;
-  authPlatforms: {
-    [member: string]: Record<string, unknown>;
-  };
+  authPlatforms: Record<string, Record<string, unknown>>;
   checkedPlatformsOnly: boolean;
   trustUnverifiedNumbers: boolean;
   concealUsers: boolean;
-  mailTemplates: {
-    [member: string]: {
-      subject?: string;
-      html?: string;
-      text?: string;
-    };
-  };
+  mailTemplates: Record<string, {
+    subject?: string;
+    html?: string;
+    text?: string;
+  }>;
   smsBalance: number | null;
   captchasPerAddressPerHour: number;
   signUpsPerAddressPerHour: number;
@@ -241,9 +235,7 @@ export type Audience = {
   devices: number;
   isLeast: boolean;
   connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', number>>;
-  problems: {
-    [member: string]: number;
-  };
+  problems: Record<string, number>;
   sample: (Record<string, unknown>)[];
   clauses?: ({
     kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh' | 'rule';
@@ -467,9 +459,7 @@ export type EndedSession = {
 
 export type ErasureReport = {
   dryRun: boolean;
-  erased: {
-    [member: string]: number;
-  };
+  erased: Record<string, number>;
   kept: ({
     what: string;
     count: number | null;
@@ -658,9 +648,7 @@ export type LiveActivityForecast = {
   devices: number;
   connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
     devices: number;
-    profiles: {
-      [member: string]: number;
-    };
+    profiles: Record<string, number>;
     payload: unknown;
     payloadBytes: number | null;
     messageClass: {
@@ -669,12 +657,10 @@ export type LiveActivityForecast = {
       missing: string[];
     };
     notShown: ('image' | 'url' | 'buttons')[];
-    languages?: {
-      [member: string]: {
-        payload: unknown;
-        payloadBytes: number | null;
-      };
-    };
+    languages?: Record<string, {
+      payload: unknown;
+      payloadBytes: number | null;
+    }>;
     problem?: string;
     problems?: ({
       code: string;
@@ -804,17 +790,11 @@ export type Meta = {
     credentials: unknown;
     help: {
       source: string;
-      members: {
-        [member: string]: string;
-      };
+      members: Record<string, string>;
       example: unknown;
     } | null;
-    limits: {
-      [member: string]: number;
-    };
-    can: {
-      [member: string]: boolean;
-    };
+    limits: Record<string, number>;
+    can: Record<string, boolean>;
     tokenField: string;
   })[];
   options: unknown;
@@ -851,15 +831,13 @@ export type MoveInState = {
   })[];
   gatewaysAreLeast: boolean;
   lastImport: {
-    classes: {
-      [member: string]: {
-        read: number;
-        imported: number;
-        alreadyThere: number;
-        newerInFile: number;
-        refused: number;
-      };
-    };
+    classes: Record<string, {
+      read: number;
+      imported: number;
+      alreadyThere: number;
+      newerInFile: number;
+      refused: number;
+    }>;
     refused: number;
     seconds: number;
     isFinished: boolean;
@@ -869,9 +847,7 @@ export type MoveInState = {
     id: string;
     state: 'done' | 'todo' | 'check';
     code: string;
-    params: {
-      [member: string]: string | number;
-    };
+    params: Record<string, string | number>;
   })[];
 };
 
@@ -1006,16 +982,12 @@ export type ProfileDetail = {
   name: string;
   createdAt: string;
   updatedAt: string;
-  messageClasses?: {
-    [member: string]: Record<string, unknown>;
-  };
+  messageClasses?: Record<string, Record<string, unknown>>;
   kind: string;
   members: Record<string, unknown>;
-  secrets: {
-    [member: string]: {
-      sha256: string;
-    };
-  };
+  secrets: Record<string, {
+    sha256: string;
+  }>;
   notAfter: string | null;
   devices: number;
   devicesAreLeast?: boolean;
@@ -1130,9 +1102,7 @@ export type PushDetail = {
   isPlanned: boolean;
   acked: number;
   request: Record<string, unknown>;
-  halts: {
-    [member: string]: string;
-  };
+  halts: Record<string, string>;
   approval: {
     above: number | null;
     firstBy: string | null;
@@ -1160,9 +1130,7 @@ export type PushForecast = {
   devices: number;
   connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
     devices: number;
-    profiles: {
-      [member: string]: number;
-    };
+    profiles: Record<string, number>;
     payload: unknown;
     payloadBytes: number | null;
     messageClass: {
@@ -1171,12 +1139,10 @@ export type PushForecast = {
       missing: string[];
     };
     notShown: ('image' | 'url' | 'buttons')[];
-    languages?: {
-      [member: string]: {
-        payload: unknown;
-        payloadBytes: number | null;
-      };
-    };
+    languages?: Record<string, {
+      payload: unknown;
+      payloadBytes: number | null;
+    }>;
     problem?: string;
     problems?: ({
       code: string;
@@ -1265,9 +1231,7 @@ export type PushProfile = {
   name: string;
   createdAt: string;
   updatedAt: string;
-  messageClasses?: {
-    [member: string]: Record<string, unknown>;
-  };
+  messageClasses?: Record<string, Record<string, unknown>>;
 };
 
 export type PushProgress = {
@@ -1461,9 +1425,7 @@ export type RedriveForecast = {
   })[];
   connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel' | 'webpush', {
     devices: number;
-    profiles: {
-      [member: string]: number;
-    };
+    profiles: Record<string, number>;
     payload: unknown;
     payloadBytes: number | null;
     messageClass: {
@@ -1472,12 +1434,10 @@ export type RedriveForecast = {
       missing: string[];
     };
     notShown: ('image' | 'url' | 'buttons')[];
-    languages?: {
-      [member: string]: {
-        payload: unknown;
-        payloadBytes: number | null;
-      };
-    };
+    languages?: Record<string, {
+      payload: unknown;
+      payloadBytes: number | null;
+    }>;
     problem?: string;
     problems?: ({
       code: string;
@@ -1673,14 +1633,10 @@ export type SecretState = {
   keys: ({
     id: string;
     isFirst: boolean;
-    values: {
-      [member: string]: number;
-    } | null;
+    values: Record<string, number> | null;
     mayBeRemoved: boolean;
   })[];
-  other: {
-    [member: string]: number;
-  } | null;
+  other: Record<string, number> | null;
   countedAt: string | null;
   left: number | null;
   rotation: {
@@ -1690,9 +1646,7 @@ export type SecretState = {
     pass: number;
     expected: number;
     changed: number;
-    unreadable: {
-      [member: string]: number;
-    };
+    unreadable: Record<string, number>;
   } | null;
   mismatches: ({
     kind: 'api' | 'dispatcher';
@@ -1776,9 +1730,7 @@ export type SmsTemplate = {
   providers?: {
     aliyun?: {
       code: string;
-      params?: {
-        [member: string]: string;
-      };
+      params?: Record<string, string>;
     };
     tencent?: {
       id: string;
@@ -1791,9 +1743,7 @@ export type SmsTemplate = {
     providers?: {
       aliyun?: {
         code: string;
-        params?: {
-          [member: string]: string;
-        };
+        params?: Record<string, string>;
       };
       tencent?: {
         id: string;
@@ -1952,19 +1902,15 @@ export interface Operations {
           functionsUrl?: string | null;
           functionsStagingUrl?: string | null;
           functionsMasterKey?: boolean;
-          authPlatforms?: {
-            [member: string]: Record<string, unknown>;
-          };
+          authPlatforms?: Record<string, Record<string, unknown>>;
           checkedPlatformsOnly?: boolean;
           trustUnverifiedNumbers?: boolean;
           concealUsers?: boolean;
-          mailTemplates?: {
-            [member: string]: {
-              subject?: string;
-              html?: string;
-              text?: string;
-            };
-          };
+          mailTemplates?: Record<string, {
+            subject?: string;
+            html?: string;
+            text?: string;
+          }>;
           smsBalance?: number | null;
           captchasPerAddressPerHour?: number;
           signUpsPerAddressPerHour?: number;
@@ -2070,19 +2016,15 @@ export interface Operations {
           functionsUrl?: string | null;
           functionsStagingUrl?: string | null;
           functionsMasterKey?: boolean;
-          authPlatforms?: {
-            [member: string]: Record<string, unknown>;
-          };
+          authPlatforms?: Record<string, Record<string, unknown>>;
           checkedPlatformsOnly?: boolean;
           trustUnverifiedNumbers?: boolean;
           concealUsers?: boolean;
-          mailTemplates?: {
-            [member: string]: {
-              subject?: string;
-              html?: string;
-              text?: string;
-            };
-          };
+          mailTemplates?: Record<string, {
+            subject?: string;
+            html?: string;
+            text?: string;
+          }>;
           smsBalance?: number | null;
           captchasPerAddressPerHour?: number;
           signUpsPerAddressPerHour?: number;
@@ -2411,15 +2353,11 @@ export interface Operations {
       };
       body: {
         data: Record<string, unknown>;
-        languages?: {
-          [member: string]: Record<string, unknown>;
-        } | null;
-        variables?: {
-          [member: string]: {
-            field: string;
-            default: string;
-          };
-        } | null;
+        languages?: Record<string, Record<string, unknown>> | null;
+        variables?: Record<string, {
+          field: string;
+          default: string;
+        }> | null;
         notification_id?: string | null;
         campaign?: string | null;
         req_id?: string | null;
@@ -2467,15 +2405,11 @@ export interface Operations {
       };
       body: {
         data: Record<string, unknown>;
-        languages?: {
-          [member: string]: Record<string, unknown>;
-        } | null;
-        variables?: {
-          [member: string]: {
-            field: string;
-            default: string;
-          };
-        } | null;
+        languages?: Record<string, Record<string, unknown>> | null;
+        variables?: Record<string, {
+          field: string;
+          default: string;
+        }> | null;
         notification_id?: string | null;
         campaign?: string | null;
         req_id?: string | null;
@@ -2506,15 +2440,11 @@ export interface Operations {
         flow_control?: number | null;
       } | {
         data: Record<string, unknown>;
-        languages?: {
-          [member: string]: Record<string, unknown>;
-        } | null;
-        variables?: {
-          [member: string]: {
-            field: string;
-            default: string;
-          };
-        } | null;
+        languages?: Record<string, Record<string, unknown>> | null;
+        variables?: Record<string, {
+          field: string;
+          default: string;
+        }> | null;
         notification_id?: string | null;
         campaign?: string | null;
         req_id?: string | null;
@@ -3663,17 +3593,11 @@ export interface Operations {
         password?: string;
         email?: string | null;
         mobilePhoneNumber?: string | null;
-        authData?: {
-          [member: string]: {
-            [member: string]: unknown;
-          } | null;
-        } | null;
-        ACL?: {
-          [member: string]: {
-            read?: boolean;
-            write?: boolean;
-          };
-        } | null;
+        authData?: Record<string, Record<string, unknown> | null> | null;
+        ACL?: Record<string, {
+          read?: boolean;
+          write?: boolean;
+        }> | null;
         [member: string]: unknown;
       };
     };
@@ -3855,9 +3779,7 @@ export interface Operations {
         providers?: {
           aliyun?: {
             code: string;
-            params?: {
-              [member: string]: string;
-            };
+            params?: Record<string, string>;
           };
           tencent?: {
             id: string;

@@ -202,11 +202,14 @@ function objectOf(schema: JsonSchema, indent: string): string {
     const key = /^[A-Za-z_]\w*$/.test(name) ? name : literal(name);
     return `${key}${required.includes(name) ? '' : '?'}: ${typeOf(member, inner)};`;
   });
+  if (members.length === 0) {
+    if (additionalProperties === false) return 'object';
+    const value =
+      typeof additionalProperties === 'object' ? typeOf(additionalProperties, indent) : 'unknown';
+    return `Record<string, ${value}>`;
+  }
   // TypeScript requires that an index signature allows the types of the named members too.
-  const isAlone = members.length === 0 && typeof additionalProperties === 'object';
   if (additionalProperties !== undefined && additionalProperties !== false)
-    members.push(`[member: string]: ${isAlone ? typeOf(additionalProperties, inner) : 'unknown'};`);
-  if (members.length === 0)
-    return additionalProperties === false ? 'object' : 'Record<string, unknown>';
+    members.push('[member: string]: unknown;');
   return `{\n${members.map((one) => `${inner}${one}\n`).join('')}${indent}}`;
 }
