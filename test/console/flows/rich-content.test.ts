@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('message class, picture, link and buttons in the c
     await page.getByLabel('图片', { exact: true }).fill('https://example.com/1042.png');
     await page.getByRole('button', { name: '＋ 按钮' }).click();
     await page.getByLabel('按钮 1 的标题').fill('查看');
-    await page.getByLabel('消息类别').selectOption('news');
+    await page.getByLabel('消息类别', { exact: true }).selectOption('news');
     await page.getByText('新闻: 每台设备每天最多 2 条').waitFor();
     await page.getByText('不显示：图片, 按钮').first().waitFor();
   });
