@@ -93,7 +93,7 @@ export function parseDocument(bytes: Buffer): JsonObject {
   if (rights !== undefined)
     throw refuse(
       'incorrectType',
-      say('It has {name}, which is not of the public service: take the JSON export.', {
+      say('It has {name}, which is not of LeanCloud: take the JSON export.', {
         name: rights,
       }),
     );

@@ -244,7 +244,7 @@ function passwordHashOf(record: JsonObject): string | null {
   throw refuse(
     'invalidPassword',
     say(
-      'password is no hash that can be checked here (that of the public service, with its salt, or bcrypt). Without the member the user is imported and has to reset it.',
+      'password is no hash that can be checked here (that of LeanCloud, with its salt, or bcrypt). Without the member the user is imported and has to reset it.',
     ),
   );
 }

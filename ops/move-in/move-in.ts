@@ -312,7 +312,7 @@ function serviceItems({ url, appId }: MoveInState): Item[] {
     check(
       'clients',
       say(
-        'Versions of the app that name no server of their own ask the public service, and cannot be moved.',
+        'Versions of the app that name no server of their own ask LeanCloud, and cannot be moved.',
       ),
       say(
         'Bind a DNS name of your own there first, and let these users update: docs/moving-in.md.',

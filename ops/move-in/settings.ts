@@ -76,7 +76,7 @@ export function settingItems(state: MoveInState): Item[] {
     check(
       'options',
       say('Other options have their defaults, unless they were set here.'),
-      say("Compare with the settings in the public service's console: carillon app show {appId}", {
+      say("Compare with the settings in LeanCloud's console: carillon app show {appId}", {
         appId: state.appId,
       }),
     ),

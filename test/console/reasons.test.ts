@@ -87,8 +87,8 @@ test('there is no unused hint', () => {
 });
 
 test.for([
-  ['429 too_fast', withStatus(429, 'too_fast'), 'too_fast', '网关限制了发送速率'],
-  ['503 http_503', withStatus(503, httpReason(503)), 'httpFailure', '网关以 HTTP 状态码 503 报错'],
+  ['429 too_fast', withStatus(429, 'too_fast'), 'too_fast', '通道限制了发送速率'],
+  ['503 http_503', withStatus(503, httpReason(503)), 'httpFailure', '通道以 HTTP 状态码 503 报错'],
   [
     'connect_failed ENOTFOUND',
     withCause('connect_failed', 'ENOTFOUND'),
@@ -99,7 +99,7 @@ test.for([
     'CERT_HAS_EXPIRED',
     connectionReason('CERT_HAS_EXPIRED'),
     'certificateUntrusted',
-    '网关的证书不受信任：CERT_HAS_EXPIRED',
+    '通道的证书不受信任：CERT_HAS_EXPIRED',
   ],
   [
     'retries exhausted: timeout',
@@ -111,7 +111,7 @@ test.for([
     'expired; the last try: 429 too_fast',
     reason('expiredAfterTry', { why: withStatus(429, 'too_fast') }),
     'expiredAfterTry',
-    '推送已过期；上一次尝试：网关限制了发送速率',
+    '推送已过期；上一次尝试：通道限制了发送速率',
   ],
   [
     'signature_refused: Meizu refuses the signature: check appSecret.',
@@ -123,7 +123,7 @@ test.for([
     'there is no vendor_a profile named main',
     reason('noProfileNamed', { connector: 'vendor_a', profile: 'main' }),
     'noProfileNamed',
-    '没有名为 main 的华为推送配置',
+    '没有名为 main 的华为推送通道',
   ],
   [
     'vendor_e.skipType must be one of 1, 2, 3, 4',
@@ -177,22 +177,22 @@ test.for([
     'certificate_refused: The certificate of the gateway is not trusted (EXPIRED): check endpoint and ca.',
     withHint('certificate_refused', { code: 'untrusted', params: { cause: 'EXPIRED' } }),
     'certificate_refused',
-    '网关的证书不受信任（EXPIRED）：请检查 endpoint 和 ca。',
+    '通道的证书不受信任（EXPIRED）：请检查 endpoint 和 ca。',
   ],
   [
     'certificate_refused: The certificate of the gateway is not trusted: check endpoint and ca.',
     withHint('certificate_refused', 'untrusted'),
     'certificate_refused',
-    '网关的证书不受信任：请检查 endpoint 和 ca。',
+    '通道的证书不受信任：请检查 endpoint 和 ca。',
   ],
   // Form in which earlier versions stored reasons.
   [
     'auth_failed: Look it up.',
     reasonAs('auth_failed: Look it up.', 'auth_failed', { hint: 'Look it up.' }),
     'auth_failed',
-    '网关不接受凭证',
+    '通道不接受凭证',
   ],
-  ['something new', 'something new', 'other', '网关或服务给出的原因'],
+  ['something new', 'something new', 'other', '通道或服务给出的原因'],
 ] as const)('%s is parsed', ([text, stored, code, zh]) => {
   expect(reasonText(stored)).toBe(text);
   const meaning = meaningOf(stored);

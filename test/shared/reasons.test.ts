@@ -62,7 +62,7 @@ test('a reason within a reason shows its text', () => {
   expect(writeMeaning(meaning, 'en')).toBe(
     'all tries are used up: the gateway fails with HTTP status 503',
   );
-  expect(writeMeaning(meaning, 'zh')).toBe('重试次数已用完：网关以 HTTP 状态码 503 报错');
+  expect(writeMeaning(meaning, 'zh')).toBe('重试次数已用完：通道以 HTTP 状态码 503 报错');
 });
 
 test('a displayed reason is the stored reason in parts', () => {

@@ -140,8 +140,8 @@ describe('an explanation', () => {
       code: 'handedOver',
       params: { connector: 'vendor_b', profile: null, at: 'T' },
     };
-    expect(writeText('trace', text, 'en')).toBe('It was handed over to Xiaomi at T.');
-    expect(writeText('trace', text, 'zh')).toBe('已交给小米，时间 T。');
+    expect(writeText('trace', text, 'en')).toBe('It was accepted by Xiaomi at T.');
+    expect(writeText('trace', text, 'zh')).toBe('小米已受理，时间 T。');
     const because: TraceText = { code: 'invalidDevice', params: {} };
     expect(writeText('trace', { code: 'notMatched', params: { because } }, 'zh')).toBe(
       '没有匹配：该设备记录无效。',
@@ -166,7 +166,7 @@ describe('an explanation', () => {
       'The device channel did not take it (400 The content must be a string).',
     );
     expect(writeText('trace', { code: 'handedOver', params }, 'en')).toBe(
-      'It was handed over to the device channel.',
+      'It was accepted by the device channel.',
     );
   });
 });

@@ -381,7 +381,7 @@ describe('receipts that report an invalid token', () => {
     const why = (await service.api.request('GET', path, { admin: true })).body;
     expect(why).toMatchObject({
       outcome: 'sent',
-      sentence: expect.stringMatching(/handed over.*was deleted since/),
+      sentence: expect.stringMatching(/accepted by.*was deleted since/),
     });
     const record = await service.api.request('GET', `/1.1/notifications/${id}`, { app });
     expect(record.body).toMatchObject({ errors: '', outcomes: { sent: 6 } });

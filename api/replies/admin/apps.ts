@@ -181,7 +181,7 @@ export const usageReport = component(
         total: z.number().describe('Sum of both prices.'),
         currency: z.enum(['CNY', 'USD']).describe('Currency of the prices.'),
       })
-      .describe('Price of the public service, for comparison. Nothing is charged.'),
+      .describe('Price of LeanCloud, for comparison. Nothing is charged.'),
   }),
 );
 

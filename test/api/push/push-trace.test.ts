@@ -72,7 +72,7 @@ describe('a device that the push reached', () => {
       reason: null,
       letter: null,
     });
-    expect(explanation.sentence).toContain('handed over to APNs (profile _default)');
+    expect(explanation.sentence).toContain('accepted by APNs (profile _default)');
     expect(Date.parse(explanation.at)).not.toBeNaN();
     expect(await why(app, objectId, installation)).toEqual(explanation);
   });

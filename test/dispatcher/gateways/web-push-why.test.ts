@@ -56,7 +56,7 @@ test('names the push service and the key of the subscription', async () => {
   expect(await why(device)).toMatchObject({
     outcome: 'sent',
     route: { connector: 'webpush', profile: '_default' },
-    sentence: expect.stringMatching(/^It was handed over to Web Push \(profile _default\)/),
+    sentence: expect.stringMatching(/^It was accepted by Web Push \(profile _default\)/),
   });
   const { sentence } = await why(device);
   expect(sentence).toContain(`${mozilla}, and its subscription belongs to the VAPID key ${keyId}.`);

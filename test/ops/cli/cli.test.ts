@@ -306,7 +306,7 @@ describe('carillon push', () => {
     const args = ['why', sent.json().objectId, token, '--app', app.appId];
     const { code, stdout } = await run(args);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^It was handed over to APNs \(profile _default\) at .*\.\n$/);
+    expect(stdout).toMatch(/^It was accepted by APNs \(profile _default\) at .*\.\n$/);
     expect((await run([...args, '--json'])).json()).toMatchObject({
       isMatched: true,
       outcome: 'sent',

@@ -91,7 +91,7 @@ describe('a command in Chinese', () => {
     const args = ['push', '--app', app.appId, '--alert', 'x', '--dry-run', '--lang'];
     const { stdout } = await run([...args, 'zh']);
     expect(stdout).toContain('该推送会发送到 1 台设备。未发送任何内容。');
-    expect(stdout).toContain('问题：\n  APNs: 没有拥有该 topic 的 APNs 推送配置');
+    expect(stdout).toContain('问题：\n  APNs: 没有拥有该 topic 的 APNs 推送通道');
     expect(stdout).toContain('未限速');
     expect((await run([...args, 'en'], chinese)).stdout).toContain(
       'This push would go to 1 device.',
@@ -115,10 +115,10 @@ describe('a command in Chinese', () => {
   test('shows reasons with remedies', async () => {
     const { stdout } = await run(['failures', push, '--app', app.appId], chinese);
     expect(stdout).toContain(
-      '没有拥有该 topic 的 APNs 推送配置（no APNs profile owns the topic）\n    没有推送配置可用于这些设备',
+      '没有拥有该 topic 的 APNs 推送通道（no APNs profile owns the topic）\n    没有推送通道可用于这些设备',
     );
     const why = await run(['why', push, device, '--app', app.appId], chinese);
-    expect(why.stdout).toMatch(/^无法通过APNs发送：没有拥有该 topic 的 APNs 推送配置/);
+    expect(why.stdout).toMatch(/^无法通过APNs发送：没有拥有该 topic 的 APNs 推送通道/);
   });
 
   test('shows the findings of doctor', async () => {
@@ -186,7 +186,7 @@ describe('a command in Chinese', () => {
   test('explains credentials', async () => {
     const { stdout } = await run(['profile', 'help', 'huawei'], chinese);
     expect(stdout).toContain('AppGallery Connect 的“项目设置”→“常规”');
-    expect(stdout).toMatch(/^endpoint +替代网关自身地址的基础 URL/m);
+    expect(stdout).toMatch(/^endpoint +替代通道自身地址的基础 URL/m);
     const english = (await run(['profile', 'help', 'huawei', '--json'])).json();
     expect((await run(['profile', 'help', 'huawei', '--json'], chinese)).json()).toEqual(english);
   });

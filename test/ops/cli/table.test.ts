@@ -63,7 +63,7 @@ describe('a table', () => {
 
   test('shortens Chinese texts by their columns', () => {
     const [, , row = ''] = lines(
-      table(['ID', '原因'], [[id, '没有拥有该 topic 的推送配置'.repeat(5)]], 80),
+      table(['ID', '原因'], [[id, '没有拥有该 topic 的推送通道'.repeat(5)]], 80),
     );
     expect(widthOf(row)).toBeLessThanOrEqual(80);
     expect(widthOf(row)).toBeGreaterThan(77);

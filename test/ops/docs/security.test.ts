@@ -4,12 +4,15 @@ import { expect, test } from 'vitest';
 const root = new URL('../../../', import.meta.url);
 const read = (path: string) => readFile(new URL(path, root), 'utf8');
 
-/** Reference to a test in `docs/security.md`: its file and its name. */
+/** Reference to a test in the table of attacks: its file and its name. */
 const reference = /`(test\/[\w./-]+\.test\.ts)`: "([^"]+)"/g;
 
-test('docs/security.md names an existing test for each attack', async () => {
-  const text = await read('docs/security.md');
-  const table = text.slice(text.indexOf('| attack | defence | test |'));
+test.each([
+  ['docs/security.md', '| attack | defence | test |'],
+  ['docs/zh/security.md', '| 攻击 | 防御 | 测试 |'],
+])('%s names an existing test for each attack', async (page, heading) => {
+  const text = await read(page);
+  const table = text.slice(text.indexOf(heading));
   const rows = table
     .split('\n')
     .filter((line) => line.startsWith('| '))

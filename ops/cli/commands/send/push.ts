@@ -174,6 +174,11 @@ async function follow(service: ServiceClient, { path, isJson }: Watched): Promis
         time: first['push-time'],
       }),
     };
+  // JSON shows no progress, so the command says why it does not exit yet.
+  if (isJson && isOpen(first))
+    process.stderr.write(
+      `${say('Push {objectId} is accepted. Waiting for its end; --no-wait does not wait.', { objectId })}\n`,
+    );
   const record = isOpen(first)
     ? await watchPush(read, { isShown: !isJson, clock: systemClock })
     : first;

@@ -49,7 +49,7 @@ const endedOf = ({ outcomes }: PushRecord): number =>
   Object.values(outcomes).reduce((sum, count) => sum + count, 0);
 
 const outcomeNames: Readonly<Record<string, English>> = {
-  sent: 'handed over',
+  sent: 'sent',
   invalid_token: 'invalid token',
   failed: 'failed',
   expired: 'expired',

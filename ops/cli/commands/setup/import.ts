@@ -51,7 +51,7 @@ export const importCommands = [
   ),
   command(
     'import',
-    'import users, installations and roles from export files of the public service, or folders of them',
+    'import users, installations and roles from export files of LeanCloud, or folders of them',
     {
       example: 'import ./export --dry-run',
       takes: {

@@ -44,7 +44,7 @@ function describeTimeline(course: Reply<'getPushTimeline'>): Report {
       other[at] ?? 0,
     ]),
   );
-  const rowsText = table(words('after', 'connector', 'handed over', 'other outcomes'), rows);
+  const rowsText = table(words('after', 'connector', 'sent', 'other outcomes'), rows);
   return { document: course, text: `${say('From {time}', { time: course.from })}\n\n${rowsText}` };
 }
 

@@ -41,7 +41,7 @@ test('a dry run has its sentences by code, for English and Chinese', async () =>
   expect(problems).toEqual([{ code: 'unserved', params: { n: 3, why } }]);
   expect(writeReplyText('forecasts', problems[0], 'en')).toBe(problem);
   expect(writeReplyText('forecasts', problems[0], 'zh')).toContain(
-    '没有拥有该 topic 的 APNs 推送配置（no APNs profile owns the topic）',
+    '没有拥有该 topic 的 APNs 推送通道（no APNs profile owns the topic）',
   );
 });
 
