@@ -1,5 +1,5 @@
 /**
- * BSON backups of the public service: `<Class>.<random>.bson.gz`, documents one after the other. How
+ * BSON backups of LeanCloud: `<Class>.<random>.bson.gz`, documents one after the other. How
  * they hold dates and pointers is not published, so each known form is read. A document becomes the
  * record that the JSON export has for it.
  */
@@ -80,7 +80,7 @@ export class DocumentSplitter implements Splitter {
   }
 }
 
-/** Members in which another server than the public service keeps access rights. */
+/** Members in which another server than LeanCloud keeps access rights. */
 const otherRights = ['_rperm', '_wperm', '_acl'];
 
 /**

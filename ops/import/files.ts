@@ -7,7 +7,7 @@ import { say } from '../cli/language.ts';
 import { CommandFailure, UsageError } from '../cli/report.ts';
 
 /**
- * Classes of the public service that can be imported, in import order. Users come first, because
+ * Classes of LeanCloud that can be imported, in import order. Users come first, because
  * roles refer to users.
  */
 export const importedClasses = [

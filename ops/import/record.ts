@@ -45,7 +45,7 @@ function textOf(bytes: Buffer): string | undefined {
   return text.charCodeAt(0) === byteOrderMark ? text.slice(1) : text;
 }
 
-/** Members that every object of the public service has. Times are ISO 8601. */
+/** Members that every object of LeanCloud has. Times are ISO 8601. */
 interface Head {
   objectId: string;
   createdAt: string;

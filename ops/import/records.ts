@@ -144,7 +144,7 @@ interface UserContext {
 /**
  * Reads a user of an export. Names, addresses and numbers are checked as in a registration
  * (shared/domain), so that a login finds them. The third-party tokens are not verified again,
- * because the public service did this. Throws a refusal that names the member but quotes no value.
+ * because LeanCloud did this. Throws a refusal that names the member but quotes no value.
  */
 export function readUser(
   record: JsonObject,
@@ -172,7 +172,7 @@ function userDraftOf(record: JsonObject): UserDraft {
     booleanOrNull(record, 'mobilePhoneNumberVerified');
   const number = phone ? phoneOf(phone) : null;
   return {
-    // If the user has no name, generates a name. The public service does so too.
+    // If the user has no name, generates a name. LeanCloud does so too.
     username: username ? readUsername(username) : newUsername(),
     email: email ? readEmail(email) : null,
     emailVerified: booleanOrNull(record, 'emailVerified'),
@@ -194,7 +194,7 @@ function phoneOf(text: string): string | null {
 }
 
 /**
- * Reads authData without its `_…_unionid` entries, with which the public service finds a user by
+ * Reads authData without its `_…_unionid` entries, with which LeanCloud finds a user by
  * UnionID. If an entry with a UnionID does not say whether it is the main account, it becomes the
  * main account.
  */
@@ -233,7 +233,7 @@ function entryOf(platform: string, value: Json): JsonObject {
 }
 
 /**
- * Returns the password hash: bcrypt, or the public service's salted hash
+ * Returns the password hash: bcrypt, or LeanCloud's salted hash
  * (api/services/accounts/passwords/passwords.ts).
  */
 function passwordHashOf(record: JsonObject): string | null {

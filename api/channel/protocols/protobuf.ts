@@ -199,7 +199,7 @@ const otherServiceCommands: ReadonlySet<number | undefined> = new Set([
   commands.blacklist,
 ]);
 
-/** Error with which the public service refuses a service that is disabled for an app. */
+/** Error with which LeanCloud refuses a service that is disabled for an app. */
 const noSuchService = {
   code: closeReasons.appNotAvailable.code,
   reason: closeReasons.appNotAvailable.reason,

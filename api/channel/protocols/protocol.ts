@@ -3,8 +3,8 @@ import type { DeviceMessage } from '../../../shared/db/tables/channel-messages.t
 import { isJsonObject, parseJson } from '../../../shared/domain/json.ts';
 
 /**
- * WebSocket close codes and reasons. Codes below 4000 come from RFC 6455, the others from the
- * public service (protocol/errors.md#channel-codes).
+ * WebSocket close codes and reasons. Codes below 4000 come from RFC 6455, the others from LeanCloud
+ * (protocol/errors.md#channel-codes).
  */
 export const closeReasons = {
   goingAway: { code: 1001, reason: 'GOING_AWAY' },

@@ -103,7 +103,7 @@ export class UserHooks {
   }
 
   /**
-   * Runs `beforeUpdate`. Ignores the hook's changes, as the public service does. Throws error 142
+   * Runs `beforeUpdate`. Ignores the hook's changes, as LeanCloud does. Throws error 142
    * if the hook refuses.
    */
   async beforeUpdate(

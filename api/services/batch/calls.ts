@@ -39,7 +39,7 @@ export type RunInnerCall = (call: InnerCall, room: ReplyAllowance) => Promise<In
 export type RunBudgeted = (call: InnerCall) => Promise<InnerOutcome>;
 
 /**
- * Maximum number of calls in a batch. The public service has no limit and recommends a hundred
+ * Maximum number of calls in a batch. LeanCloud has no limit and recommends a hundred
  * (protocol/objects.md#batches).
  */
 export const maxItems = 1000;

@@ -556,7 +556,7 @@ export const recordImport = (db: Handle, appId: string, report: ImportReport): P
   });
 
 /**
- * Allows strict user queries to the clients of an app with imported users, as the public service
+ * Allows strict user queries to the clients of an app with imported users, as LeanCloud
  * did. Does nothing if an owner has set the option. Writes a change into the audit.
  */
 export async function allowStrictQueries(tx: Handle, appId: string): Promise<void> {

@@ -9,7 +9,7 @@ import { maxUserBytes } from '../users/user.ts';
 export const isAppId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
 /**
- * Schema of an app id that was issued by the public service: 24 or more letters and digits. Newer
+ * Schema of an app id that was issued by LeanCloud: 24 or more letters and digits. Newer
  * ids have a region suffix (`-gzGzoHsz`, `-9Nh9j0Va`, `-MdYXbMMI`). SDKs build host names from the
  * first 8 characters (protocol/clients.md#app-ids).
  */
@@ -20,7 +20,7 @@ export const importedAppId = z
     'must be 8 to 64 letters, digits, - and _, and begin with a letter or digit',
   );
 
-/** Schema of a key that was issued by the public service: 24 to 48 letters and digits. */
+/** Schema of a key that was issued by LeanCloud: 24 to 48 letters and digits. */
 const importedKey = z
   .string('must be a string')
   .regex(/^[A-Za-z0-9_-]{16,64}$/, 'must be 16 to 64 letters, digits, - and _');

@@ -7,7 +7,7 @@ import { parseSubscription, storedKeys, subscriptionDocument } from './subscript
 
 /**
  * Maximum size of an installation. Each push to an installation reads it, so the limit is far below
- * the 16 MB that the public service allows (protocol/objects.md#object-limits). The number of
+ * the 16 MB that LeanCloud allows (protocol/objects.md#object-limits). The number of
  * custom members is limited as there.
  */
 const maxBytes = 128 * 1024;

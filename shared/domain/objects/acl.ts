@@ -24,7 +24,7 @@ export const roleName = /^[A-Za-z0-9_ -]{1,128}$/;
 export const aclSubject = /^(\*|[A-Za-z0-9_-]{1,64}|role:[A-Za-z0-9_ -]{1,128})$/;
 const maxSubjects = 1000;
 
-/** ACL of an object without an ACL, as the public service returns it. */
+/** ACL of an object without an ACL, as LeanCloud returns it. */
 export const publicAcl: Acl = { '*': { read: true, write: true } };
 
 /**

@@ -186,7 +186,7 @@ export function stableText(value: Json): string {
   return `{${entries.map(([name, member]) => `${JSON.stringify(name)}:${stableText(member)}`).join()}}`;
 }
 
-/** Applies a bit operation on 64 bits, like the public service. */
+/** Applies a bit operation on 64 bits, like LeanCloud. */
 function bits(
   current: Json | undefined,
   operand: Json | undefined,

@@ -203,7 +203,7 @@ function readRoleAcl(value: Json): Acl {
   return readAcl(value);
 }
 
-/** Returns the error with the text of the public service (protocol/errors.md#texts-of-code-1). */
+/** Returns the error with the text of LeanCloud (protocol/errors.md#texts-of-code-1). */
 const aclRequired = () => refuse('invalidParameter', 'Role ACL is required.');
 
 /**

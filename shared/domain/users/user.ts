@@ -143,13 +143,11 @@ export function mailboxOf(email: string): string {
 }
 
 /**
- * Maximum size of a user. Each login reads the row, so the limit is far below the 16 MB of the
- * public service.
+ * Maximum size of a user. Each login reads the row, so the limit is far below the 16 MB
+ * of LeanCloud.
  */
 export const maxUserBytes = 1024 * 1024;
-/**
- * Maximum number of custom members, as on the public service (protocol/objects.md#object-limits).
- */
+/** Maximum number of custom members, as on LeanCloud (protocol/objects.md#object-limits). */
 const maxFields = 300;
 /** Pattern of a user name: not blank, without control characters, and short enough for an index. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that are refused

@@ -15,7 +15,7 @@ const maxPointers = 5000;
 
 /**
  * Parses `include` (protocol/queries.md#include). Ignores members that cannot contain pointers, as
- * the public service does. Throws error 102 if the list is malformed or too large, error 105 if a
+ * LeanCloud does. Throws error 102 if the list is malformed or too large, error 105 if a
  * name is invalid.
  */
 export function parseInclude(value: unknown, cls: ClassSchema): Include {

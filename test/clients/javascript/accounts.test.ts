@@ -96,7 +96,7 @@ describe('registration and login with a password', () => {
     expect(await user.isAuthenticated()).toBe(true);
   });
 
-  test('gets the text and code of the public service for a taken name', async () => {
+  test('gets the text and code of LeanCloud for a taken name', async () => {
     const user = await signUp();
     const again = AV.User.signUp(user.getUsername(), 'another');
     await expect(again).rejects.toMatchObject({

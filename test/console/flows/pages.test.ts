@@ -62,7 +62,7 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     },
   );
 
-  test('are found by their names in the public service, in both languages', async () => {
+  test('are found by their names in LeanCloud, in both languages', async () => {
     const page = await login();
     await show(page, `/apps/${scene().app.appId}`);
     await page.keyboard.press('Control+k');

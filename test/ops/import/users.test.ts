@@ -59,7 +59,7 @@ describe('users', () => {
       expires_in: 7200,
       unionid: 'u1',
       platform: 'weixin',
-      // The public service found the user by this UnionID.
+      // LeanCloud found the user by this UnionID.
       main_account: true,
     });
     const { rows: sealed } = await fixture.db.query(

@@ -6,7 +6,7 @@ import { createTestDatabase } from '../../support/database.ts';
 import { anInstallation, aUser, newId, publicHash } from '../../support/import/imports.ts';
 import { item, newKeys, useMoveIn } from '../../support/import/move-in.ts';
 
-/** Tests `carillon move-in`, which moves a whole app of the public service in one command. */
+/** Tests `carillon move-in`, which moves a whole app of LeanCloud in one command. */
 const fixture = useMoveIn();
 const { write, run, moveIn } = fixture;
 

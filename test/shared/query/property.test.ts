@@ -174,7 +174,7 @@ const columnText = fc.constantFrom('ios', 'android', 'x', 'IOS', '', 'X\ny');
 const channel = fc.constantFrom('', 'news', 'sport', '中');
 const someOf = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
-/** Document with columns and custom members, as the public service returns it. */
+/** Document with columns and custom members, as LeanCloud returns it. */
 const document = fc.record({
   deviceType: columnText,
   timeZone: someOf(columnText),

@@ -32,7 +32,7 @@ export const aUser = (more: object = {}) => ({
 });
 
 /**
- * Hashes a password as the documentation of the public service describes it. This does not use our
+ * Hashes a password as the documentation of LeanCloud describes it. This does not use our
  * code.
  */
 export function publicHash(password: string, salt: string): string {

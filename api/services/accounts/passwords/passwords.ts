@@ -9,7 +9,7 @@ import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import { QueueFull, Semaphore } from '../../../../shared/semaphore.ts';
 
 /**
- * Salted hash that the public service exports (`password` and `salt` of `_User`). Its documentation
+ * Salted hash that LeanCloud exports (`password` and `salt` of `_User`). Its documentation
  * specifies the algorithm: SHA-512 of salt and password, then 512 rounds of SHA-512 over the
  * digest, in base64.
  */
@@ -40,7 +40,7 @@ function computable(password: string, hash: string): string | undefined {
 }
 
 /**
- * Encodes `password` and `salt` of the public service as one text for the column `password_hash`.
+ * Encodes `password` and `salt` of LeanCloud as one text for the column `password_hash`.
  */
 export function saltedHash({ password, salt }: { password: string; salt: string }): string {
   return `$lc-sha512$${Buffer.from(salt).toString('base64url')}$${password}`;
@@ -50,7 +50,7 @@ export function saltedHash({ password, salt }: { password: string; salt: string 
 export const isImportedHash = (hash: string): boolean =>
   bcryptForm.test(hash) || saltedForm.test(hash);
 
-/** Returns whether a password matches a salted hash of the public service. */
+/** Returns whether a password matches a salted hash of LeanCloud. */
 function matchesSalted(password: string, [, salt = '', expected = '']: RegExpExecArray): boolean {
   let digest = createHash('sha512')
     .update(Buffer.from(salt, 'base64url'))

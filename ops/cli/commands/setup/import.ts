@@ -10,7 +10,7 @@ const dryRun = () =>
   flag('--dry-run', 'write nothing: check everything, and report what would be imported');
 
 /**
- * `carillon import`, `move-in` and `move-in-state`: import an export of the public service, or a
+ * `carillon import`, `move-in` and `move-in-state`: import an export of LeanCloud, or a
  * whole app with its id and keys.
  */
 export const importCommands = [

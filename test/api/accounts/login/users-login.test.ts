@@ -55,7 +55,7 @@ describe('POST /1.1/login refuses', () => {
     expect(refusalOf(await login(body))).toEqual(refused(code));
   });
 
-  test('an unknown user with the error text of the public service', async () => {
+  test('an unknown user with the error text of LeanCloud', async () => {
     const { body } = await login({ username: newName(), password: 'a password' });
     expect(body).toEqual({ code: 211, error: 'Could not find user.' });
   });
@@ -416,8 +416,8 @@ describe('an imported hash', () => {
   };
   const stored = async (id: string) => (await readUser(api.db, app, id)).passwordHash;
 
-  /** Hashes a password as the documentation of the public service specifies. */
-  function ofPublicService(password: string, salt: string): string {
+  /** Hashes a password as the documentation of LeanCloud specifies. */
+  function ofLeanCloud(password: string, salt: string): string {
     let digest = createHash('sha512')
       .update(salt + password)
       .digest();
@@ -428,10 +428,7 @@ describe('an imported hash', () => {
   const hashes: [string, string][] = [
     ['bcrypt', hashSync('pässword', 4)],
     ['bcrypt of PHP', hashSync('pässword', 4).replace('$2b$', '$2y$')],
-    [
-      'the public service',
-      ofPublicService('pässword', 'h60d8x797d3oa0naxybxxv9bn7xpt2yiowz68mpiwou7gwr2'),
-    ],
+    ['LeanCloud', ofLeanCloud('pässword', 'h60d8x797d3oa0naxybxxv9bn7xpt2yiowz68mpiwou7gwr2')],
   ];
   test.each(hashes)('of %s works once and is replaced', async (_kind, hash) => {
     const user = await importUser(hash);

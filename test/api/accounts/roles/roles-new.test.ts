@@ -81,7 +81,7 @@ describe('a new role is refused', () => {
     expect(refusalOf(await post(body))).toEqual(refused(116));
   });
 
-  test('with the error text of the public service if it has no ACL', async () => {
+  test('with the error text of LeanCloud if it has no ACL', async () => {
     expect((await post({ name: newRoleName() })).body).toEqual({
       code: 1,
       error: 'Role ACL is required.',

@@ -207,7 +207,7 @@ describe('POST /1.1/verifySmsCode/:code', () => {
   test("returns 603 for wrong, malformed, expired, used and other apps' codes", async () => {
     const app = await api.createApp();
     const other = await api.createApp();
-    // Digits in a text are accepted too, because a sample of the public service sends them so.
+    // Digits in a text are accepted too, because a sample of LeanCloud sends them so.
     await accepted(app, { ttl: '1' });
     await accepted(other, { mobilePhoneNumber: numberOf(1) });
     const code = await codeFor(app);

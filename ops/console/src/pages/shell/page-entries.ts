@@ -15,7 +15,7 @@ interface PageEntry<To extends string> {
   role?: Role;
   /** True if the page concerns all apps, so that a token limited to some apps cannot open it. */
   isForAllApps?: boolean;
-  /** Additional search words, such as the page's name in the console of the public service. */
+  /** Additional search words, such as the page's name in the console of LeanCloud. */
   words?: readonly string[];
   /** True if only the search and a button on another page link to the page. */
   isUnlisted?: boolean;

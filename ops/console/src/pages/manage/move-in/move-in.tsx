@@ -16,7 +16,7 @@ import styles from './move-in.module.css';
 const route = getRouteApi('/apps/$appId/move-in');
 
 /**
- * Progress of moving an app from the public service: remaining steps, and devices that have already
+ * Progress of moving an app from LeanCloud: remaining steps, and devices that have already
  * called.
  */
 export function MoveIn() {
