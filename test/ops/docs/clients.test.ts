@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { guideOf } from '../../../connectors/guides.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { profileConnectorIds } from '../../../shared/domain/labels.ts';
-import { bareEnvironment } from '../../support/cli.ts';
+import { bareEnvironment, carillon } from '../../support/cli.ts';
 import { useTestService } from '../../support/service.ts';
 import { blocksOf, runShell, serviceEnvironment } from './pages.ts';
 
@@ -52,11 +52,13 @@ const shellFor =
       },
     );
 
+/** Runs a command that is not of a page. */
+const runCarillon = (...args: string[]) => carillon(args, { env: serviceEnvironment(service) });
+
 /** Creates an app with a profile of every gateway, as a reader of the client pages has one. */
 async function appWithProfiles(): Promise<App> {
   const app = await service.api.createApp();
   await service.addApnsProfile(app);
-  const commands: string[] = [];
   for (const id of profileConnectorIds.filter((one) => one !== 'apns' && one !== 'vendor_g')) {
     const example = JSON.stringify({
       ...guideOf(id)?.example,
@@ -64,10 +66,9 @@ async function appWithProfiles(): Promise<App> {
     });
     const file = join(folder, `${id}.json`);
     await writeFile(file, example.replace(/-----BEGIN[^"]*…[^"]*/, jsonText(pem('rsa'))));
-    commands.push(`npx carillon profile put "$APP_ID" ${id} ${file}`);
+    const put = await runCarillon('profile', 'put', app.appId, id, file);
+    expect(put, put.stderr).toMatchObject({ code: 0 });
   }
-  const result = await shellFor(app)(...commands);
-  expect(result, result.stderr).toMatchObject({ code: 0 });
   return app;
 }
 
@@ -117,18 +118,17 @@ describe('docs/clients/android-china.md', () => {
 
   test('says where the members of a push arrive', async () => {
     const app = await appWithProfiles();
-    const on = await shellFor(app)('npx carillon app set "$APP_ID" hybridPush=true');
-    expect(on.code).toBe(0);
+    expect((await runCarillon('app', 'set', app.appId, 'hybridPush=true')).code).toBe(0);
     for (const [vendor, read] of Object.entries(places)) {
       const device = { deviceType: 'android', vendor, installationId: vendor };
       const body = { ...device, registrationId: `${vendor}:1` };
       await service.api.request('POST', '/1.1/installations', { app, body });
-      const preview = () =>
-        shellFor(app)(
-          `npx carillon push --app "$APP_ID" --data '{"alert":"Hello","article":"a-17"}' --where '{"installationId":"${vendor}"}' --dry-run --json`,
-        );
+      const data = JSON.stringify({ alert: 'Hello', article: 'a-17' });
+      const push = ['push', '--app', app.appId, '--data', data];
+      const where = ['--where', JSON.stringify({ installationId: vendor })];
+      const preview = () => runCarillon(...push, ...where, '--dry-run', '--json');
       await expect.poll(async () => (await preview()).stdout).not.toContain('"channel"');
-      const { connectors } = JSON.parse((await preview()).stdout);
+      const { connectors } = (await preview()).json();
       const [{ payload }] = Object.values<{ payload: Payload }>(connectors) as [
         { payload: Payload },
       ];
