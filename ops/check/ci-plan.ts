@@ -22,12 +22,7 @@ export type CheckName = (typeof checkNames)[number];
  * A change of one of these files needs all checks: package versions and the code that runs the
  * checks.
  */
-export const needAll = [
-  '.ci/',
-  'ops/check/ci-plan.ts',
-  'ops/check/ci-plan.ts',
-  'package-lock.json',
-];
+export const needAll = ['.ci/', 'ops/check/ci-plan.ts', 'package-lock.json'];
 
 const benchService = ['ops/bench/gateway/', 'ops/bench/harness/', 'ops/local/service.ts'];
 const testSupport = ['test/support/'];
@@ -80,11 +75,7 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
       'ops/monitoring/',
       'ops/deploy/kubernetes/overlays/keda/',
     ],
-    ...[
-      'shared/metrics.ts',
-      'shared/process/operation-metrics.ts',
-      'shared/process/operation-metrics.ts',
-    ],
+    ...['shared/metrics.ts', 'shared/process/operation-metrics.ts'],
     ...['shared/queue/report.ts', 'api/services/server/service.ts', 'dispatcher/health.ts'],
     'dispatcher/sending/pool.ts',
   ],
