@@ -4,6 +4,7 @@ import type { Vault } from '../../shared/crypto.ts';
 import { isConnectionFailure, isDeadlock } from '../../shared/db/limits/database-errors.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
 import {
+  analyzeBeforeImport,
   type ImportedInstallation,
   InstallationEncoder,
   type Merged,
@@ -15,17 +16,18 @@ import {
   openRoleStage,
   openUserStage,
   TooManyRoles,
-  tidyInstallations,
+  tidyAfterImport,
   type Unwritten,
   writeNewInstallations,
 } from '../../shared/db/tables/imports.ts';
 import { hastenRegistrationWalk } from '../../shared/db/tables/installations.ts';
+import type { ClassTable } from '../../shared/db/tables/selection.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { RelationName } from '../../shared/domain/roles/role.ts';
 import { say, sentences } from '../cli/language.ts';
 import { CommandFailure } from '../cli/report.ts';
 import { batchesOf, type Row } from './batches.ts';
-import { type ExportFile, openFile } from './files.ts';
+import { type ExportFile, type ImportedClass, openFile } from './files.ts';
 import { readInstallation, readMembership, readRole, readUser } from './records.ts';
 import type { Tally } from './report.ts';
 
@@ -49,11 +51,14 @@ export interface ImportJob {
   onProgress: (bytes: number) => void;
 }
 
-/**
- * If the import adds at least this many installations, it vacuums and analyzes the table at the
- * end.
- */
+/** If the import adds at least this many rows to a table, it vacuums and analyzes it at the end. */
 const manyRows = 10_000;
+/** Tables of the classes whose rows are looked up by id. */
+const tables: Readonly<Partial<Record<ImportedClass, ClassTable>>> = {
+  _User: 'app_user',
+  _Installation: 'installation',
+  _Role: 'role',
+};
 /** Number of connections that write installations. The other classes use one connection. */
 export const connections = 3;
 const resumeHint = () => say('Run it again to continue.');
@@ -65,6 +70,8 @@ const resumeHint = () => say('Run it again to continue.');
  */
 export async function importFiles(job: ImportJob): Promise<void> {
   let bytesBefore = 0;
+  const written = new Set(job.files.flatMap(({ className }) => tables[className] ?? []));
+  for (const table of written) await analyzeBeforeImport(job.db, table);
   await withConnections(job.db, job.isDry ? 1 : connections, async (opened) => {
     for (const connection of opened) {
       await openInstallationStage(connection);
@@ -77,10 +84,13 @@ export async function importFiles(job: ImportJob): Promise<void> {
       job.onProgress(bytesBefore);
     }
   });
-  const written = job.tally.classes.get('_Installation')?.imported ?? 0;
-  if (job.isDry || written === 0) return;
-  await hastenRegistrationWalk(job.db, job.appId);
-  if (written >= manyRows) await tidyInstallations(job.db);
+  if (job.isDry) return;
+  for (const [className, { imported }] of job.tally.classes) {
+    if (className === '_Installation' && imported > 0)
+      await hastenRegistrationWalk(job.db, job.appId);
+    const table = tables[className];
+    if (table && imported >= manyRows) await tidyAfterImport(job.db, table);
+  }
 }
 
 /** Reserves connections of the pool while `work` runs. */

@@ -9,6 +9,7 @@ import type { Handle } from '../pool.ts';
 import { listsOf, query } from '../query.ts';
 import { draftColumns, draftValues } from './installations.ts';
 import { countRolesLocked } from './roles.ts';
+import type { ClassTable } from './selection.ts';
 import { userDraftColumns, userDraftValues } from './users.ts';
 
 /**
@@ -233,8 +234,16 @@ export async function mergeInstallations(
   return { written, unwritten: [...known, ...unwritten] };
 }
 
-/** Updates statistics and indexes after an import, so that the next push gets a good plan. */
-export const tidyInstallations = (db: Handle) => query(db).run('VACUUM (ANALYZE) installation');
+/**
+ * Updates the statistics of a table before an import. If an app has grown since the last ANALYZE,
+ * PostgreSQL expects one row of it and may look up each id by reading all rows of the app.
+ */
+export const analyzeBeforeImport = (db: Handle, table: ClassTable) =>
+  query(db).run(`ANALYZE (SKIP_LOCKED) ${table}`);
+
+/** Updates statistics and indexes after an import, so that the next call gets a good plan. */
+export const tidyAfterImport = (db: Handle, table: ClassTable) =>
+  query(db).run(`VACUUM (ANALYZE) ${table}`);
 
 /** Validated role of an import. Times are ISO 8601. */
 export interface StagedRole {

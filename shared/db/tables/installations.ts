@@ -66,16 +66,15 @@ const from = { table: 'installation', columns } as const;
 /** An installation with the version of its row: the transaction that wrote it. */
 type Versioned = Installation & { version: string };
 
+const byObjectId = `SELECT ${columns} FROM installation WHERE app_id = $1 AND object_id = $2`;
+const findStatement = prepare(byObjectId);
+const findLockedStatement = prepare(`${byObjectId} FOR UPDATE`);
+
 /** Finds an installation by its public id. `isLocked` locks it until the transaction ends. */
 export const findInstallation = (
   db: Handle,
   { appId, objectId, isLocked = false }: { appId: string; objectId: string; isLocked?: boolean },
-) =>
-  query(db).row<Installation>(
-    `SELECT ${columns} FROM installation WHERE app_id = $1
-      AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
-    [appId, objectId],
-  );
+) => query(db).row<Installation>(isLocked ? findLockedStatement : findStatement, [appId, objectId]);
 
 /** Finds installations by public ids, unordered. Throws like `selectByIds`. */
 export const findInstallations = (

@@ -1,23 +1,22 @@
 import type { RelationName, Role, RoleDraft } from '../../domain/roles/role.ts';
 import type { Handle } from '../pool.ts';
-import { membersOf } from '../prepared.ts';
+import { membersOf, prepare } from '../prepared.ts';
 import { query } from '../query.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
 const columns = membersOf('role', 'id, object_id, name, acl, fields, created_at, updated_at');
 const from = { table: 'role', columns } as const;
 
+const byObjectId = `SELECT ${columns} FROM role WHERE app_id = $1 AND object_id = $2`;
+const findStatement = prepare(byObjectId);
+const findLockedStatement = prepare(`${byObjectId} FOR UPDATE`);
+
 /** Finds a role by its public id. With `isLocked`, locks the row until the transaction ends. */
 export const findRole = (
   db: Handle,
   appId: string,
   { objectId, isLocked = false }: { objectId: string; isLocked?: boolean },
-) =>
-  query(db).row<Role>(
-    `SELECT ${columns} FROM role WHERE app_id = $1
-      AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
-    [appId, objectId],
-  );
+) => query(db).row<Role>(isLocked ? findLockedStatement : findStatement, [appId, objectId]);
 
 /** Finds roles by their public ids, unordered. Throws like `selectByIds`. */
 export const findRoles = (

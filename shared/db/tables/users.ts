@@ -7,7 +7,7 @@ import {
 import type { SessionSecret, User, UserDraft } from '../../domain/users/user.ts';
 import type { CopyValue } from '../copy.ts';
 import type { Database, Handle } from '../pool.ts';
-import { membersOf, PreparedStatements, prepare } from '../prepared.ts';
+import { membersOf, type PreparedStatement, PreparedStatements, prepare } from '../prepared.ts';
 import { listsOf, query } from '../query.ts';
 import { type AppRow, forEachApp } from '../sharding.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
@@ -48,8 +48,12 @@ const toUser = ({ sessionNonce: nonce, sessionHash: hash, ...user }: UserRow): U
 });
 
 /** Runs a statement that returns a user. */
-async function queryUser(db: Handle, text: string, values: unknown[]): Promise<User> {
-  return toUser(await query(db).one<UserRow>(text, values));
+async function queryUser(
+  db: Handle,
+  statement: PreparedStatement,
+  values: unknown[],
+): Promise<User> {
+  return toUser(await query(db).one<UserRow>(statement, values));
 }
 
 /** Columns that identify a user. Each has a unique index. */
@@ -100,6 +104,15 @@ const sessionOwner = prepare(
 export const findSessionOwner = (db: Handle, appId: string, hash: Buffer) =>
   query(db).row<{ id: number; objectId: string }>(sessionOwner, [appId, hash]);
 
+const insertStatement = prepare(
+  `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash,
+                         created_at, updated_at, auth_sealed, auth_sealed_whole,
+                         ${userDraftColumns.join(', ')})
+   VALUES ($1, $2, $3, $4, $5, $6, $6, true, true,
+     ${userDraftColumns.map((_, i) => `$${i + 7}`).join(', ')})
+   RETURNING ${readColumns}`,
+);
+
 /** Inserts a user with an encrypted `authData`. Throws a unique violation if a value is taken. */
 export const insertUser = (
   tx: Handle,
@@ -110,57 +123,53 @@ export const insertUser = (
     ...user
   }: Pick<User, 'objectId' | 'passwordHash' | 'session'> & { draft: UserDraft; now: Date },
 ) =>
-  queryUser(
-    tx,
-    `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash,
-                           created_at, updated_at, auth_sealed, auth_sealed_whole,
-                           ${userDraftColumns.join(', ')})
-     VALUES ($1, $2, $3, $4, $5, $6, $6, true, true,
-       ${userDraftColumns.map((_, i) => `$${i + 7}`).join(', ')})
-     RETURNING ${readColumns}`,
-    [
-      ...[appId, user.objectId, user.passwordHash, user.session.nonce, user.session.hash, now],
-      ...userDraftValues(draft),
-    ],
-  );
+  queryUser(tx, insertStatement, [
+    ...[appId, user.objectId, user.passwordHash, user.session.nonce, user.session.hash, now],
+    ...userDraftValues(draft),
+  ]);
+
+const updateStatement = prepare(
+  `UPDATE app_user SET updated_at = $3, auth_sealed = true, auth_sealed_whole = true,
+          ${userDraftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
+    WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
+);
 
 /** Updates a locked user, with an encrypted `authData`. Throws like `insertUser`. */
 export const updateUser = (
   tx: Handle,
   appId: string,
   { id, draft, now }: { id: number; draft: UserDraft; now: Date },
-) =>
-  queryUser(
-    tx,
-    `UPDATE app_user SET updated_at = $3, auth_sealed = true, auth_sealed_whole = true,
-            ${userDraftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
-      WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
-    [appId, id, now, ...userDraftValues(draft)],
-  );
+) => queryUser(tx, updateStatement, [appId, id, now, ...userDraftValues(draft)]);
+
+const passwordStatement = prepare(
+  `UPDATE app_user SET password_hash = $3, updated_at = $4 WHERE app_id = $1 AND id = $2
+    RETURNING ${readColumns}`,
+);
 
 /** Sets or removes the password of a locked user. */
 export const setPassword = (
   tx: Handle,
   appId: string,
   { id, hash, now }: { id: number; hash: string | null; now: Date },
-) =>
-  queryUser(
-    tx,
-    `UPDATE app_user SET password_hash = $3, updated_at = $4 WHERE app_id = $1 AND id = $2
-      RETURNING ${readColumns}`,
-    [appId, id, hash, now],
-  );
+) => queryUser(tx, passwordStatement, [appId, id, hash, now]);
+
+const hashStatement = prepare(
+  'UPDATE app_user SET password_hash = $4 WHERE app_id = $1 AND id = $2 AND password_hash = $3',
+);
 
 /** Replaces a hash with a stronger one, unless the password has changed since. */
 export const replaceHash = (
   db: Handle,
   appId: string,
   { id, from, to }: { id: number; from: string; to: string },
-) =>
-  query(db).run(
-    'UPDATE app_user SET password_hash = $4 WHERE app_id = $1 AND id = $2 AND password_hash = $3',
-    [appId, id, from, to],
-  );
+) => query(db).run(hashStatement, [appId, id, from, to]);
+
+const sessionStatement = prepare(
+  `UPDATE app_user SET session_nonce = $3, session_hash = $4,
+          updated_at = coalesce($6, updated_at)
+    WHERE app_id = $1 AND id = $2 AND ($5::bytea IS NULL OR session_hash = $5)
+   RETURNING ${readColumns}`,
+);
 
 /**
  * Replaces the session of a user. With `from`, only if `from` is still the current session,
@@ -171,18 +180,15 @@ export async function replaceSession(
   appId: string,
   { id, to, from, now }: { id: number; to: SessionSecret; from?: Buffer; now?: Date },
 ): Promise<User | undefined> {
-  const row = await query(db).row<UserRow>(
-    `UPDATE app_user SET session_nonce = $3, session_hash = $4,
-      updated_at = coalesce($6, updated_at)
-      WHERE app_id = $1 AND id = $2 AND ($5::bytea IS NULL OR session_hash = $5)
-        RETURNING ${readColumns}`,
-    [appId, id, to.nonce, to.hash, from ?? null, now ?? null],
-  );
+  const values = [appId, id, to.nonce, to.hash, from ?? null, now ?? null];
+  const row = await query(db).row<UserRow>(sessionStatement, values);
   return row && toUser(row);
 }
 
+const deleteStatement = prepare('DELETE FROM app_user WHERE app_id = $1 AND id = $2');
+
 export const deleteUser = (tx: Handle, appId: string, id: number) =>
-  query(tx).run('DELETE FROM app_user WHERE app_id = $1 AND id = $2', [appId, id]);
+  query(tx).run(deleteStatement, [appId, id]);
 
 export async function selectUsers(tx: Handle, selection: Selection): Promise<User[]> {
   return (await selectRows<UserRow>(tx, from, selection)).map(toUser);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { testEnvironment } from '../../support/api.ts';
-import { bareEnvironment, carillonProcess, launcher } from '../../support/cli.ts';
+import { bareEnvironment, carillon, carillonProcess, launcher } from '../../support/cli.ts';
 import { anInstallation, aUser, newId, useImports } from '../../support/import/imports.ts';
 
 const fixture = useImports();
@@ -91,6 +91,49 @@ describe('an interrupted import', () => {
     expect(JSON.parse(output).error).toContain('The connection to the database was lost');
     await expectRestOf(left);
   });
+});
+
+describe('a repeated import', () => {
+  const total = 2000;
+
+  /** Returns how many rows of a table statements have read by index so far. */
+  async function rowsRead(table: string): Promise<number> {
+    const { rows } = await fixture.db.query<{ n: number }>(
+      'SELECT idx_tup_fetch::int AS n FROM pg_stat_user_tables WHERE relname = $1',
+      [table],
+    );
+    return rows[0]?.n ?? 0;
+  }
+
+  test.each([
+    ['_User', 'app_user', aUser],
+    ['_Installation', 'installation', anInstallation],
+  ])(
+    'of %s reads each row a few times if its app is newer than the statistics',
+    async (name, table, make) => {
+      const other = await exportFile(`${name}.other.jsonl`, [make(), make()], name);
+      await imported(other);
+      await fixture.db.query(`ANALYZE ${table}`);
+      await fixture.db.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`);
+      const app = await fixture.api.createApp();
+      const path = await exportFile(
+        `${name}.jsonl`,
+        Array.from({ length: total }, () => make()),
+        name,
+      );
+      const run = (...args: string[]) =>
+        carillon(['import', path, '--app', app.appId, '--json', ...args], {
+          env: testEnvironment(fixture.databaseUrl),
+        });
+      expect((await run()).code).toBe(0);
+      for (const args of [['--dry-run'], []]) {
+        const before = await rowsRead(table);
+        const { json } = await run(...args);
+        expect(json().classes[name]).toMatchObject({ read: total, alreadyThere: total });
+        expect((await rowsRead(table)) - before).toBeLessThan(20 * total);
+      }
+    },
+  );
 });
 
 describe('the files', () => {
