@@ -56,15 +56,25 @@ function listOfGuides(): string {
   return `export const guides = { ${entries} };`;
 }
 
+/** Content of a guide. */
+export interface ParsedGuide {
+  title: string;
+  nodes: GuideNode[];
+}
+
+/** Reads a guide. Throws the error of `parseGuide`. */
+export const readGuide = (file: string): ParsedGuide =>
+  parseGuide(file, readFileSync(join(docs, file), 'utf8'));
+
 /**
- * Reads a guide. The first heading is its title, and is not among the nodes. Throws if the guide
- * has no title.
+ * Parses the Markdown of a guide. The first heading is its title, and is not among the nodes.
+ * Throws if the guide has no title.
  */
-export function readGuide(file: string): { title: string; nodes: GuideNode[] } {
-  const [first, ...rest] = new GuideReader(file).read(readFileSync(join(docs, file), 'utf8'));
+export function parseGuide(file: string, markdown: string): ParsedGuide {
+  const [first, ...nodes] = new GuideReader(file).read(markdown);
   if (typeof first !== 'object' || first.tag !== 'h1')
     throw new Error(`docs/${file} does not begin with a title`);
-  return { title: textOf([first]), nodes: rest };
+  return { title: textOf([first]), nodes };
 }
 
 /** Returns the text of nodes without markup. */
