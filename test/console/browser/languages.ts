@@ -22,7 +22,7 @@ const script = `(() => {
   for (const element of document.querySelectorAll('[aria-label], [placeholder], [title]'))
     for (const name of ['aria-label', 'placeholder', 'title']) {
       const value = element.getAttribute(name);
-      if (value && element.tagName !== 'TIME') texts.push(value);
+      if (value && element.tagName !== 'TIME' && !element.closest('article')) texts.push(value);
     }
   return texts;
 })()`;

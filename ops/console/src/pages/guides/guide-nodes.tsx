@@ -51,9 +51,10 @@ function GuideElementView({ tag: Tag, children, id, to = '', start }: GuideEleme
 function GuideTable({ rows = [] }: { rows?: readonly GuideNode[] }) {
   const [head = [], ...body] = rows.map(childrenOf);
   const titles = head.map((cell) => textOf([cell]));
+  const label = titles.filter((title) => title !== '').join(', ');
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard.
-    <section className={styles.scroll} aria-label={titles.join(', ')} tabIndex={0}>
+    <section className={styles.scroll} aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>
