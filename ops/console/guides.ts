@@ -46,6 +46,8 @@ export function addGuides(): Plugin {
 
 function listOfGuides(): string {
   const byPath = Map.groupBy(guideFiles(), (file) => placeOf(file).path);
+  if (!byPath.has(''))
+    throw new Error('docs/README.md is missing: the console contains the guides');
   const entries = [...byPath].map(([path, files]) => {
     const guides = files.map((file) => {
       const load = `() => import(${JSON.stringify(join(docs, file))})`;

@@ -94,6 +94,23 @@ describe.skipIf(!hasChromium)('the guides in the console', () => {
     }
   });
 
+  test('can be loaded again if their file is gone after an upgrade', async () => {
+    const page = await open('/docs');
+    await page.route(/assets\/guide-sending.*\.js/, (route) =>
+      route.fulfill({ status: 404, body: '' }),
+    );
+    await page.getByRole('link', { name: 'sending' }).click();
+    await title(page, 'This page does not show');
+    await page.getByRole('link', { name: 'Documentation' }).click();
+    await title(page, 'Documentation');
+    await page.getByRole('link', { name: 'sending' }).click();
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Reload the page' }).click();
+    await title(page, 'Sending');
+    // React logs the caught exception.
+    browser.faults.splice(0);
+  });
+
   test('are not loaded with other pages', async () => {
     const page = await browser.page();
     const files: string[] = [];
