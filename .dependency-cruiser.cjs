@@ -205,7 +205,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^(api|connectors|dispatcher|ops|shared|test)/', pathNot: '^ops/console/' },
       to: {
-        path: '^node_modules/(react|react-dom|@base-ui|@tanstack|i18next|react-i18next|uplot|vite)(/|$)',
+        path: '^node_modules/(react|react-dom|@base-ui|@tanstack|i18next|react-i18next|uplot|vite|marked)(/|$)',
       },
     },
     onlyIn('@opentelemetry', ['shared/process/tracing\\.ts']),

@@ -49,6 +49,8 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
       'ops/cli/main.ts',
       'ops/console/build.ts',
       'ops/console/bundle.ts',
+      'ops/console/guide-files.ts',
+      'ops/console/guides.ts',
     ],
     ...['ops/deploy/image/', 'ops/package/', 'api/main.ts', 'api/route-loader.ts', 'api/start.ts'],
     ...['dispatcher/main.ts', 'dispatcher/sending/pool.ts', 'dispatcher/sending/worker.ts'],

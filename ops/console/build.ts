@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import {
@@ -15,6 +15,7 @@ import {
 
 import { systemClock } from '../../shared/clock.ts';
 import { currentEnvironment } from '../../shared/config/config.ts';
+import { isGuideFile } from './guide-files.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -163,21 +164,26 @@ async function isAbandoned(folder: string, name: string): Promise<boolean> {
 }
 
 /** True for a guide to credentials. The console imports no other modules of the connectors. */
-const isGuide = (file: string): boolean => /[/\\]guides?\.ts$/.test(file);
+const isCredentialGuide = (file: string): boolean => /[/\\]guides?\.ts$/.test(file);
 
 /**
  * Returns the digest of the console's sources, of the modules that it may import
- * (`.dependency-cruiser.cjs`) and of its package versions.
+ * (`.dependency-cruiser.cjs`), of the guides that it contains, and of its package versions.
  */
 async function digestOfSources(): Promise<string> {
   const hash = createHash('sha256');
   const own = (await filesIn(sources)).filter(
     (file) => !relative(sources, file).startsWith('dist'),
   );
-  const guides = (await filesIn(join(root, 'connectors'))).filter(isGuide);
+  const credentialGuides = (await filesIn(join(root, 'connectors'))).filter(isCredentialGuide);
+  const docs = join(root, 'docs');
+  const guides = (await filesIn(docs)).filter((file) =>
+    isGuideFile(relative(docs, file).split(sep).join('/')),
+  );
   const client = await filesIn(join(root, 'ops', 'client'));
   const domain = await filesIn(join(root, 'shared', 'domain'));
-  const files = [...own, ...guides, ...client, ...domain, join(root, 'package-lock.json')];
+  const inputs = [...own, ...credentialGuides, ...guides, ...client, ...domain];
+  const files = [...inputs, join(root, 'package-lock.json')];
   for (const file of files.toSorted()) {
     const bytes = await readFile(file).catch(() => Buffer.alloc(0));
     hash.update(`${relative(root, file)}\n${bytes.length}\n`).update(bytes);

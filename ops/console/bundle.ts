@@ -6,6 +6,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import react from '@vitejs/plugin-react';
 import { build, type Plugin, type Rolldown } from 'vite';
 import type { ConsoleBuild } from '../../api/services/server/console-files.ts';
+import { addGuides, isGuideModule } from './guides.ts';
 
 /**
  * Bundles the console into a folder. `build.ts` runs this module in a separate process: `node
@@ -41,7 +42,7 @@ await build({
   base: '/console/',
   configFile: false,
   logLevel: 'warn',
-  plugins: [react(), orderLayers(), loadCatalogueLazily()],
+  plugins: [react(), orderLayers(), loadCatalogueLazily(), addGuides()],
   define: { __BUILD__: JSON.stringify(digest) },
   build: {
     outDir: folder,
@@ -58,7 +59,7 @@ await build({
     rolldownOptions: {
       output: {
         chunkFileNames: ({ facadeModuleId }) =>
-          `assets/${facadeModuleId?.includes('/domain/texts/') ? 'catalogue-' : ''}[name]-[hash].js`,
+          `assets/${prefixOf(facadeModuleId ?? '')}[name]-[hash].js`,
         codeSplitting: {
           groups: [
             { name: nameOfFirstFile, debugName: 'base', test: sharedModules, priority: 1 },
@@ -73,6 +74,12 @@ await build({
 writeFileSync(join(folder, 'build.json'), JSON.stringify({ digest }));
 const files = listFiles(folder);
 writeFileSync(join(folder, 'files.json'), JSON.stringify(files));
+
+/** Returns the beginning of the file name of a module, so that names of other files are not the same. */
+function prefixOf(id: string): string {
+  if (isGuideModule(id)) return 'guide-';
+  return id.includes('/domain/texts/') ? 'catalogue-' : '';
+}
 
 /**
  * Declares the order of the cascade layers in every style sheet, because the browser may load style

@@ -1,7 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { program } from '../../ops/cli/program.ts';
+import { guideFiles, placeOf } from '../../ops/console/guides.ts';
 
 const folder = join(import.meta.dirname, '../../ops/console/src');
 const read = (file: string): unknown =>
@@ -66,11 +67,11 @@ test('every command that a page shows exists', () => {
   }
 });
 
-test('every document that a page names exists', () => {
+test('every guide that a page names exists', () => {
   const docs = sources.flatMap((source) =>
-    [...source.matchAll(/\bdoc: '([\w/-]+\.md)'/g)].map(([, name = '']) => name),
+    [...source.matchAll(/\bdoc: '([\w/-]+)'/g)].map(([, name = '']) => name),
   );
   expect(docs.length).toBeGreaterThan(20);
-  const folder = join(import.meta.dirname, '../../docs');
-  expect(docs.filter((name) => !existsSync(join(folder, name)))).toEqual([]);
+  const guides = new Set(guideFiles().map((file) => placeOf(file).path));
+  expect(docs.filter((path) => !guides.has(path))).toEqual([]);
 });

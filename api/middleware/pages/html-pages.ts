@@ -115,7 +115,7 @@ const base = '/console';
 const index = 'index.html';
 /** Paths of pages (ops/console/src/router.tsx) and files. Other paths get the usual 404. */
 const pages =
-  /^\/console\/(?:$|assets\/|build\.json$|icon\.svg$|login$|apps(?:\/|$)|(?:operating|webhooks|people|audit|secret|go-live)$)/;
+  /^\/console\/(?:$|assets\/|build\.json$|icon\.svg$|login$|(?:apps|docs)(?:\/|$)|(?:operating|webhooks|people|audit|secret|go-live)$)/;
 
 /**
  * Headers of every console file (protocol/admin-api.md#console-page). Scripts and styles come only

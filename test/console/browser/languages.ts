@@ -10,19 +10,19 @@ const isData = /^\{|^\s*(?:[a-z][\w.-]*|\S*[\d/]\S*)\s*$/;
 
 /**
  * Script that lists texts and labels of the page, except data: ids, JSON, commands and texts of
- * pushes.
+ * pushes. Guides are articles, whose translations have tests of their own.
  */
 const script = `(() => {
   const texts = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const { parentElement, data } = walker.currentNode;
-    if (!parentElement.closest('code, pre, time, [lang=en], [translate=no]')) texts.push(data);
+    if (!parentElement.closest('article, code, pre, time, [lang=en], [translate=no]')) texts.push(data);
   }
   for (const element of document.querySelectorAll('[aria-label], [placeholder], [title]'))
     for (const name of ['aria-label', 'placeholder', 'title']) {
       const value = element.getAttribute(name);
-      if (value && element.tagName !== 'TIME') texts.push(value);
+      if (value && element.tagName !== 'TIME' && !element.closest('article')) texts.push(value);
     }
   return texts;
 })()`;

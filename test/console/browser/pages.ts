@@ -76,6 +76,11 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'secret', path: () => '/secret' },
   { name: 'people', path: () => '/people' },
   { name: 'audit', path: () => '/audit', picture: 'audit' },
+  { name: 'guides', path: () => '/docs' },
+  { name: 'guide', path: () => '/docs/sending' },
+  { name: 'guide of a folder', path: () => '/docs/operate/alerts' },
+  { name: 'guide in English only', path: () => '/docs/performance' },
+  { name: 'a missing guide', path: () => '/docs/nothing' },
   { name: 'a missing push', path: ofApp('/pushes/nothing') },
   { name: 'a missing page', path: ofApp('/nowhere') },
 ];

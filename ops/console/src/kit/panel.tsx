@@ -72,17 +72,19 @@ interface PageHeaderProps {
   title: string;
   /** True if the title is a name that a person chose. It is not translated. */
   isName?: boolean;
+  /** Language of the title, if it is not the language of the page. */
+  lang?: string | undefined;
   side?: ReactNode;
   children?: ReactNode;
 }
 
 /** Heading of a page with its state and actions. Also sets the tab title. */
-export function PageHeader({ title, isName = false, side, children }: PageHeaderProps) {
+export function PageHeader({ title, isName = false, lang, side, children }: PageHeaderProps) {
   useTitle(title);
   return (
     <div className={panelStyles.pageHeader}>
       <div className={panelStyles.pageTitle}>
-        <h1 tabIndex={-1} translate={isName ? 'no' : undefined}>
+        <h1 tabIndex={-1} translate={isName ? 'no' : undefined} lang={lang}>
           {title}
         </h1>
         {children}

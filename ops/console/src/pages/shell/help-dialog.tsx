@@ -1,9 +1,10 @@
 import { Dialog } from '@base-ui/react/dialog';
-import { useRouterState } from '@tanstack/react-router';
+import { Link, useRouterState } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { buttonClass } from '../../kit/controls/button.tsx';
 import dialog from '../../kit/dialog.module.css';
 import { Facts } from '../../kit/panel.tsx';
+import { findGuide } from '../guides/guides.ts';
 import { appPages, servicePages } from './page-entries.ts';
 
 /** Keys that work on every page, and their texts. */
@@ -14,10 +15,10 @@ const keys = [
   ['?', 'help.help'],
 ] as const;
 
-/** Shortcuts of the console, and the document about the current page. */
+/** Shortcuts of the console, and a link to the guide about the current page. */
 export function HelpDialog({ close }: { close: () => void }) {
   const { t } = useTranslation();
-  const doc = useDocument();
+  const doc = useGuidePath();
   const pages = [...appPages, ...servicePages].filter(({ key }) => key !== undefined);
   return (
     <Dialog.Root open onOpenChange={(isOpen) => !isOpen && close()}>
@@ -36,7 +37,10 @@ export function HelpDialog({ close }: { close: () => void }) {
             ]}
           />
           <p>
-            {t('help.document')}: <code translate="no">docs/{doc}</code>
+            {t('help.document')}:{' '}
+            <Link to="/docs/$" params={{ _splat: doc }} onClick={close}>
+              {findGuide(doc)?.title ?? doc}
+            </Link>
           </p>
           <div className={dialog.end}>
             <Dialog.Close className={buttonClass('plain')}>{t('action.back')}</Dialog.Close>
@@ -47,12 +51,12 @@ export function HelpDialog({ close }: { close: () => void }) {
   );
 }
 
-/** Returns the document about the current page: that of the entry with the longest path. */
-function useDocument(): string {
+/** Returns the guide about the current page: that of the entry with the longest path. */
+function useGuidePath(): string {
   const routeId = useRouterState({ select: ({ matches }) => matches.at(-1)?.fullPath ?? '/' });
   const path = routeId.replace(/\/$/, '');
   const found = [...appPages, ...servicePages]
     .filter(({ to }) => path === to.replace(/\/$/, '') || path.startsWith(`${to}/`))
     .toSorted((a, b) => b.to.length - a.to.length);
-  return found[0]?.doc ?? 'console.md';
+  return found[0]?.doc ?? 'console';
 }

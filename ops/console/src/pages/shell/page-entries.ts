@@ -6,7 +6,7 @@ interface PageEntry<To extends string> {
   to: To;
   /** Key of the link's text. */
   title: string;
-  /** Document about the page, below `docs/`. */
+  /** Guide about the page, by its path below `/docs`. */
   doc: string;
   icon?: IconName;
   /** Key that opens the page after `g`. */
@@ -28,7 +28,7 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId',
     title: 'nav.overview',
-    doc: 'getting-started.md',
+    doc: 'getting-started',
     icon: 'overview',
     key: 'o',
     words: ['统计', 'statistics', 'dashboard'],
@@ -36,7 +36,7 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/pushes',
     title: 'nav.pushes',
-    doc: 'console.md',
+    doc: 'console',
     icon: 'pushes',
     key: 'p',
     words: ['推送记录', 'push records', 'history', 'notifications'],
@@ -44,7 +44,7 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/pushes/new',
     title: 'compose.heading',
-    doc: 'sending.md',
+    doc: 'sending',
     role: 'sender',
     isUnlisted: true,
     words: ['在线发送', '新建推送', '创建推送', 'compose', 'send', 'online push'],
@@ -52,42 +52,42 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/pushes/compare',
     title: 'compare.title',
-    doc: 'console.md',
+    doc: 'console',
     isUnlisted: true,
     words: ['对比推送', 'compare', 'diff', 'regressions'],
   }),
   pageEntry({
     to: '/apps/$appId/pushes/scheduled',
     title: 'scheduled.title',
-    doc: 'sending.md',
+    doc: 'sending',
     isUnlisted: true,
     words: ['定时推送任务', 'schedule', 'push_time'],
   }),
   pageEntry({
     to: '/apps/$appId/pushes/undelivered',
     title: 'undelivered.title',
-    doc: 'operate/redrive.md',
+    doc: 'operate/redrive',
     isUnlisted: true,
     words: ['重发', '补发', 'redrive', 'resend', 'retry', 'failed', 'expired', 'capped'],
   }),
   pageEntry({
     to: '/apps/$appId/pushes/recurring',
     title: 'recurring.title',
-    doc: 'sending.md',
+    doc: 'sending',
     isUnlisted: true,
     words: ['周期推送', '循环推送', 'cron', 'recurring', 'repeat', 'every day'],
   }),
   pageEntry({
     to: '/apps/$appId/pushes/live-activities',
     title: 'liveActivity.title',
-    doc: 'live-activities.md',
+    doc: 'live-activities',
     isUnlisted: true,
     words: ['实时活动', '灵动岛', 'live activity', 'ActivityKit', 'broadcast', 'channels'],
   }),
   pageEntry({
     to: '/apps/$appId/devices',
     title: 'nav.devices',
-    doc: 'concepts.md',
+    doc: 'concepts',
     icon: 'devices',
     key: 'd',
     words: ['设备', 'installations', '_Installation', 'tokens'],
@@ -95,14 +95,14 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/users',
     title: 'nav.users',
-    doc: 'operate/personal-data.md',
+    doc: 'operate/personal-data',
     icon: 'users',
     words: ['_User', '用户管理', 'accounts', 'lock', 'sessions'],
   }),
   pageEntry({
     to: '/apps/$appId/profiles',
     title: 'nav.profiles',
-    doc: 'operate/credentials.md',
+    doc: 'operate/credentials',
     icon: 'gateways',
     words: [
       '推送证书',
@@ -118,14 +118,14 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/quotas',
     title: 'nav.quotas',
-    doc: 'sending.md',
+    doc: 'sending',
     icon: 'quotas',
     words: ['配额', '限额', 'quota', 'forecast', 'limits', 'daily cap'],
   }),
   pageEntry({
     to: '/apps/$appId/reports',
     title: 'nav.reports',
-    doc: 'opens.md',
+    doc: 'opens',
     icon: 'reports',
     words: [
       '报表',
@@ -142,21 +142,21 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/usage',
     title: 'nav.usage',
-    doc: 'console.md',
+    doc: 'console',
     icon: 'reports',
     words: ['用量', '账单', '费用', 'billing', 'fees', 'usage', 'CSV'],
   }),
   pageEntry({
     to: '/apps/$appId/messages',
     title: 'nav.messages',
-    doc: 'operate/mail-and-sms.md',
+    doc: 'operate/mail-and-sms',
     icon: 'messages',
     words: ['短信', '邮件', 'SMS', 'mail', 'outbox', 'templates', 'signatures'],
   }),
   pageEntry({
     to: '/apps/$appId/webhooks',
     title: 'nav.webhooks',
-    doc: 'webhooks.md',
+    doc: 'webhooks',
     icon: 'webhooks',
     role: 'operator',
     words: [
@@ -174,14 +174,14 @@ export const appPages = [
   pageEntry({
     to: '/apps/$appId/settings',
     title: 'nav.settings',
-    doc: 'console.md',
+    doc: 'console',
     icon: 'settings',
     words: ['推送设置', '应用 Keys', '安全中心', '选项', 'options', 'app keys', 'master key'],
   }),
   pageEntry({
     to: '/apps/$appId/move-in',
     title: 'moveIn.title',
-    doc: 'moving-in.md',
+    doc: 'moving-in',
     isUnlisted: true,
     words: ['迁移', '导入', '数据导入', 'migration', 'import', 'check list', 'export'],
   }),
@@ -192,14 +192,14 @@ export const servicePages = [
   pageEntry({
     to: '/',
     title: 'nav.apps',
-    doc: 'console.md',
+    doc: 'console',
     icon: 'apps',
     words: ['应用列表', 'all apps'],
   }),
   pageEntry({
     to: '/operating',
     title: 'nav.operating',
-    doc: 'operate/alerts.md',
+    doc: 'operate/alerts',
     icon: 'operations',
     key: 's',
     words: ['熔断', '队列', 'breakers', 'queues', 'gateways'],
@@ -207,7 +207,7 @@ export const servicePages = [
   pageEntry({
     to: '/webhooks',
     title: 'webhooks.ofService',
-    doc: 'webhooks.md',
+    doc: 'webhooks',
     icon: 'webhooks',
     role: 'operator',
     isForAllApps: true,
@@ -216,7 +216,7 @@ export const servicePages = [
   pageEntry({
     to: '/secret',
     title: 'secret.title',
-    doc: 'operate/secret.md',
+    doc: 'operate/secret',
     role: 'owner',
     isForAllApps: true,
     isUnlisted: true,
@@ -225,7 +225,7 @@ export const servicePages = [
   pageEntry({
     to: '/go-live',
     title: 'goLive.title',
-    doc: 'production.md',
+    doc: 'production',
     role: 'operator',
     isForAllApps: true,
     isUnlisted: true,
@@ -234,7 +234,7 @@ export const servicePages = [
   pageEntry({
     to: '/people',
     title: 'nav.people',
-    doc: 'operate/people.md',
+    doc: 'operate/people',
     icon: 'members',
     role: 'owner',
     isForAllApps: true,
@@ -243,11 +243,18 @@ export const servicePages = [
   pageEntry({
     to: '/audit',
     title: 'nav.audit',
-    doc: 'operate/people.md',
+    doc: 'operate/people',
     icon: 'audit',
     role: 'owner',
     isForAllApps: true,
     words: ['操作日志', 'audit log', 'changes', 'history'],
+  }),
+  pageEntry({
+    to: '/docs',
+    title: 'guides.title',
+    doc: 'console',
+    icon: 'help',
+    words: ['帮助', '指南', '手册', 'docs', 'guides', 'manual', 'help'],
   }),
 ];
 

@@ -167,6 +167,7 @@ function useFocusOnPage(main: React.RefObject<HTMLElement | null>): void {
       return;
     }
     const heading = main.current?.querySelector<HTMLElement>('h1') ?? main.current;
-    heading?.focus();
+    // The router scrolls: to the top, or to an anchor.
+    heading?.focus({ preventScroll: true });
   }, [path, main]);
 }

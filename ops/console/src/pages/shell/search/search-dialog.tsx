@@ -9,6 +9,7 @@ import { includesRole, useOperator } from '../../../api/session.tsx';
 import dialog from '../../../kit/dialog.module.css';
 import { Failure } from '../../../kit/states.tsx';
 import { languages } from '../../../text/texts.ts';
+import { searchGuides } from '../../guides/guides.ts';
 import { type FreezeScope, useFreezeScopes } from '../freeze.tsx';
 import { appPages, isOpenTo, servicePages } from '../page-entries.ts';
 import styles from './search.module.css';
@@ -20,7 +21,7 @@ interface SearchDialogProps {
 }
 
 /**
- * Search for pages, apps, pushes, devices and users. Arrow keys select, Enter opens, Escape closes.
+ * Search for pages, apps, pushes, devices, users and guides. Arrow keys select, Enter opens, Escape closes.
  */
 export function SearchDialog({ isOpen, setOpen, freeze }: SearchDialogProps) {
   const { t } = useTranslation();
@@ -159,7 +160,7 @@ function Found({ id, at, entries, choose }: FoundProps) {
 /** Search result. */
 export interface Entry {
   id: string;
-  /** Kind of result: a page, an app, a push, a device or a user. */
+  /** Kind of result: a page, an app, a push, a device, a user or a guide. */
   kind: string;
   title: string;
   /** Text that distinguishes similar results, such as an id or an app. */
@@ -168,7 +169,7 @@ export interface Entry {
 }
 
 /**
- * Returns the pages and objects that match a text. Without a text, returns all pages. While
+ * Returns the pages, objects and guides that match a text. Without a text, returns all pages. While
  * `isBusy` is true, the objects belong to an earlier text.
  */
 function useEntries(
@@ -176,10 +177,11 @@ function useEntries(
   freeze: SearchProps['freeze'],
 ): { entries: Entry[]; isBusy: boolean; error: unknown } {
   const pages = usePages(text);
+  const guides = useGuideEntries(text);
   const acts = useFreezeEntries(text, freeze);
   const { hits, error, isBusy } = useSearchHits(text);
   const hitEntry = useHitEntry(hits);
-  return { entries: [...pages, ...acts, ...hits.map(hitEntry)], isBusy, error };
+  return { entries: [...pages, ...acts, ...hits.map(hitEntry), ...guides], isBusy, error };
 }
 
 function usePages(text: string): Entry[] {
@@ -214,6 +216,18 @@ function usePages(text: string): Entry[] {
       open: () => void navigate({ to: place.to }),
     })),
   ];
+}
+
+function useGuideEntries(text: string): Entry[] {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  return searchGuides(text).map(({ path, title }) => ({
+    id: `guide ${path}`,
+    kind: t('search.guide'),
+    title,
+    detail: '',
+    open: () => void navigate({ to: '/docs/$', params: { _splat: path } }),
+  }));
 }
 
 /** Entries that freeze the current app or the whole service. */

@@ -1,0 +1,6 @@
+/**
+ * Returns whether the console contains a file, by its path below `docs`. The console contains the
+ * guides, without the reference and the pages for contributors.
+ */
+export const isGuideFile = (file: string): boolean =>
+  /^(?:zh\/)?(?:(?:clients|credentials|operate)\/)?[\w-]+\.md$/.test(file);
