@@ -27,7 +27,7 @@ const wideTables = `[...document.querySelectorAll('main section:has(> table)')]
   .filter((box) => box.scrollWidth > box.clientWidth + 1).length`;
 
 /** Timeout of the test of all pages. On a busy machine a page takes two seconds. */
-const maxMs = 240_000;
+const maxMs = 180_000;
 
 describe.skipIf(!hasChromium)('pages of the console', () => {
   const { service, scene, login, show, showPage } = useScene();
