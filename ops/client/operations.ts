@@ -1941,7 +1941,7 @@ export interface Operations {
         view?: 'list' | 'names';
         q?: string;
         ids?: string;
-        sort?: 'id' | 'name';
+        sort?: 'id' | 'name' | 'activity';
         limit?: number;
         cursor?: string;
       };

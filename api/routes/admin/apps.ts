@@ -64,7 +64,7 @@ const credentials = jsonObject;
 
 /** Maximum number of apps that one call names. */
 const maxIds = 50;
-/** Maximum length of a cursor: an app id, a space and a name. */
+/** Maximum length of a cursor: an app id, a space, and a name or a number. */
 const maxCursor = 165;
 
 const appsQuery = z.object({
@@ -86,9 +86,12 @@ const appsQuery = z.object({
     .optional()
     .describe(`With a \`view\`: at most ${maxIds} ids of apps, with commas between them.`),
   sort: z
-    .enum(['id', 'name'], 'expected id or name')
+    .enum(['id', 'name', 'activity'], 'expected id, name or activity')
     .optional()
-    .describe('With a `view`: order of the list. By default `id` for `list`, `name` for `names`.'),
+    .describe(
+      'With a `view`: order of the list. By default `id` for `list`, `name` for `names`. `activity`: ' +
+        'the app with the newest push of seven days first, then apps without pushes by id.',
+    ),
   limit: pageQuery.limit,
   cursor: z
     .string('expected one cursor')

@@ -18,7 +18,7 @@ const cursorOf = (value: unknown): string | undefined =>
 /** Filters of the list of apps. */
 export interface AppFilters {
   q?: string | undefined;
-  /** `activity` shows the apps with most pushes first. The default is the name. */
+  /** `activity` shows the app with the newest push first. The default is the name. */
   sort?: 'activity' | undefined;
   cursor?: string | undefined;
 }

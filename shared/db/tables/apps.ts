@@ -18,6 +18,7 @@ import { mapInTicks } from '../../event-loop.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import { query } from '../query.ts';
+import { AppStatement, isSharded } from '../sharding.ts';
 import { type Subscription, subscriptionsSql } from './webhooks.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
@@ -136,8 +137,11 @@ export interface AppSummary {
   pushes7d: number;
 }
 
-/** An app in a list. The last app is the cursor of the next page. */
+/** An app in a list. */
 export type AppName = Pick<AppSummary, 'appId' | 'name'>;
+
+/** Row of a list of apps. `place`: value by which the list is sorted. Null if it is the id. */
+type Listed<T> = T & { place: string | null };
 
 /** Filter of a list of apps. `apps`: null for all. `q`: an id or a part of a name. */
 export interface AppFilter {
@@ -145,59 +149,98 @@ export interface AppFilter {
   q: string | undefined;
 }
 
-/** Page of a list of apps by name, or by id. */
+/** Order of a list of apps. `activity`: the app with the newest push first. */
+export type AppOrder = 'id' | 'name' | 'activity';
+
+/** Page of a list of apps. `after`: id and place of the last app of the previous page. */
 interface AppPage {
-  sort: 'id' | 'name';
-  after: AppName | null;
+  sort: AppOrder;
+  after: { appId: string; place: string } | null;
   limit: number;
 }
 
+/** SQL of an order. Parameters: $3 is the id of the last app, $4 its place. */
+const orders: Record<AppOrder, { place: string; isAfter: string; by: string }> = {
+  id: { place: 'NULL', isAfter: 'app_id > $3::text', by: 'app_id' },
+  name: {
+    place: 'name',
+    isAfter: '(lower(name), app_id) > (lower($4::text), $3::text)',
+    by: 'lower(name), app_id',
+  },
+  activity: {
+    place: 'coalesce(newest, 0)::text',
+    isAfter: '(-coalesce(newest, 0), app_id) > (-($4::text)::bigint, $3::text)',
+    by: '-coalesce(newest, 0), app_id',
+  },
+};
+
 /**
- * Returns SQL of a sorted page of apps. Parameters: apps, `q`, id and name of the last app, limit.
+ * Returns SQL that joins the id of the newest push of each app. PostgreSQL reads one entry of the
+ * primary key per app. A sharded database joins such a subquery only if it groups by app, which
+ * reads all pushes of the app.
  */
-function pageOfApps(columns: string, sort: AppPage['sort']): string {
-  const isAfter =
-    sort === 'name' ? '(lower(name), app_id) > (lower($4::text), $3::text)' : 'app_id > $3::text';
-  return `SELECT ${columns} FROM app
+const newestPush = (isGrouped: boolean): string =>
+  `LEFT JOIN LATERAL (SELECT max(n.id) AS newest FROM notification n WHERE n.app_id = app.app_id${
+    isGrouped ? ' GROUP BY n.app_id' : ''
+  }) AS p ON true`;
+
+/** Reads a sorted page of apps. */
+async function pageOfApps<T extends object>(
+  db: Handle,
+  columns: string,
+  { apps, q }: AppFilter,
+  { sort, after, limit }: AppPage,
+): Promise<Listed<T>[]> {
+  const { place, isAfter, by } = orders[sort];
+  return query(db).rows<Listed<T>>(
+    `SELECT ${columns}, ${place} AS place
+       FROM app ${sort === 'activity' ? newestPush(await isSharded(db)) : ''}
       WHERE ($1::text[] IS NULL OR app_id = ANY($1)) AND ($3::text IS NULL OR ${isAfter})
         AND ($2::text IS NULL OR app_id = $2 OR position(lower($2) IN lower(name)) > 0)
         AND ($4::text IS NULL OR true)
-      ORDER BY ${sort === 'name' ? 'lower(name), app_id' : 'app_id'} LIMIT $5`;
+      ORDER BY ${by} LIMIT $5`,
+    [apps, q, after?.appId, after?.place, limit],
+  );
 }
-
-const pageValues = ({ apps, q }: AppFilter, { after, limit }: AppPage): unknown[] => [
-  apps,
-  q,
-  after?.appId,
-  after?.name,
-  limit,
-];
 
 /** Lists ids and names of apps. */
 export const listAppNames = (db: Handle, filter: AppFilter, page: AppPage) =>
-  query(db).rows<AppName>(
-    pageOfApps('app_id AS "appId", name', page.sort),
-    pageValues(filter, page),
-  );
+  pageOfApps<AppName>(db, 'app_id AS "appId", name', filter, page);
+
+type AppSizes = Pick<AppSummary, 'appId' | 'devices' | 'pushes7d'>;
+
+/** Counts the devices and pushes of apps, up to a limit. */
+const sizesStatement = new AppStatement(
+  3,
+  (andApp) => `SELECT k.app_id AS "appId",
+    (SELECT count(*) FROM (SELECT FROM installation
+      WHERE app_id = k.app_id${andApp('installation')} LIMIT $2) AS d) AS devices,
+    (SELECT count(*) FROM (SELECT FROM notification
+      WHERE app_id = k.app_id${andApp('notification')} LIMIT $2) AS p) AS "pushes7d"
+    FROM unnest($1::text[]) AS k (app_id)`,
+);
 
 /**
  * Lists apps without decrypting anything. Counts at most `maxCounted` devices and pushes of each.
  */
-export const listAppSummaries = (
+export async function listAppSummaries(
   db: Handle,
   filter: AppFilter,
-  page: AppPage & { maxCounted: number },
-) =>
-  query(db).rows<AppSummary>(
-    `SELECT a.app_id AS "appId", a.name, a.edition, a.plan, a.created_at AS "createdAt",
-            (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id
-            LIMIT $6) AS d) AS devices,
-            (SELECT count(*) FROM (SELECT FROM notification n WHERE n.app_id = a.app_id
-            LIMIT $6) AS p) AS "pushes7d"
-       FROM (${pageOfApps('*', page.sort)}) AS a
-      ORDER BY ${page.sort === 'name' ? 'lower(a.name), a.app_id' : 'a.app_id'}`,
-    [...pageValues(filter, page), page.maxCounted],
+  { maxCounted, ...page }: AppPage & { maxCounted: number },
+): Promise<Listed<AppSummary>[]> {
+  const rows = await pageOfApps<Omit<AppSummary, 'devices' | 'pushes7d'>>(
+    db,
+    'app_id AS "appId", name, edition, plan, created_at AS "createdAt"',
+    filter,
+    page,
   );
+  const parts = await sizesStatement.run<AppSizes, (typeof rows)[number]>(db, rows, (part) => [
+    part.map(({ appId }) => appId),
+    maxCounted,
+  ]);
+  const sizes = new Map(parts.flatMap(({ found }) => found).map((size) => [size.appId, size]));
+  return rows.map((row) => ({ devices: 0, pushes7d: 0, ...row, ...sizes.get(row.appId) }));
+}
 
 /** Lists the ids of all apps, oldest first. Decrypts nothing. */
 export const listAppIds = (db: Handle) =>

@@ -210,6 +210,13 @@ describe('the lists of apps', () => {
       created.push(reply.body.appId);
     }
   });
+  const addPush = (appId: string) =>
+    service.db.query(
+      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+        push_time, expires_at)
+       VALUES ($1, gen_random_uuid(), gen_random_uuid(), 'done', '{}', 'prod', now(), now())`,
+      [appId],
+    );
   type Listed = { appId: string; name: string };
   /** Reads all pages of a list, with two apps per page. */
   const listAll = async (call: ConsoleCall, members: Record<string, string>): Promise<Listed[]> => {
@@ -247,6 +254,23 @@ describe('the lists of apps', () => {
     expect(all.map(({ appId }) => appId)).toEqual(rows.map((row) => row.app_id));
     if (members.view === 'names') expect(Object.keys(all[0] ?? {})).toEqual(['appId', 'name']);
   });
+
+  test.for(['list', 'names'])(
+    'begin with the newest push if sorted by activity: %s',
+    async (view) => {
+      const owner = await callerOf(service.api, 'owner');
+      const [first = '', second = '', third = ''] = created.toReversed();
+      for (const appId of [second, third, first, third]) await addPush(appId);
+      const members = { view, sort: 'activity', ids: created.join() };
+      const all = (await listAll(owner, members)).map(({ appId }) => appId);
+      const quiet = created.filter((id) => ![first, second, third].includes(id));
+      expect(all).toEqual([third, first, second, ...quiet.toSorted()]);
+      const strange = new URLSearchParams({ ...members, cursor: `${first} -1` });
+      const { status, body } = await owner('GET', `/apps?${strange}`);
+      expect({ status, next: body.next }).toEqual({ status: 200, next: null });
+      expect(Object.keys(body.results[0])).not.toContain('place');
+    },
+  );
 
   test("search by a part of a name in any case, within the token's apps", async () => {
     const owner = await callerOf(service.api, 'owner');

@@ -53,6 +53,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'devices', path: ofApp('/devices') },
   { name: 'device', path: (scene) => ofApp(`/devices/${scene.deviceId}`)(scene) },
   { name: 'users', path: ofApp('/users') },
+  { name: 'webhooks', path: ofApp('/webhooks') },
   { name: 'messages', path: ofApp('/messages') },
   { name: 'profiles', path: ofApp('/profiles') },
   { name: 'profile', path: ofApp('/profiles/apns/_default') },
@@ -75,6 +76,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'go live', path: () => '/go-live' },
   { name: 'secret', path: () => '/secret' },
   { name: 'people', path: () => '/people' },
+  { name: 'webhooks of the service', path: () => '/webhooks' },
   { name: 'audit', path: () => '/audit', picture: 'audit' },
   { name: 'guides', path: () => '/docs' },
   { name: 'guide', path: () => '/docs/sending' },
@@ -82,5 +84,7 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'guide in English only', path: () => '/docs/performance' },
   { name: 'a missing guide', path: () => '/docs/nothing' },
   { name: 'a missing push', path: ofApp('/pushes/nothing') },
+  { name: 'a missing device', path: ofApp('/devices/nothing') },
+  { name: 'a missing user', path: ofApp('/users/nobody') },
   { name: 'a missing page', path: ofApp('/nowhere') },
 ];

@@ -74,12 +74,12 @@ describe.skipIf(!hasChromium)('the list of apps', () => {
     await page.getByText('No problems found.').waitFor();
   });
 
-  test('is sorted by name or by activity', async () => {
+  test('is sorted by name or with the newest push first', async () => {
     const page = await open();
     const firstApp = () => page.getByRole('row').nth(1).getByRole('link').textContent();
     await page.getByRole('cell', { name: 'A quiet app' }).waitFor();
     expect(await firstApp()).toBe('A quiet app');
-    await page.getByLabel('Sort by').selectOption('Pushes in 7 days');
+    await page.getByLabel('Sort by').selectOption('Newest push');
     await expect.poll(firstApp).toBe('Busy app');
     await page.reload();
     await expect.poll(firstApp).toBe('Busy app');

@@ -184,9 +184,9 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
 
   test('stops sending through a gateway, and resumes it', async () => {
     const page = await open('/operating');
-    await press(page, 'Stop sending by APNs, _default');
+    await press(page, 'Stop sending by APNs · _default');
     await page.getByText('Stopped (circuit open) · forced').waitFor();
-    await press(page, 'Release APNs, _default');
+    await press(page, 'Release APNs · _default');
     await page.getByText('Healthy', { exact: true }).first().waitFor();
   });
 

@@ -194,7 +194,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.keyboard.press('Enter');
     await page.getByRole('row').nth(1).getByRole('link').click();
     await page.getByRole('heading', { name: /^Device / }).waitFor();
-    await shows(page, 'APNs, _default');
+    await shows(page, 'APNs · _default');
     await shows(page, /"city": "Rome"/);
     await page.goBack();
     await page.getByText('All devices', { exact: true }).click();

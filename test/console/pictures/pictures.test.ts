@@ -24,6 +24,7 @@ const looks: Record<string, PageOptions> = {
   light: {},
   dark: { theme: 'dark' },
   chinese: { language: 'zh-CN' },
+  phone: { language: 'zh-CN', width: 390 },
   narrow: { language: 'zh-CN', theme: 'dark', width: 320 },
 };
 

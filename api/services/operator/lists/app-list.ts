@@ -1,10 +1,12 @@
 import {
   type AppFilter,
+  type AppOrder,
   listAppNames,
   listAppSummaries,
 } from '../../../../shared/db/tables/apps.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { idOf } from './page.ts';
 
 /** Maximum number of devices and pushes that a list counts per app. */
 const maxCounted = 10_000;
@@ -14,7 +16,7 @@ export interface AppListRequest {
   q?: string | undefined;
   /** Ids of the apps to list. Undefined for all apps. */
   ids?: readonly string[] | undefined;
-  sort: 'id' | 'name';
+  sort: AppOrder;
   /** `next` of the previous page. */
   cursor?: string | undefined;
   limit: number;
@@ -53,25 +55,27 @@ function filterOf({ apps }: Operator, { q, ids }: AppListRequest): AppFilter {
 
 /** Reads one row more than the page contains. The extra row shows that there is a next page. */
 function pageOf({ sort, cursor, limit }: AppListRequest) {
-  const [appId = '', name = ''] = cursor === undefined ? [] : partsOf(cursor);
-  return { sort, after: cursor === undefined ? null : { appId, name }, limit: limit + 1 };
+  return { sort, after: cursor === undefined ? null : placeOf(cursor, sort), limit: limit + 1 };
 }
 
 /**
- * Splits a cursor: the id of the last app and, if the list is sorted by name, its name after a
- * space.
+ * Splits a cursor: the id of the last app and, after a space, the value by which the list is
+ * sorted. The value is the name, or the number of the newest push. A list by id has none.
  */
-function partsOf(cursor: string): [appId: string, name: string] {
+function placeOf(cursor: string, sort: AppOrder): { appId: string; place: string } {
   const at = cursor.indexOf(' ');
-  return at < 0 ? [cursor, ''] : [cursor.slice(0, at), cursor.slice(at + 1)];
+  const appId = at < 0 ? cursor : cursor.slice(0, at);
+  const place = at < 0 ? '' : cursor.slice(at + 1);
+  return { appId, place: sort === 'activity' && idOf(place) === undefined ? '0' : place };
 }
 
-function toReply<T extends { appId: string; name: string }>(
+function toReply<T extends { appId: string; place: string | null }>(
   rows: readonly T[],
-  { sort, limit }: AppListRequest,
+  { limit }: AppListRequest,
 ) {
-  const results = rows.slice(0, limit);
-  const last = rows.length > limit ? results.at(-1) : undefined;
+  const shown = rows.slice(0, limit);
+  const last = rows.length > limit ? shown.at(-1) : undefined;
+  const results = shown.map(({ place: _, ...app }) => app);
   if (!last) return { results, next: null };
-  return { results, next: sort === 'name' ? `${last.appId} ${last.name}` : last.appId };
+  return { results, next: last.place === null ? last.appId : `${last.appId} ${last.place}` };
 }

@@ -53,8 +53,13 @@ export const appCommands = [
     example: 'app list --sizes --q shop',
     operation: 'listApps',
     query: {
-      view: preset('--sizes', 'with devices and pushes in 7 days, in pages, newest first', 'list'),
+      view: preset('--sizes', 'with devices and pushes in 7 days, in pages', 'list'),
       q: text('--q <text>', 'with --sizes: an id, or a part of the name'),
+      sort: choice('--sort <order>', 'with --sizes: order; activity is the newest push first', [
+        'id',
+        'name',
+        'activity',
+      ]),
       limit: whole('--limit <n>', 'with --sizes: largest number of results, at most 200', 1),
       cursor: text('--cursor <next>', 'with --sizes: `next` of the page before'),
     },

@@ -57,12 +57,12 @@ const refreshMs = 10_000;
 /** Poll interval of the move-in page. Devices arrive over several hours after the switch. */
 const moveInRefreshMs = 30_000;
 
-/** Call that lists the apps which the person may see, by name. */
-export const appsPage = ({ q, cursor }: AppFilters): CallInput<'listApps'> => ({
-  query: { view: 'list', sort: 'name', limit: 200, q, cursor },
+/** Call that lists the apps which the person may see. */
+export const appsPage = ({ q, sort, cursor }: AppFilters): CallInput<'listApps'> => ({
+  query: { view: 'list', sort: sort ?? 'name', limit: 200, q, cursor },
 });
 
-/** Apps that the person may see, by name. */
+/** Apps that the person may see, by name or with the newest push first. */
 export function useAppList(filters: AppFilters) {
   return useQuery({
     queryKey: ['apps', filters],

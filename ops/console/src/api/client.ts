@@ -36,6 +36,10 @@ export class ApiError extends Error {
   }
 }
 
+/** Returns whether the API refused a call because the object does not exist. */
+export const isMissing = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 404;
+
 interface RefusalDetails {
   status: number;
   code: number;

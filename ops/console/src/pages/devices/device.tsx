@@ -3,6 +3,7 @@ import { type FormEvent, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { DeviceDetail, DevicePush } from '../../../../client/operations.ts';
+import { isMissing } from '../../api/client.ts';
 import { useDevice, useDeviceChange, useDevicePushes, useTestPush } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
@@ -36,6 +37,12 @@ export function Device() {
       />
       {isPending ? (
         <Loading rows={8} />
+      ) : isMissing(error) ? (
+        <Empty title={t('device.missing')}>
+          <Link to="/apps/$appId/devices" params={{ appId }}>
+            {t('nav.devices')}
+          </Link>
+        </Empty>
       ) : error && !data ? (
         <Failure error={error} retry={() => void refetch()} />
       ) : (
@@ -66,7 +73,7 @@ function Delivery({ device }: { device: DeviceDetail }) {
     <Panel title={t('device.delivery')}>
       <Facts
         rows={[
-          [t('why.route'), `${connectorName(way.connector)}, ${way.profile}`],
+          [t('why.route'), `${connectorName(way.connector)} · ${way.profile}`],
           ...(way.problem
             ? ([
                 [

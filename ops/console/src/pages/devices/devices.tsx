@@ -256,7 +256,7 @@ function columnsOf(
 function Member({ name, device }: { name: string; device: Installation }) {
   const { t } = useTranslation();
   const { deviceType, vendor, channels = [], valid } = device;
-  if (name === 'deviceType') return vendor ? `${deviceType}, ${vendor}` : deviceType;
+  if (name === 'deviceType') return vendor ? `${deviceType} · ${vendor}` : deviceType;
   if (name === 'channels') return channels.join(', ') || '–';
   if (name === 'valid')
     return (

@@ -70,7 +70,7 @@ const maxCount = 10_000;
 const atLeast = (count: number) =>
   count < maxCount ? formatCount(count) : `≥ ${formatCount(count)}`;
 
-/** Apps that the person may see, by name. The URL contains the search and the page. */
+/** Apps that the person may see. The URL contains the search, the order and the page. */
 export function Home() {
   const { t } = useTranslation();
   const { apps } = useOperator();
@@ -80,7 +80,7 @@ export function Home() {
   const mayCreate = isOwner && apps === null;
   const navigate = useNavigate();
   // The list of apps is shown before the code of the other panels is loaded.
-  const isLoaded = useAppList({ q: filters.q, cursor: filters.cursor }).data !== undefined;
+  const isLoaded = useAppList(filters).data !== undefined;
   const show = (search: AppFilters) => void navigate({ to: '/', search });
   return (
     <>
@@ -92,7 +92,7 @@ export function Home() {
           </Suspense>
         </CatchBoundary>
       )}
-      <Search q={filters.q ?? ''} show={show} />
+      <Search q={filters.q ?? ''} show={(q) => show({ q, sort: filters.sort })} />
       <Panel title={t('apps.list')}>
         <List filters={filters} show={show} />
       </Panel>
@@ -104,20 +104,21 @@ export function Home() {
 
 type Show = (search: AppFilters) => void;
 
-function Search({ q, show }: { q: string; show: Show }) {
+function Search({ q, show }: { q: string; show: (q: string | undefined) => void }) {
   const { t } = useTranslation();
   const [draft, setDraft] = useState(q);
   useEffect(() => setDraft(q), [q]);
   return (
-    <FilterForm apply={() => show({ q: draft.trim() || undefined })}>
+    <FilterForm apply={() => show(draft.trim() || undefined)}>
       <FilterText label={t('apps.find')} value={draft} change={setDraft} />
     </FilterForm>
   );
 }
 
-function List({ filters: { q, cursor, sort }, show }: { filters: AppFilters; show: Show }) {
+function List({ filters, show }: { filters: AppFilters; show: Show }) {
   const { t } = useTranslation();
-  const { data, error, isPending, refetch } = useAppList({ q, cursor });
+  const { q, sort, cursor } = filters;
+  const { data, error, isPending, refetch } = useAppList(filters);
   if (isPending) return <Loading />;
   if (!data) return <Failure error={error} retry={() => void refetch()} />;
   if (data.results.length === 0 && q !== undefined)
@@ -132,12 +133,11 @@ function List({ filters: { q, cursor, sort }, show }: { filters: AppFilters; sho
         <Snippet label={t('apps.emptyHint')} text="npx carillon app create demo" />
       </Empty>
     );
-  const isOnePage = data.next === null && cursor === undefined;
-  const all = data.results.filter((app): app is AppSummary => 'devices' in app);
-  const rows = sort === 'activity' && isOnePage ? all.toSorted(byActivity) : all;
+  const rows = data.results.filter((app): app is AppSummary => 'devices' in app);
+  const isSortable = rows.length > 1 || cursor !== undefined;
   return (
     <>
-      {isOnePage && data.results.length > 1 && (
+      {isSortable && (
         <div className={styles.sort}>
           <Choice
             label={t('apps.sort')}
@@ -157,14 +157,10 @@ function List({ filters: { q, cursor, sort }, show }: { filters: AppFilters; sho
         rows={rows}
         keyOf={({ appId }) => appId}
       />
-      <Pager next={data.next} cursor={cursor} open={(next) => show({ q, cursor: next })} />
+      <Pager next={data.next} cursor={cursor} open={(next) => show({ q, sort, cursor: next })} />
     </>
   );
 }
-
-/** Compares apps by their pushes of seven days, then by their devices, most first. */
-const byActivity = (a: AppSummary, b: AppSummary): number =>
-  b.pushes7d - a.pushes7d || b.devices - a.devices;
 
 function columnsOf(t: (key: string) => string): Column<AppSummary>[] {
   return [

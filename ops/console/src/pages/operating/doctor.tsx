@@ -73,7 +73,8 @@ function Sentence({ finding }: { finding: DoctorFinding }) {
   const language = useLanguage();
   const textIn = (one: Language) => {
     const { detail, advice } = writeFinding(finding, one);
-    return `${detail} ${advice}`;
+    if (advice === '') return detail;
+    return one === 'zh' ? `${detail}。${advice}` : `${detail}. ${advice}`;
   };
   const original = (
     <span lang="en">

@@ -193,7 +193,7 @@ const byState = (a: Breaker, b: Breaker): number =>
 function Force({ breaker }: { breaker: Breaker }) {
   const { t } = useTranslation();
   const force = useBreakerAct(breaker.id);
-  const name = `${connectorName(breaker.connector)}, ${breaker.profile}`;
+  const name = `${connectorName(breaker.connector)} · ${breaker.profile}`;
   if (breaker.forced)
     return (
       <Button

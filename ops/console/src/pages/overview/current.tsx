@@ -133,7 +133,7 @@ export function AttentionList({ overview, appLink }: { overview: Overview; appLi
           {ofApp(breaker.appId)}
           <Badge tone="bad">{t(`breakerState.${breaker.state}`)}</Badge>{' '}
           <Link to="/operating">
-            {connectorName(breaker.connector)}, {breaker.profile}
+            {connectorName(breaker.connector)} · {breaker.profile}
           </Link>{' '}
           <Time at={breaker.since} /> {breaker.lastFailure && <Reason {...breaker.lastFailure} />}
         </li>
@@ -141,7 +141,7 @@ export function AttentionList({ overview, appLink }: { overview: Overview; appLi
       {profilesExpiring.map(({ appId, connector, profile, expiresAt }) => (
         <li key={`${appId} ${connector}/${profile}`}>
           {ofApp(appId)}
-          <Badge tone="warn">{t('overview.expires')}</Badge> {connectorName(connector)}, {profile}:{' '}
+          <Badge tone="warn">{t('overview.expires')}</Badge> {connectorName(connector)} · {profile}:{' '}
           <Time at={expiresAt} />
         </li>
       ))}
@@ -164,7 +164,7 @@ export function AttentionList({ overview, appLink }: { overview: Overview; appLi
       {findings.map(({ appId, connector, profile, problems, meanings }) => (
         <li key={`finding ${appId} ${connector}/${profile}`}>
           {ofApp(appId)}
-          <Badge tone="bad">{t('overview.problem')}</Badge> {connectorName(connector)}, {profile}:{' '}
+          <Badge tone="bad">{t('overview.problem')}</Badge> {connectorName(connector)} · {profile}:{' '}
           <Reasons reasons={problems} meanings={meanings} />
         </li>
       ))}

@@ -121,7 +121,7 @@ function CauseChoice({ causes, chosen, choose }: CauseChoiceProps) {
       <option value="">{t('redrive.anyCause')}</option>
       {causes.map(({ connector, outcome, reason, n }, i) => (
         <option key={`${connector} ${outcome} ${reason}`} value={i}>
-          {`${connectorName(connector)}, ${t(`outcome.${outcome}`)}: ${reason} (${formatCount(n)})`}
+          {`${connectorName(connector)} · ${t(`outcome.${outcome}`)}: ${reason} (${formatCount(n)})`}
         </option>
       ))}
     </Choice>

@@ -32,6 +32,7 @@ export function Calendar({ appId }: { appId: string }) {
   ].toSorted((a, b) => (a.at < b.at ? -1 : 1));
   const today = new Date();
   const first = new Date(today.getFullYear(), today.getMonth() + months, 1);
+  const days = daysOf(first);
   const title = new Intl.DateTimeFormat(currentLocale(), { year: 'numeric', month: 'long' });
   return (
     <Panel
@@ -45,8 +46,11 @@ export function Calendar({ appId }: { appId: string }) {
         </div>
       }
     >
+      {!days.some((day) => entries.some(({ at }) => isOn(at, day))) && (
+        <p className={styles.nothing}>{t('calendar.nothing')}</p>
+      )}
       <ol className={styles.days}>
-        {daysOf(first).map((day) => (
+        {days.map((day) => (
           <Day key={day.toDateString()} appId={appId} day={day} first={first} entries={entries} />
         ))}
       </ol>
@@ -63,7 +67,7 @@ interface DayProps {
 }
 
 function Day({ appId, day, first, entries }: DayProps) {
-  const own = entries.filter(({ at }) => new Date(at).toDateString() === day.toDateString());
+  const own = entries.filter(({ at }) => isOn(at, day));
   const name = new Intl.DateTimeFormat(currentLocale(), { weekday: 'short', day: 'numeric' });
   const isOther = day.getMonth() !== first.getMonth();
   return (
@@ -87,6 +91,8 @@ function Day({ appId, day, first, entries }: DayProps) {
     </li>
   );
 }
+
+const isOn = (at: string, day: Date): boolean => new Date(at).toDateString() === day.toDateString();
 
 /** Returns the days of the weeks of a month. Weeks begin on Monday. */
 function daysOf(first: Date): Date[] {

@@ -137,7 +137,7 @@ function Checks({ explanation }: { explanation: DeviceExplanation }) {
         [
           t('why.route'),
           <span key="route">
-            {connectorName(route.connector)}, {route.profile}{' '}
+            {connectorName(route.connector)} · {route.profile}{' '}
             {route.problem && <Reason reason={route.problem} meaning={route.problemMeaning} />}
           </span>,
         ],

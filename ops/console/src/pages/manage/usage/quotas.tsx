@@ -170,7 +170,7 @@ function columnsOf(rows: Row[], t: TFunction): Column<Row>[] {
       key: 'connector',
       title: t('push.connector'),
       isWide: !hasLimit,
-      cell: ({ connector, profile }) => `${connectorName(connector)}, ${profile}`,
+      cell: ({ connector, profile }) => `${connectorName(connector)} · ${profile}`,
     },
     hasClass && {
       key: 'class',

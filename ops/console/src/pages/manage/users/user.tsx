@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
 import type { UserDetail } from '../../../../../client/operations.ts';
 import { exportPerson, type UserAct, useUser, useUserChange } from '../../../api/access.ts';
+import { isMissing } from '../../../api/client.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
@@ -11,7 +12,7 @@ import { Download } from '../../../kit/controls/files.tsx';
 import { Badge, Time } from '../../../kit/data/values.tsx';
 import { Members } from '../../../kit/form/members.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
-import { Failure, Loading } from '../../../kit/states.tsx';
+import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';
 import styles from './users.module.css';
 import { Contact } from './users.tsx';
@@ -35,6 +36,12 @@ export function User() {
       />
       {isPending ? (
         <Loading rows={8} />
+      ) : isMissing(error) ? (
+        <Empty title={t('user.missing')}>
+          <Link to="/apps/$appId/users" params={{ appId }}>
+            {t('nav.users')}
+          </Link>
+        </Empty>
       ) : error && !data ? (
         <Failure error={error} retry={() => void refetch()} />
       ) : (

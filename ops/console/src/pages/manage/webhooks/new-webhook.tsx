@@ -50,7 +50,7 @@ export function NewWebhook({ create, isBusy }: NewWebhookProps) {
           onChange={(event) => setName(event.target.value)}
         />
         <TextField
-          label="URL"
+          label={t('webhooks.url')}
           hint={t('webhooks.urlHint')}
           type="url"
           required

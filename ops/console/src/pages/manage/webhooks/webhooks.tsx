@@ -97,7 +97,7 @@ function Endpoint({ owner, webhook, act }: EndpointProps) {
     <Panel title={name} side={<State webhook={webhook} />}>
       <Facts
         rows={[
-          ['URL', address],
+          [t('webhooks.url'), address],
           [t('webhooks.format'), t(`webhooks.formats.${format}`)],
           [t('webhooks.events'), events.join(', ')],
           [

@@ -1,4 +1,4 @@
-import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
@@ -41,7 +41,11 @@ export function Compare() {
       ) : error && !data ? (
         <Failure error={error} retry={() => void refetch()} />
       ) : pushes.length < 2 && !(a && b) ? (
-        <Empty title={t('compare.tooFew')} />
+        <Empty title={t('compare.tooFew')}>
+          <Link to="/apps/$appId/pushes" params={{ appId }}>
+            {t('nav.pushes')}
+          </Link>
+        </Empty>
       ) : (
         <Chosen appId={appId} pushes={pushes} a={a} b={b} />
       )}
