@@ -221,6 +221,10 @@ export const brandOf = (id: ConnectorId): string => factsOf(id).brand;
 /** Returns the name of the vendor in Chinese. */
 export const chineseBrandOf = (id: ConnectorId): string => factsOf(id).brandZh;
 
+/** Returns the Chinese name of a vendor by its name. An unknown name is returned unchanged. */
+export const inChinese = (brand: string): string =>
+  facts.find((row) => row.brand === brand)?.brandZh ?? brand;
+
 /** Returns the values of an installation's `vendor` in addition to the id, usual spelling first. */
 export const wireNamesOf = (id: ConnectorId): readonly string[] => factsOf(id).wireNames;
 

@@ -10,6 +10,7 @@ import {
   replyText,
   storedDetail,
   type TraceText,
+  writeFinding,
   writeReplyText,
   writeText,
 } from '../../shared/domain/texts/texts.ts';
@@ -146,6 +147,13 @@ describe('an explanation', () => {
     expect(writeText('trace', { code: 'notMatched', params: { because } }, 'zh')).toBe(
       '没有匹配：该设备记录无效。',
     );
+  });
+
+  test('names a gateway in the language of the text', () => {
+    const params = { app: 'a', gateway: 'Huawei', profile: '_default', limit: 2 };
+    const finding = { code: 'noMessageClasses', params };
+    expect(writeFinding(finding, 'en').detail).toContain('profile _default of Huawei');
+    expect(writeFinding(finding, 'zh').detail).toContain('的华为推送通道 _default');
   });
 
   test('says so if a value is unknown', () => {

@@ -1,5 +1,5 @@
 import { reasonInChinese } from '../admin/reasons/meaning.ts';
-import { chineseBrandOf, displayName, isConnectorId } from '../labels.ts';
+import { chineseBrandOf, displayName, inChinese, isConnectorId } from '../labels.ts';
 import {
   isReplyText,
   type ReplyText,
@@ -54,7 +54,7 @@ export const writeReplyText = (
 
 /**
  * Writes a text in a language. Some values are translated: `why` is a stored reason, `connector` is
- * a brand in an explanation, and states, verbs and roles are in the catalogue.
+ * a brand in an explanation, `gateway` is a brand, and states, verbs and roles are in the catalogue.
  */
 export function writeText<S extends Section>(
   section: S,
@@ -82,6 +82,7 @@ const wordSections: Readonly<Record<string, 'states' | 'verbs' | 'roles'>> = {
 };
 
 function wordOf(name: string, value: string, language: Language): string {
+  if (name === 'gateway') return language === 'zh' ? inChinese(value) : value;
   const section = wordSections[name];
   return section && isCode(section, value) ? textIn(language, section, value) : value;
 }

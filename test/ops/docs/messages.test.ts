@@ -36,6 +36,22 @@ const isText = (message: string): boolean =>
     .flatMap((part) => (texts.includes(part) ? [] : part.split(/(?<=\.) /)))
     .every((part) => texts.includes(part));
 
+test.each(['docs/zh/moving-in.md', 'docs/zh/go-live.md', 'docs/zh/troubleshooting.md'])(
+  'the Chinese messages that %s explains are texts of a Chinese terminal',
+  async (page) => {
+    const catalogues = ['shared/domain/texts/zh.json', 'ops/cli/zh.json'];
+    const known = (await Promise.all(catalogues.map(read)))
+      .join('\n')
+      .replaceAll(/\\(.)|`|\{\w+\}/g, '$1');
+    const cells = [
+      ...(await read(page)).matchAll(/^\| `[^|]*`（([^|]*\p{Script=Han}[^|]*)） \|/gmu),
+    ];
+    const parts = cells.flatMap(([, text = '']) => text.split('……'));
+    expect(cells.length).toBeGreaterThan(10);
+    expect(parts.filter((part) => !known.includes(part.trim()))).toEqual([]);
+  },
+);
+
 test.each(['docs/moving-in.md', 'docs/go-live.md', 'docs/troubleshooting.md'])(
   'the messages that %s explains are messages of the code',
   async (page) => {

@@ -69,6 +69,26 @@ test.each(translated)(
   },
 );
 
+test.each(translated)('%s leads to the page in the other language', async (page) => {
+  const [english, chinese] = await Promise.all([read(page), read(`zh/${page}`)]);
+  const up = '../'.repeat(page.split('/').length - 1);
+  expect(english).toContain(`\n[中文](${up}zh/${page})\n`);
+  expect(chinese).toContain(`\n[English](../${up}${page})\n`);
+});
+
+test('no Chinese page calls a translated page English', async () => {
+  const called: string[] = [];
+  for (const page of ['../README.zh.md', ...translated.map((name) => `zh/${name}`)]) {
+    const marked = (await read(page)).matchAll(/\]\(([^()#]+\.md)[^()]*\)(?:（英文|，英文)/g);
+    for (const [, target = ''] of marked) {
+      const { pathname } = new URL(target, new URL(page, docs));
+      const name = pathname.split('/docs/')[1]?.replace(/^zh\//, '') ?? '';
+      if (translated.includes(name)) called.push(`${page}: ${target}`);
+    }
+  }
+  expect(called).toEqual([]);
+});
+
 test('README.zh.md has the blocks of README.md, and no other commands, members and paths', async () => {
   const [english, chinese] = await Promise.all([read('../README.md'), read('../README.zh.md')]);
   const examples = (text: string) => [...text.matchAll(/^```\w*\n[\s\S]+?^```$/gm)].map(String);
