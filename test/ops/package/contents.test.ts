@@ -100,6 +100,7 @@ describe('npm pack', () => {
     expect([...new Set(parts.map((path) => path.split('/')[3]))].sort()).toEqual([
       'build.js',
       'dist',
+      'guide-files.js',
     ]);
     expect(parts.filter((path) => path.endsWith('/index.html'))).toHaveLength(1);
     // This file names the current build.
