@@ -121,7 +121,7 @@ const facts = [
   {
     id: 'webpush',
     brand: 'Web Push',
-    brandZh: '网页推送',
+    brandZh: 'Web Push',
     wireNames: ['webpush'],
     aliases: ['web-push', 'vapid', 'unifiedpush'],
     dataKeys: ['web'],
