@@ -62,15 +62,16 @@ export class AppStatement {
 
   /**
    * `text` gets the condition that names the app of a table: empty, or a comparison with parameter
-   * `place`. `isPrepared`: each connection parses the statement once (`prepare`).
+   * `place`. It also gets whether the statement is for one app. `isPrepared`: each connection
+   * parses the statement once (`prepare`).
    */
   constructor(
     place: number,
-    text: (andApp: (table: string) => string) => string,
+    text: (andApp: (table: string) => string, isOfOne: boolean) => string,
     { isPrepared = false } = {},
   ) {
-    const ofAll = text(() => '');
-    const ofOne = text((table) => ` AND ${table}.app_id = $${place}`);
+    const ofAll = text(() => '', false);
+    const ofOne = text((table) => ` AND ${table}.app_id = $${place}`, true);
     this.#ofAll = isPrepared ? prepare(ofAll) : ofAll;
     this.#ofOne = isPrepared ? prepare(ofOne) : ofOne;
   }

@@ -326,5 +326,5 @@ export const markRetried = (tx: Handle, batch: Batch, indexes: number[]) =>
 const checkpointStatement = prepare(
   `WITH saved AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2
     AND NOT is_settled RETURNING 1)
-   ${insertFailuresSql(4)} WHERE EXISTS (SELECT 1 FROM saved) ON CONFLICT DO NOTHING`,
+   ${insertFailuresSql(4, ' AND i.app_id = $1')} WHERE EXISTS (SELECT 1 FROM saved) ON CONFLICT DO NOTHING`,
 );

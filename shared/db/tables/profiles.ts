@@ -162,7 +162,7 @@ export async function openProfile(
 ): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'> & RotationOf) | undefined> {
   const row = await query(db).row<ProfileEntry & RotationOf & { credentials: Buffer }>(
     `SELECT ${entryColumns}, p.credentials, (SELECT r.state FROM profile_rotation r
-                   WHERE r.app_id = p.app_id AND r.connector = p.connector
+                   WHERE r.app_id = $1 AND r.connector = p.connector
                      AND r.name = p.name) AS rotation
        FROM push_profile p WHERE ${ofProfile}${isLocked ? ' FOR UPDATE' : ''}`,
     keyOf(profile),

@@ -4,6 +4,7 @@ import type { Outcome } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { type PageAfter, type PageBefore, query, reasonTextSql } from '../query.ts';
+import { AppStatement } from '../sharding.ts';
 import type { SqlCondition } from './audience.ts';
 import type { PushKey } from './pushes.ts';
 
@@ -138,30 +139,37 @@ export interface BatchFailures {
 /** Writes failures. A recipient has at most one failure per push. */
 export async function insertFailures(tx: Handle, list: readonly BatchFailures[]): Promise<void> {
   const rows = list.flatMap(({ batch, failures }) =>
-    failures.map((failure) => toColumns(batch, failure)),
+    failures.map((failure) => ({ appId: batch.appId, columns: toColumns(batch, failure) })),
   );
-  if (rows.length > 0)
-    await tx.query(`${insertFailuresSql(1)} ON CONFLICT DO NOTHING`, [JSON.stringify(rows)]);
+  await insertStatement.run(tx, rows, (part) => [
+    JSON.stringify(part.map(({ columns }) => columns)),
+  ]);
 }
 
 /**
  * Returns `INSERT INTO push_failure SELECT … FROM`. `parameter` is the number of the parameter with
- * the JSON list of `failuresText`.
+ * the JSON list of `failuresText`. `andApp`: condition that names the app of the table `i`.
  */
 export const insertFailuresSql = (
   parameter: number,
+  andApp: string,
 ): string => `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id,
                                outcome, status, reason, dead_as_of, is_unsure, profile, is_proof,
                                form)
      SELECT f.app_id, f.push_id, f.connector, f.installation,
             (SELECT i.object_id FROM installation i WHERE i.app_id = f.app_id
-            AND i.id = f.installation),
+              AND i.id = f.installation${andApp}),
             f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), f.is_unsure, f.profile,
             f.is_proof, f.form
        FROM json_to_recordset($${parameter}) AS f (
          app_id text, push_id bigint, connector text, installation bigint, outcome text, status int,
          reason text, dead_ms float8, is_unsure boolean, profile text, is_proof boolean,
            form text)`;
+
+const insertStatement = new AppStatement(
+  2,
+  (andApp) => `${insertFailuresSql(1, andApp('i'))} ON CONFLICT DO NOTHING`,
+);
 
 /** Returns the parameter with the failures of a batch. */
 export const failuresText = (batch: FailedBatch, failures: readonly RecipientFailure[]): string =>

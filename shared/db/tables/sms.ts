@@ -293,7 +293,7 @@ export const insertSend = (
 export const chargeBalance = (tx: Handle, appId: string, price: number) =>
   query(tx).hasRows(
     `UPDATE app SET options = jsonb_set(options, '{smsBalance}',
-              coalesce(to_jsonb((options ->> 'smsBalance')::numeric - $2::numeric), 'null'))
+              coalesce(((options ->> 'smsBalance')::numeric - $2::numeric)::text::jsonb, 'null'))
       WHERE app_id = $1 AND coalesce((options ->> 'smsBalance')::numeric >= $2::numeric, true)`,
     [appId, price],
   );

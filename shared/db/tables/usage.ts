@@ -23,25 +23,33 @@ export interface ChargedBatch {
   cap: number;
 }
 
-/** Locks rows of `usage_day` in the order of apps, to avoid deadlocks. */
-const grantStatement = new AppStatement(
-  4,
-  (andApp) => `WITH batch AS MATERIALIZED (
-     SELECT b.app_id, b.id, coalesce(b.size, cardinality(b.recipients)) AS size, k.cap
+const capOfEach = `k.cap
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS k (app_id, id, cap)
        JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id
-      WHERE b.granted IS NULL AND NOT b.is_settled${andApp('b')} ORDER BY b.app_id, b.id
+      WHERE true`;
+/** Without `unnest`, which a sharded database cannot join in a statement that inserts. */
+const capOfOne = `($3::bigint[])[1] AS cap
+       FROM push_batch b
+      WHERE b.app_id = ANY($1::text[]) AND b.id = ANY($2::bigint[])`;
+const added = 'greatest(0, least(excluded.recipients, excluded.last_grant - u.recipients))';
+
+/**
+ * Locks rows of `usage_day` in the order of apps, to avoid deadlocks. `last_grant` of a new row is
+ * the cap, which the shares of the batches do not exceed.
+ */
+const grantStatement = new AppStatement(
+  4,
+  (andApp, isOfOne) => `WITH batch AS MATERIALIZED (
+     SELECT b.app_id, b.id, coalesce(b.size, cardinality(b.recipients)) AS size,
+            ${isOfOne ? capOfOne : capOfEach}
+        AND b.granted IS NULL AND NOT b.is_settled${andApp('b')} ORDER BY b.app_id, b.id
         FOR UPDATE OF b),
-   wanted AS MATERIALIZED (SELECT app_id, sum(size)::bigint AS size, min(cap) AS cap FROM batch
-     GROUP BY app_id),
    used AS (
      INSERT INTO usage_day AS u (app_id, day, recipients, last_grant)
-     SELECT app_id, ${today}, least(size, cap), least(size, cap) FROM wanted ORDER BY app_id
+     SELECT app_id, ${today}, least(sum(size), min(cap)), min(cap) FROM batch
+      GROUP BY app_id ORDER BY app_id
      ON CONFLICT (app_id, day) DO UPDATE
-        SET (recipients, last_grant) =
-            (SELECT u.recipients + g.granted, g.granted
-               FROM (SELECT greatest(0, least(w.size, w.cap - u.recipients)) AS granted
-                       FROM wanted w WHERE w.app_id = u.app_id) AS g)
+        SET recipients = u.recipients + ${added}, last_grant = ${added}
      RETURNING app_id, last_grant),
    share AS (
      SELECT b.app_id, b.id, b.size,

@@ -102,12 +102,16 @@ export interface AttemptResult {
   isAttempt: boolean;
 }
 
+/** `times`: a sharded database computes times outside of CASE and of the columns. */
 const recordStatement = prepare(
-  `UPDATE webhook_delivery
+  `WITH times AS MATERIALIZED (
+     SELECT now() AS now, now() + $7::float8 * interval '1 ms' AS next)
+   UPDATE webhook_delivery
       SET state = $3, status = $4, reason = $5, response = $6, attempts = attempts + $8::int,
-          attempted_at = CASE WHEN $8::int > 0 THEN now() ELSE attempted_at END,
-          next_at = now() + $7::float8 * interval '1 ms',
-          ended_at = CASE WHEN $3 = 'waiting' THEN NULL ELSE now() END, is_manual = false
+          attempted_at = CASE WHEN $8::int > 0 THEN times.now ELSE attempted_at END,
+          next_at = times.next,
+          ended_at = CASE WHEN $3 = 'waiting' THEN NULL ELSE times.now END, is_manual = false
+     FROM times
     WHERE app_id = $1 AND webhook = $9 AND id = $2 AND state = 'waiting'`,
 );
 

@@ -101,7 +101,7 @@ test('job payloads contain only ids and flags: no content, token or key', async 
     return [...members].filter((member) => member !== 'waitedUntilMs').sort();
   };
   await read();
-  service.apns.misbehave({ kind: 'slow', delayMs: 100 });
+  service.apns.misbehave({ kind: 'slow', delayMs: 1000 });
   await start();
   await expect.poll(read, { interval: 10 }).toEqual(['appId', 'batchId', 'pushId']);
   service.apns.behave();
