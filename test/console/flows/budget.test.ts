@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     await page.getByRole('menuitem', { name: 'More apps: search…' }).click();
     await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox').fill('zoo');
+    await page.locator('[role=combobox]:focus').fill('zoo');
     await page.getByRole('option', { name: last.appId }).waitFor();
   });
 

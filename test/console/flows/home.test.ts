@@ -98,7 +98,7 @@ describe.skipIf(!hasChromium)('the list of apps', () => {
     await page.goto(`${service.api.url}/console/apps/${quiet.appId}`);
     await page.getByRole('heading', { name: 'A quiet app', level: 1 }).waitFor();
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox').fill('freeze');
+    await page.locator('[role=combobox]:focus').fill('freeze');
     await page.getByRole('option', { name: 'Freeze the app' }).click();
     await dialog.getByRole('button', { name: 'Freeze the app' }).click();
     await page.getByText('This app is frozen: its pushes wait.').waitFor();
