@@ -372,7 +372,11 @@ export interface EndpointFailures {
 /** Counts a failed attempt. Returns the failures since the last success. */
 export const countFailure = (tx: Handle, key: EndpointKey) =>
   query(tx).row<EndpointFailures>(
-    `UPDATE webhook SET failures = failures + 1, failing_since = coalesce(failing_since, now())
+    // A sharded database computes `now()` outside of `coalesce`.
+    `WITH times AS MATERIALIZED (SELECT now() AS now)
+     UPDATE webhook SET failures = failures + 1,
+            failing_since = coalesce(failing_since, times.now)
+       FROM times
       WHERE app_id = $1 AND name = $2 RETURNING failures, failing_since AS "failingSince"`,
     valuesOf(key),
   );
