@@ -124,11 +124,14 @@ export const findActiveTemplate = (db: Handle, appId: string, names: readonly st
 /** Activates the pending text, if there is one. Returns undefined for an unknown template. */
 export const approveTemplate = (db: Handle, appId: string, name: string) =>
   query(db).row<SmsTemplate>(
-    `UPDATE sms_template t
-        SET type = coalesce(pending_type, type), text = coalesce(pending_text, text),
-            providers = CASE WHEN pending_text IS NULL THEN providers ELSE pending_providers END,
-            pending_type = NULL, pending_text = NULL, pending_providers = NULL, updated_at = now()
-      WHERE app_id = $1 AND name = $2 RETURNING ${templateColumns}`,
+    // A sharded database makes JSON in a query, not in RETURNING.
+    `WITH t AS (
+       UPDATE sms_template
+          SET type = coalesce(pending_type, type), text = coalesce(pending_text, text),
+              providers = CASE WHEN pending_text IS NULL THEN providers ELSE pending_providers END,
+              pending_type = NULL, pending_text = NULL, pending_providers = NULL, updated_at = now()
+        WHERE app_id = $1 AND name = $2 RETURNING *)
+     SELECT ${templateColumns} FROM t`,
     [appId, name],
   );
 
