@@ -21,12 +21,12 @@ import {
   PushLink,
   Sender,
   StateBadge,
+  sources,
   titleOf,
   unacknowledgedOf,
 } from './shown-push.tsx';
 
 const states = ['scheduled', 'queued', 'sending', 'paused', 'done', 'failed', 'cancelled'] as const;
-const sources = ['push', 'console', 'recurring'] as const;
 const times = ['from', 'to'] as const;
 
 /** Filters of the list of pushes. */

@@ -41,7 +41,9 @@ function MessageRedrive({ appId }: { appId: string }) {
         trigger={t('redrive.messages')}
         title={t('redrive.messages')}
         action={
-          data ? t('redrive.messagesNow', { messages: numbers.messages }) : t('redrive.counting')
+          data
+            ? t('redrive.messagesNow', { count: messages, messages: numbers.messages })
+            : t('redrive.counting')
         }
         variant="primary"
         disabled={redrive.isPending}
