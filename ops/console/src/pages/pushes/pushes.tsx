@@ -46,7 +46,7 @@ export function Filters({
   const apply = () =>
     change({ q: draft.q.trim() || undefined, from: isoTime(draft.from), to: isoTime(draft.to) });
   return (
-    <FilterForm apply={apply}>
+    <FilterForm apply={apply} filters={filters}>
       <FilterText
         label={t('pushes.search')}
         value={draft.q}

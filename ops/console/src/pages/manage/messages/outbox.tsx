@@ -109,7 +109,7 @@ function Filters({ appId, filters }: OutboxProps) {
       search: { ...filters, cursor: undefined, ...more },
     });
   return (
-    <FilterForm apply={() => change({ to: to.trim() || undefined })}>
+    <FilterForm filters={filters} apply={() => change({ to: to.trim() || undefined })}>
       <FilterText label={t('messages.search')} value={to} change={setTo} />
       <FilterChoice
         label={t('messages.kind')}
