@@ -45,7 +45,7 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
           rows={[
             [t('push.id'), <code key="id">{push.objectId}</code>],
             [t('push.notificationId'), <code key="nid">{push.notificationId}</code>],
-            [t('push.environment'), push.prod],
+            [t('push.environment'), t(`compose.${push.prod}`)],
             [t('push.flowControl'), pace],
             [t('push.time'), <StartTime key="time" push={push} />],
             ...settingsOf(push, t),

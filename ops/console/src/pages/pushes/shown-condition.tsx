@@ -12,14 +12,18 @@ export function PushAudience({ appId, push }: { appId: string; push: PushDetail 
   const { t } = useTranslation();
   const pushId = push.redriveOf ?? push.recallOf;
   if (pushId === null)
-    return <ShownAudience target={push.request.target ?? { where: push.where }} />;
+    return (
+      <div>
+        <ShownAudience target={push.request.target ?? { where: push.where }} />
+      </div>
+    );
   return (
-    <>
+    <div>
       {t(push.redriveOf === null ? 'recall.of' : 'redrive.of')}{' '}
       <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId }}>
         <code>{pushId}</code>
       </Link>
-    </>
+    </div>
   );
 }
 

@@ -214,7 +214,7 @@ export function Figures({ appId, sides }: { appId: string; sides: [Compared, Com
             ? t('push.unlimited')
             : t('push.pace', { rate: formatCount(push.flowControl) }),
       ],
-      [t('push.environment'), ({ push }) => push.prod],
+      [t('push.environment'), ({ push }) => t(`compose.${push.prod}`)],
       [t('push.expires'), ({ push }) => <Time at={push.expiresAt} />],
     ]),
   ];
