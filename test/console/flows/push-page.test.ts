@@ -45,7 +45,7 @@ describe.skipIf(!hasChromium)('the page of a push', () => {
       orderId: 7,
     };
     const page = await sent(data, { languages: { fr: { alert: 'Soldes' } }, class: 'marketing' });
-    await page.getByText('The app, with one of its keys').waitFor();
+    await page.getByText('the app, with one of its keys').waitFor();
     await page.getByRole('tab', { name: 'Content' }).click();
     const factOf = (name: string) =>
       page

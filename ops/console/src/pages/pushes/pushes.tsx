@@ -270,7 +270,7 @@ function columnsOf(appId: string, t: (key: string) => string): Column<ListedPush
       cell: ({ clicked }) => formatCount(clicked),
     },
     { key: 'first', title: t('pushes.firstSend'), isNumber: true, cell: firstSendOf },
-    { key: 'who', title: t('pushes.sender'), cell: (push) => <Sender push={push} /> },
+    { key: 'who', title: t('pushes.sender'), cell: (push) => <Sender push={push} isBrief /> },
     { key: 'time', title: t('pushes.accepted'), cell: ({ createdAt }) => <Time at={createdAt} /> },
   ];
 }

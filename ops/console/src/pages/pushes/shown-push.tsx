@@ -49,18 +49,21 @@ export function sourceOf(
   return source === undefined ? push['from-service'] : t(`pushSource.${source}`);
 }
 
+interface SenderProps {
+  push: Pick<ListedPush, 'createdBy' | 'recurring'>;
+  /** True in a list, which has no space for names and keys. */
+  isBrief?: boolean;
+}
+
 /**
  * Sender of a push: the caller of the admin API, a recurring push and who set it up, or the app
  * itself. The record does not say with which of its keys the app sent it.
  */
-export function Sender({
-  push,
-}: {
-  push: Pick<ListedPush, 'createdBy' | 'from-service' | 'recurring'>;
-}) {
+export function Sender({ push, isBrief = false }: SenderProps) {
   const { t } = useTranslation();
   const { createdBy, recurring } = push;
-  if (createdBy === null) return <>{t('push.byApp')}</>;
+  if (createdBy === null) return <>{t(isBrief ? 'push.byAppBrief' : 'push.byApp')}</>;
+  if (recurring !== null && isBrief) return <>{t('push.byRecurringBrief')}</>;
   if (recurring !== null)
     return <>{t('push.byRecurring', { name: recurring.name, by: createdBy })}</>;
   return <span translate="no">{createdBy}</span>;

@@ -193,7 +193,12 @@ function columnsOf(appId: string, isOwner: boolean, t: TFunction): Column<Listed
             key: 'text',
             title: t('sms.text'),
             isWide: true,
-            cell: ({ text }: ListedMessage) => <span className={styles.text}>{text}</span>,
+            cell: ({ text }: ListedMessage) => (
+              // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard.
+              <div className={styles.text} tabIndex={0}>
+                {text}
+              </div>
+            ),
           },
         ]
       : []),
