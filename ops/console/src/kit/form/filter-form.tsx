@@ -21,7 +21,7 @@ export function FoldedSearch({ active, children }: FoldedSearchProps) {
           {t(active === 0 ? 'action.filters' : 'action.filtersSet', { n: active })}
         </Button>
       </div>
-      {children}
+      <div className={styles.content}>{children}</div>
     </search>
   );
 }
