@@ -30,7 +30,7 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
       <Panel title={t('push.message')}>
         <ShownMessage push={push} />
       </Panel>
-      {push.languages && (
+      {push.languages !== undefined && push.languages.length > 0 && (
         <Panel title={t('compose.languages')}>
           <Languages languages={push.languages} />
         </Panel>
