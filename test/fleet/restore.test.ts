@@ -120,7 +120,10 @@ describe('a backup in the middle of a push, restored on another machine', {
     expect(restored.held).toMatchObject({ messages: 1, channelMessages: 0 });
     expect(restored.previous).toBeNull();
     expect(await checkRestoration(after.db)).toMatchObject([
-      { status: 'warn', detail: expect.stringContaining('2 pushes are still paused') },
+      {
+        status: 'warn',
+        detail: expect.stringContaining('pushes that are still paused by that: 2'),
+      },
     ]);
   });
 

@@ -119,7 +119,9 @@ describe('limits that the push exceeds include', () => {
     const { app } = await appWith(10, { dailyRecipientCap: 6 });
     expect(await limitsOf(app, {})).toContain('cap of 6 leaves 6');
     await insertUsage(service.db, app, { recipients: 5 });
-    expect(await limitsOf(app, {})).toMatch(/leaves 1 on .*: 9 devices would be counted capped/);
+    expect(await limitsOf(app, {})).toMatch(
+      /leaves 1 on .*\. Devices that would be counted capped: 9\./,
+    );
   });
 
   test('a body that is too large', async () => {

@@ -454,7 +454,9 @@ describe('dry runs', () => {
     expect(body.connectors.apns.payloadBytes).toBe(
       JSON.stringify(body.connectors.apns.payload).length,
     );
-    expect(body.limits.join(' ')).toContain('2 devices have no token');
+    expect(body.limits.join(' ')).toContain(
+      'Devices that have no token for it and get nothing: 2.',
+    );
   });
 
   test('refuse what the call refuses', async () => {

@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('the composer', () => {
     });
     const input = page.locator('input[type=file]');
     await input.setInputFiles(file('name,device_token\nAnn,aa11\nBo,"bb22"\n'));
-    await page.getByText('2 IDs were read.').waitFor();
+    await page.getByText('IDs read: 2').waitFor();
     const many = Array.from({ length: 501 }, (_, at) => `id${at}`).join('\n');
     await input.setInputFiles(file(many));
     await page.getByText(/^The file has 501 IDs/).waitFor();

@@ -41,7 +41,7 @@ describe.skipIf(!hasChromium)('Live Activities in a browser', () => {
     await page.getByLabel('Title of the alert').fill('On its way');
     expect(await send.isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'Dry run' }).click();
-    await page.getByText('2 devices have no token for it: they get nothing.').waitFor();
+    await page.getByText('Devices that have no token for it and get nothing: 2.').waitFor();
     await page.getByText('"attributes-type": "OrderAttributes"').waitFor();
     await page.getByLabel('Title of the alert').fill('Nearly there');
     expect(await send.isDisabled()).toBe(true);

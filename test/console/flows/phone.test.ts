@@ -69,6 +69,15 @@ describe.skipIf(!hasChromium)('the console on a phone', () => {
     await page.getByText('Cancelled', { exact: true }).waitFor();
   });
 
+  test('keeps a long form of filters behind one button, which counts them', async () => {
+    const page = await open('/pushes?status=done');
+    expect(await page.getByLabel('State').isVisible()).toBe(false);
+    await page.getByRole('button', { name: 'Filters (1 set)' }).click();
+    await page.getByLabel('State').selectOption('');
+    await page.getByRole('button', { name: 'Filters', exact: true }).waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+  });
+
   test('shows the shortcuts, and opens the guide about the page', async () => {
     const page = await open('/devices');
     await page.keyboard.press('?');

@@ -15,8 +15,8 @@ describe.skipIf(!hasChromium)('the page of a push', () => {
     await service.addIosInstallations(app, 4);
     await service.dispatch();
   });
-  const sent = async (data: object): Promise<Page> => {
-    const body = { data };
+  const sent = async (data: object, members: object = {}): Promise<Page> => {
+    const body = { data, ...members };
     const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
     const { objectId } = reply.body;
     await service.untilDone(app, objectId);
@@ -34,6 +34,42 @@ describe.skipIf(!hasChromium)('the page of a push', () => {
     expect(await funnel.getByRole('listitem').first().textContent()).toBe('Sent4 ');
     await funnel.getByText('No delivery was reported.').waitFor();
     expect(await page.getByRole('button', { name: 'Resend to undelivered' }).count()).toBe(0);
+  });
+
+  test('shows message, condition and sender in words, and the JSON on a click', async () => {
+    const data = {
+      alert: { title: 'Sale', body: 'Two for one' },
+      image: 'https://shop.example/sale.png',
+      buttons: [{ id: 'more', title: 'See more', url: 'shop://sale' }],
+      ios: { alert: 'Only for iPhones' },
+      orderId: 7,
+    };
+    const page = await sent(data, { languages: { fr: { alert: 'Soldes' } }, class: 'marketing' });
+    await page.getByText('the app, with one of its keys').waitFor();
+    await page.getByRole('tab', { name: 'Content' }).click();
+    const factOf = (name: string) =>
+      page
+        .locator('dl > div')
+        .filter({ has: page.getByText(name, { exact: true }) })
+        .locator('dd');
+    const facts = {
+      Title: 'Sale',
+      Text: 'Two for one',
+      Image: 'https://shop.example/sale.png',
+      Buttons: 'See more shop://sale',
+      'Text for iOS': 'Only for iPhones',
+      'Text in fr': 'Soldes',
+      'Message class': 'Marketing',
+      orderId: '7',
+    };
+    for (const [name, value] of Object.entries(facts))
+      expect(await factOf(name).first().textContent(), name).toBe(value);
+    const json = page.getByText('"orderId": 7');
+    expect(await json.isVisible()).toBe(false);
+    await page.getByText('JSON', { exact: true }).click();
+    await json.waitFor();
+    await page.getByRole('tab', { name: 'Audience' }).click();
+    await page.getByText('All devices', { exact: true }).waitFor();
   });
 
   test('leads to the site of the vendor, and warns that a resend fails again', async () => {

@@ -123,7 +123,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     const page = await openApp('/profiles');
     await page.getByText('400 expected a list').waitFor();
     await press(page, 'Process again');
-    await page.getByText('1 calls were processed, 0 are refused again.').waitFor();
+    await page.getByText('Calls processed: 1. Refused again: 0.').waitFor();
   });
 
   test('reads the credentials of a gateway from its file, and never shows a secret', async () => {

@@ -52,7 +52,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     const id = await send({}, own);
     await service.untilDone(own, id);
     await open(page, `/pushes/${id}`, own);
-    await page.getByRole('heading', { name: '1 of 1 · 1 wait for the device' }).waitFor();
+    await page.getByRole('heading', { name: '1 of 1 · waiting for the device: 1' }).waitFor();
     const row = page.getByRole('row', { name: /device channel/ });
     expect(await row.getByRole('cell').allTextContents()).toEqual(
       ['device channel ', '', '0', '1', '0', '0', '0', '0%'].map((cell) =>
@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await open(page, `/pushes/${id}?tab=content`);
     expect(await text(page)).toContain('23:00-07:00');
     await open(page, `/pushes/${id}`);
-    for (const visibleText of ['3 devices match now', '23:00-07:00', 'First time zone'])
+    for (const visibleText of ['Devices that match now: 3', '23:00-07:00', 'First time zone'])
       await page.getByText(visibleText).first().waitFor();
     await open(page, '/pushes/scheduled');
     const row = page.getByRole('row', { name: /Evening/ });
@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     const page = await login();
     await open(page, `/pushes/${id}`);
     await page.getByText('Starts').locator(`time[datetime="${push_time}"]`).waitFor();
-    await page.getByText('3 devices match now').waitFor();
+    await page.getByText('Devices that match now: 3').waitFor();
     await open(page, '/pushes/scheduled');
     await page
       .getByRole('row', { name: /Tomorrow/ })

@@ -1,4 +1,5 @@
 import { createContext, type ReactNode, useContext, useEffect, useState } from 'react';
+import { useTranslation } from 'react-i18next';
 import { Copy } from './controls/copy.tsx';
 import noticeStyles from './notice.module.css';
 import panelStyles from './panel.module.css';
@@ -134,6 +135,22 @@ export function JsonPanel({
         {text}
       </pre>
     </Panel>
+  );
+}
+
+/** Value as JSON, closed at first, with a copy button. Boxes that show the value in words use it. */
+export function FoldedJson({ value }: { value: unknown }) {
+  const { t } = useTranslation();
+  const text = JSON.stringify(value, null, 2);
+  return (
+    <details className={panelStyles.folded}>
+      <summary>{t('compose.json')}</summary>
+      <Copy text={text} />
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
+      <pre className={panelStyles.json} tabIndex={0}>
+        {text}
+      </pre>
+    </details>
   );
 }
 

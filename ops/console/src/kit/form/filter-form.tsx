@@ -1,26 +1,64 @@
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../controls/button.tsx';
 import { Choice, TextField } from '../controls/field.tsx';
 import styles from './filter-form.module.css';
 
-/** Row of filters above a list. Text filters apply on Enter, select boxes immediately. */
-export function FilterForm({ apply, children }: { apply: () => void; children: ReactNode }) {
+interface FoldedSearchProps {
+  /** Number of filters that are set. The button shows it. */
+  active: number;
+  children: ReactNode;
+}
+
+/** Long form of filters above a list. On a phone it is closed at first, behind one button. */
+export function FoldedSearch({ active, children }: FoldedSearchProps) {
   const { t } = useTranslation();
+  const [isOpen, setOpen] = useState(false);
   return (
-    <search>
-      <form
-        className={styles.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          apply();
-        }}
-      >
-        {children}
-        <Button type="submit">{t('action.search')}</Button>
-      </form>
+    <search className={isOpen ? undefined : styles.closed}>
+      <div className={styles.toggle}>
+        <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {t(active === 0 ? 'action.filters' : 'action.filtersSet', { n: active })}
+        </Button>
+      </div>
+      <div className={styles.content}>{children}</div>
     </search>
   );
+}
+
+interface FilterFormProps {
+  apply: () => void;
+  /** Values of the filters, for a form with more than two. A phone then folds the form. */
+  filters?: object;
+  children: ReactNode;
+}
+
+/** Search parameters of a list that are not filters. */
+const otherParameters: readonly string[] = ['cursor', 'tab'];
+
+/** Returns the number of filters that are set. */
+export const activeFilters = (filters: object): number =>
+  Object.entries(filters).filter(
+    ([name, value]) => value !== undefined && !otherParameters.includes(name),
+  ).length;
+
+/** Row of filters above a list. Text filters apply on Enter, select boxes immediately. */
+export function FilterForm({ apply, filters, children }: FilterFormProps) {
+  const { t } = useTranslation();
+  const form = (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        apply();
+      }}
+    >
+      {children}
+      <Button type="submit">{t('action.search')}</Button>
+    </form>
+  );
+  if (filters === undefined) return <search>{form}</search>;
+  return <FoldedSearch active={activeFilters(filters)}>{form}</FoldedSearch>;
 }
 
 interface FilterTextProps {

@@ -12,6 +12,7 @@ import { Download } from '../../kit/controls/files.tsx';
 import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/values.tsx';
+import { activeFilters, FoldedSearch } from '../../kit/form/filter-form.tsx';
 import { isoTime, localTime } from '../../kit/form/values.ts';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
@@ -200,7 +201,7 @@ export function AuditFilterForm({ filters, change }: FiltersProps) {
     change({ ...given, from: isoTime(from), to: isoTime(to) });
   };
   return (
-    <search>
+    <FoldedSearch active={activeFilters(filters)}>
       <form className={styles.filters} onSubmit={onSubmit}>
         <AppChoice
           any={t('audit.anyApp')}
@@ -228,6 +229,6 @@ export function AuditFilterForm({ filters, change }: FiltersProps) {
         ))}
         <Button type="submit">{t('action.search')}</Button>
       </form>
-    </search>
+    </FoldedSearch>
   );
 }

@@ -49,7 +49,7 @@ export function Delivery({ isUndo, setUndo, repeat }: DeliveryProps) {
   const switchRepeat = useRepeatSwitch();
   const summary = [
     repeat ? t('start.repeat') : startText,
-    ...(count > 0 ? [t('compose.deliveryMore', { n: count })] : []),
+    ...(count > 0 ? [t('compose.deliveryMore', { count })] : []),
   ].join(' · ');
   const choose = (next: Start) => {
     setUndo(next === 'undo');

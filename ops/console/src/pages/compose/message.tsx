@@ -21,30 +21,15 @@ import { deviceLanguages, strictestOf } from '../../draft/limits.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';
-import { connectorName, vendorName } from '../../text/explanation.ts';
+import { connectorName } from '../../text/explanation.ts';
 import { formatShare } from '../../text/format.ts';
 import { currentLocale } from '../../text/texts.ts';
 import styles from './compose.module.css';
+import { deviceKindName, deviceKinds } from './device-kinds.ts';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
 import { Example } from './example.tsx';
 import { MessageClass } from './message-class.tsx';
 import { RichContent } from './rich-content.tsx';
-
-/** Members of `data` for one kind of device, with the name of the kind. */
-const kinds = [
-  ['ios', 'iOS'],
-  ['android', 'Android'],
-  ['hms', 'Huawei'],
-  ['honor', 'Honor'],
-  ['mi', 'Xiaomi'],
-  ['oppo', 'OPPO'],
-  ['vivo', 'vivo'],
-  ['mz', 'Meizu'],
-  ['fcm', 'FCM'],
-] as const;
-
-/** Returns the displayed name of a kind. FCM is the only kind that is not a brand of devices. */
-const nameOf = (key: string, name: string) => (key === 'fcm' ? name : (vendorName(key) ?? name));
 
 /** Message: title and text, and settings that only some vendors support. */
 export function Message() {
@@ -108,7 +93,7 @@ function useLength(name: 'title' | 'alert'): { hint?: string; misfit?: string } 
 /** Returns the connectors whose devices get another text than the common one. */
 const overridden = (body: JsonRecord, name: 'title' | 'alert'): Set<string | undefined> =>
   new Set(
-    kinds
+    deviceKinds
       .filter(([key]) => (valueAt(body, ['data', key, name]) ?? null) !== null)
       .map(([key]) => vendorConnector(key)),
   );
@@ -166,7 +151,9 @@ function Overrides() {
   const { t } = useTranslation();
   const { draft } = useForm();
   const [added, setAdded] = useState<readonly string[]>([]);
-  const visibleKinds = kinds.filter(([key]) => added.includes(key) || hasTexts(draft.body, key));
+  const visibleKinds = deviceKinds.filter(
+    ([key]) => added.includes(key) || hasTexts(draft.body, key),
+  );
   const remove = (key: string) => {
     setAdded(added.filter((one) => one !== key));
     const { title, alert } = overrideFields(key);
@@ -174,20 +161,23 @@ function Overrides() {
   };
   return (
     <>
-      {visibleKinds.map(([key, name]) => (
-        <fieldset key={key} className={styles.override}>
-          <legend>{t('compose.onlyFor', { name })}</legend>
-          <DraftField field={overrideFields(key).title} label={t('compose.titleFor', { name })} />
-          <DraftField
-            field={overrideFields(key).alert}
-            label={t('compose.textFor', { name })}
-            rows={2}
-          />
-          <Button variant="quiet" onClick={() => remove(key)}>
-            {t('compose.removeTexts', { name })}
-          </Button>
-        </fieldset>
-      ))}
+      {visibleKinds.map(([key, plainName]) => {
+        const name = deviceKindName(key, plainName);
+        return (
+          <fieldset key={key} className={styles.override}>
+            <legend>{t('compose.onlyFor', { name })}</legend>
+            <DraftField field={overrideFields(key).title} label={t('compose.titleFor', { name })} />
+            <DraftField
+              field={overrideFields(key).alert}
+              label={t('compose.textFor', { name })}
+              rows={2}
+            />
+            <Button variant="quiet" onClick={() => remove(key)}>
+              {t('compose.removeTexts', { name })}
+            </Button>
+          </fieldset>
+        );
+      })}
       <div className={styles.narrow}>
         <Choice
           isCompact
@@ -197,11 +187,11 @@ function Overrides() {
           onChange={(event) => setAdded([...added, event.target.value])}
         >
           <option value="">{t('compose.addTexts')}</option>
-          {kinds
+          {deviceKinds
             .filter((kind) => !visibleKinds.includes(kind))
             .map(([key, name]) => (
               <option key={key} value={key}>
-                {nameOf(key, name)}
+                {deviceKindName(key, name)}
               </option>
             ))}
         </Choice>

@@ -65,6 +65,7 @@ export function Bulk({ appId, filters, selected, clear }: BulkProps) {
     <div className={styles.bulk}>
       <span>
         {t(isOfIds ? 'devices.selected' : isLeast ? 'devices.matchLeast' : 'devices.match', {
+          count: number,
           shown: deviceCount,
         })}
       </span>

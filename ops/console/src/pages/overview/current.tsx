@@ -59,7 +59,7 @@ export function RunningPushes({
                 all: formatCount(push.devices),
               })}
               {' · '}
-              <Sender push={push} />
+              <Sender push={push} isBrief />
             </span>
             <RowControls push={push} />
           </span>

@@ -7,9 +7,9 @@ import { bodyOfRequest, toJson } from '../../draft/fields.ts';
 import { isRecord, type JsonRecord } from '../../draft/json-text.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
-import { JsonPanel, Panel } from '../../kit/panel.tsx';
+import { FoldedJson, Panel } from '../../kit/panel.tsx';
 import { formatCount } from '../../text/format.ts';
-import { ShownAudience } from '../pushes/shown-condition.tsx';
+import { PushAudience } from '../pushes/shown-condition.tsx';
 import styles from './push.module.css';
 
 /** Condition of a push, and a search for one device. */
@@ -19,9 +19,9 @@ export function Audience({ appId, push }: { appId: string; push: PushDetail }) {
     <>
       <FindDevice appId={appId} pushId={push.objectId} />
       <Panel title={t('compose.to')}>
-        <ShownAudience target={push.request.target ?? { where: push.where }} />
+        <PushAudience appId={appId} push={push} />
+        <FoldedJson value={push.request.target ?? push.where} />
       </Panel>
-      <JsonPanel title={t('push.condition')} value={push.request.target ?? push.where} />
     </>
   );
 }

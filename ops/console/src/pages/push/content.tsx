@@ -4,10 +4,11 @@ import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail } from '../../../../client/operations.ts';
 import { Time } from '../../kit/data/values.tsx';
-import { Facts, JsonPanel, Panel } from '../../kit/panel.tsx';
+import { Facts, Panel } from '../../kit/panel.tsx';
 import { formatCount } from '../../text/format.ts';
 import { Languages, VariableCounts } from '../compose/before/dry-run.tsx';
-import { Sender, StartTime } from '../pushes/shown-push.tsx';
+import { ShownMessage } from '../pushes/shown-message.tsx';
+import { Sender, StartTime, sourceOf } from '../pushes/shown-push.tsx';
 
 /** Message of a push as it was accepted. */
 export function Content({ appId, push }: { appId: string; push: PushDetail }) {
@@ -26,35 +27,31 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
     : [];
   return (
     <>
-      <JsonPanel title={t('push.message')} value={push.msg} />
-      {push.languages && (
-        <>
-          <Panel title={t('compose.languages')}>
-            <Languages languages={push.languages} />
-          </Panel>
-          <JsonPanel title={t('push.translations')} value={push.request.languages} />
-        </>
+      <Panel title={t('push.message')}>
+        <ShownMessage push={push} />
+      </Panel>
+      {push.languages !== undefined && push.languages.length > 0 && (
+        <Panel title={t('compose.languages')}>
+          <Languages languages={push.languages} />
+        </Panel>
       )}
       {push.variables && (
-        <>
-          <Panel title={t('compose.variables')}>
-            <VariableCounts variables={push.variables} />
-          </Panel>
-          <JsonPanel title={t('push.fields')} value={push.request.variables} />
-        </>
+        <Panel title={t('compose.variables')}>
+          <VariableCounts variables={push.variables} />
+        </Panel>
       )}
       <Panel title={t('push.settings')}>
         <Facts
           rows={[
             [t('push.id'), <code key="id">{push.objectId}</code>],
             [t('push.notificationId'), <code key="nid">{push.notificationId}</code>],
-            [t('push.environment'), push.prod],
+            [t('push.environment'), t(`compose.${push.prod}`)],
             [t('push.flowControl'), pace],
             [t('push.time'), <StartTime key="time" push={push} />],
             ...settingsOf(push, t),
             [t('push.expires'), <Time key="expires" at={push.expiresAt} />],
             [t('push.sentBy'), <Sender key="by" push={push} />],
-            [t('pushes.source'), push['from-service']],
+            [t('pushes.source'), sourceOf(push, t)],
             ...recurring,
           ]}
         />
@@ -65,7 +62,7 @@ export function Content({ appId, push }: { appId: string; push: PushDetail }) {
 
 /** Returns the settings of the push that override options of the app. */
 function settingsOf({ request, ...push }: PushDetail, t: TFunction): [string, ReactNode][] {
-  const { local, quietHours, deviceCap, kind, messageClass, ...others } = request;
+  const { local, quietHours, deviceCap, kind, ...others } = request;
   const { topic, teamId, notificationChannel } = others;
   const zone = isRecord(local) ? local.zone : undefined;
   const named: [string, unknown][] = [
@@ -74,10 +71,6 @@ function settingsOf({ request, ...push }: PushDetail, t: TFunction): [string, Re
     [t('compose.quietHours'), quietHours],
     [t('compose.deviceCap'), deviceCap],
     [t('compose.pushKind'), kind === 'transactional' ? t('compose.transactional') : undefined],
-    [
-      t('compose.class'),
-      typeof messageClass === 'string' ? t(`messageClass.${messageClass}`) : undefined,
-    ],
     [t('push.topic'), topic],
     [t('push.team'), teamId],
     [t('compose.notificationChannel'), notificationChannel],

@@ -9,7 +9,7 @@ import { TextField } from '../../kit/controls/field.tsx';
 import { Facts, Notice } from '../../kit/panel.tsx';
 import { Failure } from '../../kit/states.tsx';
 import { formatCount, formatTime } from '../../text/format.ts';
-import { ShownAudience } from '../pushes/shown-condition.tsx';
+import { PushAudience } from '../pushes/shown-condition.tsx';
 import { Sender, titleOf } from '../pushes/shown-push.tsx';
 import { useTargetCount } from './audience.tsx';
 
@@ -206,7 +206,7 @@ export function useMayApprove(push: PushDetail | undefined) {
 /** Information for the second person who approves the push. */
 export function Request({ appId, push }: OfPush) {
   const { t } = useTranslation();
-  const { approval, request } = push;
+  const { approval } = push;
   const above = formatCount(approval?.above ?? 0);
   const count = useTargetCount(appId, push, true);
   return (
@@ -215,10 +215,7 @@ export function Request({ appId, push }: OfPush) {
         [t('push.message'), titleOf(push, t)],
         [t('push.sentBy'), <Sender key="by" push={push} />],
         [t('pushes.devices'), count ?? t('push.moreThan', { above })],
-        [
-          t('compose.to'),
-          <ShownAudience key="where" target={request.target ?? { where: push.where }} />,
-        ],
+        [t('compose.to'), <PushAudience key="where" appId={appId} push={push} />],
       ]}
     />
   );

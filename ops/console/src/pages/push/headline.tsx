@@ -27,6 +27,7 @@ export function Headline({ appId, push, progress }: HeadlineProps) {
   const accepted = (outcomes.sent ?? 0) - unacknowledged;
   const failed = (outcomes.failed ?? 0) + (outcomes.invalid_token ?? 0);
   const values = {
+    count: devices,
     done: formatCount(endedOf(outcomes)),
     all: formatCount(devices),
     accepted: formatCount(accepted),

@@ -66,7 +66,7 @@ export function Recall({ appId, push }: OfPush) {
         triggerVariant="plain"
         trigger={t('recall.title')}
         title={t('recall.title')}
-        action={t('recall.now', { devices: formatCount(devices) })}
+        action={t('recall.now', { count: devices, devices: formatCount(devices) })}
         typed={devices > typedFrom ? String(devices) : undefined}
         disabled={recall.isPending}
         isBlocked={devices === 0 || isPlaceholderData || !isComplete || error !== null}

@@ -60,7 +60,11 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
         triggerVariant="plain"
         trigger={t('redrive.title')}
         title={t('redrive.title')}
-        action={data ? t('redrive.now', { devices: formatCount(devices) }) : t('redrive.counting')}
+        action={
+          data
+            ? t('redrive.now', { count: devices, devices: formatCount(devices) })
+            : t('redrive.counting')
+        }
         typed={devices > typedFrom ? String(devices) : undefined}
         disabled={redrive.isPending}
         isBlocked={devices === 0 || isPlaceholderData}
@@ -143,7 +147,7 @@ function Forecast({
   return (
     <div aria-live="polite">
       <p>
-        <strong>{t('redrive.devices', { devices: formatCount(devices) })}</strong>
+        <strong>{t('redrive.devices', { count: devices, devices: formatCount(devices) })}</strong>
       </p>
       <ul>
         {leftOut
@@ -184,7 +188,8 @@ export function Redrives({ appId, push }: { appId: string; push: PushDetail }) {
       )}
       {push.redrives.length > 0 && (
         <>
-          {t('redrive.taken', { devices: formatCount(push.redriven) })} {push.redrives.map(linkTo)}
+          {t('redrive.taken', { count: push.redriven, devices: formatCount(push.redriven) })}{' '}
+          {push.redrives.map(linkTo)}
         </>
       )}
     </p>

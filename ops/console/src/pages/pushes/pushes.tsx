@@ -21,12 +21,12 @@ import {
   PushLink,
   Sender,
   StateBadge,
+  sources,
   titleOf,
   unacknowledgedOf,
 } from './shown-push.tsx';
 
 const states = ['scheduled', 'queued', 'sending', 'paused', 'done', 'failed', 'cancelled'] as const;
-const sources = ['push', 'console', 'recurring'] as const;
 const times = ['from', 'to'] as const;
 
 /** Filters of the list of pushes. */
@@ -46,7 +46,7 @@ export function Filters({
   const apply = () =>
     change({ q: draft.q.trim() || undefined, from: isoTime(draft.from), to: isoTime(draft.to) });
   return (
-    <FilterForm apply={apply}>
+    <FilterForm apply={apply} filters={filters}>
       <FilterText
         label={t('pushes.search')}
         value={draft.q}
@@ -270,7 +270,7 @@ function columnsOf(appId: string, t: (key: string) => string): Column<ListedPush
       cell: ({ clicked }) => formatCount(clicked),
     },
     { key: 'first', title: t('pushes.firstSend'), isNumber: true, cell: firstSendOf },
-    { key: 'who', title: t('pushes.sender'), cell: (push) => <Sender push={push} /> },
+    { key: 'who', title: t('pushes.sender'), cell: (push) => <Sender push={push} isBrief /> },
     { key: 'time', title: t('pushes.accepted'), cell: ({ createdAt }) => <Time at={createdAt} /> },
   ];
 }

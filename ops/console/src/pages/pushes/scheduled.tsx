@@ -104,7 +104,7 @@ function useColumns(appId: string, { move, cancel }: Actions): Column<ScheduledE
       cell: (push) => <PushLink appId={appId} push={push} />,
     },
     { key: 'time', title: t('push.time'), cell: (push) => <StartTime push={push} /> },
-    { key: 'who', title: t('scheduled.by'), cell: (push) => <Sender push={push} /> },
+    { key: 'who', title: t('scheduled.by'), cell: (push) => <Sender push={push} isBrief /> },
     {
       key: 'actions',
       title: t('operating.actions'),

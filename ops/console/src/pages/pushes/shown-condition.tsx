@@ -1,12 +1,34 @@
+import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
+import type { PushDetail } from '../../../../client/operations.ts';
 import { toJson } from '../../draft/fields.ts';
 import { isRecord, type JsonRecord, type JsonValue, printJson } from '../../draft/json-text.ts';
 import { type Clause, readCondition } from '../../draft/where.ts';
 import { formatTime } from '../../text/format.ts';
 import styles from './shown-condition.module.css';
 
+/** Devices of a push in words. A resend and a recall name the push whose devices they have. */
+export function PushAudience({ appId, push }: { appId: string; push: PushDetail }) {
+  const { t } = useTranslation();
+  const pushId = push.redriveOf ?? push.recallOf;
+  if (pushId === null)
+    return (
+      <div>
+        <ShownAudience target={push.request.target ?? { where: push.where }} />
+      </div>
+    );
+  return (
+    <div>
+      {t(push.redriveOf === null ? 'recall.of' : 'redrive.of')}{' '}
+      <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId }}>
+        <code>{pushId}</code>
+      </Link>
+    </div>
+  );
+}
+
 /**
- * Devices of a push in words: all devices, listed devices, or a line per clause of the condition.
+ * Devices of a body in words: all devices, listed devices, or a line per clause of the condition.
  * A condition that lines cannot express is shown as JSON. `target` has the members of a push body.
  */
 export function ShownAudience({ target }: { target: unknown }) {
@@ -15,7 +37,7 @@ export function ShownAudience({ target }: { target: unknown }) {
   const members: JsonRecord = isRecord(read) ? read : {};
   const ids = members.device_ids ?? members.deviceIds;
   if (Array.isArray(ids))
-    return <>{t('compose.audienceIds', { n: Number(members.listed ?? ids.length) })}</>;
+    return <>{t('compose.audienceIds', { count: Number(members.listed ?? ids.length) })}</>;
   if (typeof members.cql === 'string') return <code translate="no">{members.cql}</code>;
   const channels = Array.isArray(members.channels) ? members.channels.map(String) : [];
   const condition = readCondition(members.where);

@@ -37,9 +37,36 @@ function useFrozen({ appId, state }: WithState): boolean {
   return freezes.some((freeze) => freeze.appId === null || freeze.appId === appId);
 }
 
-/** Sender of a push: the caller of the admin API, or the service that sent it. */
-export function Sender({ push }: { push: Pick<ListedPush, 'createdBy' | 'from-service'> }) {
-  return <span translate="no">{push.createdBy ?? push['from-service']}</span>;
+/** Values of `from-service`. */
+export const sources = ['push', 'console', 'recurring'] as const;
+
+/** Returns the source of a push in words. */
+export function sourceOf(
+  push: Pick<ListedPush, 'from-service'>,
+  t: (key: string) => string,
+): string {
+  const source = sources.find((name) => name === push['from-service']);
+  return source === undefined ? push['from-service'] : t(`pushSource.${source}`);
+}
+
+interface SenderProps {
+  push: Pick<ListedPush, 'createdBy' | 'recurring'>;
+  /** True in a list, which has no space for names and keys. */
+  isBrief?: boolean;
+}
+
+/**
+ * Sender of a push: the caller of the admin API, a recurring push and who set it up, or the app
+ * itself. The record does not say with which of its keys the app sent it.
+ */
+export function Sender({ push, isBrief = false }: SenderProps) {
+  const { t } = useTranslation();
+  const { createdBy, recurring } = push;
+  if (createdBy === null) return <>{t(isBrief ? 'push.byAppBrief' : 'push.byApp')}</>;
+  if (recurring !== null && isBrief) return <>{t('push.byRecurringBrief')}</>;
+  if (recurring !== null)
+    return <>{t('push.byRecurring', { name: recurring.name, by: createdBy })}</>;
+  return <span translate="no">{createdBy}</span>;
 }
 
 /** Link to the page of a push. Its text describes the push. */

@@ -161,7 +161,9 @@ function useNotes(audience: Audience | undefined): NoteOf {
   const counts = withoutClauses(audience?.clauses ?? []);
   return (part, key = 'compose.without') => {
     const without = part && counts.get(canonicalText(part));
-    return without === undefined ? undefined : t(key, { devices: formatCount(without) });
+    return without === undefined
+      ? undefined
+      : t(key, { count: without, devices: formatCount(without) });
   };
 }
 

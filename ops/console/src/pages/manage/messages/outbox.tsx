@@ -41,7 +41,9 @@ function MessageRedrive({ appId }: { appId: string }) {
         trigger={t('redrive.messages')}
         title={t('redrive.messages')}
         action={
-          data ? t('redrive.messagesNow', { messages: numbers.messages }) : t('redrive.counting')
+          data
+            ? t('redrive.messagesNow', { count: messages, messages: numbers.messages })
+            : t('redrive.counting')
         }
         variant="primary"
         disabled={redrive.isPending}
@@ -107,7 +109,7 @@ function Filters({ appId, filters }: OutboxProps) {
       search: { ...filters, cursor: undefined, ...more },
     });
   return (
-    <FilterForm apply={() => change({ to: to.trim() || undefined })}>
+    <FilterForm filters={filters} apply={() => change({ to: to.trim() || undefined })}>
       <FilterText label={t('messages.search')} value={to} change={setTo} />
       <FilterChoice
         label={t('messages.kind')}
@@ -191,7 +193,12 @@ function columnsOf(appId: string, isOwner: boolean, t: TFunction): Column<Listed
             key: 'text',
             title: t('sms.text'),
             isWide: true,
-            cell: ({ text }: ListedMessage) => <span className={styles.text}>{text}</span>,
+            cell: ({ text }: ListedMessage) => (
+              // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard.
+              <div className={styles.text} tabIndex={0}>
+                {text}
+              </div>
+            ),
           },
         ]
       : []),

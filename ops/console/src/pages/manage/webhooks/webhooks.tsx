@@ -103,7 +103,13 @@ function Endpoint({ owner, webhook, act }: EndpointProps) {
           [
             t('webhooks.waiting'),
             <>
-              {waiting} {waiting > 0 && <Time at={oldestWaitingAt} />}
+              {waiting}
+              {waiting > 0 && (
+                <>
+                  {' '}
+                  ({t('webhooks.oldest')} <Time at={oldestWaitingAt} />)
+                </>
+              )}
             </>,
           ],
           ...(dropped === 0
@@ -112,7 +118,7 @@ function Endpoint({ owner, webhook, act }: EndpointProps) {
                 [
                   t('webhooks.dropped'),
                   <>
-                    {dropped} <Time at={droppedAt} />
+                    {dropped} ({t('webhooks.latest')} <Time at={droppedAt} />)
                   </>,
                 ] as const,
               ]),
@@ -132,16 +138,16 @@ function State({ webhook: { isEnabled, offReason, offAt, failingSince } }: { web
   const { t } = useTranslation();
   if (offReason !== null)
     return (
-      <>
+      <span>
         <Badge tone="bad">{t(`webhooks.offReason.${offReason}`)}</Badge> <Time at={offAt} />
-      </>
+      </span>
     );
   if (!isEnabled) return <Badge tone="idle">{t('webhooks.off')}</Badge>;
   if (failingSince === null) return <Badge tone="good">{t('webhooks.on')}</Badge>;
   return (
-    <>
+    <span>
       <Badge tone="warn">{t('webhooks.failing')}</Badge> <Time at={failingSince} />
-    </>
+    </span>
   );
 }
 

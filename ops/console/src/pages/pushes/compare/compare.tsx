@@ -9,11 +9,13 @@ import { Commands } from '../../../kit/controls/copy.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Time } from '../../../kit/data/values.tsx';
-import { JsonPanel, PageHeader, Panel } from '../../../kit/panel.tsx';
+import { FoldedJson, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/explanation.ts';
 import { formatCount, formatDuration, formatShare, formatTime } from '../../../text/format.ts';
-import { PushLink, StateBadge, titleOf } from '../shown-push.tsx';
+import { PushAudience } from '../shown-condition.tsx';
+import { ShownMessage } from '../shown-message.tsx';
+import { PushLink, StateBadge, sourceOf, titleOf } from '../shown-push.tsx';
 import styles from './compare.module.css';
 import {
   type Compared,
@@ -134,18 +136,21 @@ function Sides({ appId, a, b }: { appId: string; a: string; b: string }) {
       </Panel>
       <div className={styles.pair}>
         {sides.map(({ push }, at) => (
-          <JsonPanel
+          <Panel
             key={at === 0 ? 'a' : 'b'}
             title={t(at === 0 ? 'compare.messageA' : 'compare.messageB')}
-            value={push.msg}
-          />
+          >
+            <ShownMessage push={push} />
+          </Panel>
         ))}
         {sides.map(({ push }, at) => (
-          <JsonPanel
+          <Panel
             key={at === 0 ? 'where-a' : 'where-b'}
             title={t(at === 0 ? 'compare.whereA' : 'compare.whereB')}
-            value={push.request.target ?? push.where}
-          />
+          >
+            <PushAudience appId={appId} push={push} />
+            <FoldedJson value={push.request.target ?? push.where} />
+          </Panel>
         ))}
       </div>
     </>
@@ -174,7 +179,7 @@ export function Figures({ appId, sides }: { appId: string; sides: [Compared, Com
       [t('pushes.message'), ({ push }) => <PushLink appId={appId} push={push} />],
       [t('pushes.state'), ({ push }) => <StateBadge push={push} />],
       [t('pushes.accepted'), ({ push }) => <Time at={push.createdAt} />],
-      [t('pushes.source'), ({ push }) => push['from-service']],
+      [t('pushes.source'), ({ push }) => sourceOf(push, t)],
       [t('pushes.devices'), ({ push }) => formatCount(push.devices)],
       [
         t('outcome.sent'),
@@ -209,7 +214,7 @@ export function Figures({ appId, sides }: { appId: string; sides: [Compared, Com
             ? t('push.unlimited')
             : t('push.pace', { rate: formatCount(push.flowControl) }),
       ],
-      [t('push.environment'), ({ push }) => push.prod],
+      [t('push.environment'), ({ push }) => t(`compose.${push.prod}`)],
       [t('push.expires'), ({ push }) => <Time at={push.expiresAt} />],
     ]),
   ];
