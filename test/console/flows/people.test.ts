@@ -62,7 +62,7 @@ describe.skipIf(!hasChromium)(
       await page.getByLabel('Quiet until').fill(to);
       await page.getByLabel('Pushes per device and day').fill('2');
       await page
-        .getByText(/3 devices? .*quiet hours/)
+        .getByText(/within their quiet hours .* then: 3\./)
         .first()
         .waitFor();
       await send(page, 5);
