@@ -3,7 +3,7 @@ import { sceneTexts } from './scene.ts';
 
 /** Words without a translation: names of products, formats and protocols. */
 const names =
-  /\b(APNs|FCM|Carillon|English|JSON|CSV|UTC|curl|Shop|Test app|ios|android|_default|vendor_g|Increment|Ctrl|OPPO|vivo|npx carillon.*)\b/gi;
+  /\b(APNs|FCM|Carillon|English|JSON|CSV|UTC|curl|Shop|Test app|ios|android|_default|vendor_g|Increment|Ctrl|OPPO|vivo|Web Push|npx carillon.*)\b/gi;
 
 /** Matches JSON, names of members and values (one lower-case word), ids and addresses. */
 const isData = /^\{|^\s*(?:[a-z][\w.-]*|\S*[\d/]\S*)\s*$/;

@@ -46,7 +46,7 @@ describe.skipIf(!hasChromium)('message class, picture, link and buttons in the c
     await page.getByLabel('Link of button 1').fill('https://example.com/track');
     await page.getByRole('button', { name: '+ Button' }).click();
     await page.getByLabel('Title of button 2').fill('Later');
-    await page.getByLabel('Message class').selectOption('order');
+    await page.getByLabel('Message class', { exact: true }).selectOption('order');
     await page.getByText('Order: no daily limit').first().waitFor();
     await page.getByText("Missing: the vendor's right to this class").waitFor();
     await page.getByText('Missing: template_id, template_param').waitFor();
