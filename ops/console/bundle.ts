@@ -75,7 +75,7 @@ writeFileSync(join(folder, 'build.json'), JSON.stringify({ digest }));
 const files = listFiles(folder);
 writeFileSync(join(folder, 'files.json'), JSON.stringify(files));
 
-/** Returns the beginning of the file name of a module, so that names of other files are not the same. */
+/** Returns the beginning of the file name of a module, so that no other file has the same name. */
 function prefixOf(id: string): string {
   if (isGuideModule(id)) return 'guide-';
   return id.includes('/domain/texts/') ? 'catalogue-' : '';

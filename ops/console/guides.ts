@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { lexer, type MarkedToken, type Token, type Tokens } from 'marked';
 import type { Plugin } from 'vite';
 import { isGuideFile } from './guide-files.ts';
-import type { GuideElement, GuideNode } from './src/pages/guides/guide-tree.ts';
+import { type GuideElement, type GuideNode, textOf } from './src/pages/guides/guide-tree.ts';
 
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 const listModule = '/src/pages/guides/guide-list.ts';
@@ -21,7 +21,9 @@ const fileOf = (id: string): string => relative(docs, id).split(sep).join('/');
 /** Returns whether a module is a guide. */
 export const isGuideModule = (id: string): boolean => isGuideFile(fileOf(id));
 
-/** Returns the language of a guide and its path below `/console/docs`. The index has an empty path. */
+/**
+ * Returns the language of a guide and its path below `/console/docs`. The index has an empty path.
+ */
 export function placeOf(file: string): { language: 'en' | 'zh'; path: string } {
   return {
     language: file.startsWith('zh/') ? 'zh' : 'en',
@@ -78,10 +80,6 @@ export function parseGuide(file: string, markdown: string): ParsedGuide {
     throw new Error(`docs/${file} does not begin with a title`);
   return { title: textOf([first]), nodes };
 }
-
-/** Returns the text of nodes without markup. */
-export const textOf = (nodes: readonly GuideNode[]): string =>
-  nodes.map((node) => (typeof node === 'string' ? node : textOf(node.children ?? []))).join('');
 
 /** Converts the Markdown of one guide. */
 class GuideReader {

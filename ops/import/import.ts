@@ -70,8 +70,8 @@ const resumeHint = () => say('Run it again to continue.');
  */
 export async function importFiles(job: ImportJob): Promise<void> {
   let bytesBefore = 0;
-  const written = new Set(job.files.flatMap(({ className }) => tables[className] ?? []));
-  for (const table of written) await analyzeBeforeImport(job.db, table);
+  for (const table of new Set(job.files.flatMap(({ className }) => tables[className] ?? [])))
+    await analyzeBeforeImport(job.db, table);
   await withConnections(job.db, job.isDry ? 1 : connections, async (opened) => {
     for (const connection of opened) {
       await openInstallationStage(connection);

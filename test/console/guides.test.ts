@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
-import { guideFiles, parseGuide, placeOf, readGuide, textOf } from '../../ops/console/guides.ts';
-import type { GuideElement, GuideNode } from '../../ops/console/src/pages/guides/guide-tree.ts';
+import { guideFiles, parseGuide, placeOf, readGuide } from '../../ops/console/guides.ts';
+import {
+  type GuideElement,
+  type GuideNode,
+  textOf,
+} from '../../ops/console/src/pages/guides/guide-tree.ts';
 
 /** Returns all elements of a tree. */
 const elementsOf = (nodes: readonly GuideNode[] = []): GuideElement[] =>

@@ -283,22 +283,16 @@ const audit = createRoute({
   component: lazyRouteComponent(() => loadPage(() => import('./pages/access/audit.tsx')), 'Audit'),
 });
 
+const guidePage = lazyRouteComponent(
+  () => loadPage(() => import('./pages/guides/guide-page.tsx')),
+  'GuidePage',
+);
 const guideIndex = createRoute({
   getParentRoute: () => root,
   path: '/docs',
-  component: lazyRouteComponent(
-    () => loadPage(() => import('./pages/guides/guide-page.tsx')),
-    'GuidePage',
-  ),
+  component: guidePage,
 });
-const guide = createRoute({
-  getParentRoute: () => root,
-  path: '/docs/$',
-  component: lazyRouteComponent(
-    () => loadPage(() => import('./pages/guides/guide-page.tsx')),
-    'GuidePage',
-  ),
-});
+const guide = createRoute({ getParentRoute: () => root, path: '/docs/$', component: guidePage });
 
 export const router = createRouter({
   routeTree: root.addChildren([

@@ -23,14 +23,15 @@ export interface ChargedBatch {
   cap: number;
 }
 
-const capOfEach = `k.cap
+/** Batches of several apps with their caps. Ends in a condition, like `capOfOne`. */
+const capsOfAll = `k.cap
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS k (app_id, id, cap)
-       JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id
-      WHERE true`;
+       JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id`;
 /** Without `unnest`, which a sharded database cannot join in a statement that inserts. */
 const capOfOne = `($3::bigint[])[1] AS cap
        FROM push_batch b
       WHERE b.app_id = ANY($1::text[]) AND b.id = ANY($2::bigint[])`;
+/** Recipients that a call adds to the row of a day. `excluded.last_grant` is the cap. */
 const added = 'greatest(0, least(excluded.recipients, excluded.last_grant - u.recipients))';
 
 /**
@@ -41,7 +42,7 @@ const grantStatement = new AppStatement(
   4,
   (andApp, isOfOne) => `WITH batch AS MATERIALIZED (
      SELECT b.app_id, b.id, coalesce(b.size, cardinality(b.recipients)) AS size,
-            ${isOfOne ? capOfOne : capOfEach}
+            ${isOfOne ? capOfOne : capsOfAll}
         AND b.granted IS NULL AND NOT b.is_settled${andApp('b')} ORDER BY b.app_id, b.id
         FOR UPDATE OF b),
    used AS (

@@ -54,7 +54,7 @@ export const writeReplyText = (
 
 /**
  * Writes a text in a language. Some values are translated: `why` is a stored reason, `connector` is
- * a brand in an explanation, `gateway` is a brand, and states, verbs and roles are in the catalogue.
+ * a brand in an explanation, `gateway` is a brand; states, verbs and roles are in the catalogue.
  */
 export function writeText<S extends Section>(
   section: S,

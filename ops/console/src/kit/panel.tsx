@@ -109,6 +109,15 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
   );
 }
 
+function Json({ text }: { text: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard.
+    <pre className={panelStyles.json} tabIndex={0}>
+      {text}
+    </pre>
+  );
+}
+
 /** Box that shows a value as JSON, with a copy button. */
 export function JsonPanel({
   title,
@@ -130,15 +139,12 @@ export function JsonPanel({
         </div>
       }
     >
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
-      <pre className={panelStyles.json} tabIndex={0}>
-        {text}
-      </pre>
+      <Json text={text} />
     </Panel>
   );
 }
 
-/** Value as JSON, closed at first, with a copy button. Boxes that show the value in words use it. */
+/** Value as JSON, closed at first, with a copy button. For boxes that show the value in words. */
 export function FoldedJson({ value }: { value: unknown }) {
   const { t } = useTranslation();
   const text = JSON.stringify(value, null, 2);
@@ -146,10 +152,7 @@ export function FoldedJson({ value }: { value: unknown }) {
     <details className={panelStyles.folded}>
       <summary>{t('compose.json')}</summary>
       <Copy text={text} />
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
-      <pre className={panelStyles.json} tabIndex={0}>
-        {text}
-      </pre>
+      <Json text={text} />
     </details>
   );
 }

@@ -67,6 +67,16 @@ export function vendorName(wireName: string): string | undefined {
   return id === undefined ? undefined : connectorName(id);
 }
 
+/** Members of `data` for one kind of device. */
+export const deviceKinds = ['ios', 'android', 'hms', 'honor', 'mi', 'oppo', 'vivo', 'mz', 'fcm'];
+
+/** Names of the kinds that are not brands of devices. */
+const otherKinds: Readonly<Record<string, string>> = { ios: 'iOS', android: 'Android', fcm: 'FCM' };
+
+/** Returns the name of a kind of device. */
+export const deviceKindName = (kind: string): string =>
+  otherKinds[kind] ?? vendorName(kind) ?? kind;
+
 interface RefusalText {
   text: string;
   /** English text of the server, shown in addition to a Chinese text. */

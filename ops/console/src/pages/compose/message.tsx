@@ -21,11 +21,10 @@ import { deviceLanguages, strictestOf } from '../../draft/limits.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';
-import { connectorName } from '../../text/explanation.ts';
+import { connectorName, deviceKindName, deviceKinds } from '../../text/explanation.ts';
 import { formatShare } from '../../text/format.ts';
 import { currentLocale } from '../../text/texts.ts';
 import styles from './compose.module.css';
-import { deviceKindName, deviceKinds } from './device-kinds.ts';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
 import { Example } from './example.tsx';
 import { MessageClass } from './message-class.tsx';
@@ -94,8 +93,8 @@ function useLength(name: 'title' | 'alert'): { hint?: string; misfit?: string } 
 const overridden = (body: JsonRecord, name: 'title' | 'alert'): Set<string | undefined> =>
   new Set(
     deviceKinds
-      .filter(([key]) => (valueAt(body, ['data', key, name]) ?? null) !== null)
-      .map(([key]) => vendorConnector(key)),
+      .filter((key) => (valueAt(body, ['data', key, name]) ?? null) !== null)
+      .map(vendorConnector),
   );
 
 function Details() {
@@ -152,7 +151,7 @@ function Overrides() {
   const { draft } = useForm();
   const [added, setAdded] = useState<readonly string[]>([]);
   const visibleKinds = deviceKinds.filter(
-    ([key]) => added.includes(key) || hasTexts(draft.body, key),
+    (key) => added.includes(key) || hasTexts(draft.body, key),
   );
   const remove = (key: string) => {
     setAdded(added.filter((one) => one !== key));
@@ -161,8 +160,8 @@ function Overrides() {
   };
   return (
     <>
-      {visibleKinds.map(([key, plainName]) => {
-        const name = deviceKindName(key, plainName);
+      {visibleKinds.map((key) => {
+        const name = deviceKindName(key);
         return (
           <fieldset key={key} className={styles.override}>
             <legend>{t('compose.onlyFor', { name })}</legend>
@@ -188,10 +187,10 @@ function Overrides() {
         >
           <option value="">{t('compose.addTexts')}</option>
           {deviceKinds
-            .filter((kind) => !visibleKinds.includes(kind))
-            .map(([key, name]) => (
+            .filter((key) => !visibleKinds.includes(key))
+            .map((key) => (
               <option key={key} value={key}>
-                {deviceKindName(key, name)}
+                {deviceKindName(key)}
               </option>
             ))}
         </Choice>

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { Children, type ReactNode } from 'react';
 import { Snippet } from '../../kit/controls/copy.tsx';
 import styles from './guide.module.css';
-import type { GuideElement, GuideNode } from './guide-tree.ts';
+import { type GuideElement, type GuideNode, textOf } from './guide-tree.ts';
 
 /** Nodes of a guide, in order. */
 export function GuideNodes({
@@ -83,7 +83,3 @@ function GuideTable({ rows = [] }: { rows?: readonly GuideNode[] }) {
 
 const childrenOf = (node: GuideNode): readonly GuideNode[] =>
   typeof node === 'string' ? [node] : (node.children ?? []);
-
-/** Returns the text of nodes without markup. */
-const textOf = (nodes: readonly GuideNode[] = []): string =>
-  nodes.map((node) => (typeof node === 'string' ? node : textOf(node.children))).join('');

@@ -35,3 +35,7 @@ export interface GuideElement {
   /** First number of an `ol`. */
   start?: number;
 }
+
+/** Returns the text of nodes without markup. */
+export const textOf = (nodes: readonly GuideNode[] = []): string =>
+  nodes.map((node) => (typeof node === 'string' ? node : textOf(node.children))).join('');

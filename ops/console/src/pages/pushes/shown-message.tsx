@@ -6,7 +6,7 @@ import { buttonsOf, toJson } from '../../draft/fields.ts';
 import { isRecord, type JsonRecord, type JsonValue, printJson } from '../../draft/json-text.ts';
 import { type MessagePart, messageParts, type PartName } from '../../draft/message-parts.ts';
 import { Facts, FoldedJson } from '../../kit/panel.tsx';
-import { deviceKindName, deviceKinds } from '../compose/device-kinds.ts';
+import { deviceKindName, deviceKinds } from '../../text/explanation.ts';
 import styles from './shown-condition.module.css';
 
 type Rows = [name: string, value: ReactNode][];
@@ -20,17 +20,17 @@ export function ShownMessage({ push }: { push: Pick<PushDetail, 'msg' | 'request
   const { t } = useTranslation();
   const { languages, variables, messageClass } = push.request;
   const message = recordOf(push.msg);
-  const kinds = deviceKinds.filter(([key]) => isRecord(message[key]));
-  const common = Object.entries(message).filter(([name]) => !kinds.some(([key]) => key === name));
+  const kinds = deviceKinds.filter((kind) => isRecord(message[kind]));
+  const common = Object.entries(message).filter(([name]) => !kinds.includes(name));
   const rows: Rows = [
     ...rowsOf(Object.fromEntries(common), {}, t),
-    ...kinds.flatMap(([key, plainName]) => {
-      const name = deviceKindName(key, plainName);
+    ...kinds.flatMap((kind) => {
+      const name = deviceKindName(kind);
       const names = {
         title: t('compose.titleFor', { name }),
         alert: t('compose.textFor', { name }),
       };
-      return rowsOf(recordOf(message[key]), { prefix: key, ...names }, t);
+      return rowsOf(recordOf(message[kind]), { prefix: kind, ...names }, t);
     }),
     ...Object.entries(recordOf(languages)).flatMap(([language, texts]) => {
       const names = {

@@ -21,7 +21,8 @@ interface SearchDialogProps {
 }
 
 /**
- * Search for pages, apps, pushes, devices, users and guides. Arrow keys select, Enter opens, Escape closes.
+ * Search for pages, apps, pushes, devices, users and guides. Arrow keys select, Enter opens, Escape
+ * closes.
  */
 export function SearchDialog({ isOpen, setOpen, freeze }: SearchDialogProps) {
   const { t } = useTranslation();
