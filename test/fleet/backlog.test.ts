@@ -52,10 +52,12 @@ test('pushes of many apps at once all start, do not block a single push, and rea
 }, async () => {
   const crowd = await createApps(busy, devicesPerApp);
   const { app: single } = await createAppOn(busy, null, 1);
-  await busy.dispatch();
-  await busy.dispatch();
-  busy.apns.misbehave({ kind: 'slow', delayMs: 50 });
   const ids = await Promise.all(crowd.map(({ app }) => beginPush(busy, app)));
+  const oldest = `SELECT min(created_at) FROM notification WHERE ${open}`;
+  await expectTrueAge(busy, 'carillon_push_oldest_open_seconds', oldest);
+  busy.apns.misbehave({ kind: 'slow', delayMs: 300 });
+  await busy.dispatch();
+  await busy.dispatch();
   const started = () =>
     numberOf(busy, 'SELECT count(*) FROM notification WHERE first_sent_at IS NOT NULL');
   await expect.poll(started, { timeout: 60_000 }).toBe(apps);
@@ -65,8 +67,6 @@ test('pushes of many apps at once all start, do not block a single push, and rea
   expect(await numberOf(busy, `SELECT count(*) FROM notification WHERE ${open}`)).toBeGreaterThan(
     0,
   );
-  const oldest = `SELECT min(created_at) FROM notification WHERE ${open}`;
-  await expectTrueAge(busy, 'carillon_push_oldest_open_seconds', oldest);
   busy.apns.behave();
   const records = await Promise.all(
     crowd.map(({ app }, i) => busy.untilDone(app, ids[i] ?? '', 100_000)),

@@ -15,15 +15,7 @@ export interface DryRun {
   text: string;
   forecast: PushForecast;
   tookMs: number;
-  /**
-   * True if this dry run and the previous one were slow. A single slow dry run may be the first
-   * after a start of the service.
-   */
-  isExpensive: boolean;
 }
-
-/** A dry run that takes longer than this reads many devices. */
-const expensiveMs = 1000;
 
 /**
  * Dry run of a body. Sends nothing. Without a text, makes no call. The last dry run stays until the
@@ -38,8 +30,7 @@ export function useDryRun(appId: string, text: string | undefined) {
       const body = new JsonText(text ?? '');
       const forecast = await call('explainPush', { path: { appId }, body, signal });
       const tookMs = performance.now() - startedMs;
-      const isExpensive = Math.min(tookMs, last.current?.tookMs ?? 0) > expensiveMs;
-      return { text: text ?? '', forecast, tookMs, isExpensive };
+      return { text: text ?? '', forecast, tookMs };
     },
     enabled: text !== undefined,
     retry: false,

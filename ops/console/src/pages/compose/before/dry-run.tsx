@@ -13,8 +13,11 @@ import { formatCount, formatDuration, formatTime } from '../../../text/format.ts
 import type { Draft } from '../draft-state.ts';
 import styles from './before.module.css';
 
-/** Delay after the last keystroke before a dry run starts automatically. */
-const dryRunDelayMs = 500;
+/**
+ * Delay after the last keystroke before a dry run starts automatically, in ms. It is at least twice
+ * the duration of the last dry run, so that typing keeps the database busy a third of the time.
+ */
+const dryRunDelay = (last: DryRun | undefined) => Math.max(500, 2 * (last?.tookMs ?? 0));
 
 /** Dry run of the current draft or of an earlier version. */
 export interface CurrentDryRun {
@@ -27,20 +30,17 @@ export interface CurrentDryRun {
   run(): void;
 }
 
-/**
- * Runs the dry run of a draft. It starts automatically while dry runs are fast, and otherwise on
- * request.
- */
+/** Runs the dry run of a draft: automatically after the last keystroke, and on request. */
 export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun {
   const [requestedText, setRequestedText] = useState<string>();
   const { query, last } = useDryRun(appId, requestedText);
-  const isCheap = !last?.isExpensive;
+  const delayMs = dryRunDelay(last);
   const isRequested = requestedText === sent;
   useEffect(() => {
-    if (sent === undefined || isRequested || !isCheap) return;
-    const timer = setTimeout(() => setRequestedText(sent), dryRunDelayMs);
+    if (sent === undefined || isRequested) return;
+    const timer = setTimeout(() => setRequestedText(sent), delayMs);
     return () => clearTimeout(timer);
-  }, [sent, isRequested, isCheap]);
+  }, [sent, isRequested, delayMs]);
   const error = isRequested ? query.error : null;
   const { text, original } = useRefusalText(error instanceof ApiError ? error : undefined);
   const shownMessage = original === undefined ? text : `${text} ${original}`;
