@@ -52,6 +52,12 @@ const optional = {
 
 const clients = 'test/clients';
 
+/**
+ * Arguments of an optional folder for Vitest. A browser has several processes of its own: with five
+ * at once, the tests of the console take longer than with three, and pages take 20 s to load.
+ */
+const argsOf: Readonly<Record<string, readonly string[]>> = { browser: ['--maxWorkers=3'] };
+
 function listSteps(reportDir: string, options: readonly string[]): Step[] {
   const added = Object.entries(optional).filter(([name]) => options.includes(`--${name}`));
   const others = [...Object.values(optional), clients];
@@ -62,7 +68,7 @@ function listSteps(reportDir: string, options: readonly string[]): Step[] {
     { name: 'arrows', command: ['npm', 'run', '--silent', 'arrows'] },
     testStep('tests', reportDir, excluded),
     testStep('clients', reportDir, [clients]),
-    ...added.map(([name, folder]) => testStep(name, reportDir, [folder])),
+    ...added.map(([name, folder]) => testStep(name, reportDir, [folder, ...(argsOf[name] ?? [])])),
   ];
 }
 

@@ -1,11 +1,9 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { hasChromium } from '../browser/browser.ts';
+import { everyPageMs } from '../browser/every-page.ts';
 import { consolePages } from '../browser/pages.ts';
 import { useScene } from '../browser/scene.ts';
-
-/** Timeout of the walk through all pages. On a busy machine a page takes two seconds. */
-const maxMs = 180_000;
 
 /**
  * Script that marks everything a person without a mouse must reach: all visible elements that
@@ -63,7 +61,7 @@ describe.skipIf(!hasChromium)('the console by keyboard only', () => {
   }
 
   test('reaches everything on every page, shows the focus, and can leave the page', {
-    timeout: maxMs,
+    timeout: everyPageMs,
   }, async () => {
     const page = await login();
     const faults: string[] = [];
