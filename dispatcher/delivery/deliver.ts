@@ -64,6 +64,15 @@ function traceGateway(connector: string, work: () => Promise<SentBatch>): Promis
   );
 }
 
+/**
+ * State of a batch that the planning job has just written, and the interrupts of its push
+ * (`ThreadPool.interruptCount`) before the state of the push was read.
+ */
+export interface PlannedBatch {
+  stored: BatchSnapshot;
+  interruptCount: number;
+}
+
 /** Context that the job of a batch passes to its delivery. */
 interface DeliverContext {
   /** Aborted when the dispatcher stops. */
@@ -73,6 +82,7 @@ interface DeliverContext {
   /** The job of the batch. Absent if the planning job of a small push delivers the batch. */
   job?: BatchJob;
   only?: OnlyBatch | undefined;
+  planned?: PlannedBatch | undefined;
 }
 
 /**
@@ -102,9 +112,11 @@ export async function deliverBatch(
 ): Promise<JobEnd> {
   // If the push is paused, resumed or cancelled during a round, the gates decide again in the next
   // round.
+  let round = context;
   for (;;) {
-    const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, context));
+    const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, round));
     if (end !== 'changed') return end;
+    round = { ...context, planned: undefined };
   }
 }
 
@@ -114,8 +126,11 @@ async function deliverOnce(
   context: DeliverContext,
 ): Promise<RoundEnd> {
   // Read before the state of the push, so that a later pause or cancellation changes the count.
-  const interruptCount = deps.pool.interruptCount(ids.pushId);
-  const batch = await loadBatch(deps, ids, context);
+  const { planned, job, only } = context;
+  const interruptCount = planned?.interruptCount ?? deps.pool.interruptCount(ids.pushId);
+  const batch = planned
+    ? { ids, stored: planned.stored, job, only }
+    : await loadBatch(deps, ids, context);
   if (!batch) return 'done';
   const decision = await decide(deps, batch);
   if (decision.kind !== 'send') return recordDecision(deps, batch, decision);

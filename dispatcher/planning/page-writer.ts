@@ -3,7 +3,7 @@ import type { Handle } from '../../shared/db/pool.ts';
 import type { PointLookup } from '../../shared/db/tables/audience.ts';
 import { insertBatches } from '../../shared/db/tables/batches.ts';
 import { insertFailures } from '../../shared/db/tables/push-failures.ts';
-import { advancePlanning } from '../../shared/db/tables/push-progress.ts';
+import { advancePlanning, newBatchSnapshot } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import {
@@ -17,6 +17,7 @@ import type { FairPriorities } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared/rules/rule.ts';
 import { changesPages } from '../../shared/rules/rules.ts';
+import type { PlannedBatch } from '../delivery/deliver.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/recorder.ts';
 import { wakeWhenDue } from '../recording/unsent.ts';
@@ -40,6 +41,8 @@ export interface Plan {
   routes: ReturnType<typeof batchRoutes>;
   priorities: FairPriorities;
   job: Job<PlanJob>;
+  /** Interrupts of the push (`ThreadPool.interruptCount`) before its state was read. */
+  interruptCount: number;
   /** Set if the target is a single device. */
   lookup?: PointLookup | undefined;
   /** The start that this job plans, if the push has several starts (local time). */
@@ -67,10 +70,18 @@ interface PageStep {
   isContinued: boolean;
 }
 
-/** Result of writing a page: the new cursor, and the ids of the batches that this job delivers. */
+/**
+ * A batch that the planning job of a small push delivers. Without `planned` its state must be read.
+ */
+export interface InlineBatch {
+  id: number;
+  planned?: PlannedBatch;
+}
+
+/** Result of writing a page: the new cursor, and the batches that this job delivers. */
 export interface WrittenPage {
   through: number;
-  batchIds: readonly number[];
+  inline: readonly InlineBatch[];
 }
 
 /**
@@ -84,12 +95,12 @@ export async function writePage(
 ): Promise<WrittenPage> {
   const through = step.page.lastId || step.cursor;
   const whole = await writeWhole(deps, plan, { ...step, through });
-  if (whole) return { through, batchIds: whole };
+  if (whole) return { through, inline: whole };
   const written = await deps.db.transaction((tx) =>
     writeRuledPage(deps, tx, plan, { ...step, through }),
   );
   await countPage(deps, plan, { ...step, ...written });
-  return { through, batchIds: written.batchIds };
+  return { through, inline: written.batchIds.map((id) => ({ id })) };
 }
 
 /**
@@ -101,12 +112,20 @@ async function writeWhole(
   { queries }: DispatcherDeps,
   plan: Plan,
   step: PageStep & { through: number },
-): Promise<number[] | undefined> {
+): Promise<InlineBatch[] | undefined> {
   if (!step.isSmall || plan.rules.some(changesPages)) return undefined;
   const { batches, unsent } = toBatches(step.page, contextOf(plan, step));
   if (unsent.length > 0) return undefined;
-  const { appId, id } = plan.push;
-  return queries.planWhole({ appId, id, through: step.through, devices: step.page.size, batches });
+  const { push, interruptCount } = plan;
+  const { appId, id } = push;
+  const devices = step.page.size;
+  const ids = await queries.planWhole({ appId, id, through: step.through, devices, batches });
+  return ids?.map((batchId, i) => {
+    const batch = batches[i];
+    return batch
+      ? { id: batchId, planned: { stored: newBatchSnapshot(push, batch), interruptCount } }
+      : { id: batchId };
+  });
 }
 
 const contextOf = ({ push, routes, half }: Plan, { planned }: PageStep) => ({

@@ -23,7 +23,7 @@ import { holdPlanning } from '../delivery/holding.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/recorder.ts';
 import { batchRoutes } from './batches.ts';
-import { type Plan, Superseded, sendStart, writePage } from './page-writer.ts';
+import { type InlineBatch, type Plan, Superseded, sendStart, writePage } from './page-writer.ts';
 import { firstBatchSize, type PlannedPage, readPages, singlePage } from './pages.ts';
 
 /** Time after which the planning of a large push yields to other pushes. A new job continues it. */
@@ -93,6 +93,8 @@ async function endPlanning(
  */
 async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | undefined> {
   const { appId, pushId } = job.data;
+  // Read before the state of the push, so that a later pause or cancellation changes the count.
+  const interruptCount = deps.pool.interruptCount(pushId);
   const [push, app, profiles] = await Promise.all([
     deps.queries.findPush({ appId, id: pushId }),
     deps.appCache.app(appId),
@@ -120,6 +122,7 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
     router,
     rules,
     job,
+    interruptCount,
     routes: batchRoutes(router, rules),
     priorities: new FairPriorities(appId),
     lookup: target && { ...target, appId, activeSince: activeSince(app, clock.now()) },
@@ -130,11 +133,11 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
 const appliesToOne = ({ aboveDevices = 0 }: Rule): boolean => aboveDevices < 1;
 
 /**
- * Batches that the planning job of a small push delivers. Without `batchIds` it reads them from the
+ * Batches that the planning job of a small push delivers. Without `inline` it reads them from the
  * database.
  */
 interface Inline {
-  batchIds?: readonly number[];
+  inline?: readonly InlineBatch[];
 }
 
 type ScanEnd = JobEnd | Inline;
@@ -284,7 +287,7 @@ async function writePages(
     planned += page.size;
     deps.metrics.plannedRecipients.inc(page.size);
     if (isLast && !plan.start) deps.audienceSizes.record(plan.push, planned);
-    if (isLast || isContinued) return isSmall ? { batchIds: written.batchIds } : 'done';
+    if (isLast || isContinued) return isSmall ? { inline: written.inline } : 'done';
   }
   return 'done';
 }
@@ -296,17 +299,18 @@ async function writePages(
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
-  { signal, concurrencySlot, batchIds }: JobContext & Inline,
+  { signal, concurrencySlot, inline }: JobContext & Inline,
 ): Promise<JobEnd> {
   const { appId, pushId, waitedUntilMs } = job.data;
-  const open = batchIds ?? (await findBatchesWithoutJob(deps.db, appId, pushId));
+  const open: readonly InlineBatch[] =
+    inline ?? (await findBatchesWithoutJob(deps.db, appId, pushId)).map((id) => ({ id }));
   const only =
     open.length === 1 ? { job, isEnded: false, isClosed: false, firstSentAt: null } : undefined;
-  const deliver = (batchId: number) =>
+  const deliver = ({ id: batchId, planned }: InlineBatch) =>
     deliverBatch(
       deps,
       { appId, pushId, batchId, waitedUntilMs },
-      { signal, concurrencySlot, only },
+      { signal, concurrencySlot, only, planned },
     );
   if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
   if (!only?.isEnded) await closePush(deps, job.data, job);

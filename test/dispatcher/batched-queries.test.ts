@@ -3,7 +3,13 @@ import type { WholePush } from '../../dispatcher/batched-queries.ts';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertBatchesOf, settleBatches } from '../../shared/db/tables/batches.ts';
-import { closeSettled, planWholePushes } from '../../shared/db/tables/push-progress.ts';
+import {
+  closeSettled,
+  newBatchSnapshot,
+  planWholePushes,
+  readBatchSnapshots,
+} from '../../shared/db/tables/push-progress.ts';
+import { findPush } from '../../shared/db/tables/pushes.ts';
 import { grantRecipients } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { RecipientStates } from '../../shared/domain/outcome.ts';
@@ -121,6 +127,27 @@ describe('a batched query for many pushes', () => {
     const later = await plan(service.db, await plansOf(one.app, one.devices.slice(3)));
     const again = [{ appId: one.app.appId, batchId: later[0] ?? 0, cap: 3 }];
     expect(await grantRecipients(service.db, again)).toEqual([{ granted: 1, size: 1 }]);
+  });
+
+  test.each([
+    ['a usual push', {}],
+    ['flow control', { flowControl: 100 }],
+    ['variables', { variables: { name: { field: 'name', default: 'friend' } } }],
+    ['a recall', { recall: { pushId: 1, objectId: 'a', data: {}, hasReplacement: false } }],
+    ['a replacement', { recall: { pushId: 1, objectId: 'a', data: {}, hasReplacement: true } }],
+  ])('plans batches whose state is known without reading it: %s', async (_name, members) => {
+    const { app, devices } = await appWithDevices(1);
+    const [whole] = await plansOf(app, devices);
+    const { id = 0, batches: [batch] = [] } = whole ?? {};
+    await service.db.query(
+      'UPDATE notification SET request = request || $3 WHERE app_id = $1 AND id = $2',
+      [app.appId, id, members],
+    );
+    const push = await findPush(service.db, app.appId, id);
+    const [batchId = 0] = await plan(service.db, whole ? [whole] : []);
+    const [stored] = await readBatchSnapshots(service.db, [{ appId: app.appId, batchId }]);
+    expect(stored).toMatchObject({ state: 'sending', size: 1, open: 1 });
+    expect(push && batch && newBatchSnapshot(push, batch)).toEqual(stored);
   });
 
   test.skipIf(areDatabasesSharded())(

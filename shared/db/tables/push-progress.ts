@@ -1,11 +1,11 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import { addTotals, RecipientStates, sumTotals } from '../../domain/outcome.ts';
-import type { ConnectorTotals, PushState } from '../../domain/pushes/record.ts';
+import type { ConnectorTotals, Push, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import { listsOf, query, reasonTextSql } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
-import { type BatchKey, batchKeyValues } from './batches.ts';
+import { type BatchKey, batchKeyValues, type NewBatch } from './batches.ts';
 import {
   openCountSql,
   rateColumns,
@@ -385,6 +385,42 @@ function toSnapshot(columns: SnapshotRow): BatchSnapshot {
     grant: granted === null ? null : { granted, size: row.size },
     slot: toSlot({ slotAt, slotInMs, slotMs }),
     rateSlot: toSlot({ slotAt: rateAt, slotMs: rateMs, slotInMs: rateInMs }),
+  };
+}
+
+/**
+ * Returns the state of a first batch that was written a moment ago: nothing is reserved or sent.
+ * It equals what `readBatchSnapshots` returns.
+ */
+export function newBatchSnapshot(push: Push, batch: NewBatch): BatchSnapshot {
+  const { flowControl, variables, recall } = push.pushOrder;
+  return {
+    connector: batch.connector,
+    profile: batch.profile,
+    isSettled: false,
+    attempt: batch.attempt,
+    tries: 0,
+    lastReason: null,
+    unanswered: 0,
+    notBefore: null,
+    state: 'sending',
+    expiresAt: push.expiresAt,
+    ownExpiry: null,
+    language: batch.language ?? null,
+    quiet: batch.quiet ?? null,
+    quietUntil: null,
+    createdAt: push.createdAt,
+    pushTime: push.pushTime,
+    firstSentAt: push.firstSentAt,
+    profileErrors: push.profileErrors,
+    grant: null,
+    isPaced: flowControl !== null,
+    isPersonal: variables !== undefined,
+    isRecall: recall?.hasReplacement === false,
+    slot: null,
+    rateSlot: null,
+    size: batch.recipients.length,
+    open: batch.recipients.length,
   };
 }
 
