@@ -22,7 +22,6 @@ import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/recorder.ts';
 import { wakeWhenDue } from '../recording/unsent.ts';
 import { type batchRoutes, toBatches } from './batches.ts';
-import { firstBatchSize } from './pages.ts';
 
 /**
  * Thrown if a page must be rolled back, because another dispatcher plans the push or because the
@@ -158,7 +157,6 @@ async function writeRuledPage(
   let page = toBatches(targets, contextOf(plan, step));
   for (const rule of rules) page = (await rule.batches?.(tx, push, page)) ?? page;
   for (const rule of rules) await rule.record?.(tx, push, page);
-  if (!step.isSmall) prepareSenders(deps, push, { ...page, cursor: from });
   const batchIds = await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
   await endJob(deps, tx, plan, step);
   return { written: page, size: targets.size, batchIds };
@@ -216,23 +214,6 @@ export const sendStart = (
     ...freshPlan,
     startAfter,
   });
-
-/**
- * Opens connections to the gateways while the batches are written. The express thread connects with
- * the first page. The bulk threads connect with the second page, so that the first batch has the
- * CPU to itself. They connect with the first page if its batch is large.
- */
-function prepareSenders(
-  { pool }: DispatcherDeps,
-  { appId, pushOrder }: Push,
-  { batches, cursor }: Pick<PageOfBatches, 'batches'> & { cursor: number },
-): void {
-  const routes = new Map(batches.map((batch) => [`${batch.connector}/${batch.profile}`, batch]));
-  for (const { connector, profile, recipients } of routes.values()) {
-    const threadPool = cursor === 0 && recipients.length <= firstBatchSize ? 'express' : 'bulk';
-    pool.prepare({ appId, connector, profile, prod: pushOrder.prod }, threadPool);
-  }
-}
 
 const noBytes = new Uint8Array();
 

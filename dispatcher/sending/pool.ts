@@ -11,7 +11,6 @@ import {
 } from '../../shared/metrics.ts';
 import { threadMemory } from '../../shared/process/memory.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
-import { TtlCache } from '../../shared/ttl-cache.ts';
 import { interrupt, interruptBytes, interruptCount } from './shared-memory.ts';
 import type { DeliverResult, DeliverTask, ThreadData, ThreadReport, ThreadResult } from './task.ts';
 
@@ -101,17 +100,11 @@ interface PoolOptions {
  */
 const bulkNiceness = 5;
 
-/**
- * For this time after a sender was prepared, it is not prepared again. The time is shorter than the
- * idle time after which a sender closes.
- */
-const preparedProfiles = { maxAgeMs: 60_000, maxEntries: 1000 };
-
 /** Maximum time for a thread to answer a scrape. If it is over, the thread's last report counts. */
 const reportWithinMs = 1000;
 
 /** Exports of `worker.ts` that piscina calls in each thread. */
-type ThreadFunction = 'warmUp' | 'prepare' | 'report';
+type ThreadFunction = 'warmUp' | 'report';
 
 interface ThreadOptions {
   count: number;
@@ -200,8 +193,6 @@ export class SenderPool {
   readonly #threads: number;
   readonly #reports = new ThreadReports();
   readonly #busyMs = new Map<number, number>();
-  /** Profiles whose senders were prepared recently. */
-  readonly #prepared = new TtlCache<string, true>(preparedProfiles);
   #pendingRead: Promise<void> | undefined;
   #active = 0;
 
@@ -245,18 +236,6 @@ export class SenderPool {
       else signal.addEventListener('abort', () => resolve(), { once: true });
     });
     await Promise.race([Promise.all(all.map(({ settled }) => settled)), aborted]);
-  }
-
-  /**
-   * Opens the sender of a profile in all threads of a pool while the next batches are written. Does
-   * nothing if this was done recently. Never rejects, because a batch can also open its sender
-   * itself.
-   */
-  prepare(profile: RecentProfile, threadPool: ThreadPool): void {
-    const key = JSON.stringify({ ...profile, lane: threadPool });
-    if (this.#prepared.get(key)) return;
-    this.#prepared.set(key, true);
-    (threadPool === 'express' ? this.#express : this.#bulk).runInEach('prepare', profile);
   }
 
   /** Returns the number of open HTTP/2 connections to gateways. */

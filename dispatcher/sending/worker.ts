@@ -8,7 +8,7 @@ import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database, type Handle } from '../../shared/db/pool.ts';
 import { checkpointBatch } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
-import { loadBatches, type RecentProfile } from '../../shared/db/tables/recipients.ts';
+import { loadBatches } from '../../shared/db/tables/recipients.ts';
 import { setPushHosts } from '../../shared/domain/installations/push-services.ts';
 import { RecipientStates } from '../../shared/domain/outcome.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
@@ -92,14 +92,6 @@ export async function report(): Promise<ThreadReport> {
   metrics.poolWaitSeconds.add('dispatcher thread', db.takeWaits());
   const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
   return { values: await metrics.registry.getMetricsAsJSON(), heap: { used, limit } };
-}
-
-/**
- * Opens the sender of a profile and connects it, before its batches arrive. piscina calls this
- * function.
- */
-export function prepare(profile: RecentProfile): Promise<void> {
-  return senders.warmUp(profile);
 }
 
 /**

@@ -98,29 +98,3 @@ test('a warm-up ends at its time limit, and when the dispatcher stops', async ()
   await warmUp(deps, AbortSignal.timeout(50));
   await dispatcher.stack.close();
 });
-
-test('a profile is prepared in all threads of a pool, and again only after a while', async () => {
-  const other = await createAppOn(service, null, 1);
-  const dispatcher = await service.dispatch();
-  const { pool } = dispatcher.deps;
-  const { connections, total } = service.apns;
-  const profile = {
-    appId: other.app.appId,
-    connector: 'apns',
-    profile: '_default',
-    prod: 'prod',
-  } as const;
-  pool.prepare(profile, 'express');
-  await expect.poll(() => service.apns.connections, { timeout: 20_000 }).toBe(connections + 1);
-  pool.prepare(profile, 'bulk');
-  await expect
-    .poll(() => service.apns.connections, { timeout: 20_000 })
-    .toBeGreaterThanOrEqual(connections + 2);
-  const prepared = service.apns.connections;
-  pool.prepare(profile, 'express');
-  pool.prepare(profile, 'bulk');
-  await service.untilDone(other.app, await beginPush(service, other.app, {}));
-  expect(service.apns.connections).toBe(prepared);
-  expect(service.apns.total).toBe(total + 1);
-  await dispatcher.stack.close();
-});
