@@ -36,7 +36,7 @@ export function benchLatency(args: string[], log: (line: string) => void): Promi
     return [
       {
         name: 'first push of the processes: to first send',
-        value: first[0] ?? Number.NaN,
+        value: first[0]?.firstSendMs ?? Number.NaN,
         unit: 'ms',
       },
       ...figures('idle', idle),
@@ -107,15 +107,21 @@ interface Sampled {
 }
 
 /**
- * Sends `count` pushes. Returns the milliseconds from the acceptance of each push until its first
- * send, from the records.
+ * Times of a push from its acceptance, in ms, from its record: until its batch went to a thread
+ * (`first_sent_at`), and until its result was recorded. Only the second one includes the thread.
  */
+interface Waits {
+  firstSendMs: number;
+  doneMs: number;
+}
+
+/** Sends `count` pushes, and returns the times of each. */
 export async function sample(
   bench: Bench,
   app: BenchApp,
   count: number,
   { body = {}, pauseAfterMs = pauseMs, isOver = () => false }: Sampled = {},
-): Promise<number[]> {
+): Promise<Waits[]> {
   const ids: string[] = [];
   for (let i = 0; i < count && !isOver(); i += 1) {
     ids.push(await push(bench, app, body));
@@ -124,22 +130,31 @@ export async function sample(
   return readWaits(bench, app.appId, ids);
 }
 
-async function readWaits({ db }: Bench, appId: string, ids: string[]): Promise<number[]> {
+async function readWaits({ db }: Bench, appId: string, ids: string[]): Promise<Waits[]> {
   for (;;) {
-    const { rows } = await db.query<{ ms: number | null }>(
-      `SELECT extract(epoch FROM first_sent_at - created_at)::float8 * 1000 AS ms
-         FROM notification WHERE app_id = $1 AND object_id = ANY($2)`,
+    const { rows } = await db.query<Waits>(
+      `SELECT extract(epoch FROM first_sent_at - created_at)::float8 * 1000 AS "firstSendMs",
+              extract(epoch FROM finished_at - created_at)::float8 * 1000 AS "doneMs"
+         FROM notification
+        WHERE app_id = $1 AND object_id = ANY($2) AND first_sent_at IS NOT NULL
+          AND finished_at IS NOT NULL`,
       [appId, ids],
     );
-    const waits = rows.flatMap((row) => (row.ms === null ? [] : [row.ms]));
-    if (waits.length === ids.length) return waits;
+    if (rows.length === ids.length) return rows;
     await sleep(pauseMs);
   }
 }
 
-function figures(name: string, waits: number[]): Figure[] {
+function figures(name: string, waits: Waits[]): Figure[] {
   return [
     { name: `${name}: single pushes`, value: waits.length, unit: 'pushes' },
-    ...percentiles(`${name}: to first send`, waits),
+    ...percentiles(`${name}: to first send`, firstSends(waits)),
+    ...percentiles(
+      `${name}: to done`,
+      waits.map(({ doneMs }) => doneMs),
+    ),
   ];
 }
+
+export const firstSends = (waits: readonly Waits[]): number[] =>
+  waits.map(({ firstSendMs }) => firstSendMs);

@@ -2,7 +2,7 @@ import { sleep, systemClock } from '../../../shared/clock.ts';
 import { type Figure, percentiles, readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench, writeAudiences } from '../harness/bench-service.ts';
 import { type BenchApp, createApp, push, pushAndWait } from '../harness/client.ts';
-import { sample, singleApp } from '../latency.ts';
+import { firstSends, sample, singleApp } from '../latency.ts';
 import { peaksOf } from './measure.ts';
 
 const defaultApps = 200;
@@ -71,11 +71,11 @@ export function benchBacklog(args: string[], log: (line: string) => void): Promi
       ...percentiles('answer to done', await times(bench, apps, 'finished_at - created_at')),
       ...percentiles(
         `beside them, ${ofApp.length} pushes to an app of one device, to first send`,
-        ofApp,
+        firstSends(ofApp),
       ),
       ...percentiles(
         `beside them, ${ofDevice.length} pushes to one objectId, to first send`,
-        ofDevice,
+        firstSends(ofDevice),
       ),
       ...(await gauge),
       ...(await peaksOf(bench)),
