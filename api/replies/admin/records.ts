@@ -180,7 +180,12 @@ export const overview = component(
         }),
       )
       .describe('Webhooks that the service switched off, or that dropped events within a day.'),
-    findings: z.array(finding).describe('Credentials with problems.'),
+    findings: z
+      .array(finding)
+      .describe(
+        'Credentials with problems: what their text shows, and why the newest push of the last ' +
+          '24 hours stopped using them, such as a refusal by the gateway.',
+      ),
     setup: z
       .strictObject({
         hasProfile: z.boolean().describe('Whether the app has a push profile.'),

@@ -101,14 +101,22 @@ export const countScheduledOf = (db: Handle, apps: readonly string[] | null) =>
     [apps],
   );
 
-/** Returns the totals of the newest `limit` pushes that were accepted since a time. */
-export const readRecentTotals = (
+/** A push with its totals, and the profiles that it stopped using. */
+export type RecentPush = Pick<
+  Push,
+  'appId' | 'id' | 'totals' | 'acked' | 'profileErrors' | 'createdAt'
+>;
+
+/** Returns the newest `limit` pushes that were accepted since a time, newest first. */
+export const readRecentPushes = (
   db: Handle,
   apps: readonly string[] | null,
   { since, limit }: { since: Date; limit: number },
 ) =>
-  query(db).rows<PushKey & Pick<Push, 'totals' | 'acked'>>(
-    `SELECT app_id AS "appId", id, totals, acked FROM notification
+  query(db).rows<RecentPush>(
+    `SELECT app_id AS "appId", id, totals, acked, halts AS "profileErrors",
+            created_at AS "createdAt"
+       FROM notification
       WHERE created_at >= $2 AND ($1::text[] IS NULL OR app_id = ANY($1)) AND state <> 'scheduled'
       ORDER BY created_at DESC LIMIT $3`,
     [apps, since, limit],

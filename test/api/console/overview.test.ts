@@ -63,6 +63,26 @@ test('the steps of a new app end with the first push, even without credentials',
   });
 });
 
+test('credentials that a gateway refuses are a finding, until a push is sent', async () => {
+  const app = await service.api.createApp();
+  await service.addApnsProfile(app);
+  await service.addIosInstallations(app, 2);
+  expect((await overviewOf(app)).findings).toEqual([]);
+  service.apns.misbehave({ kind: 'answer', status: 403, reason: 'InvalidProviderToken' });
+  await service.untilDone(app, await send(app));
+  expect((await overviewOf(app)).findings).toMatchObject([
+    {
+      connector: 'apns',
+      profile: '_default',
+      problems: [expect.stringMatching(/^InvalidProviderToken/)],
+      meanings: [{ code: 'InvalidProviderToken' }],
+    },
+  ]);
+  service.apns.behave();
+  await service.untilDone(app, await send(app));
+  expect((await overviewOf(app)).findings).toEqual([]);
+});
+
 describe('credentials of a vendor without hybridPush', () => {
   const credentials = { appId: '100', appSecret: 'secret' };
   const unused = 'hybridPush is off: no device gets pushes by these credentials.';

@@ -13,7 +13,8 @@ import {
   countScheduledOf,
   listRunning,
   listWaitingForApproval,
-  readRecentTotals,
+  type RecentPush,
+  readRecentPushes,
   readSetup,
   readUsageOf,
 } from '../../../../shared/db/tables/push-reports.ts';
@@ -22,7 +23,7 @@ import { hasRole, mayUseApp, type Operator } from '../../../../shared/domain/adm
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { isConnectorId } from '../../../../shared/domain/labels.ts';
+import { type ConnectorId, isConnectorId } from '../../../../shared/domain/labels.ts';
 import { addTotals, type OutcomeTotals } from '../../../../shared/domain/outcome.ts';
 import {
   allTotals,
@@ -76,7 +77,9 @@ export class OverviewService {
     const { db, clock, queue } = this.#deps;
     const day = new Date(clock.now()).toISOString().slice(0, 10);
     const breakers = await listBreakers(db);
-    const profiles = await this.#inspect(apps);
+    const since = new Date(clock.now() - dayMs);
+    const recent = await readRecentPushes(db, apps, { since, limit: maxAddedUp });
+    const profiles = await this.#inspect(apps, recent);
     const soonMs = clock.now() + expirySoonMs;
     return {
       running: await this.#describe(operator, await listRunning(db, apps, maxRunning)),
@@ -90,7 +93,7 @@ export class OverviewService {
         ...(await readUsageOf(db, apps, day)),
         cap: app?.options.dailyRecipientCap ?? null,
       },
-      ...(await this.#outcomes(apps)),
+      ...(await this.#outcomes(recent)),
       breakersOpen: breakers
         .filter((one) => one.state !== 'closed' && (apps === null || apps.includes(one.appId)))
         .map(toBreakerReply),
@@ -114,10 +117,8 @@ export class OverviewService {
     return described.flat();
   }
 
-  async #outcomes(apps: readonly string[] | null) {
-    const since = new Date(this.#deps.clock.now() - dayMs);
+  async #outcomes(rows: readonly RecentPush[]) {
     const { db } = this.#deps;
-    const rows = await readRecentTotals(db, apps, { since, limit: maxAddedUp });
     const open = rows.filter(({ totals }) => totals === null);
     const outcomes24h: OutcomeTotals = {};
     let unacknowledged24h = 0;
@@ -134,18 +135,25 @@ export class OverviewService {
     return { outcomes24h, unacknowledged24h, outcomesAreLeast };
   }
 
-  async #inspect(apps: readonly string[] | null) {
+  /** Inspects the credentials of apps, and what gateways said to their recent pushes. */
+  async #inspect(apps: readonly string[] | null, recent: readonly RecentPush[]) {
     const { db, appCache, clock } = this.#deps;
     const inspected = (apps ?? (await listAppIds(db))).slice(0, maxInspected);
+    const pushesByApp = Map.groupBy(recent, (push) => push.appId);
     const found = await Promise.all(
       inspected.map(async (appId) => {
         const app = await appCache.app(appId);
         if (!app) return [];
         const profiles = await appCache.profiles(appId);
-        return profiles.flatMap(({ connector, name, credentials }) => {
+        return profiles.flatMap(({ connector, name, credentials, updatedAt }) => {
           if (!isConnectorId(connector)) return [];
-          const profile = { connector, credentials };
-          const { expiresAtMs, problems } = inspectProfile(profile, app.options, clock.now());
+          const found = inspectProfile({ connector, credentials }, app.options, clock.now());
+          const later = (pushesByApp.get(appId) ?? []).filter(
+            ({ createdAt }) => createdAt > updatedAt,
+          );
+          const refusal = refusalOf(later, { connector, name });
+          const problems = refusal === undefined ? found.problems : [...found.problems, refusal];
+          const { expiresAtMs } = found;
           const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs).toISOString();
           return [
             {
@@ -162,6 +170,23 @@ export class OverviewService {
     );
     return found.flat();
   }
+}
+
+/**
+ * Returns why the newest of `pushes` (newest first) that used a profile stopped using it, such as
+ * refused credentials. Returns undefined if that push was sent. The totals name connectors only, so
+ * a push that another profile of the connector sent counts too.
+ */
+function refusalOf(
+  pushes: readonly RecentPush[],
+  { connector, name }: { connector: ConnectorId; name: string },
+): string | undefined {
+  for (const { profileErrors, totals } of pushes) {
+    const refusal = profileErrors[`${connector}/${name}`];
+    if (refusal !== undefined) return refusal;
+    if ((totals?.[connector]?.sent ?? 0) > 0) return undefined;
+  }
+  return undefined;
 }
 
 /** Reads the queues of all dispatchers (protocol/admin-api.md#queues). */
