@@ -29,9 +29,9 @@ const texts: Record<
       title: 'Carillon',
       text: 'A push-delivery server with the account and verification API of mobile apps.',
       api:
-        'It works. Apps speak to the paths below <code>/1.1</code> with their id and key; ' +
-        'its documentation came with it: <code>README.md</code> and the folder ' +
-        '<code>docs</code>.',
+        'It works. Apps speak to the paths below <code>/1.1</code> with their id and key. ' +
+        'The console contains the guides. The folder <code>docs</code> of the software contains ' +
+        'all documentation.',
     },
     frontPageLinks: {
       '/console': 'Console',
@@ -50,8 +50,8 @@ const texts: Record<
       title: 'Carillon',
       text: '推送服务器，提供移动应用的账号与验证接口。',
       api:
-        '服务运行正常。应用用自己的 id 和 key 访问 <code>/1.1</code> 下的接口；文档随软件提供：<code>README.md</code> 和 ' +
-        '<code>docs</code> 目录。',
+        '服务运行正常。应用用自己的 id 和 key 访问 <code>/1.1</code> 下的接口。控制台中有使用指南，全部文档在软件的 ' +
+        '<code>docs</code> 目录中。',
     },
     frontPageLinks: {
       '/console': '控制台',
