@@ -7,6 +7,21 @@ import { Pager } from '../../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Time } from '../../../kit/data/values.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import styles from './webhooks.module.css';
+
+/** Failures without a response that have words (`webhooks.failures`). */
+const failures = [
+  'address_refused',
+  'certificate_refused',
+  'connect_failed',
+  'connect_timeout',
+  'connection_lost',
+  'reply_too_large',
+  'timeout',
+] as const;
+
+/** A failure is a code, and often the error code of the connection in parentheses. */
+const failurePattern = /^(\w+?)(?:_(\d+))?( \(.+\))?$/;
 
 const tones = { waiting: 'warn', delivered: 'good', failed: 'bad' } as const;
 
@@ -34,6 +49,31 @@ export function Deliveries({ owner, name }: { owner: Owner; name: string }) {
   );
 }
 
+/** Last result of a delivery in words, and the beginning of the response to a failed attempt. */
+function Result({ delivery }: { delivery: WebhookDelivery }) {
+  const { t } = useTranslation();
+  const { reason, status, response } = delivery;
+  if (reason === null) return status === null ? '–' : `HTTP ${status}`;
+  const [, code, answered, cause = ''] = failurePattern.exec(reason) ?? [];
+  const known = failures.find((failure) => failure === code);
+  const text =
+    code === 'http' && answered !== undefined
+      ? `HTTP ${answered}`
+      : known === undefined
+        ? reason
+        : `${t(`webhooks.failures.${known}`)}${cause}`;
+  return (
+    <>
+      {text}
+      {response !== null && response !== '' && (
+        <pre className={styles.response} translate="no">
+          {response}
+        </pre>
+      )}
+    </>
+  );
+}
+
 function useColumns(redeliver: (id: string) => void): Column<WebhookDelivery>[] {
   const { t } = useTranslation();
   return [
@@ -49,11 +89,7 @@ function useColumns(redeliver: (id: string) => void): Column<WebhookDelivery>[] 
       key: 'result',
       title: t('webhooks.result'),
       isWide: true,
-      cell: ({ reason, status, response }) => (
-        <span translate="no" title={response ?? undefined}>
-          {reason ?? status ?? '–'}
-        </span>
-      ),
+      cell: (delivery) => <Result delivery={delivery} />,
     },
     {
       key: 'next',

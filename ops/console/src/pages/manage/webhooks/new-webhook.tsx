@@ -85,6 +85,7 @@ export function NewWebhook({ create, isBusy }: NewWebhookProps) {
             <Checkbox
               key={type}
               label={type}
+              hint={t(`webhooks.happens.${type}`)}
               checked={events.includes(type)}
               onChange={() => toggle(type)}
             />

@@ -129,7 +129,11 @@ function Endpoint({ owner, webhook, act }: EndpointProps) {
           {t(isOpen ? 'webhooks.hideDeliveries' : 'webhooks.deliveries')}
         </Button>
       </Actions>
-      {isOpen && <Deliveries owner={owner} name={name} />}
+      {isOpen && (
+        <div className={styles.deliveries}>
+          <Deliveries owner={owner} name={name} />
+        </div>
+      )}
     </Panel>
   );
 }
