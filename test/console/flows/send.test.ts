@@ -269,6 +269,27 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(await name.inputValue()).toBe('Of the week');
   });
 
+  test('lists a template that is saved before the list is loaded', async () => {
+    const page = await compose(app);
+    const loaded = Promise.withResolvers<void>();
+    let reads = 0;
+    await page.route('**/push-templates', async (route) => {
+      reads += 1;
+      // The first reply is from before the template was saved.
+      const response = await route.fetch();
+      if (reads === 1) await loaded.promise;
+      return route.fulfill({ response }).catch(() => undefined);
+    });
+    await page.getByRole('button', { name: 'Drafts and templates', exact: true }).click();
+    await expect.poll(() => reads).toBe(1);
+    await page.getByLabel('Name', { exact: true }).fill('Early');
+    const saved = page.waitForResponse((response) => response.request().method() === 'PUT');
+    await page.getByRole('button', { name: 'Save the push' }).click();
+    await saved;
+    loaded.resolve();
+    await page.getByText('Early', { exact: true }).waitFor();
+  });
+
   test('schedules, moves and cancels a push', async () => {
     const page = await compose(app);
     await page.getByLabel('Text', { exact: true }).fill('Tomorrow');
