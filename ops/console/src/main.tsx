@@ -1,9 +1,9 @@
-import { ApiError } from './api/client.ts';
+import { Queries } from './api/queries.ts';
 import { SessionProvider, useSessionState } from './api/session.tsx';
 import './kit/tokens.css';
 import './kit/layout.css';
 import { CSPProvider } from '@base-ui/react/csp-provider';
-import { type Query, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
@@ -13,26 +13,7 @@ import { applyTheme } from './pages/shell/navigation.tsx';
 import { router } from './router.tsx';
 import { startTexts } from './text/texts.ts';
 
-const mayRetry = (failures: number, error: unknown) =>
-  failures < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 500);
-
-/**
- * A change invalidates the queries that show it. A first call that is still running may return the
- * state before the change, and the library would keep that reply. So such a call starts again.
- */
-class Queries extends QueryClient {
-  override async invalidateQueries(
-    ...[filters, options]: Parameters<QueryClient['invalidateQueries']>
-  ): Promise<void> {
-    const hasNoData = ({ state }: Query) => state.data === undefined;
-    await this.cancelQueries({ ...filters, predicate: hasNoData });
-    await super.invalidateQueries(filters, options);
-  }
-}
-
-const queries = new Queries({
-  defaultOptions: { queries: { retry: mayRetry, refetchOnWindowFocus: true, staleTime: 2000 } },
-});
+const queries = new Queries();
 
 /** Code of the login link with which the page was opened. */
 const loginCode = takeLoginCode();
