@@ -112,11 +112,9 @@ export async function deliverBatch(
 ): Promise<JobEnd> {
   // If the push is paused, resumed or cancelled during a round, the gates decide again in the next
   // round.
-  let round = context;
-  for (;;) {
+  for (let round = context; ; round = { ...context, planned: undefined }) {
     const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, round));
     if (end !== 'changed') return end;
-    round = { ...context, planned: undefined };
   }
 }
 
@@ -125,8 +123,8 @@ async function deliverOnce(
   ids: DeliverJob,
   context: DeliverContext,
 ): Promise<RoundEnd> {
-  // Read before the state of the push, so that a later pause or cancellation changes the count.
   const { planned, job, only } = context;
+  // Read before the state of the push, so that a later pause or cancellation changes the count.
   const interruptCount = planned?.interruptCount ?? deps.pool.interruptCount(ids.pushId);
   const batch = planned
     ? { ids, stored: planned.stored, job, only }

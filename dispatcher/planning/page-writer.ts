@@ -74,7 +74,7 @@ interface PageStep {
  */
 export interface InlineBatch {
   id: number;
-  planned?: PlannedBatch;
+  planned?: PlannedBatch | undefined;
 }
 
 /** Result of writing a page: the new cursor, and the batches that this job delivers. */
@@ -119,12 +119,11 @@ async function writeWhole(
   const { appId, id } = push;
   const devices = step.page.size;
   const ids = await queries.planWhole({ appId, id, through: step.through, devices, batches });
-  return ids?.map((batchId, i) => {
-    const batch = batches[i];
-    return batch
-      ? { id: batchId, planned: { stored: newBatchSnapshot(push, batch), interruptCount } }
-      : { id: batchId };
-  });
+  const planned = batches.map((batch) => ({
+    stored: newBatchSnapshot(push, batch),
+    interruptCount,
+  }));
+  return ids?.map((batchId, i) => ({ id: batchId, planned: planned[i] }));
 }
 
 const contextOf = ({ push, routes, half }: Plan, { planned }: PageStep) => ({

@@ -147,13 +147,10 @@ export class OverviewService {
         const profiles = await appCache.profiles(appId);
         return profiles.flatMap(({ connector, name, credentials, updatedAt }) => {
           if (!isConnectorId(connector)) return [];
-          const found = inspectProfile({ connector, credentials }, app.options, clock.now());
-          const later = (pushesByApp.get(appId) ?? []).filter(
-            ({ createdAt }) => createdAt > updatedAt,
-          );
-          const refusal = refusalOf(later, { connector, name });
-          const problems = refusal === undefined ? found.problems : [...found.problems, refusal];
-          const { expiresAtMs } = found;
+          const profile = { connector, credentials };
+          const { expiresAtMs, problems } = inspectProfile(profile, app.options, clock.now());
+          const pushes = pushesByApp.get(appId) ?? [];
+          const all = [...problems, ...refusalsOf(pushes, { connector, name, updatedAt })];
           const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs).toISOString();
           return [
             {
@@ -161,8 +158,8 @@ export class OverviewService {
               connector,
               profile: name,
               expiresAt,
-              problems: problems.map(reasonText),
-              meanings: problems.map(meaningOf),
+              problems: all.map(reasonText),
+              meanings: all.map(meaningOf),
             },
           ];
         });
@@ -173,20 +170,22 @@ export class OverviewService {
 }
 
 /**
- * Returns why the newest of `pushes` (newest first) that used a profile stopped using it, such as
- * refused credentials. Returns undefined if that push was sent. The totals name connectors only, so
- * a push that another profile of the connector sent counts too.
+ * Returns why the newest push that used a profile stopped using it, such as refused credentials.
+ * Returns an empty list if that push was sent, or if the profile was saved after it. `pushes` are
+ * the newest first. Their totals name connectors only, so a push that another profile of the
+ * connector sent counts too.
  */
-function refusalOf(
+function refusalsOf(
   pushes: readonly RecentPush[],
-  { connector, name }: { connector: ConnectorId; name: string },
-): string | undefined {
-  for (const { profileErrors, totals } of pushes) {
+  { connector, name, updatedAt }: { connector: ConnectorId; name: string; updatedAt: Date },
+): string[] {
+  for (const { createdAt, profileErrors, totals } of pushes) {
+    if (createdAt <= updatedAt) return [];
     const refusal = profileErrors[`${connector}/${name}`];
-    if (refusal !== undefined) return refusal;
-    if ((totals?.[connector]?.sent ?? 0) > 0) return undefined;
+    if (refusal !== undefined) return [refusal];
+    if ((totals?.[connector]?.sent ?? 0) > 0) return [];
   }
-  return undefined;
+  return [];
 }
 
 /** Reads the queues of all dispatchers (protocol/admin-api.md#queues). */
