@@ -1,8 +1,9 @@
-import { expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { accessibilityFaults } from './accessibility.ts';
+import { hasChromium } from './browser.ts';
 import { englishIn } from './languages.ts';
 import { consolePages } from './pages.ts';
-import type { useScene } from './scene.ts';
+import { useScene } from './scene.ts';
 
 /** Timeout of a test of all pages. On a busy machine a page takes four seconds. */
 export const everyPageMs = 400_000;
@@ -12,14 +13,26 @@ const wideTables = `[...document.querySelectorAll('main section:has(> table)')]
   .filter((box) => box.scrollWidth > box.clientWidth + 1).length`;
 
 /** Width of the window in px, and theme. */
-export type Look = readonly [width: number, theme: 'light' | 'dark'];
+type Look = readonly [width: number, theme: 'light' | 'dark'];
 
 /**
- * Opens every page of the console in a language. Checks in each look that the page has no WCAG 2.2
- * AA violation and fits the window, and in Chinese that no text is English.
+ * Tests every page of the console in a language. Each language has a test file of its own, so that
+ * both run at the same time, and two of the four looks, because colours do not depend on it.
  */
-export async function checkEveryPage(
-  { login, showPage }: Pick<ReturnType<typeof useScene>, 'login' | 'showPage'>,
+export const testEveryPage = (language: 'en' | 'zh-CN', looks: readonly Look[]) =>
+  describe.skipIf(!hasChromium)('pages of the console', () => {
+    const scene = useScene();
+    test('have no WCAG 2.2 AA violation, and fit every screen', { timeout: everyPageMs }, () =>
+      checkEveryPage(scene, language, looks),
+    );
+  });
+
+/**
+ * Opens every page. Checks in each look that the page has no violation and fits the window, and in
+ * Chinese that no text is English.
+ */
+async function checkEveryPage(
+  { login, showPage }: ReturnType<typeof useScene>,
   language: 'en' | 'zh-CN',
   looks: readonly Look[],
 ): Promise<void> {

@@ -1,17 +1,6 @@
-import { describe, test } from 'vitest';
-import { hasChromium } from '../browser/browser.ts';
-import { checkEveryPage, everyPageMs } from '../browser/every-page.ts';
-import { useScene } from '../browser/scene.ts';
+import { testEveryPage } from '../browser/every-page.ts';
 
-// The other language has the other two looks, because colours do not depend on the language. Each
-// language has a file of its own, so that both run at the same time.
-describe.skipIf(!hasChromium)('pages of the console in Chinese', () => {
-  const scene = useScene();
-
-  test('have no WCAG 2.2 AA violation, and fit every screen', { timeout: everyPageMs }, () =>
-    checkEveryPage(scene, 'zh-CN', [
-      [1280, 'dark'],
-      [320, 'light'],
-    ]),
-  );
-});
+testEveryPage('zh-CN', [
+  [1280, 'dark'],
+  [320, 'light'],
+]);

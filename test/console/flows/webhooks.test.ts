@@ -32,13 +32,14 @@ describe.skipIf(!hasChromium)('webhooks in a browser', () => {
     await page.getByText('A push waits until a second person approves it.').waitFor();
     await page.getByRole('button', { name: 'Create', exact: true }).click();
     const secret = await page.getByText(/^whsec_/).textContent();
-    receiver.responders.push(status(500, {}, 'Cannot reach the database'));
+    receiver.respond = status(500, {}, 'Cannot reach the database');
     await page.getByRole('button', { name: 'Send a test' }).click();
     await page.getByRole('button', { name: 'Deliveries' }).click();
     const row = page.getByRole('row').filter({ hasText: 'HTTP 500' });
     await row.getByText('Cannot reach the database').waitFor();
     await row.getByText('waiting').waitFor();
     expect(await accessibilityFaults(page)).toEqual([]);
+    receiver.respond = status(204);
     await row.getByRole('button', { name: 'Resend' }).click();
     await page.getByRole('row').filter({ hasText: 'HTTP 204' }).getByText('delivered').waitFor();
     const received = receiver.requests.map((request) => verified(secret ?? '', request).type);
