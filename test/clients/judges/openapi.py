@@ -52,6 +52,8 @@ EXPLAINED = {
         "The request must be signed by master key",
         "A profile name is",  # A part of the path.
         "The name of a webhook",
+        "signingSecret: only the formats",  # Members that go with a format.
+        "is for programs. The format",
         "is neither a variable of the text",  # `providers` of a template.
         "The first day of a report",
         "A report has at most",
