@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { lastBadge, textForms, textRules } from '../../shared/domain/installations/members.ts';
+import { lastBadge, textForms } from '../../shared/domain/installations/members.ts';
 import { deviceTypes } from '../../shared/domain/labels.ts';
 import { aclSubject, roleName } from '../../shared/domain/objects/acl.ts';
 import { isDeletion } from '../../shared/domain/objects/operations.ts';
 import { usernameForm } from '../../shared/domain/users/user.ts';
 import { address, code, phone } from './accounts.ts';
-import { describedBy, openBody, refusedAs } from './checked.ts';
+import { describedBy, openBody, parsedByService, refusedAs } from './checked.ts';
 
 /**
  * Returns the schema of an operation on a stored value (protocol/objects.md#operations). Services
@@ -22,7 +22,6 @@ const listOperation = operation('Add', 'AddUnique', 'Remove', 'Delete', 'Batch')
 /** Returns the schema of a member that null and `Delete` remove. Both become null. */
 const orRemoval = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (isDeletion(value) ? null : value), schema.nullish());
-const emptyAsNull = (value: unknown) => (value === '' ? null : value);
 
 const acl = refusedAs(
   orRemoval(
@@ -39,103 +38,75 @@ const acl = refusedAs(
 
 const text = z.string().max(255);
 
-/** Returns the schema of a member that null, `Delete` and an empty text remove. */
-const removable = <S extends z.ZodType>(schema: S) => z.preprocess(emptyAsNull, orRemoval(schema));
-const formed = (form: keyof typeof textForms) =>
-  z.string(`must be ${textRules[form]}`).regex(textForms[form], `must be ${textRules[form]}`);
-const removableText = (form: keyof typeof textForms) => removable(formed(form));
-
-/** Returns the schema of a member that identifies the device. An empty text counts as absent. */
-const lasting = <S extends z.ZodType>(schema: S) => z.preprocess(emptyAsNull, schema.nullish());
-/**
- * Returns the schema of an identifying member in a change. `Delete` is accepted here, because the
- * service refuses the removal with its own code.
- */
-const unchanged = <S extends z.ZodType>(schema: S) =>
-  describedBy(z.preprocess(emptyAsNull, z.union([deletion, schema]).nullish()), lasting(schema));
-
-const badgeRule = `must be a whole number from -${lastBadge} to ${lastBadge}`;
+const formed = (form: keyof typeof textForms) => z.string().regex(textForms[form]).nullish();
 
 const tokenText = 'Token of APNs. Required for `ios`.';
 const installationIdText = 'Id that the client made. Required for `android`. Never changes.';
 const typeText = 'Type of the device. Required for a new installation. Never changes.';
-const deviceType = z.enum([...deviceTypes], `must be one of ${deviceTypes.join(', ')}`);
-const ofToken = { invalid: 'invalidDeviceToken', isNamed: true } as const;
 
-/** Returns the members that identify a device, for a registration or a change. */
-const identity = (member: typeof lasting | typeof unchanged) => ({
-  deviceType: member(deviceType).describe(typeText),
-  deviceToken: refusedAs(member(formed('shortId')), ofToken).describe(tokenText),
-  installationId: member(formed('shortId')).describe(installationIdText),
-});
-
+/**
+ * Members of an installation. The service checks them (`shared/domain/installations/members.ts`),
+ * because it also checks the results of operations. Null, an empty text and `Delete` remove a
+ * member.
+ */
 const device = {
-  registrationId: removableText('longId').describe('Id that the service of the vendor assigned.'),
-  subscription: removable(
-    z.union(
-      [
-        z.object({
-          endpoint: z.string().max(1000).describe('Address of the push service of the browser.'),
-          keys: z
-            .object({
-              p256dh: z.string().max(120).describe('Public key of the browser, base64url.'),
-              auth: z
-                .string()
-                .max(120)
-                .describe('Authentication secret of the browser, base64url.'),
-            })
-            .describe('Keys with which messages are encrypted.'),
-          expirationTime: z.number().nullish().describe('Sent by browsers. Not stored.'),
-          keyId: z.string().max(16).optional().describe('Id of the VAPID key of the subscription.'),
-        }),
-        z.string().max(4096),
-      ],
-      'must be the JSON of a PushSubscription',
+  deviceType: z
+    .enum([...deviceTypes])
+    .nullish()
+    .describe(typeText),
+  deviceToken: formed('shortId').describe(tokenText),
+  installationId: formed('shortId').describe(installationIdText),
+  registrationId: formed('longId').describe('Id that the service of the vendor assigned.'),
+  subscription: z
+    .union([
+      z.object({
+        endpoint: z.string().max(1000).describe('Address of the push service of the browser.'),
+        keys: z
+          .object({
+            p256dh: z.string().max(120).describe('Public key of the browser, base64url.'),
+            auth: z.string().max(120).describe('Authentication secret of the browser, base64url.'),
+          })
+          .describe('Keys with which messages are encrypted.'),
+        expirationTime: z.number().nullish().describe('Sent by browsers. Not stored.'),
+        keyId: z.string().max(16).optional().describe('Id of the VAPID key of the subscription.'),
+      }),
+      z.string().max(4096),
+    ])
+    .nullish()
+    .describe(
+      'Web Push subscription of a browser: the JSON of its `PushSubscription`. In addition `keyId` of the VAPID key that it was made with; by default, the current key.',
     ),
-  ).describe(
-    'Web Push subscription of a browser: the JSON of its `PushSubscription`. In addition `keyId` of the VAPID key that it was made with; by default, the current key.',
-  ),
-  vendor: removableText('vendor').describe(
-    'Vendor of `registrationId`: a wire name or a neutral name.',
-  ),
-  deviceProfile: removableText('profileName').describe(
-    'Name of the push profile. `_default` by default.',
-  ),
-  apnsTopic: removableText('plain').describe('Topic of APNs (bundle id).'),
-  pgwTopic: removableText('plain').describe('Same as `apnsTopic`.'),
-  apnsTeamId: removableText('plain').describe('Team of APNs.'),
-  pgwTeamId: removableText('plain').describe('Same as `apnsTeamId`.'),
-  channels: refusedAs(
-    removable(z.union([z.array(text), listOperation], 'must be a list of texts')),
-    {
-      invalid: 'invalidChannel',
-      isNamed: true,
-    },
-  ).describe('Subscribed channels, or an operation that adds or removes some.'),
-  valid: lasting(z.boolean('must be true or false')).describe(
-    '`false`: no pushes are sent to the installation.',
-  ),
-  timeZone: removableText('plain').describe('Time zone of the device.'),
-  badge: removable(
-    z.union(
-      [z.int(badgeRule).min(-lastBadge, badgeRule).max(lastBadge, badgeRule), counterOperation],
-      badgeRule,
-    ),
-  ).describe('Number that `badge: "Increment"` of a push counts up.'),
+  vendor: formed('vendor').describe('Vendor of `registrationId`: a wire name or a neutral name.'),
+  deviceProfile: formed('profileName').describe('Name of the push profile. `_default` by default.'),
+  apnsTopic: formed('plain').describe('Topic of APNs (bundle id).'),
+  pgwTopic: formed('plain').describe('Same as `apnsTopic`.'),
+  apnsTeamId: formed('plain').describe('Team of APNs.'),
+  pgwTeamId: formed('plain').describe('Same as `apnsTeamId`.'),
+  channels: z
+    .union([z.array(text), listOperation])
+    .nullish()
+    .describe('Subscribed channels, or an operation that adds or removes some.'),
+  valid: z.boolean().nullish().describe('`false`: no pushes are sent to the installation.'),
+  timeZone: formed('plain').describe('Time zone of the device.'),
+  badge: z
+    .union([z.int().min(-lastBadge).max(lastBadge), counterOperation])
+    .nullish()
+    .describe('Number that `badge: "Increment"` of a push counts up.'),
 };
 
 /**
  * Body with changes of an installation (protocol/installations.md#registration). Other members are
  * custom.
  */
-export const installationChanges = openBody({ ...identity(unchanged), ...device });
+export const installationChanges = parsedByService(z.looseObject(device));
 
 /** Body that registers an installation. */
-export const registrationBody = openBody({
-  ...identity(lasting),
-  ...device,
-  objectId: z.string().optional().describe('Id of an installation that exists.'),
-});
+export const registrationBody = parsedByService(
+  z.looseObject({
+    ...device,
+    objectId: z.string().optional().describe('Id of an installation that exists.'),
+  }),
+);
 
 const accounts = z.record(
   z.string(),

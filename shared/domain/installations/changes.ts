@@ -19,7 +19,7 @@ import {
   membersOf,
   neutralName,
 } from './installation.ts';
-import { checkBuiltIn, draftOf } from './members.ts';
+import { checkedValue, draftOf } from './members.ts';
 import { parseSubscription } from './subscription.ts';
 
 /** Parsed body of POST or PUT. */
@@ -41,7 +41,7 @@ const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
 /**
  * Parses a body. Ignores private members (`_…`, metadata of SDKs and batches;
  * protocol/objects.md#private-members). Throws error 105 if a name is invalid, and the errors of
- * `checkBuiltIn` for built-in members. Other values and the results of operations are checked when
+ * `checkedValue` for built-in members. Other values and the results of operations are checked when
  * they are applied.
  */
 export function parseInstallationChanges(body: JsonObject): InstallationChanges {
@@ -54,8 +54,8 @@ export function parseInstallationChanges(body: JsonObject): InstallationChanges 
     if (readOnlyNames.has(first)) readOnly.set(name, value);
     else {
       const neutral = neutralName(first);
-      if (inner.length === 0) checkBuiltIn(neutral, value, name);
-      writes.push({ path: [neutral, ...inner], value, sentName: name });
+      const checked = inner.length === 0 ? checkedValue(neutral, value, name) : value;
+      writes.push({ path: [neutral, ...inner], value: checked, sentName: name });
     }
     hasWireNames = isWireName(first) ?? hasWireNames;
   }

@@ -114,20 +114,16 @@ type BuiltIn = keyof typeof readers;
 const isBuiltIn = (name: string): name is BuiltIn => Object.hasOwn(readers, name);
 
 /**
- * Checks the value that a body sets a built-in member to. `neutral` is the name of the member,
- * `name` the name under which it was sent. Objects are refused, because they look like operators.
- * Throws error 111, 112 or 114.
+ * Checks the value that a body sets a member to. Returns the value to store: null for an empty text
+ * of a built-in member. `neutral` is the name of the member, `name` the name under which it was
+ * sent. Operations and the values of custom members are checked when they are applied. Throws error
+ * 111, 112 or 114.
  */
-export function checkBuiltIn(neutral: string, value: unknown, name: string): void {
-  if (
-    !isBuiltIn(neutral) ||
-    value === undefined ||
-    value === null ||
-    value === '' ||
-    isOperation(value)
-  )
-    return;
-  readers[neutral](value as Json, name);
+export function checkedValue(neutral: string, value: Json, name: string): Json {
+  if (!isBuiltIn(neutral) || isAbsent(value) || isOperation(value)) return value;
+  if (value === '') return null;
+  readers[neutral](value, name);
+  return value;
 }
 
 /**
