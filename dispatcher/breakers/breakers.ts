@@ -214,8 +214,8 @@ export class Breakers {
    */
   async waitMs(key: BreakerKey): Promise<number> {
     if (!isWatched(key)) return 0;
-    const override = await this.#overrides.of(key);
     const queue = this.#queueOf(key);
+    const override = (await this.#overrides.all()).get(queue.id);
     if (override?.forced === 'open') {
       const forcedForMs = this.#options.clock.now() - override.since.getTime();
       return queue.enqueue(Math.min(forcedForMs / 4, maxForcedWaitMs));
@@ -233,8 +233,8 @@ export class Breakers {
    */
   async acquire(key: BreakerKey, concurrencySlot?: ConcurrencySlot): Promise<PermitAnswer> {
     if (!isWatched(key)) return unwatchedPermit;
-    const override = await this.#overrides.of(key);
     const queue = this.#queueOf(key);
+    const override = (await this.#overrides.all()).get(queue.id);
     if (override?.forced === 'open' || this.#isFull(queue)) return wait(queue.enqueue(0));
     if (override?.forced === 'closed') return this.#forcedPermit(queue, concurrencySlot);
     // The answer to a probe counts only after the breaker has judged it.
@@ -431,10 +431,6 @@ class Overrides {
   constructor(db: Database, clock: Clock) {
     this.#db = db;
     this.#cache = new TtlCache({ clock, maxAgeMs });
-  }
-
-  async of(key: BreakerKey): Promise<BreakerOverride | undefined> {
-    return (await this.all()).get(breakerIdOf(key));
   }
 
   /** Returns all overrides by breaker id, at most 400 ms old. */

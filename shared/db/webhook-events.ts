@@ -80,10 +80,10 @@ export class WebhookEvents {
     ...events: readonly WebhookEvent<T>[]
   ): Promise<void> {
     const deliveries: (Subscriber & { event: NewEvent })[] = [];
+    const subscribersOf = this.#finder(tx);
     for (const { appId, type, data, onceKey } of events) {
       const event = { type, sourceApp: appId ?? serviceOwner, data, onceKey };
-      const subscribers =
-        appId === null ? await listSubscribers(tx, type) : await this.#subscribers(tx, appId, type);
+      const subscribers = await subscribersOf(appId, type);
       for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
     }
     await this.#write(tx, deliveries);
@@ -106,8 +106,9 @@ export class WebhookEvents {
    */
   async emitOutcomes(tx: Handle, batches: readonly SettledRecipients[]): Promise<void> {
     const deliveries: (Subscriber & { event: NewEvent })[] = [];
+    const subscribersOf = this.#finder(tx);
     for (const { appId, id, bytes } of batches) {
-      const subscribers = await this.#subscribers(tx, appId, 'recipients.outcome');
+      const subscribers = await subscribersOf(appId, 'recipients.outcome');
       if (subscribers.length === 0) continue;
       for (let first = 0; first < bytes.length; first += recipientsPerEvent) {
         const part = bytes.subarray(first, first + recipientsPerEvent);
@@ -169,6 +170,19 @@ export class WebhookEvents {
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#writeDropped();
+  }
+
+  /** Returns a function that finds subscribers. It asks the cache once for each app and type. */
+  #finder(db: Handle): (appId: string | null, type: EventTypeName) => Promise<Subscriber[]> {
+    const known = new Map<string, Promise<Subscriber[]>>();
+    return (appId, type) => {
+      const key = `${type} ${appId}`;
+      const found =
+        known.get(key) ??
+        (appId === null ? listSubscribers(db, type) : this.#subscribers(db, appId, type));
+      known.set(key, found);
+      return found;
+    };
   }
 
   async #subscribers(db: Handle, appId: string, type: EventTypeName): Promise<Subscriber[]> {
