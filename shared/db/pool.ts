@@ -187,10 +187,11 @@ export class Database implements Handle {
     let failure: Error | undefined;
     try {
       return await limitStatements(client, options, async () => {
+        // In a pipelined pool the first statement leaves together with BEGIN.
+        if (client.pipeline) writeTogether(client);
         const begun = client.query(
           beginText(options, this.#localSettings && localSettings(this.#localSettings)),
         );
-        // In a pipelined pool the first statement follows in the same round trip.
         if (client.pipeline) begun.catch(() => undefined);
         else await begun;
         const value = await work(client);
@@ -259,6 +260,12 @@ export class Database implements Handle {
   async close(): Promise<void> {
     await this.#pool.end();
   }
+}
+
+/** Sends the statements of this tick in one write. */
+function writeTogether({ connection: { stream } }: Pick<pg.Client, 'connection'>): void {
+  stream.cork();
+  process.nextTick(() => stream.uncork());
 }
 
 /** Rolls back a failed transaction. Returns an error if the connection must not be used again. */
