@@ -110,7 +110,7 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     });
     const viewer = await open('/console/people', reply.body.token);
     await viewer.getByText('Your role does not permit this.').first().waitFor();
-    expect(await viewer.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
+    await expect.poll(() => viewer.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
     const page = await open('/console/people');
     await page.getByRole('button', { name: 'End the session of Li' }).click();
     await page.getByRole('button', { name: 'End the session', exact: true }).click();

@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     await browser.login(page, api.url, testConfig(api.databaseUrl).adminToken);
     const link = page.locator(`main a[href$="/apps/${last.appId}"]`);
     await page.getByRole('row').nth(rows).waitFor();
-    expect(await link.count()).toBe(0);
+    await expect.poll(() => link.count()).toBe(0);
     await page.getByRole('button', { name: 'Next' }).click();
     await link.waitFor();
     await page.getByLabel('Name or ID of an app').fill('zOO');
@@ -93,7 +93,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     await page.goto(`${api.url}/console/audit?app=${last.appId}`);
     await page.getByRole('cell', { name: 'Last of all' }).first().waitFor();
     const choice = page.getByLabel('App', { exact: true });
-    expect(await choice.locator('option:checked').textContent()).toBe('Last of all');
+    await expect.poll(() => choice.locator('option:checked').textContent()).toBe('Last of all');
     await page.goto(`${api.url}/console/people`);
     await page.getByRole('button', { name: 'New token' }).click();
     await page.getByLabel('Name', { exact: true }).fill('bot');

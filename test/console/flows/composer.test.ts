@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium)('the composer', () => {
   test('keeps delivery closed until it is set, and takes ids from a file', async () => {
     const page = await open();
     await page.getByLabel('Text', { exact: true }).fill('To some');
-    expect(await page.getByLabel('Expires').isVisible()).toBe(false);
+    await expect.poll(() => page.getByLabel('Expires').isVisible()).toBe(false);
     await page.getByText('Schedule and delivery').click();
     await page.getByLabel('Quiet hours').selectOption('own');
     await page.getByLabel('Quiet until').fill('07:30');

@@ -27,7 +27,9 @@ describe.skipIf(!hasChromium)('the list of devices', () => {
     await page.getByText('6 match').waitFor();
     await page.getByText('Condition', { exact: true }).click();
     await page.getByRole('button', { name: '+ Condition' }).click();
-    expect(await page.getByRole('button', { name: 'Show these devices' }).isDisabled()).toBe(true);
+    await expect
+      .poll(() => page.getByRole('button', { name: 'Show these devices' }).isDisabled())
+      .toBe(true);
     await page.getByLabel('Field', { exact: true }).fill('level');
     // The type of the field is known.
     await page.getByLabel('Comparison').selectOption('is at least');
@@ -35,7 +37,7 @@ describe.skipIf(!hasChromium)('the list of devices', () => {
     await page.getByText('Without this line: 6 devices').waitFor();
     await page.getByRole('button', { name: 'Show these devices' }).click();
     await page.getByText('2 match').waitFor();
-    expect(await page.getByRole('row').count()).toBe(3);
+    await expect.poll(() => page.getByRole('row').count()).toBe(3);
     await page.reload();
     await page.getByText('1 condition', { exact: true }).waitFor();
     await page.getByText('2 match').waitFor();
@@ -53,6 +55,6 @@ describe.skipIf(!hasChromium)('the list of devices', () => {
     await page.reload();
     await page.getByRole('columnheader', { name: 'city' }).waitFor();
     await page.getByRole('cell', { name: 'Oslo' }).first().waitFor();
-    expect(await page.getByRole('columnheader', { name: 'Registered' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('columnheader', { name: 'Registered' }).count()).toBe(0);
   });
 });

@@ -92,7 +92,9 @@ describe.skipIf(!hasChromium)('the list of apps', () => {
     await dialog.getByLabel('Reason, for the other operators').fill('a wrong price');
     await dialog.getByRole('button', { name: 'Freeze the service' }).click();
     await page.getByText('Reason: a wrong price').waitFor();
-    expect(await page.getByRole('button', { name: 'Freeze the service' }).count()).toBe(0);
+    await expect
+      .poll(() => page.getByRole('button', { name: 'Freeze the service' }).count())
+      .toBe(0);
     await page.getByRole('button', { name: 'Release the service' }).click();
     await page.getByText('Reason: a wrong price').waitFor({ state: 'detached' });
     await page.goto(`${service.api.url}/console/apps/${quiet.appId}`);

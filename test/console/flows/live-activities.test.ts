@@ -39,12 +39,12 @@ describe.skipIf(!hasChromium)('Live Activities in a browser', () => {
     await page.getByLabel('Type of the attributes').fill('OrderAttributes');
     await page.getByLabel('Content state').fill('{"stage": 1}');
     await page.getByLabel('Title of the alert').fill('On its way');
-    expect(await send.isDisabled()).toBe(true);
+    await expect.poll(() => send.isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'Dry run' }).click();
     await page.getByText('Devices that have no token for it and get nothing: 2.').waitFor();
     await page.getByText('"attributes-type": "OrderAttributes"').waitFor();
     await page.getByLabel('Title of the alert').fill('Nearly there');
-    expect(await send.isDisabled()).toBe(true);
+    await expect.poll(() => send.isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'Dry run' }).click();
     await page.getByText('"title": "Nearly there"').waitFor();
     await send.click();

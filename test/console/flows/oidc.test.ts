@@ -56,7 +56,7 @@ describe.skipIf(!hasChromium)('login by OpenID Connect, in a browser', () => {
     await page.goto(`${url}/console/people`);
     const row = page.getByRole('row').filter({ hasText: 'anna@example.com' });
     await row.first().waitFor();
-    expect(await row.first().innerText()).toContain('OpenID Connect');
+    await expect.poll(() => row.first().innerText()).toContain('OpenID Connect');
 
     const cookies = await page.context().cookies(url);
     expect(cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite])).toEqual([
@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium)('login by OpenID Connect, in a browser', () => {
     await page.goto(`${url}/console`);
     await signInAs(page, 'tom');
     await page.getByRole('heading', { name: 'Your account has no right here' }).waitFor();
-    expect(await page.getByRole('listitem').allInnerTexts()).toEqual(['sales']);
+    await expect.poll(() => page.getByRole('listitem').allInnerTexts()).toEqual(['sales']);
     await page.getByRole('link', { name: 'Log in with a token' }).click();
     await page.getByLabel('Token').waitFor();
   });

@@ -34,13 +34,15 @@ describe.skipIf(!hasChromium)('the console on a phone', () => {
     const page = await open('');
     const bar = await page.locator('header').first().boundingBox();
     expect(bar?.height).toBeLessThanOrEqual(maxBarPx);
-    expect(await page.getByRole('link', { name: 'Devices' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('link', { name: 'Devices' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Menu' }).click();
     expect(await accessibilityFaults(page)).toEqual([]);
     await page.getByRole('button', { name: 'Freeze the app' }).waitFor();
     await page.getByRole('link', { name: 'Devices' }).click();
     await page.getByRole('heading', { name: 'Devices', level: 1 }).waitFor();
-    expect(await page.getByRole('link', { name: 'Pushes', exact: true }).count()).toBe(0);
+    await expect
+      .poll(() => page.getByRole('link', { name: 'Pushes', exact: true }).count())
+      .toBe(0);
   });
 
   test('composes and stops a push with one hand', async () => {
@@ -71,7 +73,7 @@ describe.skipIf(!hasChromium)('the console on a phone', () => {
 
   test('keeps a long form of filters behind one button, which counts them', async () => {
     const page = await open('/pushes?status=done');
-    expect(await page.getByLabel('State').isVisible()).toBe(false);
+    await expect.poll(() => page.getByLabel('State').isVisible()).toBe(false);
     await page.getByRole('button', { name: 'Filters (1 set)' }).click();
     await page.getByLabel('State').selectOption('');
     await page.getByRole('button', { name: 'Filters', exact: true }).waitFor();

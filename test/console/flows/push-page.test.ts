@@ -31,9 +31,11 @@ describe.skipIf(!hasChromium)('the page of a push', () => {
     await page.getByText(/^Accepted for 4 of 4 devices \(100%\), in /).waitFor();
     const funnel = page.getByRole('list', { name: 'From sent to opened' });
     await expect.poll(() => funnel.getByRole('listitem').count()).toBe(4);
-    expect(await funnel.getByRole('listitem').first().textContent()).toBe('Sent4 ');
+    await expect.poll(() => funnel.getByRole('listitem').first().textContent()).toBe('Sent4 ');
     await funnel.getByText('No delivery was reported.').waitFor();
-    expect(await page.getByRole('button', { name: 'Resend to undelivered' }).count()).toBe(0);
+    await expect
+      .poll(() => page.getByRole('button', { name: 'Resend to undelivered' }).count())
+      .toBe(0);
   });
 
   test('shows message, condition and sender in words, and the JSON on a click', async () => {
@@ -65,7 +67,7 @@ describe.skipIf(!hasChromium)('the page of a push', () => {
     for (const [name, value] of Object.entries(facts))
       expect(await factOf(name).first().textContent(), name).toBe(value);
     const json = page.getByText('"orderId": 7');
-    expect(await json.isVisible()).toBe(false);
+    await expect.poll(() => json.isVisible()).toBe(false);
     await page.getByText('JSON', { exact: true }).click();
     await json.waitFor();
     await page.getByRole('tab', { name: 'Audience' }).click();

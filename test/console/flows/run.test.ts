@@ -70,7 +70,9 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     expect(await service.untilDone(app, again)).toMatchObject({ outcomes: { sent: 3 } });
     await page.getByRole('link', { name: objectId }).click();
     await page.getByText('Resent to 3 devices by').waitFor();
-    expect(await page.getByRole('button', { name: 'Resend to undelivered' }).count()).toBe(0);
+    await expect
+      .poll(() => page.getByRole('button', { name: 'Resend to undelivered' }).count())
+      .toBe(0);
     await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes/undelivered`);
     await page.getByRole('row', { name: /^Lost\s+3\s+0\s+0\s+3\s+0\s/ }).waitFor();
   });
@@ -84,9 +86,9 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await press(page, 'Recall');
     const dialog = page.getByRole('alertdialog');
     await dialog.getByText('APNs: stays on 3').waitFor();
-    expect(await dialog.getByRole('button', { name: 'Recall from 0 devices' }).isDisabled()).toBe(
-      true,
-    );
+    await expect
+      .poll(() => dialog.getByRole('button', { name: 'Recall from 0 devices' }).isDisabled())
+      .toBe(true);
     await dialog.getByLabel('Replace it where it cannot be recalled').check();
     await dialog.getByLabel('New text').fill('Right price');
     await dialog.getByText('APNs: replaced on 3').waitFor();
@@ -101,7 +103,9 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await page.getByRole('link', { name: recall.objectId }).click();
     await page.getByText('Recalls the push').waitFor();
     await page.getByRole('heading', { name: 'Right price', level: 1 }).waitFor();
-    expect(await page.getByRole('button', { name: 'Recall', exact: true }).count()).toBe(0);
+    await expect
+      .poll(() => page.getByRole('button', { name: 'Recall', exact: true }).count())
+      .toBe(0);
   });
 
   test('processes a refused receipt of a gateway again', async () => {
@@ -156,8 +160,8 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
       .getByText(/^stored, SHA-256/)
       .first()
       .waitFor();
-    expect(await page.getByLabel('keyId', { exact: true }).inputValue()).toBe(keyId);
-    expect(await page.getByLabel('privateKey', { exact: true }).inputValue()).toBe('');
+    await expect.poll(() => page.getByLabel('keyId', { exact: true }).inputValue()).toBe(keyId);
+    await expect.poll(() => page.getByLabel('privateKey', { exact: true }).inputValue()).toBe('');
     const [, line = ''] = privateKey.split('\n');
     expect((await Promise.all(replies)).join('\n')).not.toContain(line);
     await press(page, 'Delete');
@@ -245,7 +249,9 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     const remove = async (number: string) => {
       await press(page, 'Delete all that match');
       const dialog = page.getByRole('alertdialog');
-      expect(await dialog.getByRole('button', { name: /^Delete/ }).isDisabled()).toBe(true);
+      await expect
+        .poll(() => dialog.getByRole('button', { name: /^Delete/ }).isDisabled())
+        .toBe(true);
       await dialog.getByRole('textbox').fill(number);
       await confirm(page, /^Delete/);
     };
@@ -314,7 +320,7 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await page.getByLabel('First push').selectOption(a);
     const row = page.getByRole('row', { name: /^Sent/ });
     await row.waitFor();
-    expect(await row.innerText()).toMatch(/3 · 100%\s+3 · 100%/);
+    await expect.poll(() => row.innerText()).toMatch(/3 · 100%\s+3 · 100%/);
     expect(new URL(page.url()).search).toBe(`?a=${a}&b=${b}`);
     await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes`);
     for (const title of ['Spring sale', 'Autumn sale'])
@@ -322,6 +328,6 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await page.reload();
     await page.getByRole('link', { name: 'Compare (2 of 2)' }).click();
     await row.waitFor();
-    expect(await row.innerText()).toMatch(/3 · 100%\s+3 · 100%/);
+    await expect.poll(() => row.innerText()).toMatch(/3 · 100%\s+3 · 100%/);
   });
 });

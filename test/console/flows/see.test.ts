@@ -146,7 +146,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(page, 'No push matches the filters.');
     await page.getByRole('button', { name: 'Clear the filters' }).click();
     await page.getByRole('link', { name: 'Sale ends tonight' }).waitFor();
-    expect(await page.getByLabel('Before').inputValue()).toBe('');
+    await expect.poll(() => page.getByLabel('Before').inputValue()).toBe('');
     await page.getByLabel('From').fill('2020-01-31T12:30');
     await page.keyboard.press('Enter');
     await page.waitForURL(/from=/);
@@ -214,7 +214,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const [before = '', after = ''] = body.sentence.split(body.at);
     const said = page.getByText(before).first();
     await said.waitFor();
-    expect(await said.textContent()).toMatch(/at [^T]*\d\d:\d\d:\d\d\.$/);
+    await expect.poll(() => said.textContent()).toMatch(/at [^T]*\d\d:\d\d:\d\d\.$/);
     expect(after).toBe('.');
     await page.getByRole('button', { name: '中文' }).click();
     await shows(page, writeReplyText('trace', body.texts[0], 'zh').split(body.at)[0] ?? '');

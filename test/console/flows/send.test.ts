@@ -64,7 +64,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     expect(body).toMatchObject({ devices: 3, outcomes: { sent: 3 } });
     await page.goto(`${service.api.url}/console/apps/${empty.appId}`);
     await page.getByRole('heading', { name: 'In progress' }).waitFor();
-    expect(await page.getByRole('heading', { name: 'Get started' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('heading', { name: 'Get started' }).count()).toBe(0);
   });
 
   test('lets a second person approve a push to many devices', async () => {
@@ -97,7 +97,9 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await json.fill('{\n  "where": {},\n  "data": {,\n}');
     await page.getByRole('button', { name: 'Go to line 3' }).click();
     await page.keyboard.insertText('"title": "News"}');
-    expect(await json.inputValue()).toBe('{\n  "where": {},\n  "data": {"title": "News"},\n}');
+    await expect
+      .poll(() => json.inputValue())
+      .toBe('{\n  "where": {},\n  "data": {"title": "News"},\n}');
     // Tab leaves the text.
     await page.keyboard.press('Tab');
     await page.locator('button:focus').waitFor();
@@ -154,7 +156,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.locator('[aria-invalid=true]').waitFor();
     expect(await page.getByLabel('Channels').getAttribute('aria-invalid')).toBe('true');
     await page.getByText('The push would be refused, for the reason above.').waitFor();
-    expect(await sendButton(page, '.*').isDisabled()).toBe(true);
+    await expect.poll(() => sendButton(page, '.*').isDisabled()).toBe(true);
   });
 
   test('runs the dry run automatically, after a slow one later, and on request', async () => {
@@ -264,11 +266,11 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await expect
       .poll(() => page.getByLabel('Text', { exact: true }).inputValue())
       .toBe('A template');
-    expect(await page.getByLabel('Value', { exact: true }).inputValue()).toBe('Rome');
+    await expect.poll(() => page.getByLabel('Value', { exact: true }).inputValue()).toBe('Rome');
     // A used draft is saved again under its name.
     await page.getByRole('button', { name: 'Drafts and templates', exact: true }).click();
     const name = page.getByRole('dialog').getByLabel('Name', { exact: true });
-    expect(await name.inputValue()).toBe('Of the week');
+    await expect.poll(() => name.inputValue()).toBe('Of the week');
   });
 
   test('lists a template that is saved before the list is loaded', async () => {
@@ -340,7 +342,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
       .waitFor();
     await times.first().getByText(/09:30/).waitFor();
     const create = page.getByRole('button', { name: 'Create', exact: true });
-    expect(await create.isDisabled()).toBe(true);
+    await expect.poll(() => create.isDisabled()).toBe(true);
     await page.getByLabel('Text', { exact: true }).fill('Leap');
     await page.getByRole('button', { name: '+ Condition' }).click();
     await page.getByLabel('Field', { exact: true }).fill('city');
@@ -364,7 +366,7 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByText('Disabled', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Leap day', exact: true }).click();
     await page.getByRole('heading', { name: 'Change Leap day', level: 1 }).waitFor();
-    expect(await page.getByLabel('Text', { exact: true }).inputValue()).toBe('Leap');
+    await expect.poll(() => page.getByLabel('Text', { exact: true }).inputValue()).toBe('Leap');
     await page.getByLabel('Name', { exact: true }).fill('Leap years');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await question.getByRole('button', { name: 'Save', exact: true }).click();
@@ -425,9 +427,9 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByLabel('Text', { exact: true }).fill('To many');
     await sendButton(page, '10,001').click();
     const send = page.getByRole('alertdialog').getByRole('button', { name: 'Send', exact: true });
-    expect(await send.isDisabled()).toBe(true);
+    await expect.poll(() => send.isDisabled()).toBe(true);
     await page.getByLabel('Type 10001 to continue').fill('10,000');
-    expect(await send.isDisabled()).toBe(true);
+    await expect.poll(() => send.isDisabled()).toBe(true);
     await page.getByLabel('Type 10001 to continue').fill('10,001');
     await expect.poll(() => send.isEnabled()).toBe(true);
   });

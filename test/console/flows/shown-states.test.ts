@@ -54,17 +54,19 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await open(page, `/pushes/${id}`, own);
     await page.getByRole('heading', { name: '1 of 1 · waiting for the device: 1' }).waitFor();
     const row = page.getByRole('row', { name: /device channel/ });
-    expect(await row.getByRole('cell').allTextContents()).toEqual(
-      ['device channel ', '', '0', '1', '0', '0', '0', '0%'].map((cell) =>
-        expect.stringContaining(cell),
-      ),
-    );
+    await expect
+      .poll(() => row.getByRole('cell').allTextContents())
+      .toEqual(
+        ['device channel ', '', '0', '1', '0', '0', '0', '0%'].map((cell) =>
+          expect.stringContaining(cell),
+        ),
+      );
     await open(page, '/pushes', own);
     await page.getByRole('cell', { name: '0%' }).waitFor();
     // The steps to the first push are done, even without credentials.
     await open(page, '', own);
     await page.getByText('Waiting for the device').waitFor();
-    expect(await page.getByText('Get started').count()).toBe(0);
+    await expect.poll(() => page.getByText('Get started').count()).toBe(0);
     await changePush(service.db, own, { acked: 1 });
     await open(page, `/pushes/${id}`, own);
     await page.getByRole('heading', { name: '1 of 1', exact: true }).waitFor();
@@ -91,7 +93,7 @@ describe.skipIf(!hasChromium)('the state of a push on the pages', () => {
     await open(page, '/pushes/scheduled');
     const row = page.getByRole('row', { name: /Evening/ });
     await row.getByRole('button', { name: 'Cancel' }).waitFor();
-    expect(await row.getByRole('button', { name: 'Move' }).count()).toBe(0);
+    await expect.poll(() => row.getByRole('button', { name: 'Move' }).count()).toBe(0);
   });
 
   test('shows the start of a scheduled push, and that an undone one reached none', async () => {

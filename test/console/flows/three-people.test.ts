@@ -84,7 +84,7 @@ describe.skipIf(!hasChromium)('the console used by three people', { timeout: max
     await page.getByRole('link', { name: 'Long story' }).click();
     await page.getByRole('tab', { name: 'Failures' }).click();
     const cause = page.getByRole('row', { name: /PayloadTooLarge/ });
-    expect(await cause.innerText()).toMatch(/\b100\b/);
+    await expect.poll(() => cause.innerText()).toMatch(/\b100\b/);
     await cause.getByRole('link').click();
     const list = page.getByRole('region', { name: 'Devices' });
     await list.getByRole('link').first().click();
@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium)('the console used by three people', { timeout: max
     const page = await login(token);
     await page.goto(address(app, '/pushes'));
     await page.getByText('No push').first().waitFor();
-    expect(await page.getByRole('link', { name: 'New push' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('link', { name: 'New push' }).count()).toBe(0);
     await page.goto(address(app, '/pushes/new'));
     await page.getByText('you need the role sender').waitFor();
     expect(await post(page, `/apps/${app.appId}/push`)).toBe(403);

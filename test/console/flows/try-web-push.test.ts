@@ -68,7 +68,7 @@ describe.skipIf(!hasChromium)('trying Web Push in a browser', () => {
     });
     const page = await show(await context.newPage());
     const send = page.getByRole('button', { name: 'Send a push' });
-    expect(await send.isDisabled()).toBe(true);
+    await expect.poll(() => send.isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'Allow notifications' }).click();
     await page.getByText('could not reach its push service').waitFor();
     const [device] = await devices();
