@@ -23,7 +23,8 @@ export interface WebhookEvent<T extends EventTypeName> {
   /** App of the event; null for an event of the whole service. */
   appId: string | null;
   type: T;
-  data: EventData<T>;
+  /** May be a getter, which is called only if somebody subscribes to the event. */
+  readonly data: EventData<T>;
   /** A second event with the same key is not sent. For findings that are read again and again. */
   onceKey?: string;
 }
@@ -81,9 +82,11 @@ export class WebhookEvents {
   ): Promise<void> {
     const deliveries: (Subscriber & { event: NewEvent })[] = [];
     const subscribersOf = this.#finder(tx);
-    for (const { appId, type, data, onceKey } of events) {
+    for (const own of events) {
+      const subscribers = await subscribersOf(own.appId, own.type);
+      if (subscribers.length === 0) continue;
+      const { appId, type, data, onceKey } = own;
       const event = { type, sourceApp: appId ?? serviceOwner, data, onceKey };
-      const subscribers = await subscribersOf(appId, type);
       for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
     }
     await this.#write(tx, deliveries);
