@@ -105,12 +105,13 @@ function namesOf(schema: unknown): MemberRefusals | undefined {
   return refusals.get(schema) ?? namesOf(innerOf(schema));
 }
 
-/** Schemas that services use to parse a value, by the schema of the route. */
+/** Schemas that describe the values which services check themselves, by the schema of the route. */
 const described = z.registry<{ by: object }>();
 
 /**
- * Returns the schema of a body that the service parses by `schema` itself, because an error is more
- * than a refusal of the call. The route requires only a JSON object.
+ * Returns the schema of a body that the service checks itself, because an error is more than a
+ * refusal of the call, or because the same rules hold for the results of operations. `schema`
+ * describes the body. The route requires only a JSON object.
  */
 export const parsedByService = (schema: z.ZodType): z.ZodType<JsonObject> =>
   describedBy(z.custom<JsonObject>(isJsonObject), schema);

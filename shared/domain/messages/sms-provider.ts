@@ -7,7 +7,6 @@ import { z } from 'zod';
 
 /** Providers that send by templates of their own, which the provider has reviewed. */
 export const templateProviders = ['aliyun', 'tencent'] as const;
-export type TemplateProvider = (typeof templateProviders)[number];
 
 /** A parsed `SMS_URL`. `endpoint` is a base URL without a slash at its end. */
 export type SmsProviderUrl =

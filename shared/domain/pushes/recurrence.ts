@@ -144,11 +144,6 @@ export function nextTime(recurrence: Recurrence, after: Date): Date | null {
   return null;
 }
 
-/** Returns the next `count` times. */
-export function nextTimes(recurrence: Recurrence, after: Date, count: number): Date[] {
-  return [...timesAfter(recurrence, after).take(count)];
-}
-
 /** Runs of a recurring push that are due. */
 export interface DueTimes {
   /** Time of the run to send. Undefined if all due runs are too late. */

@@ -5,8 +5,8 @@ import {
   dueTimes,
   localText,
   nextTime,
-  nextTimes,
   type Recurrence,
+  timesAfter,
 } from '../../../shared/domain/pushes/recurrence.ts';
 
 const of = (expression: string, timeZone = 'UTC', more: Partial<Recurrence> = {}): Recurrence => ({
@@ -16,6 +16,10 @@ const of = (expression: string, timeZone = 'UTC', more: Partial<Recurrence> = {}
   endsAt: null,
   ...more,
 });
+
+const nextTimes = (recurrence: Recurrence, after: Date, count: number): Date[] => [
+  ...timesAfter(recurrence, after).take(count),
+];
 
 describe('a recurrence', () => {
   test.each([
