@@ -107,6 +107,8 @@ describe('a device that the push reached', () => {
     const installation = await objectIdOf(app, token);
     service.apns.deadTokens.set(token, Date.now() + 60_000);
     const objectId = await push(app);
+    // The device is deleted after the end of the push.
+    await expect.poll(async () => (await ask(app, objectId, token)).status).toBe(404);
     const explanation = await why(app, objectId, installation);
     expect(explanation).toMatchObject({
       installation,
@@ -117,7 +119,6 @@ describe('a device that the push reached', () => {
       route: { connector: 'apns', profile: '_default' },
     });
     expect(explanation.sentence).toMatch(/dead .* deleted since/);
-    expect((await ask(app, objectId, token)).status).toBe(404);
   });
 
   test('over the daily cap is capped', async () => {
