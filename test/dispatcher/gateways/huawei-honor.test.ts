@@ -54,7 +54,7 @@ describe('a push to devices of Huawei and Honor', () => {
     expect([...huawei.violations, ...honor.violations]).toEqual([]);
     const body = JSON.parse(honor.requests[0]?.body.toString() ?? '');
     expect(body.android.notification.badge).toEqual({ setNum: 3, badgeClass: 'com.e.Main' });
-    expect(await vendors.left(app)).toHaveLength(1594);
+    await expect.poll(async () => (await vendors.left(app)).length).toBe(1594);
   });
 
   test('passes a silent message to the apps of both', async () => {
