@@ -270,13 +270,10 @@ async function end(
   return closed;
 }
 
-const doneEvent = (appId: string, { objectId: push, devices, totals }: ClosedPush) => ({
-  appId,
-  type: 'push.done' as const,
-  get data() {
-    return { push, devices, outcomes: allTotals(totals), connectors: totals };
-  },
-});
+const doneEvent = (appId: string, { objectId: push, devices, totals }: ClosedPush) => {
+  const data = { push, devices, outcomes: allTotals(totals), connectors: totals };
+  return { appId, type: 'push.done' as const, data };
+};
 
 /** Keys of a push and a batch that do not exist. */
 const missingKeys = { appId: '', id: 0, batchId: 0 };

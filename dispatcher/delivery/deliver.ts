@@ -19,29 +19,22 @@ import type { CachedPush, DeliverTask, SendSlot } from '../sending/task.ts';
 import { decide, type GateDecision, reserve } from './gates.ts';
 import { holdBatch } from './holding.ts';
 
-interface TracedIds {
+interface PushIds {
   appId: string;
   pushId: number;
-  batchId?: number;
 }
 
 /**
  * Runs `work` for a push in a span that continues the trace of the call that sent the push. If
  * tracing is on, this costs one query by primary key.
  */
-export const tracePush = <T>(
-  deps: Pick<DispatcherDeps, 'db'>,
-  name: 'plan' | 'batch',
-  ids: TracedIds,
-  work: () => Promise<T>,
-): Promise<T> => (isTracing() ? continueTrace(deps, name, ids, work) : work());
-
-async function continueTrace<T>(
+export async function tracePush<T>(
   { db }: Pick<DispatcherDeps, 'db'>,
   name: 'plan' | 'batch',
-  { appId, pushId, batchId }: TracedIds,
+  { appId, pushId, batchId }: PushIds & { batchId?: number },
   work: () => Promise<T>,
 ): Promise<T> {
+  if (!isTracing()) return work();
   const found = await findTrace(db, appId, pushId);
   const parent = await contextToContinue(async () => found?.traceParent ?? null);
   const attributes = {

@@ -27,10 +27,7 @@ export type GateDecision =
    */
   | { kind: 'hold' };
 
-/**
- * A condition that a batch must meet before it is sent. Most gates answer without a promise, because
- * twelve promises would cost a push to one device more than the checks.
- */
+/** A condition that a batch must meet before it is sent. */
 interface Gate {
   name: string;
   check(deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> | GateDecision;
@@ -132,7 +129,7 @@ const breakerOpen: Gate = {
  */
 const flowControl: Gate = {
   name: 'flow control',
-  check: (deps, batch) => decisionOf(reserveFlowControl(deps, batch), batch.stored),
+  check: async (deps, batch) => decisionOf(await reserveFlowControl(deps, batch), batch.stored),
 };
 
 /**
@@ -141,21 +138,15 @@ const flowControl: Gate = {
  */
 const gatewayRate: Gate = {
   name: 'gateway rate',
-  check: (deps, batch) => decisionOf(reserveGatewayRate(deps, batch), batch.stored),
+  check: async (deps, batch) => decisionOf(await reserveGatewayRate(deps, batch), batch.stored),
 };
 
 /**
  * Converts a reserved time into a decision. A batch whose time is later than the expiry of the push
  * is delivered again at the expiry, and then counted as expired.
  */
-function decisionOf(
-  reserved: Promise<SendTime | undefined> | undefined,
-  { expiresAt }: BatchSnapshot,
-): Promise<GateDecision> | GateDecision {
-  return reserved ? reserved.then((time) => (time ? timedDecision(time, expiresAt) : send)) : send;
-}
-
-function timedDecision(time: SendTime, expiresAt: Date): GateDecision {
+function decisionOf(time: SendTime | undefined, { expiresAt }: BatchSnapshot): GateDecision {
+  if (!time) return send;
   if (time.kind === 'now') return { kind: 'send', slot: time.slot };
   const beyondMs = Math.max(0, time.at.getTime() - expiresAt.getTime());
   const at = new Date(time.at.getTime() - beyondMs);
@@ -168,7 +159,7 @@ const settleCapped = (why: string | undefined): GateDecision =>
 /** Limits a test push to a few devices (`testLimit` of its connector). */
 const testLimit: Gate = {
   name: 'test limit',
-  check: (deps, batch) => checkTestLimit(deps, batch)?.then(settleCapped) ?? send,
+  check: async (deps, batch) => settleCapped(await checkTestLimit(deps, batch)),
 };
 
 /**
@@ -216,8 +207,7 @@ async function checkGates(
 ): Promise<GateDecision> {
   let slot: SendSlot | undefined;
   for (const gate of gates) {
-    const answer = gate.check(deps, batch);
-    const decision = answer instanceof Promise ? await answer : answer;
+    const decision = await gate.check(deps, batch);
     if (decision.kind !== 'send') return decision;
     slot = slowerOf(slot, decision.slot);
   }

@@ -1,9 +1,4 @@
-import {
-  type Connector,
-  type Rate,
-  type TestLimit,
-  toPushMessage,
-} from '../../connectors/contract/connector.ts';
+import { type Rate, type TestLimit, toPushMessage } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import {
   grantTest,
@@ -47,16 +42,11 @@ export type SendTime =
  * A batch that is delivered again keeps its slot, unless the slot is over or the rate was changed.
  * Returns undefined if the push has no flow control.
  */
-export const reserveFlowControl = (
-  deps: Pick<DispatcherDeps, 'db' | 'clock'>,
-  batch: BatchInWork,
-): Promise<SendTime | undefined> | undefined =>
-  batch.stored.isPaced ? reserveTime(deps, batch) : undefined;
-
-async function reserveTime(
+export async function reserveFlowControl(
   { db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>,
   { ids, stored }: BatchInWork,
 ): Promise<SendTime | undefined> {
+  if (!stored.isPaced) return undefined;
   const isUsable = stored.slot !== null && !isLate(-stored.slot.inMs, stored.slot.durationMs);
   const slot = isUsable
     ? stored.slot
@@ -87,26 +77,19 @@ const isImmediate = ({ inMs, durationMs }: Slot): boolean => inMs <= 1 && durati
  * is delivered again keeps its slot unless the slot is over. Returns undefined if the gateway has
  * no rate, or if the rate has room for the whole batch.
  */
-export function reserveGatewayRate(
+export async function reserveGatewayRate(
   deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'clock'>,
   batch: BatchInWork,
-): Promise<SendTime | undefined> | undefined {
-  const connector = connectors.get(batch.stored.connector);
-  return connector?.rate ? reserveInRate(deps, batch, connector) : undefined;
-}
-
-async function reserveInRate(
-  deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'clock'>,
-  batch: BatchInWork,
-  connector: Connector,
 ): Promise<SendTime | undefined> {
   const { connector: id, profile: name, rateSlot } = batch.stored;
+  const connector = connectors.get(id);
+  if (!connector?.rate) return undefined;
   const profiles = await deps.appCache.profiles(batch.ids.appId);
   const profile = profiles.find(
     (candidate) => candidate.connector === id && candidate.name === name,
   );
   const credentials = connector.credentials.safeParse(profile?.credentials);
-  const rate = credentials.success ? connector.rate?.(credentials.data) : null;
+  const rate = credentials.success ? connector.rate(credentials.data) : null;
   if (!rate) return undefined;
   const slot =
     rateSlot && isUsable(rateSlot)
@@ -136,22 +119,14 @@ function reserve(
  * Applies the limits of a test push (protocol/push.md#test-pushes): recipients beyond the limit end
  * `capped`. Returns the reason if no recipient is left.
  */
-export function checkTestLimit(
-  deps: Pick<DispatcherDeps, 'db'>,
-  batch: BatchInWork,
-): Promise<string | undefined> | undefined {
-  const connector = connectors.get(batch.stored.connector);
-  const isFirst = batch.stored.attempt === 0;
-  return connector?.testLimit && isFirst ? grantDevices(deps, batch, connector) : undefined;
-}
-
-async function grantDevices(
+export async function checkTestLimit(
   deps: Pick<DispatcherDeps, 'db'>,
   { ids, stored }: BatchInWork,
-  connector: Connector,
 ): Promise<string | undefined> {
+  const connector = connectors.get(stored.connector);
+  if (!connector?.testLimit || stored.attempt > 0) return undefined;
   const push = await findPush(deps.db, ids.appId, ids.pushId);
-  const limit = push && connector.testLimit?.(toPushMessage(push));
+  const limit = push && connector.testLimit(toPushMessage(push));
   if (!limit) return undefined;
   const devices = stored.size;
   const test = { ...ids, connector: stored.connector, devices };

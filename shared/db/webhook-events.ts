@@ -23,8 +23,7 @@ export interface WebhookEvent<T extends EventTypeName> {
   /** App of the event; null for an event of the whole service. */
   appId: string | null;
   type: T;
-  /** May be a getter, which is called only if somebody subscribes to the event. */
-  readonly data: EventData<T>;
+  data: EventData<T>;
   /** A second event with the same key is not sent. For findings that are read again and again. */
   onceKey?: string;
 }
@@ -81,12 +80,10 @@ export class WebhookEvents {
     ...events: readonly WebhookEvent<T>[]
   ): Promise<void> {
     const deliveries: (Subscriber & { event: NewEvent })[] = [];
-    const subscribersOf = this.#finder(tx);
-    for (const own of events) {
-      const subscribers = await subscribersOf(own.appId, own.type);
-      if (subscribers.length === 0) continue;
-      const { appId, type, data, onceKey } = own;
+    for (const { appId, type, data, onceKey } of events) {
       const event = { type, sourceApp: appId ?? serviceOwner, data, onceKey };
+      const subscribers =
+        appId === null ? await listSubscribers(tx, type) : await this.#subscribers(tx, appId, type);
       for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
     }
     await this.#write(tx, deliveries);
@@ -109,9 +106,8 @@ export class WebhookEvents {
    */
   async emitOutcomes(tx: Handle, batches: readonly SettledRecipients[]): Promise<void> {
     const deliveries: (Subscriber & { event: NewEvent })[] = [];
-    const subscribersOf = this.#finder(tx);
     for (const { appId, id, bytes } of batches) {
-      const subscribers = await subscribersOf(appId, 'recipients.outcome');
+      const subscribers = await this.#subscribers(tx, appId, 'recipients.outcome');
       if (subscribers.length === 0) continue;
       for (let first = 0; first < bytes.length; first += recipientsPerEvent) {
         const part = bytes.subarray(first, first + recipientsPerEvent);
@@ -173,19 +169,6 @@ export class WebhookEvents {
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#writeDropped();
-  }
-
-  /** Returns a function that finds subscribers. It asks the cache once for each app and type. */
-  #finder(db: Handle): (appId: string | null, type: EventTypeName) => Promise<Subscriber[]> {
-    const known = new Map<string, Promise<Subscriber[]>>();
-    return (appId, type) => {
-      const key = `${type} ${appId}`;
-      const found =
-        known.get(key) ??
-        (appId === null ? listSubscribers(db, type) : this.#subscribers(db, appId, type));
-      known.set(key, found);
-      return found;
-    };
   }
 
   async #subscribers(db: Handle, appId: string, type: EventTypeName): Promise<Subscriber[]> {

@@ -51,17 +51,12 @@ export function isTracing(): boolean {
  * marks the span as failed. Only the name of the error is recorded, because its text may quote a
  * value of the caller.
  */
-export const inSpan = <T>(
-  name: string,
-  details: SpanDetails,
-  work: (span?: Span) => Promise<T>,
-): Promise<T> => (isTracing() ? traced(name, details, work) : work());
-
-async function traced<T>(
+export async function inSpan<T>(
   name: string,
   { kind, attributes = {}, parent = context.active() }: SpanDetails,
-  work: (span: Span) => Promise<T>,
+  work: (span?: Span) => Promise<T>,
 ): Promise<T> {
+  if (!isTracing()) return work();
   const spanKind = kind === undefined ? SpanKind.INTERNAL : kinds[kind];
   const span = trace.getTracer(scope).startSpan(name, { kind: spanKind, attributes }, parent);
   try {
