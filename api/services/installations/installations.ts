@@ -103,7 +103,8 @@ export class InstallationService {
     bodyBytes: number,
   ): Promise<SavedInstallation> {
     const { app } = caller;
-    const changes = await this.#keys.withKeyId(app.appId, parseInstallationChanges(body));
+    const parsed = parseInstallationChanges(body, { isRegistration: true });
+    const changes = await this.#keys.withKeyId(app.appId, parsed);
     const storage = this.#storage.accountOf('installations', caller);
     const requireWrite = writeCheckFor(caller);
     const device = { ids: deviceIdsOf(changes), changes, storage, requireWrite };

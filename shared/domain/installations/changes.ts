@@ -5,6 +5,7 @@ import { canonicalDeviceType } from '../labels.ts';
 import { readAcl } from '../objects/acl.ts';
 import {
   applyWrites,
+  isDeletion,
   isOperation,
   type Members,
   memberPath,
@@ -42,19 +43,28 @@ const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
  * Parses a body. Ignores private members (`_…`, metadata of SDKs and batches;
  * protocol/objects.md#private-members). Throws error 105 if a name is invalid, and the errors of
  * `checkedValue` for built-in members. Other values and the results of operations are checked when
- * they are applied.
+ * they are applied. The members that never change take no operation, except `Delete` in a change,
+ * which `checkChange` refuses. The object id of a registration must be a text.
  */
-export function parseInstallationChanges(body: JsonObject): InstallationChanges {
+export function parseInstallationChanges(
+  body: JsonObject,
+  { isRegistration = false }: { isRegistration?: boolean } = {},
+): InstallationChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isObjectHint(name, value));
   const writes: Write[] = [];
   const readOnly = new Map<string, Json>();
   let hasWireNames: boolean | undefined;
   for (const [name, value] of entries) {
     const [first, ...inner] = memberPath(name);
-    if (readOnlyNames.has(first)) readOnly.set(name, value);
-    else {
+    if (readOnlyNames.has(first)) {
+      if (isRegistration && name === 'objectId' && typeof value !== 'string')
+        throw refuse('incorrectType', 'objectId must be a text.');
+      readOnly.set(name, value);
+    } else {
       const neutral = neutralName(first);
-      const checked = inner.length === 0 ? checkedValue(neutral, value, name) : value;
+      const isFixed =
+        neutral === 'valid' || (isImmutable(neutral) && (isRegistration || !isDeletion(value)));
+      const checked = inner.length === 0 ? checkedValue(neutral, value, { name, isFixed }) : value;
       writes.push({ path: [neutral, ...inner], value: checked, sentName: name });
     }
     hasWireNames = isWireName(first) ?? hasWireNames;
@@ -150,6 +160,7 @@ export function checkReturn(
 }
 
 const immutable = ['deviceType', 'installationId', 'deviceToken'] as const;
+const isImmutable = (name: string): boolean => immutable.some((one) => one === name);
 
 /**
  * Checks a change. Throws error 117 if an identity member changes

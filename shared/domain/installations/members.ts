@@ -116,11 +116,15 @@ const isBuiltIn = (name: string): name is BuiltIn => Object.hasOwn(readers, name
 /**
  * Checks the value that a body sets a member to. Returns the value to store: null for an empty text
  * of a built-in member. `neutral` is the name of the member, `name` the name under which it was
- * sent. Operations and the values of custom members are checked when they are applied. Throws error
- * 111, 112 or 114.
+ * sent. Operations and the values of custom members are checked when they are applied; `isFixed`
+ * refuses operations. Throws error 111, 112 or 114.
  */
-export function checkedValue(neutral: string, value: Json, name: string): Json {
-  if (!isBuiltIn(neutral) || isAbsent(value) || isOperation(value)) return value;
+export function checkedValue(
+  neutral: string,
+  value: Json,
+  { name, isFixed }: { name: string; isFixed: boolean },
+): Json {
+  if (!isBuiltIn(neutral) || isAbsent(value) || (isOperation(value) && !isFixed)) return value;
   if (value === '') return null;
   readers[neutral](value, name);
   return value;

@@ -54,6 +54,8 @@ describe('PUT /1.1/installations/:objectId', () => {
     ['another installation id', { installationId: 'x' }, 117],
     ['a deleted installation id', { installationId: { __op: 'Delete' } }, 117],
     ['a deleted device type', { deviceType: { __op: 'Delete' } }, 111],
+    ['a deleted member that is true or false', { valid: { __op: 'Delete' } }, 111],
+    ['a count of a device token', { deviceToken: { __op: 'Increment', amount: 1 } }, 114],
     ['a count of a text', { name: { __op: 'Increment', amount: 1 } }, 111],
     ['a count by a text', { n: { __op: 'Increment', amount: '1' } }, 111],
     [

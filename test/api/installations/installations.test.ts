@@ -85,6 +85,11 @@ const refusals: [string, unknown, number][] = [
   ],
   ['a creation time', android({ createdAt: '2020-01-01T00:00:00.000Z' }), 117],
   ['an invalid object id', android({ objectId: { $ne: 1 } }), 111],
+  ['an object id that is a number', android({ objectId: 5 }), 111],
+  ['a deleted device token', android({ deviceToken: { __op: 'Delete' } }), 114],
+  ['a deleted device type', android({ deviceType: { __op: 'Delete' } }), 111],
+  ['a deleted installation id', android({ installationId: { __op: 'Delete' } }), 111],
+  ['a deleted member that is true or false', android({ valid: { __op: 'Delete' } }), 111],
 ];
 
 describe('POST /1.1/installations', () => {
