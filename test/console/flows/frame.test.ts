@@ -58,6 +58,7 @@ describe.skipIf(!hasChromium)('the frame of the pages', () => {
     await page.getByRole('link', { name: 'Devices' }).click();
     await page.getByRole('heading', { level: 1, name: 'Devices' }).waitFor();
     await page.getByRole('link', { name: 'Quotas' }).click();
+    await page.getByRole('heading', { level: 1, name: 'This page does not show' }).waitFor();
     await page.unrouteAll();
     await page.getByRole('button', { name: 'Reload the page' }).click();
     await page.getByRole('heading', { level: 1, name: 'Quotas' }).waitFor();

@@ -104,6 +104,7 @@ describe.skipIf(!hasChromium)('the guides in the console', () => {
     await page.getByRole('link', { name: 'Documentation' }).click();
     await title(page, 'Documentation');
     await page.getByRole('link', { name: 'sending' }).click();
+    await title(page, 'This page does not show');
     await page.unrouteAll();
     await page.getByRole('button', { name: 'Reload the page' }).click();
     await title(page, 'Sending');
