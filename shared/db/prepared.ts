@@ -43,6 +43,14 @@ export class PreparedStatements {
 }
 
 /**
+ * Returns a condition that PostgreSQL only checks on rows found by other conditions. Without it, a
+ * statement over a list of keys may read all open rows by an index on their state: few rows are
+ * open when PostgreSQL counts them, so it expects fewer open rows than keys.
+ */
+export const notIndexed = (condition: string): string =>
+  `CASE WHEN ${condition} THEN true ELSE false END`;
+
+/**
  * Returns the columns of a table under the names of object members: `object_id` of table `push`
  * becomes `push.object_id AS "objectId"`.
  */

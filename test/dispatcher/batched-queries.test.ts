@@ -1,16 +1,18 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WholePush } from '../../dispatcher/batched-queries.ts';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { hourMs } from '../../shared/clock.ts';
-import type { Handle } from '../../shared/db/pool.ts';
+import { Database, type Handle } from '../../shared/db/pool.ts';
+import { onePlanSettings } from '../../shared/db/sharding.ts';
 import { insertBatchesOf, settleBatches } from '../../shared/db/tables/batches.ts';
 import {
   closeSettled,
+  markFirstSends,
   newBatchSnapshot,
   planWholePushes,
   readBatchSnapshots,
 } from '../../shared/db/tables/push-progress.ts';
-import { findPush } from '../../shared/db/tables/pushes.ts';
+import { findPush, findPushes } from '../../shared/db/tables/pushes.ts';
 import { grantRecipients } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { RecipientStates } from '../../shared/domain/outcome.ts';
@@ -193,6 +195,108 @@ describe('a batched query for many pushes', () => {
       undefined,
       ...results.slice(1).map(() => ({ apns: { sent: 1 } })),
     ]);
+  });
+});
+
+/** Rows of pushes and batches that the current transaction has read so far. */
+async function rowsRead(tx: Handle): Promise<number> {
+  const { rows } = await tx.query<{ n: number }>(
+    `SELECT sum(seq_tup_read + idx_tup_fetch)::int AS n FROM pg_stat_xact_user_tables
+      WHERE relname IN ('notification', 'push_batch')`,
+  );
+  return rows[0]?.n ?? 0;
+}
+
+describe.skipIf(areDatabasesSharded())('a batched query reads only the rows of its pushes', () => {
+  const others = 3000;
+  let db: Database;
+  let pushes: WholePush[];
+  const batches: { appId: string; batchId: number }[] = [];
+
+  /** Writes pushes of another app, with one batch each. */
+  const writeOthers = async (state: 'done' | 'sending') => {
+    await service.db.query(
+      `WITH push AS (
+         INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+                                   push_time, expires_at, is_planned, devices)
+         SELECT 'others', $1 || n, $1 || n, $1, '{}', 'prod', now(), now() + interval '1 day', true, 1
+           FROM generate_series(1, $2::int) AS n RETURNING app_id, id)
+       INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, is_settled)
+       SELECT app_id, id, 'apns', '_default', '{1}', 1, $1 = 'done' FROM push`,
+      [state, others],
+    );
+  };
+
+  beforeAll(async () => {
+    for (const table of ['notification', 'push_batch'])
+      await service.db.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`);
+    // PostgreSQL counts the rows while no push is open, as it mostly does in a service.
+    await writeOthers('done');
+    for (const table of ['notification', 'push_batch']) await service.db.query(`ANALYZE ${table}`);
+    await writeOthers('sending');
+    const { app, devices } = await appWithDevices(3);
+    pushes = await plansOf(app, devices);
+    const settings = await onePlanSettings(service.db);
+    db = new Database({ url: service.databaseUrl, applicationName: 'test', settings });
+  });
+  afterAll(() => db?.close());
+
+  test.each<[string, (tx: Handle) => Promise<unknown>]>([
+    ['to read pushes', (tx) => findPushes(tx, pushes)],
+    [
+      'to plan pushes',
+      async (tx) => {
+        for (const [i, batchId = 0] of (await plan(tx, pushes)).entries())
+          batches.push({ appId: pushes[i]?.appId ?? '', batchId });
+      },
+    ],
+    ['to read batches', (tx) => readBatchSnapshots(tx, batches)],
+    [
+      'to charge batches',
+      (tx) =>
+        grantRecipients(
+          tx,
+          batches.map((batch) => ({ ...batch, cap: 9 })),
+        ),
+    ],
+    [
+      'to save first sends',
+      (tx) =>
+        markFirstSends(
+          tx,
+          pushes.map((push) => ({ ...push, at: new Date() })),
+        ),
+    ],
+    [
+      'to settle batches',
+      (tx) =>
+        settleBatches(
+          tx,
+          batches.map(({ appId, batchId: id }) => ({
+            appId,
+            id,
+            retriedCount: 0,
+            totals: { sent: 1 },
+            states: new RecipientStates(Uint8Array.of(1)),
+          })),
+        ),
+    ],
+    [
+      'to close pushes',
+      async (tx) => {
+        const closed = await closeSettled(tx, pushes);
+        expect(closed.map((push) => push?.totals)).toEqual(
+          pushes.map(() => ({ apns: { sent: 1 } })),
+        );
+      },
+    ],
+  ])('%s', async (_name, run) => {
+    await db.transaction(async (tx) => {
+      await run(tx);
+      const read = await rowsRead(tx);
+      expect(read).toBeGreaterThan(0);
+      expect(read).toBeLessThan(others / 20);
+    });
   });
 });
 

@@ -2,7 +2,7 @@ import type { BreakerKey } from '../../domain/breaker.ts';
 import type { ConnectorId } from '../../domain/labels.ts';
 import { type OutcomeTotals, RecipientStates } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
-import { membersOf, prepare } from '../prepared.ts';
+import { membersOf, notIndexed, prepare } from '../prepared.ts';
 import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import {
@@ -277,7 +277,7 @@ const settleStatement = new AppStatement(
         is_settled = true, settled_at = now()
      FROM json_to_recordset($1) AS r (app_id text, id bigint, settled text, totals jsonb,
        sent_by jsonb, retried int)
-    WHERE b.app_id = r.app_id AND b.id = r.id AND NOT b.is_settled
+    WHERE b.app_id = r.app_id AND b.id = r.id AND ${notIndexed('NOT b.is_settled')}
       AND coalesce(cardinality(b.moved), 0) = r.retried${andApp('b')}
     RETURNING b.id`,
   { isPrepared: true },

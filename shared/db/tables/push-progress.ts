@@ -2,7 +2,7 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import { addTotals, RecipientStates, sumTotals } from '../../domain/outcome.ts';
 import type { ConnectorTotals, Push, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
-import { membersOf, prepare } from '../prepared.ts';
+import { membersOf, notIndexed, prepare } from '../prepared.ts';
 import { listsOf, query, reasonTextSql } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type BatchKey, batchKeyValues, type NewBatch } from './batches.ts';
@@ -158,8 +158,8 @@ const closeStatement = new AppStatement(
           repeats = (${repeatsOf('n.app_id', 'n.id', andApp)}),
           error = (${summaryOfFailures(andApp)})
      FROM unnest($1::text[], $2::bigint[], $3::timestamptz[]) AS k (app_id, id, first_sent_at)
-    WHERE n.app_id = k.app_id AND n.id = k.id AND n.state IN ('sending', 'paused')
-      AND n.is_planned${andApp('n')}
+    WHERE n.app_id = k.app_id AND n.id = k.id${andApp('n')}
+      AND ${notIndexed("n.state IN ('sending', 'paused') AND n.is_planned")}
       AND NOT EXISTS (SELECT 1 FROM push_batch b
                        WHERE b.app_id = n.app_id AND b.push_id = n.id
                          AND NOT b.is_settled${andApp('b')})
@@ -444,7 +444,7 @@ const wholeStatement = new AppStatement(
           AS k (app_id, id, through, devices)
      JOIN free USING (app_id, id)
     WHERE n.app_id = k.app_id AND n.id = k.id${andApp('n')} AND n.planned_through = 0
-      AND NOT n.is_planned AND n.state IN ('queued', 'sending')
+      AND NOT n.is_planned AND ${notIndexed("n.state IN ('queued', 'sending')")}
    RETURNING n.id`,
   { isPrepared: true },
 );
