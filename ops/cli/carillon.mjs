@@ -32,7 +32,7 @@ const bundles = new URL('../package/bundle/place.mjs', import.meta.url);
  * the values with that file.
  */
 const dispatcherFlags = ['--max-semi-space-size=16', '--max-old-space-size=512'];
-const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
+const apiFlags = ['--max-semi-space-size=16', '--max-old-space-size=1024'];
 const importFlags = ['--max-semi-space-size=4'];
 const flagsOfCommand = new Map([
   ['api', apiFlags],

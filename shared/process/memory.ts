@@ -27,7 +27,7 @@ export const dispatcherMemory = { MALLOC_ARENA_MAX: '2' };
  * channels and sends responses of several megabytes. The flags make V8 collect the garbage of large
  * responses before it takes more memory.
  */
-export const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
+export const apiFlags = ['--max-semi-space-size=16', '--max-old-space-size=1024'];
 
 /**
  * Node.js flags of an import. Its objects live only for one batch. With a small young generation,
