@@ -23,7 +23,7 @@ export const dispatcherFlags = ['--max-semi-space-size=16', '--max-old-space-siz
 export const dispatcherMemory = { MALLOC_ARENA_MAX: '2' };
 
 /**
- * Node.js flags of an api process. Its limits are higher, because it has up to 20,000 device
+ * Node.js flags of an api process. Its heap may become larger, because it has up to 20,000 device
  * channels and sends responses of several megabytes. The flags make V8 collect the garbage of large
  * responses before it takes more memory.
  */

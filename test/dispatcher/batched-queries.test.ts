@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { WholePush } from '../../dispatcher/batched-queries.ts';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { hourMs } from '../../shared/clock.ts';
@@ -92,6 +92,16 @@ async function plan(tx: Handle, pushes: WholePush[]): Promise<(number | undefine
   return ids.map(([id]) => id);
 }
 
+/** Returns the results of batches with one recipient, which was sent to. */
+const sentResults = ({ appId }: App, batches: (number | undefined)[]) =>
+  batches.map((id = 0) => ({
+    appId,
+    id,
+    retriedCount: 0,
+    totals: { sent: 1 },
+    states: new RecipientStates(Uint8Array.of(1)),
+  }));
+
 const isNumber = (id: number | undefined) => id !== undefined;
 
 describe('a batched query for many pushes', () => {
@@ -176,13 +186,7 @@ describe('a batched query for many pushes', () => {
     const { app, devices } = await appWithDevices(3);
     const pushes = await plansOf(app, devices);
     const batches = await plan(service.db, pushes);
-    const results = batches.map((id = 0) => ({
-      appId: app.appId,
-      id,
-      retriedCount: 0,
-      totals: { sent: 1 },
-      states: new RecipientStates(Uint8Array.of(1)),
-    }));
+    const results = sentResults(app, batches);
     expect(await settleBatches(service.db, results.slice(0, 1))).toEqual([true]);
     expect((await closeSettled(service.db, pushes)).map((push) => push?.totals)).toEqual([
       { apns: { sent: 1 } },
@@ -198,107 +202,82 @@ describe('a batched query for many pushes', () => {
   });
 });
 
-/** Rows of pushes and batches that the current transaction has read so far. */
-async function rowsRead(tx: Handle): Promise<number> {
-  const { rows } = await tx.query<{ n: number }>(
-    `SELECT sum(seq_tup_read + idx_tup_fetch)::int AS n FROM pg_stat_xact_user_tables
-      WHERE relname IN ('notification', 'push_batch')`,
-  );
-  return rows[0]?.n ?? 0;
+/** Returns the rows of pushes and batches that `work` reads on a connection. */
+async function rowsRead(connection: Handle, work: () => Promise<unknown>): Promise<number> {
+  const readSoFar = async () => {
+    const { rows } = await connection.query<{ n: number }>(
+      `SELECT sum(seq_tup_read + idx_tup_fetch)::int AS n FROM pg_stat_xact_user_tables
+        WHERE relname IN ('notification', 'push_batch')`,
+    );
+    return rows[0]?.n ?? 0;
+  };
+  const before = await readSoFar();
+  await work();
+  return (await readSoFar()) - before;
 }
 
-describe.skipIf(areDatabasesSharded())('a batched query reads only the rows of its pushes', () => {
-  const others = 3000;
-  let db: Database;
-  let pushes: WholePush[];
-  const batches: { appId: string; batchId: number }[] = [];
-
-  /** Writes pushes of another app, with one batch each. */
-  const writeOthers = async (state: 'done' | 'sending') => {
-    await service.db.query(
-      `WITH push AS (
-         INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
-                                   push_time, expires_at, is_planned, devices)
-         SELECT 'others', $1 || n, $1 || n, $1, '{}', 'prod', now(), now() + interval '1 day', true, 1
-           FROM generate_series(1, $2::int) AS n RETURNING app_id, id)
-       INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, is_settled)
-       SELECT app_id, id, 'apns', '_default', '{1}', 1, $1 = 'done' FROM push`,
-      [state, others],
-    );
-  };
-
-  beforeAll(async () => {
-    for (const table of ['notification', 'push_batch'])
+test.skipIf(areDatabasesSharded())(
+  'a batched query reads only the rows of its pushes',
+  async () => {
+    const others = 3000;
+    const tables = ['notification', 'push_batch'];
+    /** Writes pushes of another app, with one batch each. */
+    const writeOthers = (state: 'done' | 'sending') =>
+      service.db.query(
+        `WITH push AS (
+           INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
+                                     push_time, expires_at, is_planned, devices)
+           SELECT 'others', $1 || n, $1 || n, $1, '{}', 'prod', now(),
+                  now() + interval '1 day', true, 1
+             FROM generate_series(1, $2::int) AS n RETURNING app_id, id)
+         INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, is_settled)
+         SELECT app_id, id, 'apns', '_default', '{1}', 1, $1 = 'done' FROM push`,
+        [state, others],
+      );
+    for (const table of tables)
       await service.db.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`);
     // PostgreSQL counts the rows while no push is open, as it mostly does in a service.
     await writeOthers('done');
-    for (const table of ['notification', 'push_batch']) await service.db.query(`ANALYZE ${table}`);
+    for (const table of tables) await service.db.query(`ANALYZE ${table}`);
     await writeOthers('sending');
     const { app, devices } = await appWithDevices(3);
-    pushes = await plansOf(app, devices);
+    const pushes = await plansOf(app, devices);
     const settings = await onePlanSettings(service.db);
-    db = new Database({ url: service.databaseUrl, applicationName: 'test', settings });
-  });
-  afterAll(() => db?.close());
-
-  test.each<[string, (tx: Handle) => Promise<unknown>]>([
-    ['to read pushes', (tx) => findPushes(tx, pushes)],
-    [
-      'to plan pushes',
-      async (tx) => {
-        for (const [i, batchId = 0] of (await plan(tx, pushes)).entries())
-          batches.push({ appId: pushes[i]?.appId ?? '', batchId });
-      },
-    ],
-    ['to read batches', (tx) => readBatchSnapshots(tx, batches)],
-    [
-      'to charge batches',
-      (tx) =>
-        grantRecipients(
-          tx,
-          batches.map((batch) => ({ ...batch, cap: 9 })),
-        ),
-    ],
-    [
-      'to save first sends',
-      (tx) =>
-        markFirstSends(
-          tx,
-          pushes.map((push) => ({ ...push, at: new Date() })),
-        ),
-    ],
-    [
-      'to settle batches',
-      (tx) =>
-        settleBatches(
-          tx,
-          batches.map(({ appId, batchId: id }) => ({
-            appId,
-            id,
-            retriedCount: 0,
-            totals: { sent: 1 },
-            states: new RecipientStates(Uint8Array.of(1)),
-          })),
-        ),
-    ],
-    [
-      'to close pushes',
-      async (tx) => {
-        const closed = await closeSettled(tx, pushes);
+    const db = new Database({ url: service.databaseUrl, applicationName: 'test', settings });
+    const read: Record<string, number> = {};
+    try {
+      await db.transaction(async (tx) => {
+        const count = async <T>(name: string, work: () => Promise<T[]>): Promise<T[]> => {
+          let result: T[] = [];
+          read[name] = await rowsRead(tx, async () => {
+            result = await work();
+          });
+          return result;
+        };
+        await count('find', () => findPushes(tx, pushes));
+        const ids = await count('plan', () => plan(tx, pushes));
+        const batches = ids.map((batchId = 0) => ({ appId: app.appId, batchId }));
+        await count('read', () => readBatchSnapshots(tx, batches));
+        const charged = batches.map((batch) => ({ ...batch, cap: 9 }));
+        await count('charge', () => grantRecipients(tx, charged));
+        const times = pushes.map((push) => ({ ...push, at: new Date() }));
+        await count('first send', () => markFirstSends(tx, times));
+        await count('settle', () => settleBatches(tx, sentResults(app, ids)));
+        const closed = await count('close', () => closeSettled(tx, pushes));
         expect(closed.map((push) => push?.totals)).toEqual(
           pushes.map(() => ({ apns: { sent: 1 } })),
         );
-      },
-    ],
-  ])('%s', async (_name, run) => {
-    await db.transaction(async (tx) => {
-      await run(tx);
-      const read = await rowsRead(tx);
-      expect(read).toBeGreaterThan(0);
-      expect(read).toBeLessThan(others / 20);
-    });
-  });
-});
+      });
+    } finally {
+      await db.close();
+    }
+    expect(Object.keys(read)).toHaveLength(7);
+    for (const [name, rows] of Object.entries(read)) {
+      expect(rows, name).toBeGreaterThan(0);
+      expect(rows, name).toBeLessThan(20);
+    }
+  },
+);
 
 describe('many pushes to single devices', () => {
   let dispatcher: RunningDispatcher;

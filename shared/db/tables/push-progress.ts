@@ -444,7 +444,7 @@ const wholeStatement = new AppStatement(
           AS k (app_id, id, through, devices)
      JOIN free USING (app_id, id)
     WHERE n.app_id = k.app_id AND n.id = k.id${andApp('n')} AND n.planned_through = 0
-      AND NOT n.is_planned AND ${notIndexed("n.state IN ('queued', 'sending')")}
+      AND NOT n.is_planned AND n.state IN ('queued', 'sending')
    RETURNING n.id`,
   { isPrepared: true },
 );

@@ -1,6 +1,6 @@
 import type { Usage } from '../../domain/apps/usage.ts';
 import type { Database, Handle } from '../pool.ts';
-import { notIndexed, prepare } from '../prepared.ts';
+import { prepare } from '../prepared.ts';
 import { listsOf, query, sweepOf } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 import { batchKeyValues } from './batches.ts';
@@ -43,8 +43,7 @@ const grantStatement = new AppStatement(
   (andApp, isOfOne) => `WITH batch AS MATERIALIZED (
      SELECT b.app_id, b.id, coalesce(b.size, cardinality(b.recipients)) AS size,
             ${isOfOne ? capOfOne : capsOfAll}
-        AND b.granted IS NULL AND ${notIndexed('NOT b.is_settled')}${andApp('b')}
-      ORDER BY b.app_id, b.id
+        AND b.granted IS NULL AND NOT b.is_settled${andApp('b')} ORDER BY b.app_id, b.id
         FOR UPDATE OF b),
    used AS (
      INSERT INTO usage_day AS u (app_id, day, recipients, last_grant)
