@@ -122,7 +122,9 @@ describe('a command in Chinese', () => {
   });
 
   test('shows the findings of doctor', async () => {
-    const { stdout } = await run(['doctor'], { ...chinese, DATABASE_URL: service.databaseUrl });
+    // Not the data of an `npm start` in this checkout.
+    const data = { CARILLON_DATA_DIR: '/nowhere', DATABASE_URL: service.databaseUrl };
+    const { stdout } = await run(['doctor'], { ...chinese, ...data });
     expect(stdout).toMatch(
       /^FAIL {2}环境变量 +CARILLON_SECRET is missing.*\n +请设置 CARILLON_SECRET，/m,
     );
