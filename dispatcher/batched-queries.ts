@@ -31,7 +31,7 @@ import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/r
 import { type ChargedBatch, type Grant, grantRecipients } from '../shared/db/tables/usage.ts';
 import type { WebhookEvents } from '../shared/db/webhook-events.ts';
 import { RecipientStates } from '../shared/domain/outcome.ts';
-import { allTotals, type Push } from '../shared/domain/pushes/record.ts';
+import { allTotals, type OpenPush } from '../shared/domain/pushes/record.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../shared/queue/queue.ts';
@@ -108,7 +108,7 @@ interface Writing {
 export class BatchedQueries {
   /** Connections with the settings of `onePlanSettings`. */
   readonly database: Database;
-  readonly #pushes: Batcher<PushKey, Push | undefined>;
+  readonly #pushes: Batcher<PushKey, OpenPush | undefined>;
   readonly #devices: Batcher<PointLookup, PointDevice | undefined>;
   readonly #plans: Batcher<WholePush, number[] | undefined>;
   readonly #snapshots: Batcher<BatchKey, BatchSnapshot | undefined>;
@@ -145,7 +145,7 @@ export class BatchedQueries {
   }
 
   /** Reads a push; undefined if it was deleted. */
-  findPush(key: PushKey): Promise<Push | undefined> {
+  findPush(key: PushKey): Promise<OpenPush | undefined> {
     return this.#pushes.run(key);
   }
 

@@ -1,5 +1,5 @@
 import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
-import type { Push } from '../../shared/domain/pushes/record.ts';
+import type { OpenPush } from '../../shared/domain/pushes/record.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
 
 /**
@@ -24,10 +24,10 @@ function withoutCondition(whole: PushOrder): PushOrder {
  * read them. The content of a push never changes. Its state is read with each batch.
  */
 export class PushCache {
-  readonly #pushes = new TtlCache<number, Push>({ maxEntries: maxPushes });
+  readonly #pushes = new TtlCache<number, OpenPush>({ maxEntries: maxPushes });
 
   /** Adds a push that is about to be sent. */
-  add(push: Push): void {
+  add(push: OpenPush): void {
     this.#pushes.set(push.id, {
       ...push,
       state: 'sending',
@@ -39,7 +39,7 @@ export class PushCache {
    * Returns a push without its condition, and moves it to the newest end of the cache. Returns
    * undefined if it is not cached.
    */
-  get(pushId: number): Push | undefined {
+  get(pushId: number): OpenPush | undefined {
     const push = this.#pushes.get(pushId);
     if (push) this.#pushes.set(pushId, push);
     return push;

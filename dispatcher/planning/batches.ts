@@ -2,7 +2,7 @@ import { connectors } from '../../connectors/registry.ts';
 import type { Route, Router } from '../../connectors/routing.ts';
 import { parseRoutingKey } from '../../shared/db/tables/audience.ts';
 import type { RoutingKey } from '../../shared/domain/installations/installation.ts';
-import type { Push } from '../../shared/domain/pushes/record.ts';
+import type { OpenPush } from '../../shared/domain/pushes/record.ts';
 import { isToAll } from '../../shared/query/targets/targets.ts';
 import {
   type BatchGroup,
@@ -162,7 +162,7 @@ export class AudienceSizes {
    * Records the number of devices of a planned push. Caches half of it if this half is a good batch
    * size.
    */
-  record({ appId, pushOrder }: Push, devices: number): void {
+  record({ appId, pushOrder }: OpenPush, devices: number): void {
     const hasHalves = devices > 2 * firstBatchSize && devices <= pageSize;
     // Most pushes end here, before their condition is checked.
     if (!hasHalves && this.#halves.get(appId) === undefined) return;
@@ -176,7 +176,7 @@ export class AudienceSizes {
    * usual three. Returns undefined if the size of the app is unknown, if the push has begun, and if
    * the push has a rate (develop/architecture.md#batches).
    */
-  halfOf({ appId, pushOrder, plannedThrough }: Push): number | undefined {
+  halfOf({ appId, pushOrder, plannedThrough }: OpenPush): number | undefined {
     const half = this.#halves.get(appId);
     if (half === undefined || plannedThrough > 0 || pushOrder.flowControl !== null)
       return undefined;

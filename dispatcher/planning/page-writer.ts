@@ -5,7 +5,7 @@ import { insertBatches } from '../../shared/db/tables/batches.ts';
 import { insertFailures } from '../../shared/db/tables/push-failures.ts';
 import { advancePlanning, newBatchSnapshot } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
-import type { Push } from '../../shared/domain/pushes/record.ts';
+import type { OpenPush } from '../../shared/domain/pushes/record.ts';
 import {
   continuedPlan,
   deliverJob,
@@ -32,7 +32,7 @@ export class Superseded extends Error {
 }
 
 export interface Plan {
-  push: Push;
+  push: OpenPush;
   app: App;
   router: Router;
   /** Rules that apply to the push (`shared/rules`). Most pushes have none. */

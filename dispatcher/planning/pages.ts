@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { type Database, parseIdList } from '../../shared/db/pool.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
-import type { Push } from '../../shared/domain/pushes/record.ts';
+import type { OpenPush } from '../../shared/domain/pushes/record.ts';
 import {
   isUnselective,
   type Part,
@@ -41,7 +41,7 @@ export interface PlannedPage {
 interface Scan {
   database: Database;
   app: App;
-  push: Push;
+  push: OpenPush;
   clock: Clock;
   /** True if the scan also reads the time zone of each device. */
   hasZones?: boolean;

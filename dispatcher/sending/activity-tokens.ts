@@ -7,7 +7,7 @@ import {
   timestampOf,
   tokensOfTarget,
 } from '../../shared/domain/pushes/live-activity.ts';
-import type { Push } from '../../shared/domain/pushes/record.ts';
+import type { OpenPush } from '../../shared/domain/pushes/record.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import { updateTokenSince } from '../../shared/query/targets/targets.ts';
 
@@ -31,7 +31,7 @@ const noTime = Buffer.alloc(8);
 export async function activityGroups(
   db: Handle,
   { batch, groups, nowMs }: { batch: Batch; groups: RecipientGroup[]; nowMs: number },
-  push: Push & { pushOrder: { liveActivity: LiveActivity } },
+  push: OpenPush & { pushOrder: { liveActivity: LiveActivity } },
 ): Promise<TokenGroups> {
   const { appId, pushOrder } = push;
   const { target } = pushOrder.liveActivity;

@@ -18,7 +18,7 @@ import {
   type TokenField,
 } from '../../shared/db/tables/recipients.ts';
 import { orderIn } from '../../shared/domain/pushes/languages.ts';
-import type { Push } from '../../shared/domain/pushes/record.ts';
+import type { OpenPush } from '../../shared/domain/pushes/record.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { activityGroups } from './activity-tokens.ts';
 import { type LatenessBudget, sendPaced } from './pace.ts';
@@ -33,7 +33,7 @@ import type { DeliverResult, DeliverTask } from './task.ts';
 /** Rows that a batch needs. A row is undefined if it was deleted. */
 interface BatchRows {
   loaded: LoadedBatch | undefined;
-  push: Push | undefined;
+  push: OpenPush | undefined;
 }
 
 /** Maximum recipients of all batches of one statement. A larger batch has its own statement. */
@@ -191,7 +191,7 @@ export class BatchSender {
     return this.#result(open);
   }
 
-  async #send(open: BatchWithRecipients, push: Push): Promise<void> {
+  async #send(open: BatchWithRecipients, push: OpenPush): Promise<void> {
     const { senders } = this.#deps;
     const { appId, connector, profile } = open.batch;
     const lease = await senders.lease(appId, connector, profile);
@@ -207,7 +207,7 @@ export class BatchSender {
     }
   }
 
-  async #sendWith(lease: Lease, open: BatchWithRecipients, push: Push): Promise<void> {
+  async #sendWith(lease: Lease, open: BatchWithRecipients, push: OpenPush): Promise<void> {
     const { appCache, db, clock, latenessBudget } = this.#deps;
     const { language, expiresAt } = open.batch;
     const pushOrder = orderIn(push.pushOrder, language);

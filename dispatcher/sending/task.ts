@@ -9,7 +9,7 @@ import type { GatewayMessage } from '../../shared/db/tables/receipts.ts';
 import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { RecipientStates } from '../../shared/domain/outcome.ts';
-import type { Push } from '../../shared/domain/pushes/record.ts';
+import type { OpenPush } from '../../shared/domain/pushes/record.ts';
 import type { MetricValues } from '../../shared/metrics.ts';
 import type { DurationCounts } from '../../shared/process/operation-metrics.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
@@ -42,7 +42,7 @@ export interface SendSlot {
 
 /** A push that the main thread has read, so that the thread need not read it. */
 export interface CachedPush {
-  push: Push;
+  push: OpenPush;
   /** Interrupt count of the push, read before the state of the push. */
   interruptCount: number;
 }

@@ -9,7 +9,7 @@ import type { JsonObject } from '../domain/json.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import { type Outcome, outcomeCode } from '../domain/outcome.ts';
 import type { PushOrder } from '../domain/pushes/push.ts';
-import type { Push } from '../domain/pushes/record.ts';
+import type { OpenPush } from '../domain/pushes/record.ts';
 import type { ForecastText, TraceText } from '../domain/texts/texts.ts';
 import type { EventData } from '../domain/webhooks/event-types.ts';
 
@@ -19,7 +19,7 @@ import type { EventData } from '../domain/webhooks/event-types.ts';
  */
 export interface RuledPush {
   app: App;
-  push: Pick<Push, 'pushOrder' | 'createdAt' | 'expiresAt'>;
+  push: Pick<OpenPush, 'pushOrder' | 'createdAt' | 'expiresAt'>;
   router: Routing;
   nowMs: number;
 }
@@ -105,7 +105,7 @@ export interface PushKey {
 
 export interface AdmissionScope {
   db: Database;
-  push: Push;
+  push: OpenPush;
   /** False for later starts of a push with several starts. */
   isFirstStart: boolean;
   /** Reads the targets again, from the first page. */
@@ -131,7 +131,7 @@ export interface StartScope {
   db: Database;
   /** Database for scans. */
   scanDb: Database;
-  push: Push;
+  push: OpenPush;
   /** Condition over `installation` for all targets of the push. */
   targets: SqlCondition;
 }
@@ -254,7 +254,7 @@ export interface RuleForecast {
 
 export interface RuleTrace {
   db: Database;
-  push: Push;
+  push: OpenPush;
   /** Undefined if the device was deleted. */
   device: TracedDevice | undefined;
   batch: TracedBatch | undefined;

@@ -1,6 +1,6 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import { addTotals, RecipientStates, sumTotals } from '../../domain/outcome.ts';
-import type { ConnectorTotals, Push, PushState } from '../../domain/pushes/record.ts';
+import type { ConnectorTotals, OpenPush, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, notIndexed, prepare } from '../prepared.ts';
 import { listsOf, query, reasonTextSql } from '../query.ts';
@@ -392,7 +392,7 @@ function toSnapshot(columns: SnapshotRow): BatchSnapshot {
  * Returns the state of a first batch that was written a moment ago: nothing is reserved or sent.
  * It equals what `readBatchSnapshots` returns.
  */
-export function newBatchSnapshot(push: Push, batch: NewBatch): BatchSnapshot {
+export function newBatchSnapshot(push: OpenPush, batch: NewBatch): BatchSnapshot {
   const { flowControl, variables, recall } = push.pushOrder;
   return {
     connector: batch.connector,

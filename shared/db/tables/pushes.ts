@@ -1,5 +1,5 @@
 import type { PushOrder } from '../../domain/pushes/push.ts';
-import type { Push, PushCreator } from '../../domain/pushes/record.ts';
+import type { OpenPush, Push, PushCreator } from '../../domain/pushes/record.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import { listsOf, query } from '../query.ts';
@@ -75,29 +75,30 @@ const toRowText = (push: NewPush): string =>
 const sourceOf = ({ pushOrder }: NewPush): string =>
   pushOrder.recurring ? 'recurring' : 'console';
 
-const everywhere = `app_id, id, object_id, notification_id, state, error, from_service, push_time, expires_at,
-  planned_through, is_planned, devices, totals, acked, repeats, displaced, redriven, created_at, updated_at,
-  first_sent_at, finished_at`;
+/** Columns of an `OpenPush`. */
+const openColumns = `${membersOf(
+  'n',
+  `app_id, id, object_id, notification_id, state, push_time, expires_at, planned_through, is_planned, devices,
+   created_at, first_sent_at`,
+)}, n.halts AS "profileErrors"`;
 
-/** Columns of a `Push` that all statements on `notification n` read. */
-const basicColumns = `${membersOf('n', everywhere)}, n.halts AS "profileErrors"`;
-const senderColumns = `n.created_by AS "createdBy", n.created_token AS "createdToken",
-  coalesce(n.quiet_waits, 0) AS "quietWaits"`;
+/** Columns of the results in a `Push`. */
+const resultColumns = `${membersOf(
+  'n',
+  `error, from_service, created_by, created_token, totals, acked, repeats, displaced, redriven, updated_at,
+   finished_at`,
+)}, coalesce(n.quiet_waits, 0) AS "quietWaits"`;
 
 /** All columns of a `Push`. */
-export const pushColumns = `${basicColumns}, ${senderColumns}, n.request AS "pushOrder",
+export const pushColumns = `${openColumns}, ${resultColumns}, n.request AS "pushOrder",
   coalesce(n.kept_tokens, '[]') AS "keptTokens"`;
 
 /**
  * Columns of a `Push` in a list. Omits the device ids of the target, because a push may have
  * thousands.
  */
-export const listedPushColumns = `${basicColumns}, ${senderColumns},
+export const listedPushColumns = `${openColumns}, ${resultColumns},
   jsonb_set(n.request, '{target,deviceIds}', '[]', false) AS "pushOrder", '[]'::jsonb AS "keptTokens"`;
-
-/** Columns of a `Push` that a dispatcher needs. */
-const deliveryColumns = `${basicColumns}, n.request AS "pushOrder", NULL::text AS "createdBy",
-  NULL::bigint AS "createdToken", 0 AS "quietWaits", '[]'::jsonb AS "keptTokens"`;
 
 /** Key of a push. */
 export interface PushKey {
@@ -107,24 +108,29 @@ export interface PushKey {
 
 const findStatement = new AppStatement(
   3,
-  (andApp) => `SELECT ${deliveryColumns} FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+  (andApp) => `SELECT ${openColumns}, n.request AS "pushOrder"
+     FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
      JOIN notification n USING (app_id, id) WHERE true${andApp('n')}`,
   { isPrepared: true },
 );
 
-/** Reads pushes. Returns undefined for a push that was deleted. */
+/** Reads pushes to send. Returns undefined for a push that was deleted. */
 export async function findPushes(
   db: Handle,
   keys: readonly PushKey[],
-): Promise<(Push | undefined)[]> {
-  const found = await findStatement.rowsById<Push, PushKey>(db, keys, keyValues);
+): Promise<(OpenPush | undefined)[]> {
+  const found = await findStatement.rowsById<OpenPush, PushKey>(db, keys, keyValues);
   return keys.map(({ id }) => found.get(id));
 }
 
 /** Returns keys as two parameters. */
 export const keyValues = (keys: readonly PushKey[]): unknown[] => listsOf(keys, 'appId', 'id');
 
-export async function findPush(db: Handle, appId: string, id: number): Promise<Push | undefined> {
+export async function findPush(
+  db: Handle,
+  appId: string,
+  id: number,
+): Promise<OpenPush | undefined> {
   return (await findPushes(db, [{ appId, id }]))[0];
 }
 

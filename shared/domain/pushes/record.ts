@@ -22,27 +22,31 @@ export type PushState = (typeof pushStates)[number];
 /** Outcomes of the recipients of a push by connector. */
 export type ConnectorTotals = Partial<Record<ConnectorId, OutcomeTotals>>;
 
-/** A push, as stored in the table `notification`. */
-export interface Push {
+/** What planning, sending and the rules of a push read of it. */
+export interface OpenPush {
   appId: string;
   id: number;
   objectId: string;
   notificationId: string;
   state: PushState;
-  error: string | null;
   pushOrder: PushOrder;
-  fromService: string;
-  /**
-   * Name and token id of the admin API caller. Null for a push of the app, and if the query does
-   * not select them.
-   */
-  createdBy: string | null;
-  createdToken: number | null;
   pushTime: Date;
   expiresAt: Date;
   plannedThrough: number;
   isPlanned: boolean;
   devices: number;
+  profileErrors: Record<string, string>;
+  createdAt: Date;
+  firstSentAt: Date | null;
+}
+
+/** A push with its results, as stored in the table `notification`. */
+export interface Push extends OpenPush {
+  error: string | null;
+  fromService: string;
+  /** Name and token id of the admin API caller. Null for a push of the app. */
+  createdBy: string | null;
+  createdToken: number | null;
   /** Totals of a closed push; null if the push is open. */
   totals: ConnectorTotals | null;
   acked: number;
@@ -52,22 +56,15 @@ export interface Push {
   repeats: number;
   /** Messages of the device channel that were evicted from full inboxes by newer messages. */
   displaced: number;
-  profileErrors: Record<string, string>;
   /** Recipients that redrives have taken over. */
   redriven: number;
-  /**
-   * Recipients that waited for the end of their quiet hours; 0 if the query does not select the
-   * number.
-   */
+  /** Recipients that waited for the end of their quiet hours. */
   quietWaits: number;
   /**
-   * Profiles for which the push kept devices with invalid tokens (`deletableOf`); empty if the
-   * query does not select them.
+   * Profiles for which the push kept devices with invalid tokens (`deletableOf`); empty in a list.
    */
   keptTokens: readonly KeptTokens[];
-  createdAt: Date;
   updatedAt: Date;
-  firstSentAt: Date | null;
   finishedAt: Date | null;
 }
 
