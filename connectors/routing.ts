@@ -42,26 +42,40 @@ export const classesOf = (
   profiles.find((profile) => profile.connector === connector && profile.name === name)
     ?.messageClasses ?? undefined;
 
+/** Profiles that can serve devices, by connector. */
+type Candidates = ReadonlyMap<ConnectorId, NamedCredentials<unknown>[]>;
+
 /**
- * Caches the checked credentials of each profile object; null if they are invalid. Checking takes
- * longer than planning a push, and the app cache keeps a profile object for many pushes.
+ * Caches the candidates of a list of profiles. Checking credentials takes longer than planning a
+ * push, and the app cache keeps a list for many pushes.
  */
-const checked = new WeakMap<Profile, NamedCredentials<unknown> | null>();
+const checkedLists = new WeakMap<readonly Profile[], Candidates>();
+
+/** Returns the profiles whose connector exists and whose credentials match its schema. */
+export function candidatesOf(profiles: readonly Profile[]): Candidates {
+  const checked = checkedLists.get(profiles);
+  if (checked) return checked;
+  const candidates = new Map<ConnectorId, NamedCredentials<unknown>[]>();
+  for (const profile of profiles) {
+    const candidate = readCredentials(profile);
+    if (!candidate || !isConnectorId(profile.connector)) continue;
+    const existing = candidates.get(profile.connector) ?? [];
+    candidates.set(profile.connector, [...existing, candidate]);
+  }
+  checkedLists.set(profiles, candidates);
+  return candidates;
+}
 
 /**
  * Returns the checked credentials of a profile. Returns undefined if the connector is unknown or
  * the credentials do not match its schema. `carillon doctor` reports both.
  */
 export function readCredentials(profile: Profile): NamedCredentials<unknown> | undefined {
-  const cached = checked.get(profile);
-  if (cached !== undefined) return cached ?? undefined;
   const schema = isConnectorId(profile.connector)
     ? connectors.get(profile.connector)?.credentials
     : undefined;
   const parsed = schema?.safeParse(profile.credentials);
-  const read = parsed?.success ? { name: profile.name, credentials: parsed.data } : undefined;
-  checked.set(profile, read ?? null);
-  return read;
+  return parsed?.success ? { name: profile.name, credentials: parsed.data } : undefined;
 }
 
 const noDeviceToken = reason('noDeviceToken');
@@ -85,24 +99,13 @@ export interface Route {
 export class Router {
   readonly #app: App;
   readonly #push: MessageSource;
-  readonly #candidates = new Map<ConnectorId, NamedCredentials<unknown>[]>();
+  readonly #candidates: Candidates;
   readonly #routes = new Map<string, Route>();
 
   constructor(app: App, profiles: Profile[], push: MessageSource) {
     this.#app = app;
     this.#push = push;
-    for (const profile of profiles) this.#addCandidate(profile);
-  }
-
-  /**
-   * Adds a profile to the candidates of its connector. Ignores profiles whose credentials do not
-   * match their schema.
-   */
-  #addCandidate(profile: Profile): void {
-    const candidate = readCredentials(profile);
-    if (!candidate || !isConnectorId(profile.connector)) return;
-    const existing = this.#candidates.get(profile.connector) ?? [];
-    this.#candidates.set(profile.connector, [...existing, candidate]);
+    this.#candidates = candidatesOf(profiles);
   }
 
   /** Returns the profiles of this app that limit the number of devices per push. */

@@ -84,8 +84,8 @@ export class GatewayQueue {
   #inFlight = 0;
   /** When the oldest batch in flight began. */
   #probedAtMs = 0;
-  /** Resolves when a batch in flight ends. */
-  #batchEnd = Promise.withResolvers<void>();
+  /** Resolves when a batch in flight ends. Undefined if nobody waits for it. */
+  #batchEnd: PromiseWithResolvers<void> | undefined;
 
   constructor(key: BreakerKey, { clock, timing, onChange, onFirstAnswer }: GatewayQueueOptions) {
     this.key = key;
@@ -162,6 +162,7 @@ export class GatewayQueue {
     for (let atMs = nowMs; ; atMs += answerPollMs) {
       if (!this.#canProbe && hasAnswer()) this.markHealthy();
       if (this.#canProbe || atMs >= untilMs) return this.#canProbe;
+      this.#batchEnd ??= Promise.withResolvers();
       await Promise.race([this.#batchEnd.promise, sleep(answerPollMs)]);
     }
   }
@@ -174,8 +175,8 @@ export class GatewayQueue {
 
   untrack(): void {
     this.#inFlight -= 1;
-    this.#batchEnd.resolve();
-    this.#batchEnd = Promise.withResolvers();
+    this.#batchEnd?.resolve();
+    this.#batchEnd = undefined;
   }
 
   get #canProbe(): boolean {

@@ -26,7 +26,6 @@ export interface TrackedBatch {
   readonly concurrencySlot: ConcurrencySlot | undefined;
   /** When the thread was first seen to have begun the batch. */
   beganAtMs: number | undefined;
-  isSlow: boolean;
   /** Recipients with an outcome at the last check, and when their number last changed. */
   answered: number;
   answeredAtMs: number;
@@ -46,6 +45,7 @@ export interface InFlightOptions {
 export class InFlightBatches {
   readonly #options: InFlightOptions;
   readonly #batches = new Set<TrackedBatch>();
+  readonly #slow = new Set<TrackedBatch>();
   #watch: NodeJS.Timeout | undefined;
 
   constructor(options: InFlightOptions) {
@@ -58,7 +58,6 @@ export class InFlightBatches {
       progress: new InFlightBatch(),
       concurrencySlot,
       beganAtMs: undefined,
-      isSlow: false,
       answered: 0,
       answeredAtMs: 0,
     };
@@ -69,6 +68,7 @@ export class InFlightBatches {
 
   untrack(batch: TrackedBatch): void {
     this.#batches.delete(batch);
+    this.#slow.delete(batch);
   }
 
   /**
@@ -77,8 +77,8 @@ export class InFlightBatches {
    */
   slowOf(id: string): number {
     let count = 0;
-    for (const { id: own, isSlow, progress } of this.#batches)
-      if (own === id && isSlow && progress.answered * 2 < progress.size) count += 1;
+    for (const { id: own, progress } of this.#slow)
+      if (own === id && progress.answered * 2 < progress.size) count += 1;
     return count;
   }
 
@@ -114,7 +114,11 @@ export class InFlightBatches {
     const ageMs = nowMs - batch.beganAtMs;
     const isBehind = answered * slowBatchMs < size * ageMs;
     const isSilent = nowMs - batch.answeredAtMs >= silentMs;
-    batch.isSlow = (ageMs >= graceMs && isBehind) || isSilent;
-    if (batch.isSlow) batch.concurrencySlot?.release();
+    const isSlow = (ageMs >= graceMs && isBehind) || isSilent;
+    if (!isSlow) this.#slow.delete(batch);
+    else {
+      this.#slow.add(batch);
+      batch.concurrencySlot?.release();
+    }
   }
 }

@@ -28,13 +28,21 @@ interface PushIds {
  * Runs `work` for a push in a span that continues the trace of the call that sent the push. If
  * tracing is on, this costs one query by primary key.
  */
-export async function tracePush<T>(
-  { db }: Pick<DispatcherDeps, 'db'>,
+export function tracePush<T>(
+  deps: Pick<DispatcherDeps, 'db'>,
   name: 'plan' | 'batch',
+  ids: PushIds & { batchId?: number },
+  work: () => Promise<T>,
+): Promise<T> {
+  return isTracing() ? runInPushSpan(deps, name, ids, work) : work();
+}
+
+async function runInPushSpan<T>(
+  { db }: Pick<DispatcherDeps, 'db'>,
+  name: string,
   { appId, pushId, batchId }: PushIds & { batchId?: number },
   work: () => Promise<T>,
 ): Promise<T> {
-  if (!isTracing()) return work();
   const found = await findTrace(db, appId, pushId);
   const parent = await contextToContinue(async () => found?.traceParent ?? null);
   const attributes = {
@@ -53,13 +61,16 @@ function traceGateway(connector: string, work: () => Promise<SentBatch>): Promis
   return inSpan(
     'gateway',
     { kind: 'client', attributes: { 'carillon.connector': connector } },
-    async (span) => {
-      const sent = await work();
-      const calls = sent.result.calls.map(({ status, reason, count }) =>
-        `${count} × ${status} ${reason}`.trim(),
-      );
-      span?.setAttribute('carillon.answers', calls);
-      return sent;
+    (span) => {
+      const sending = work();
+      if (!span) return sending;
+      return sending.then((sent) => {
+        const calls = sent.result.calls.map(({ status, reason, count }) =>
+          `${count} × ${status} ${reason}`.trim(),
+        );
+        span.setAttribute('carillon.answers', calls);
+        return sent;
+      });
     },
   );
 }
@@ -184,6 +195,8 @@ async function sendAndRecord(
   const { appId } = batch.ids;
   const { connector, profile } = batch.stored;
   if (context.slot && context.slot.durationMs >= longSlotMs) context.concurrencySlot?.release();
+  // From here on, a push to one device mostly waits for its gateway.
+  if (context.only && batch.stored.size === 1) context.concurrencySlot?.release(deps.singles);
   for (;;) {
     const permit = await deps.breakers.acquire(
       { connector, appId, profile },

@@ -207,7 +207,8 @@ async function checkGates(
 ): Promise<GateDecision> {
   let slot: SendSlot | undefined;
   for (const gate of gates) {
-    const decision = await gate.check(deps, batch);
+    const checked = gate.check(deps, batch);
+    const decision = checked instanceof Promise ? await checked : checked;
     if (decision.kind !== 'send') return decision;
     slot = slowerOf(slot, decision.slot);
   }

@@ -46,8 +46,6 @@ export async function planPush(
   }
   const plan = await begin(deps, job);
   if (!plan) return endPlanning(deps, job, context);
-  // A push to one device mostly waits for its gateway.
-  if (plan.lookup) context.concurrencySlot.release(deps.singles);
   try {
     const end = plan.push.isPlanned ? {} : await scan(deps, plan, context.signal);
     return typeof end === 'string' ? end : deliverInline(deps, job, { ...context, ...end });

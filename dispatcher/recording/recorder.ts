@@ -27,7 +27,7 @@ import { insertGatewayMessages } from '../../shared/db/tables/receipts.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { type OutcomeTotals, outcomes, sumTotals } from '../../shared/domain/outcome.ts';
 import { deletableOf, type KeptTokens, keptOf } from '../../shared/domain/pushes/invalid-tokens.ts';
-import { allTotals, pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
+import { allTotals } from '../../shared/domain/pushes/record.ts';
 import { reason, reasonText } from '../../shared/domain/reasons.ts';
 import { type DeliverJob, deliverJob, type PlanJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
@@ -66,7 +66,7 @@ async function finishClosed(
   { appId, pushId }: { appId: string; pushId: number },
   closed: ClosedPush,
 ): Promise<void> {
-  const tookMs = Math.max(0, deps.clock.now() - pushBeganAtMs(closed));
+  const tookMs = Math.max(0, deps.clock.now() - closed.beganAtMs);
   deps.metrics.pushCompleteSeconds.observe(tookMs / 1000);
   const outcomes = allTotals(closed.totals);
   const unreached = sumTotals(outcomes) - (outcomes.sent ?? 0);

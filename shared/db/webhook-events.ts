@@ -13,6 +13,7 @@ import {
   addDropped,
   type EndpointKey,
   listSubscribers,
+  type Subscription,
   shareEndpoints,
   updateFull,
   wakeEndpoints,
@@ -47,6 +48,29 @@ export function inParts<T>(recipients: readonly T[]): T[][] {
 /** An endpoint that subscribes to an event. */
 type Subscriber = EndpointKey & { isFull: boolean };
 
+type Endpoint = EndpointKey & Subscription;
+
+const subscribersOf = (endpoints: readonly Endpoint[], type: EventTypeName): Subscriber[] =>
+  endpoints.flatMap(({ appId, name, isFull, events }) =>
+    events.includes(type) ? [{ appId, name, isFull }] : [],
+  );
+
+/** Returns the events of the recipients of a batch, except of those that moved to a retry batch. */
+function outcomeEvents({ appId, id, bytes }: SettledRecipients): NewEvent[] {
+  const events: NewEvent[] = [];
+  for (let first = 0; first < bytes.length; first += recipientsPerEvent) {
+    const part = bytes.subarray(first, first + recipientsPerEvent);
+    if (part.some((code) => code !== retriedCode))
+      events.push({
+        type: 'recipients.outcome',
+        sourceApp: appId,
+        batchId: id,
+        firstIndex: first,
+      });
+  }
+  return events;
+}
+
 /** Interval at which dropped events are written. */
 const writeDroppedMs = 1000;
 
@@ -71,7 +95,7 @@ export class WebhookEvents {
    * within one second.
    */
   async isWanted(db: Handle, appId: string, type: EventTypeName): Promise<boolean> {
-    return (await this.#subscribers(db, appId, type)).length > 0;
+    return subscribersOf(await this.#endpoints(db, appId), type).length > 0;
   }
 
   /** Writes events in `tx`. Events that nobody subscribes to cost nothing. */
@@ -80,11 +104,14 @@ export class WebhookEvents {
     ...events: readonly WebhookEvent<T>[]
   ): Promise<void> {
     const deliveries: (Subscriber & { event: NewEvent })[] = [];
-    for (const { appId, type, data, onceKey } of events) {
-      const event = { type, sourceApp: appId ?? serviceOwner, data, onceKey };
-      const subscribers =
-        appId === null ? await listSubscribers(tx, type) : await this.#subscribers(tx, appId, type);
-      for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
+    for (const [appId, ofApp] of Map.groupBy(events, (event) => event.appId)) {
+      const endpoints = appId === null ? [] : await this.#endpoints(tx, appId);
+      for (const { type, data, onceKey } of ofApp) {
+        const event = { type, sourceApp: appId ?? serviceOwner, data, onceKey };
+        const subscribers =
+          appId === null ? await listSubscribers(tx, type) : subscribersOf(endpoints, type);
+        for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
+      }
     }
     await this.#write(tx, deliveries);
   }
@@ -106,20 +133,11 @@ export class WebhookEvents {
    */
   async emitOutcomes(tx: Handle, batches: readonly SettledRecipients[]): Promise<void> {
     const deliveries: (Subscriber & { event: NewEvent })[] = [];
-    for (const { appId, id, bytes } of batches) {
-      const subscribers = await this.#subscribers(tx, appId, 'recipients.outcome');
+    for (const [appId, ofApp] of Map.groupBy(batches, (batch) => batch.appId)) {
+      const subscribers = subscribersOf(await this.#endpoints(tx, appId), 'recipients.outcome');
       if (subscribers.length === 0) continue;
-      for (let first = 0; first < bytes.length; first += recipientsPerEvent) {
-        const part = bytes.subarray(first, first + recipientsPerEvent);
-        if (!part.some((code) => code !== retriedCode)) continue;
-        const event = {
-          type: 'recipients.outcome',
-          sourceApp: appId,
-          batchId: id,
-          firstIndex: first,
-        };
+      for (const event of ofApp.flatMap(outcomeEvents))
         for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
-      }
     }
     await this.#write(tx, deliveries);
   }
@@ -171,11 +189,12 @@ export class WebhookEvents {
     await this.#writeDropped();
   }
 
-  async #subscribers(db: Handle, appId: string, type: EventTypeName): Promise<Subscriber[]> {
-    const found: Subscriber[] = [];
+  /** Returns the enabled endpoints of an app and of the service. */
+  async #endpoints(db: Handle, appId: string): Promise<Endpoint[]> {
+    const found: Endpoint[] = [];
     for (const owner of [appId, serviceOwner])
-      for (const { name, events, isFull } of await this.#appCache.webhooks(db, owner))
-        if (events.includes(type)) found.push({ appId: owner, name, isFull });
+      for (const subscription of await this.#appCache.webhooks(db, owner))
+        found.push({ appId: owner, ...subscription });
     return found;
   }
 

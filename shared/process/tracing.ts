@@ -51,12 +51,19 @@ export function isTracing(): boolean {
  * marks the span as failed. Only the name of the error is recorded, because its text may quote a
  * value of the caller.
  */
-export async function inSpan<T>(
+export function inSpan<T>(
   name: string,
-  { kind, attributes = {}, parent = context.active() }: SpanDetails,
+  details: SpanDetails,
   work: (span?: Span) => Promise<T>,
 ): Promise<T> {
-  if (!isTracing()) return work();
+  return isTracing() ? runInSpan(name, details, work) : work();
+}
+
+async function runInSpan<T>(
+  name: string,
+  { kind, attributes = {}, parent = context.active() }: SpanDetails,
+  work: (span: Span) => Promise<T>,
+): Promise<T> {
   const spanKind = kind === undefined ? SpanKind.INTERNAL : kinds[kind];
   const span = trace.getTracer(scope).startSpan(name, { kind: spanKind, attributes }, parent);
   try {

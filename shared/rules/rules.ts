@@ -27,7 +27,7 @@ const pushRules: readonly PushRule[] = [
 
 /** Returns the rules that a push uses. Most pushes use no rule. */
 export const rulesOf = (push: RuledPush): Rule[] =>
-  pushRules.flatMap((rule) => rule.of(push) ?? []);
+  pushRules.map((rule) => rule.of(push)).filter((rule) => rule !== undefined);
 
 /** Returns whether a rule changes what planning writes for a page. */
 export const changesPages = ({ start, group, claim, count, batches }: Rule): boolean =>

@@ -5,7 +5,7 @@ import type {
 } from '../../../connectors/contract/broadcast-channels.ts';
 import { toPushMessage } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
-import { readCredentials } from '../../../connectors/routing.ts';
+import { candidatesOf } from '../../../connectors/routing.ts';
 import {
   type ActivityChannel,
   deleteChannel,
@@ -176,10 +176,8 @@ export class BroadcastChannelService {
   /** Opens the management server with the profile that serves the environment and bundle id. */
   async #managerOf(app: App, { prod, topic, teamId }: ChannelScope): Promise<ChannelManager> {
     const apns = connectors.get('apns');
-    const profiles = (await this.#deps.appCache.profiles(app.appId)).filter(
-      ({ connector }) => connector === 'apns',
-    );
-    const candidates = profiles.flatMap((profile) => readCredentials(profile) ?? []);
+    const profiles = await this.#deps.appCache.profiles(app.appId);
+    const candidates = candidatesOf(profiles).get('apns') ?? [];
     const now = new Date(this.#deps.clock.now());
     const message = toPushMessage({
       objectId: newPushObjectId(),

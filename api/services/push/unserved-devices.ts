@@ -1,6 +1,6 @@
-import { type NamedCredentials, toPushMessage } from '../../../connectors/contract/connector.ts';
+import { toPushMessage } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
-import { readCredentials } from '../../../connectors/routing.ts';
+import { candidatesOf } from '../../../connectors/routing.ts';
 import { Batcher } from '../../../shared/batcher.ts';
 import { runForApp } from '../../../shared/db/limits/client-pool.ts';
 import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
@@ -221,14 +221,6 @@ export class MissingProfiles {
   }
 }
 
-const validProfiles = (
-  profiles: StoredProfile[],
-  connector: ConnectorId,
-): NamedCredentials<unknown>[] =>
-  profiles
-    .filter((profile) => profile.connector === connector)
-    .flatMap((profile) => readCredentials(profile) ?? []);
-
 /**
  * Returns a text if no APNs profile can serve this push. Planning later chooses the profile of each
  * device.
@@ -246,7 +238,7 @@ function missingApnsProfile(
     createdAt: new Date(0),
   });
   const device = { deviceProfile, topic: null, teamId: null };
-  const candidates = validProfiles(profiles, 'apns');
+  const candidates = candidatesOf(profiles).get('apns') ?? [];
   const choice = apns?.choose?.(candidates, device, message);
   // If there are several teams, each installation stores its own team. An ambiguous team then does
   // not mean that a profile is missing.

@@ -163,8 +163,8 @@ const closeStatement = new AppStatement(
       AND NOT EXISTS (SELECT 1 FROM push_batch b
                        WHERE b.app_id = n.app_id AND b.push_id = n.id
                          AND NOT b.is_settled${andApp('b')})
-    RETURNING n.id, n.object_id AS "objectId", n.created_at AS "createdAt",
-      n.push_time AS "pushTime", n.devices, n.totals`,
+    RETURNING n.id, n.object_id AS "objectId", n.devices, n.totals,
+      (extract(epoch FROM greatest(n.created_at, n.push_time)) * 1000)::float8 AS "beganAtMs"`,
   { isPrepared: true },
 );
 
@@ -176,8 +176,8 @@ export interface ClosingPush extends PushKey {
 export interface ClosedPush {
   objectId: string;
   devices: number;
-  createdAt: Date;
-  pushTime: Date;
+  /** When it began (`pushBeganAtMs`). */
+  beganAtMs: number;
   totals: ConnectorTotals;
 }
 

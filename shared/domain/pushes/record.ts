@@ -86,7 +86,7 @@ export const pushBeganAtMs = ({
 /** Adds up the totals of all connectors. */
 export function allTotals(totals: ConnectorTotals): OutcomeTotals {
   const all: OutcomeTotals = {};
-  for (const connector of connectorIds) addTotals(all, totals[connector] ?? {});
+  for (const ofConnector of Object.values(totals)) addTotals(all, ofConnector);
   return all;
 }
 
