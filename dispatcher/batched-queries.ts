@@ -1,7 +1,7 @@
 import { Batcher } from '../shared/batcher.ts';
 import { isConnectionFailure } from '../shared/db/limits/database-errors.ts';
 import { retryDuringOutage } from '../shared/db/outage.ts';
-import type { Database, Handle } from '../shared/db/pool.ts';
+import type { Database, Handle, TransactionWork } from '../shared/db/pool.ts';
 import {
   findPointDevices,
   type PointDevice,
@@ -118,7 +118,7 @@ export class BatchedQueries {
   readonly #ends: Batcher<PushEnd, ClosedPush | undefined>;
 
   constructor({ db, log, ...writing }: Writing & { db: Database; log: Logger }) {
-    const through = <T>(work: (tx: Handle) => Promise<T>) =>
+    const through = <T>(work: TransactionWork<T>) =>
       recordThroughOutage({ log }, () => db.transaction(work));
     const uniqueBy = ({ id }: PushKey) => String(id);
     this.database = db;
@@ -133,13 +133,13 @@ export class BatchedQueries {
     });
     this.#firstSends = batched((times: FirstSendTime[]) => markFirstSends(db, times), { uniqueBy });
     this.#results = batched(
-      (results: BatchResult[]) => through((tx) => record(tx, writing, results)),
+      (results: BatchResult[]) => through((tx, last) => record(tx, last, writing, results)),
       {
         uniqueBy: ({ batch }) => String(batch.id),
         weightOf: ({ failures }) => 1 + (failures.failures.length * limits.items) / limits.failures,
       },
     );
-    this.#ends = batched((ends: PushEnd[]) => through((tx) => end(tx, writing, ends)), {
+    this.#ends = batched((ends: PushEnd[]) => through((tx, last) => end(tx, last, writing, ends)), {
       uniqueBy,
     });
   }
@@ -213,7 +213,12 @@ async function planWhole(tx: Handle, pushes: WholePush[]): Promise<(number[] | u
   return pushes.map(({ id }) => byPush.get(id));
 }
 
-async function record(tx: Handle, writing: Writing, results: BatchResult[]): Promise<Recorded[]> {
+async function record(
+  tx: Handle,
+  last: Handle,
+  writing: Writing,
+  results: BatchResult[],
+): Promise<Recorded[]> {
   const { queue, webhooks } = writing;
   const settled = await settleBatches(
     tx,
@@ -243,6 +248,7 @@ async function record(tx: Handle, writing: Writing, results: BatchResult[]): Pro
   const ends = settledResults.filter((result) => result.end !== undefined);
   const closed = await end(
     tx,
+    last,
     writing,
     ends.flatMap((result) => result.end ?? []),
   );
@@ -255,18 +261,19 @@ async function record(tx: Handle, writing: Writing, results: BatchResult[]): Pro
 
 async function end(
   tx: Handle,
+  last: Handle,
   { queue, webhooks }: Writing,
   ends: PushEnd[],
 ): Promise<(ClosedPush | undefined)[]> {
   if (ends.length === 0) return [];
   const closed = await closeSettled(tx, ends);
+  const events = closed.flatMap((push, i) => (push ? doneEvent(ends[i]?.appId ?? '', push) : []));
+  await webhooks.emit(tx, ...events);
   await queue.endAll(
     planJob,
     ends.flatMap(({ job }) => job ?? []),
-    tx,
+    last,
   );
-  const events = closed.flatMap((push, i) => (push ? doneEvent(ends[i]?.appId ?? '', push) : []));
-  await webhooks.emit(tx, ...events);
   return closed;
 }
 

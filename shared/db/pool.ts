@@ -28,6 +28,12 @@ export interface Handle {
   ): Promise<pg.QueryResult<R>>;
 }
 
+/**
+ * Work of a transaction. `last` executes one statement, which must be the last one: COMMIT leaves
+ * together with it, without a round trip of its own on a pipelined pool.
+ */
+export type TransactionWork<T> = (tx: Handle, last: Handle) => Promise<T>;
+
 /** Parses comma-separated ids, with or without braces (the text format of a bigint array). */
 export function parseIdList(text: string): number[] {
   const list = text.startsWith('{') ? text.slice(1, -1) : text;
@@ -178,13 +184,26 @@ export class Database implements Handle {
    * `QueueFull` if the app has used up its share of the connections, and `ResultTooLarge` if it
    * reads more than `maxBytes`.
    */
-  transaction<T>(work: (tx: Handle) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
+  transaction<T>(work: TransactionWork<T>, options: TransactionOptions = {}): Promise<T> {
     return this.#runQueued(() => this.#transact(work, options));
   }
 
-  async #transact<T>(work: (tx: Handle) => Promise<T>, options: TransactionOptions): Promise<T> {
+  async #transact<T>(work: TransactionWork<T>, options: TransactionOptions): Promise<T> {
     const client = await this.#pool.connect();
     let failure: Error | undefined;
+    let committed: Promise<unknown> | undefined;
+    const last: Handle = {
+      query: <R extends pg.QueryResultRow>(
+        statement: string | PreparedStatement,
+        values?: unknown[],
+      ) => {
+        if (client.pipeline) writeTogether(client);
+        const result = client.query<R>(statement, values);
+        committed = client.query('COMMIT');
+        committed.catch(() => undefined);
+        return result;
+      },
+    };
     try {
       return await limitStatements(client, options, async () => {
         // In a pipelined pool the first statement leaves together with BEGIN.
@@ -194,9 +213,9 @@ export class Database implements Handle {
         );
         if (client.pipeline) begun.catch(() => undefined);
         else await begun;
-        const value = await work(client);
+        const value = await work(client, last);
         await begun;
-        await client.query('COMMIT');
+        await (committed ?? client.query('COMMIT'));
         return value;
       });
     } catch (error) {

@@ -7,23 +7,24 @@ import { insertPushes, type NewPush } from '../db/tables/pushes.ts';
 import type { BreakerKey } from '../domain/breaker.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import { type DeliverJob, deliverJob, type JobKind, planJob } from './jobs.ts';
-import type { JobQueue, SendOptions } from './queue.ts';
+import type { JobQueue } from './queue.ts';
 import { highestPriority, startNow } from './queue-sql.ts';
 import { wakeConsumers } from './waking.ts';
 
 /**
  * Inserts pushes that are sent now, each with its planning job, in `tx`. The pushes may be of
- * several apps.
+ * several apps. `last` executes the last statement (`TransactionWork`). The caller then wakes the
+ * planners after the commit.
  */
 export async function insertQueuedPushes(
   tx: Handle,
   queue: JobQueue,
   pushes: readonly NewPush[],
-  options: Pick<SendOptions, 'wakeName'> = {},
+  last?: Handle,
 ): Promise<void> {
   const ids = await insertPushes(tx, pushes);
   const jobs = pushes.map(({ appId }, i) => ({ appId, pushId: ids[i] ?? 0 }));
-  await queue.send(planJob, jobs, { tx, ...options });
+  await queue.send(planJob, jobs, last ? { tx: last, wakeName: null } : { tx });
 }
 
 /** Returns the event of an accepted push. */

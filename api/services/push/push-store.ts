@@ -117,7 +117,10 @@ export class PushStore {
     options: { lockTimeoutMs?: number } = {},
   ): Promise<StoredPush[]> {
     const { admissionDb, queue } = this.#deps;
-    const stored = await admissionDb.transaction((tx) => this.#storeAll(tx, pushes), options);
+    const stored = await admissionDb.transaction(
+      (tx, last) => this.#storeAll(tx, last, pushes),
+      options,
+    );
     if (pushes.some(({ push }) => push.state === 'queued'))
       queue.wake(planJob).catch(() => undefined);
     return stored;
@@ -129,16 +132,15 @@ export class PushStore {
     return stored;
   }
 
-  async #storeAll(tx: Handle, pushes: UnstoredPush[]): Promise<StoredPush[]> {
+  async #storeAll(tx: Handle, last: Handle, pushes: UnstoredPush[]): Promise<StoredPush[]> {
     const claims = await claimIds(tx, pushes);
     const first = pushes.filter((push) => !repeatedBy(push, claims));
     for (const { prepare, push } of first) await prepare?.(tx, push);
-    const queued = first.filter(({ push }) => push.state === 'queued').map(({ push }) => push);
-    if (queued.length > 0)
-      await insertQueuedPushes(tx, this.#deps.queue, queued, { wakeName: null });
     for (const push of first) if (push.push.state === 'scheduled') await insertScheduled(tx, push);
     for (const { onStored } of first) await onStored?.(tx);
     await this.#deps.webhooks.emit(tx, ...first.map(({ push }) => acceptedEvent(push)));
+    const queued = first.filter(({ push }) => push.state === 'queued').map(({ push }) => push);
+    if (queued.length > 0) await insertQueuedPushes(tx, this.#deps.queue, queued, last);
     return pushes.map((push) => {
       const claim = repeatedBy(push, claims);
       return claim
