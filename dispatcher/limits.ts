@@ -6,7 +6,7 @@
  */
 export const freshPlansAtOnce = 64;
 
-/** Maximum single-device pushes in work in addition to `freshPlansAtOnce`. */
+/** Maximum single-device pushes that are being sent, in addition to `freshPlansAtOnce`. */
 export const singlesAtOnce = 256;
 
 /**

@@ -18,8 +18,8 @@ const log = createLogger({ level: 'silent', name: 'test' });
 while ((await rotateOnce({ db, vault, log })).changed < 100);
 const neverCommitting: Pick<Database, 'transaction'> = {
   transaction: (work) =>
-    db.transaction(async (tx) => {
-      await work(tx);
+    db.transaction(async (tx, last) => {
+      await work(tx, last);
       process.send?.('within a transaction');
       return new Promise(() => undefined);
     }),

@@ -109,3 +109,35 @@ describe('shared connections', () => {
     expect(await second).toBe(1);
   });
 });
+
+describe.each([true, false])(
+  'the last statement of a transaction, pipelined: %s',
+  (isPipelined) => {
+    const pool = new Database({ url, applicationName: 'last', maxConnections: 1, isPipelined });
+    afterAll(() => pool.close());
+    const table = isPipelined ? 'last_pipelined' : 'last_in_turns';
+    const insert = (id: number) => `INSERT INTO ${table} VALUES (${id}) RETURNING id`;
+    const ids = async () => (await pool.query(`SELECT id FROM ${table} ORDER BY id`)).rows;
+
+    test('is committed with the others, or rolled back with them', async () => {
+      await pool.query(
+        `CREATE TABLE ${table} (id int CHECK (id < 10) UNIQUE DEFERRABLE INITIALLY DEFERRED)`,
+      );
+      const write = (first: number, second: number) =>
+        pool.transaction(async (tx, last) => {
+          await tx.query(insert(first));
+          return (await last.query<{ id: number }>(insert(second))).rows[0]?.id;
+        });
+      expect(await write(1, 2)).toBe(2);
+      expect(await ids()).toEqual([{ id: 1 }, { id: 2 }]);
+      // The last statement fails.
+      await expect(write(3, 10)).rejects.toThrow('check constraint');
+      // COMMIT fails.
+      await expect(write(4, 2)).rejects.toThrow('unique constraint');
+      // An earlier statement fails.
+      await expect(write(10, 5)).rejects.toThrow('check constraint');
+      expect(await ids()).toEqual([{ id: 1 }, { id: 2 }]);
+      expect(await write(6, 7)).toBe(7);
+    });
+  },
+);
