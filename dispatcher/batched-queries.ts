@@ -3,17 +3,17 @@ import { isConnectionFailure } from '../shared/db/limits/database-errors.ts';
 import { retryDuringOutage } from '../shared/db/outage.ts';
 import type { Database, Handle, TransactionWork } from '../shared/db/pool.ts';
 import {
-  findPointDevices,
-  type PointDevice,
-  type PointLookup,
-} from '../shared/db/tables/audience.ts';
-import {
   type BatchKey,
   insertBatchesOf,
   type NewBatch,
   type SettledBatch,
   settleBatches,
 } from '../shared/db/tables/batches.ts';
+import {
+  findPointDevices,
+  type PointDevice,
+  type PointLookup,
+} from '../shared/db/tables/point-devices.ts';
 import { type BatchFailures, insertFailures } from '../shared/db/tables/push-failures.ts';
 import {
   type BatchSnapshot,

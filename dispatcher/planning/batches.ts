@@ -1,6 +1,6 @@
 import { connectors } from '../../connectors/registry.ts';
 import type { Route, Router } from '../../connectors/routing.ts';
-import { parseRoutingKey } from '../../shared/db/tables/audience.ts';
+import { parseRoutingKey } from '../../shared/db/tables/routing-keys.ts';
 import type { RoutingKey } from '../../shared/domain/installations/installation.ts';
 import type { OpenPush } from '../../shared/domain/pushes/record.ts';
 import { isToAll } from '../../shared/query/targets/targets.ts';

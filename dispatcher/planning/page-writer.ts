@@ -1,7 +1,7 @@
 import type { Router } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
-import type { PointLookup } from '../../shared/db/tables/audience.ts';
 import { insertBatches } from '../../shared/db/tables/batches.ts';
+import type { PointLookup } from '../../shared/db/tables/point-devices.ts';
 import { insertFailures } from '../../shared/db/tables/push-failures.ts';
 import { advancePlanning, newBatchSnapshot } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/apps/app.ts';

@@ -2,9 +2,9 @@ import { Router } from '../../connectors/routing.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { dueIn } from '../../shared/db/query.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
-import { channelRoutingKey } from '../../shared/db/tables/audience.ts';
 import { findBatchesWithoutJob } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
+import { channelRoutingKey } from '../../shared/db/tables/routing-keys.ts';
 import { channelRecipient } from '../../shared/domain/pushes/live-activity.ts';
 import {
   activeSince,

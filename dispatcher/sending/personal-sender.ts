@@ -7,7 +7,7 @@ import type {
   TextGroup,
 } from '../../connectors/contract/connector.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { type FieldValues, readFieldValues } from '../../shared/db/tables/audience.ts';
+import { type FieldValues, readFieldValues } from '../../shared/db/tables/field-values.ts';
 import { filled, type Values, type Variables } from '../../shared/domain/pushes/variables.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import type { OpenBatch } from './recipients.ts';

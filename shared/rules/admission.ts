@@ -1,5 +1,5 @@
-import { parseRoutingKey } from '../db/tables/audience.ts';
 import { failPush } from '../db/tables/push-progress.ts';
+import { parseRoutingKey } from '../db/tables/routing-keys.ts';
 import { askForApproval, findApproval } from '../db/tables/scheduled-pushes.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import type { ConnectorTotals } from '../domain/pushes/record.ts';

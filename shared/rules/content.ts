@@ -1,11 +1,7 @@
-import {
-  countFallbacks,
-  countFallbacksOf,
-  countLocales,
-  localeOfRoutingKey,
-  readFieldValues,
-} from '../db/tables/audience.ts';
+import { countLocales } from '../db/tables/audience.ts';
+import { countFallbacks, countFallbacksOf, readFieldValues } from '../db/tables/field-values.ts';
 import { addCounts } from '../db/tables/push-reports.ts';
+import { localeOfRoutingKey } from '../db/tables/routing-keys.ts';
 import { countLanguages, LanguageChooser, replyLanguages } from '../domain/pushes/languages.ts';
 import { replyVariables } from '../domain/pushes/variables.ts';
 import { idsOf, type PushRule } from './rule.ts';

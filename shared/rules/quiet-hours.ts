@@ -1,6 +1,7 @@
 import { dayMs } from '../clock.ts';
-import { countZones, zoneOfRoutingKey } from '../db/tables/audience.ts';
+import { countZones } from '../db/tables/audience.ts';
 import { addQuietWaits } from '../db/tables/push-reports.ts';
+import { zoneOfRoutingKey } from '../db/tables/routing-keys.ts';
 import { lateMs, offsetsOf, startsOf } from '../domain/pushes/local-time.ts';
 import { quietHoursOf } from '../domain/pushes/push-class.ts';
 import { quietEndMs, quietRule, quietRuleOf } from '../domain/pushes/quiet-hours.ts';

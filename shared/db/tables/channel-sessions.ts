@@ -294,3 +294,39 @@ async function openSessionsOfApp(
     ]),
   );
 }
+
+/** State of a device in the tables of the device channel and of receipts. */
+interface DeviceState {
+  /** Time of its login to the device channel, and its api process; null if it is not connected. */
+  onlineSince: Date | null;
+  node: string | null;
+  /** Number of messages that wait for the device, up to the limit of the query. */
+  inbox: number;
+  /** True if a gateway reported its token as invalid. The next push decides. */
+  notice: { connector: string; at: Date; isSure: boolean } | null;
+}
+
+/** Reads the state of a device. Counts at most `maxInbox` waiting messages. */
+export async function readDeviceState(
+  db: Handle,
+  { appId, id }: { appId: string; id: number },
+  maxInbox: number,
+): Promise<DeviceState> {
+  const { connector, at, isSure, ...state } = await query(db).one<
+    Omit<DeviceState, 'notice'> & NoticeColumns
+  >(
+    `SELECT s.since AS "onlineSince", s.node_id AS node, n.connector, n.noted_at AS at,
+            n.is_sure AS "isSure", (SELECT count(*) FROM (SELECT FROM channel_inbox i
+                                    WHERE i.app_id = $1 AND i.installation = $2
+                                      LIMIT $3) AS waiting) AS inbox
+       FROM (SELECT) AS one
+       LEFT JOIN channel_session s ON s.app_id = $1 AND s.installation = $2
+       LEFT JOIN dead_notice n ON n.app_id = $1 AND n.installation = $2`,
+    [appId, id, maxInbox],
+  );
+  const notice =
+    connector !== null && at !== null ? { connector, at, isSure: isSure === true } : null;
+  return { ...state, notice };
+}
+
+type NoticeColumns = { connector: string | null; at: Date | null; isSure: boolean | null };

@@ -6,10 +6,10 @@ import type { Push, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import { type PageBefore, query } from '../query.ts';
-import { localeExpression, traitColumns } from './audience.ts';
 import { isPendingInGroup } from './channel-messages.ts';
 import type { BatchSnapshot } from './push-progress.ts';
 import { listedPushColumns, type PushKey } from './pushes.ts';
+import { localeExpression, traitColumns } from './routing-keys.ts';
 
 /** Filters of the operator's list of pushes. */
 export interface PushFilter {

@@ -4,8 +4,9 @@ import { outcomeCode } from '../../domain/outcome.ts';
 import type { PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
 import { query } from '../query.ts';
-import { maxGroups, routingExpressions, type SqlCondition, traitColumns } from './audience.ts';
+import { maxGroups, type SqlCondition } from './audience.ts';
 import type { PushKey } from './pushes.ts';
+import { routingExpressions, traitColumns } from './routing-keys.ts';
 
 /**
  * Returns the SQL of the recipients that a push was sent to, with the route of each: columns

@@ -1,15 +1,14 @@
 import { dayMs } from '../../clock.ts';
+import { type PointTarget, uniqueColumns } from '../../db/tables/point-devices.ts';
 import {
   localeExpression,
   localizedRoutingKeyText,
-  type PointTarget,
   routingExpressions,
   routingKeyText,
-  uniqueColumns,
   zonedLocalizedRoutingKeyText,
   zonedRoutingKeyText,
   zoneExpression,
-} from '../../db/tables/audience.ts';
+} from '../../db/tables/routing-keys.ts';
 import { isHiddenMember } from '../../domain/admin/masking.ts';
 import type { App } from '../../domain/apps/app.ts';
 import { storedFormsOfToken } from '../../domain/installations/identity.ts';

@@ -1,6 +1,6 @@
 import { Router } from '../../../../connectors/routing.ts';
 import { dayMs } from '../../../../shared/clock.ts';
-import { readDeviceState } from '../../../../shared/db/tables/audience.ts';
+import { readDeviceState } from '../../../../shared/db/tables/channel-sessions.ts';
 import {
   deleteMatching,
   listMatching,

@@ -5,7 +5,7 @@ import {
   listFreezes,
   releaseFreeze,
 } from '../../../../shared/db/tables/apps.ts';
-import { sampleChannels, sampleFields } from '../../../../shared/db/tables/audience.ts';
+import { sampleChannels, sampleFields } from '../../../../shared/db/tables/field-values.ts';
 import { findRequestId } from '../../../../shared/db/tables/pushes.ts';
 import { isHiddenMember } from '../../../../shared/domain/admin/masking.ts';
 import { hasRole, mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';

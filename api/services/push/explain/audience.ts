@@ -7,13 +7,13 @@ import { classEffect } from '../../../../connectors/contract/message-class.ts';
 import { connectors } from '../../../../connectors/registry.ts';
 import { classesOf, type Profile, Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
+import type { DeviceGroup } from '../../../../shared/db/tables/audience.ts';
 import {
-  type DeviceGroup,
   estimateRows,
   explainStatement,
   type PlanNode,
   wholeAppIndexes,
-} from '../../../../shared/db/tables/audience.ts';
+} from '../../../../shared/db/tables/query-plans.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { type Json, type JsonObject, parseJson } from '../../../../shared/domain/json.ts';
 import { type ConnectorId, canonicalDeviceType } from '../../../../shared/domain/labels.ts';

@@ -1,12 +1,8 @@
 import { Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import {
-  channelRouting,
-  countAudience,
-  countDevices,
-  maxGroups,
-} from '../../../../shared/db/tables/audience.ts';
+import { countAudience, countDevices, maxGroups } from '../../../../shared/db/tables/audience.ts';
 import { countEndedTokens } from '../../../../shared/db/tables/live-activities.ts';
+import { channelRouting } from '../../../../shared/db/tables/routing-keys.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';

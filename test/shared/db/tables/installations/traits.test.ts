@@ -3,7 +3,7 @@ import {
   parseRoutingKey,
   routingKeyText,
   traitColumns,
-} from '../../../../../shared/db/tables/audience.ts';
+} from '../../../../../shared/db/tables/routing-keys.ts';
 import type { RoutingKey } from '../../../../../shared/domain/installations/installation.ts';
 import { openTestDatabase } from '../../../../support/database.ts';
 
