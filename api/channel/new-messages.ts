@@ -3,12 +3,14 @@ import { z } from 'zod';
 import type { Clock } from '../../shared/clock.ts';
 import { parseNotification } from '../../shared/db/listener.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import type {
+  GroupNotification,
+  InboxNotification,
+} from '../../shared/db/tables/channel-enqueue.ts';
 import { type MessageGroup, readGroups } from '../../shared/db/tables/channel-groups.ts';
 import {
   type DeviceMessage,
   findMessages,
-  type GroupNotification,
-  type InboxNotification,
   messagesForNode,
 } from '../../shared/db/tables/channel-messages.ts';
 import type { Logger } from '../../shared/process/logging.ts';

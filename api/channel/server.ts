@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { sleep } from '../../shared/clock.ts';
 import type { Listener } from '../../shared/db/listener.ts';
-import { inboxTopic } from '../../shared/db/tables/channel-messages.ts';
+import { inboxTopic } from '../../shared/db/tables/channel-enqueue.ts';
 import { sessionTopic } from '../../shared/db/tables/channel-sessions.ts';
 import { networkOf } from '../../shared/domain/addresses.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';

@@ -14,8 +14,7 @@ import { deleteOldGatewayTokens } from '../../shared/db/tables/gateways.ts';
 import {
   continueIdleWalk,
   continueRegistrationWalk,
-  rewriteTokens,
-} from '../../shared/db/tables/installations.ts';
+} from '../../shared/db/tables/installation-walks.ts';
 import { deleteOldInvalidTokenNotices } from '../../shared/db/tables/invalid-tokens.ts';
 import { deleteOldClocks, deleteOldTokens } from '../../shared/db/tables/live-activities.ts';
 import { deleteOldMessages } from '../../shared/db/tables/outbox.ts';
@@ -37,6 +36,7 @@ import {
   deleteOldLoginLocks,
 } from '../../shared/db/tables/sign-in.ts';
 import { deleteOldConversions, deleteOldSends } from '../../shared/db/tables/sms.ts';
+import { rewriteTokens } from '../../shared/db/tables/token-spellings.ts';
 import { deleteOldUsage } from '../../shared/db/tables/usage.ts';
 import { deleteOldDeliveries } from '../../shared/db/tables/webhook-deliveries.ts';
 import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator.ts';

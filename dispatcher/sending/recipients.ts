@@ -1,7 +1,7 @@
 import type { Recipient } from '../../connectors/contract/connector.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import { incrementBadges, setBadges } from '../../shared/db/tables/badges.ts';
 import type { Batch } from '../../shared/db/tables/batches.ts';
-import { incrementBadges, setBadges } from '../../shared/db/tables/installations.ts';
 import { type RecipientGroup, savedAtMs } from '../../shared/db/tables/recipients.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import type { Tally } from './tally.ts';

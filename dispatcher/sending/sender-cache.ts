@@ -12,7 +12,7 @@ import { type Clock, sleep } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { enqueueMessage } from '../../shared/db/tables/channel-messages.ts';
+import { enqueueMessage } from '../../shared/db/tables/channel-enqueue.ts';
 import {
   closeClass,
   closedReason,

@@ -20,7 +20,7 @@ import {
   type Unwritten,
   writeNewInstallations,
 } from '../../shared/db/tables/imports.ts';
-import { hastenRegistrationWalk } from '../../shared/db/tables/installations.ts';
+import { hastenRegistrationWalk } from '../../shared/db/tables/installation-walks.ts';
 import type { ClassTable } from '../../shared/db/tables/selection.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { RelationName } from '../../shared/domain/roles/role.ts';

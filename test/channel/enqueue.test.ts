@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { enqueueMessage } from '../../shared/db/tables/channel-enqueue.ts';
 import {
   acknowledgeMessages,
   deleteExpiredMessages,
-  enqueueMessage,
 } from '../../shared/db/tables/channel-messages.ts';
 import { ChannelFixture } from './support/channel-fixture.ts';
 

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../ops/local/ports.ts';
+import { enqueueMessage } from '../../shared/db/tables/channel-enqueue.ts';
 import { moveToInboxes } from '../../shared/db/tables/channel-groups.ts';
 import {
   acknowledgeMessages,
   deleteExpiredMessages,
-  enqueueMessage,
 } from '../../shared/db/tables/channel-messages.ts';
 import { testEnvironment } from '../support/api.ts';
 import { countSessions } from '../support/tables.ts';

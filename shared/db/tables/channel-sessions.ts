@@ -2,7 +2,8 @@ import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
-import { isPendingInGroup, notify } from './channel-messages.ts';
+import { notify } from './channel-enqueue.ts';
+import { isPendingInGroup } from './channel-messages.ts';
 
 /**
  * Session of a connected device. Session ids of an installation grow with every login, in any

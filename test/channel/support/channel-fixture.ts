@@ -3,7 +3,7 @@ import type { ChannelLimits } from '../../../api/channel/limits.ts';
 import { freePort } from '../../../ops/local/ports.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { enqueueMessage } from '../../../shared/db/tables/channel-messages.ts';
+import { enqueueMessage } from '../../../shared/db/tables/channel-enqueue.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';

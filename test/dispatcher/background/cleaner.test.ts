@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { cleanOnce } from '../../../dispatcher/background/cleaner.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { enqueueMessage } from '../../../shared/db/tables/channel-messages.ts';
+import { enqueueMessage } from '../../../shared/db/tables/channel-enqueue.ts';
 import {
   deleteOldPushes,
   deleteSurplusFailures,

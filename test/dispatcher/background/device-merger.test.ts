@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { mergeDevices } from '../../../dispatcher/background/cleaner.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { hastenRegistrationWalk } from '../../../shared/db/tables/installations.ts';
+import { hastenRegistrationWalk } from '../../../shared/db/tables/installation-walks.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../support/test-api.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { deleteIdle } from '../../../dispatcher/background/cleaner.ts';
 import { dayMs } from '../../../shared/clock.ts';
-import { continueIdleWalk, rowsOfPage } from '../../../shared/db/tables/installations.ts';
+import { continueIdleWalk, rowsOfPage } from '../../../shared/db/tables/installation-walks.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
 import { changeDevicesWith, countRows, daysAgo, readDevices } from '../../support/tables.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { continueIdleWalk } from '../../../shared/db/tables/installations.ts';
+import { continueIdleWalk } from '../../../shared/db/tables/installation-walks.ts';
 import { anInstallation, newId, useImports } from '../../support/import/imports.ts';
 import { changeDevices, daysAgo } from '../../support/tables.ts';
 

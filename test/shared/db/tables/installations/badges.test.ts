@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Database, type Handle } from '../../../../../shared/db/pool.ts';
+import { incrementBadges, setBadges } from '../../../../../shared/db/tables/badges.ts';
 import { insertBatches } from '../../../../../shared/db/tables/batches.ts';
-import { incrementBadges, setBadges } from '../../../../../shared/db/tables/installations.ts';
 import { openTestDatabase } from '../../../../support/database.ts';
 
 const { db, url } = await openTestDatabase({
