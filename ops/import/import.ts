@@ -3,23 +3,9 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
 import { isConnectionFailure, isDeadlock } from '../../shared/db/limits/database-errors.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
-import {
-  analyzeBeforeImport,
-  type ImportedInstallation,
-  InstallationEncoder,
-  type Merged,
-  mergeInstallations,
-  mergeMemberships,
-  mergeRoles,
-  mergeUsers,
-  openInstallationStage,
-  openRoleStage,
-  openUserStage,
-  TooManyRoles,
-  tidyAfterImport,
-  type Unwritten,
-  writeNewInstallations,
-} from '../../shared/db/tables/imports.ts';
+import { analyzeBeforeImport, type ImportedInstallation, InstallationEncoder, type Merged, mergeInstallations, openInstallationStage, tidyAfterImport, type Unwritten, writeNewInstallations } from '../../shared/db/tables/imports.ts';
+import { mergeMemberships, mergeRoles, openRoleStage, TooManyRoles } from '../../shared/db/tables/import-roles.ts';
+import { mergeUsers, openUserStage } from '../../shared/db/tables/import-users.ts';
 import { hastenRegistrationWalk } from '../../shared/db/tables/installation-walks.ts';
 import type { ClassTable } from '../../shared/db/tables/selection.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';

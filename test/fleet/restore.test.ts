@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/pro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkRestoration } from '../../api/services/operator/doctor/checks.ts';
+import { checkRestoration } from '../../api/services/operator/doctor/service-checks.ts';
 import { writeRunInfo } from '../../ops/local/data-files.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { backUp } from '../../ops/local/recovery/backup.ts';

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkUpkeep } from '../../api/services/operator/doctor/checks.ts';
+import { checkUpkeep } from '../../api/services/operator/doctor/service-checks.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { checkStandby } from '../../ops/cli/doctor/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';

@@ -1,19 +1,6 @@
-import {
-  checkApprovals,
-  checkCredentials,
-  checkFreezes,
-  checkGateways,
-  checkPlatforms,
-  checkProcesses,
-  checkRestoration,
-  checkRotations,
-  checkSecretKeys,
-  checkUpkeep,
-  type Finding,
-  found,
-  reasonOf,
-  shownFinding,
-} from '../../../api/services/operator/doctor/checks.ts';
+import { checkApprovals, checkFreezes, checkGateways, checkPlatforms, type Finding, found, reasonOf, shownFinding } from '../../../api/services/operator/doctor/checks.ts';
+import { checkCredentials, checkRotations, checkSecretKeys } from '../../../api/services/operator/doctor/credential-checks.ts';
+import { checkProcesses, checkRestoration, checkUpkeep } from '../../../api/services/operator/doctor/service-checks.ts';
 import { checkProduction } from '../../../api/services/operator/doctor/production.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { checkSecretKeys } from '../../../api/services/operator/doctor/checks.ts';
+import { checkSecretKeys } from '../../../api/services/operator/doctor/credential-checks.ts';
 import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
 import { rotateOnce } from '../../../dispatcher/background/secret-rotation.ts';
 import { systemClock } from '../../../shared/clock.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkRotations } from '../../../api/services/operator/doctor/checks.ts';
+import { checkRotations } from '../../../api/services/operator/doctor/credential-checks.ts';
 import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
 import { reviewCanaries } from '../../../dispatcher/background/profiles.ts';
 import { CanarySender } from '../../../dispatcher/sending/canary.ts';

@@ -8,22 +8,18 @@ import { replyText } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
   checkApprovals,
-  checkCredentials,
   checkFreezes,
   checkGateways,
   checkInvalidTokens,
   checkPlatforms,
-  checkProcesses,
-  checkRestoration,
-  checkRotations,
-  checkSecretKeys,
-  checkUpkeep,
   checkWebhooks,
   type Finding,
   found,
   reasonOf,
 } from './checks.ts';
+import { checkCredentials, checkRotations, checkSecretKeys } from './credential-checks.ts';
 import { checkProduction } from './production.ts';
+import { checkProcesses, checkRestoration, checkUpkeep } from './service-checks.ts';
 import { checkWebPushKeys } from './web-push-keys.ts';
 
 /**
