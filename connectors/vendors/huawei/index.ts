@@ -3,10 +3,10 @@ import { isHarmonyDeviceType } from '../../../shared/domain/labels.ts';
 import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector, PushMessage } from '../../contract/connector.ts';
 import { type HuaweiCredentials, huaweiCredentials, inspectHuawei, openHuawei } from './client.ts';
+import { classError } from './members.ts';
 import {
   bodyOf,
   can,
-  classError,
   type HuaweiPayload,
   identityInV1,
   limits,

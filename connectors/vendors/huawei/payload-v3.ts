@@ -12,6 +12,7 @@ import { withClass } from '../../kit/class-layers.ts';
 import { withIds } from '../../kit/recall.ts';
 import { deepMerge, httpsUrl, int, objectOf, parseObject, unfitMember } from '../../kit/values.ts';
 import { type LiveViewProblem, liveViewProblem } from './live-view.ts';
+import { vendorMembersInV3 } from './members.ts';
 import {
   bodyOf,
   can,
@@ -23,7 +24,6 @@ import {
   type RenderOptions,
   splitAtTokens,
   ttlSeconds,
-  vendorMembersInV3,
 } from './payload.ts';
 
 /** Rules of one kind of v3 message (protocol/huawei.md#v3-requests). */

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { fcmMembers } from '../../../connectors/fcm/payload.ts';
 import type { MemberTable } from '../../../connectors/kit/members.ts';
 import { honorMembers } from '../../../connectors/vendors/honor/payload.ts';
-import { v1Members, v3Members } from '../../../connectors/vendors/huawei/payload.ts';
+import { v1Members, v3Members } from '../../../connectors/vendors/huawei/members.ts';
 import { meizuMembers } from '../../../connectors/vendors/meizu/payload.ts';
 import { oppoMembers } from '../../../connectors/vendors/oppo/payload.ts';
 import { vivoMembers } from '../../../connectors/vendors/vivo/payload.ts';
