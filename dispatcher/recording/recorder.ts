@@ -66,7 +66,7 @@ async function finishClosed(
   { appId, pushId }: { appId: string; pushId: number },
   closed: ClosedPush,
 ): Promise<void> {
-  const tookMs = Math.max(0, deps.clock.now() - closed.beganAtMs);
+  const tookMs = Math.max(0, deps.clock.now() - closed.beganAt.getTime());
   deps.metrics.pushCompleteSeconds.observe(tookMs / 1000);
   const outcomes = allTotals(closed.totals);
   const unreached = sumTotals(outcomes) - (outcomes.sent ?? 0);

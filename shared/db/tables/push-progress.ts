@@ -164,7 +164,7 @@ const closeStatement = new AppStatement(
                        WHERE b.app_id = n.app_id AND b.push_id = n.id
                          AND NOT b.is_settled${andApp('b')})
     RETURNING n.id, n.object_id AS "objectId", n.devices, n.totals,
-      (extract(epoch FROM greatest(n.created_at, n.push_time)) * 1000)::float8 AS "beganAtMs"`,
+      greatest(n.created_at, n.push_time) AS "beganAt"`,
   { isPrepared: true },
 );
 
@@ -177,7 +177,7 @@ export interface ClosedPush {
   objectId: string;
   devices: number;
   /** When it began (`pushBeganAtMs`). */
-  beganAtMs: number;
+  beganAt: Date;
   totals: ConnectorTotals;
 }
 
