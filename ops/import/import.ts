@@ -3,9 +3,24 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
 import { isConnectionFailure, isDeadlock } from '../../shared/db/limits/database-errors.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
-import { analyzeBeforeImport, type ImportedInstallation, InstallationEncoder, type Merged, mergeInstallations, openInstallationStage, tidyAfterImport, type Unwritten, writeNewInstallations } from '../../shared/db/tables/imports.ts';
-import { mergeMemberships, mergeRoles, openRoleStage, TooManyRoles } from '../../shared/db/tables/import-roles.ts';
+import {
+  mergeMemberships,
+  mergeRoles,
+  openRoleStage,
+  TooManyRoles,
+} from '../../shared/db/tables/import-roles.ts';
 import { mergeUsers, openUserStage } from '../../shared/db/tables/import-users.ts';
+import {
+  analyzeBeforeImport,
+  type ImportedInstallation,
+  InstallationEncoder,
+  type Merged,
+  mergeInstallations,
+  openInstallationStage,
+  tidyAfterImport,
+  type Unwritten,
+  writeNewInstallations,
+} from '../../shared/db/tables/imports.ts';
 import { hastenRegistrationWalk } from '../../shared/db/tables/installation-walks.ts';
 import type { ClassTable } from '../../shared/db/tables/selection.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';

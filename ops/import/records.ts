@@ -1,8 +1,8 @@
 import { isImportedHash, saltedHash } from '../../api/services/accounts/passwords/passwords.ts';
 import type { Sessions } from '../../api/services/accounts/sessions/sessions.ts';
-import type { ImportedInstallation } from '../../shared/db/tables/imports.ts';
 import type { StagedMembership, StagedRole } from '../../shared/db/tables/import-roles.ts';
 import type { StagedUser } from '../../shared/db/tables/import-users.ts';
+import type { ImportedInstallation } from '../../shared/db/tables/imports.ts';
 import { refuse } from '../../shared/domain/errors/errors.ts';
 import { newUsername } from '../../shared/domain/ids.ts';
 import { isPublicId } from '../../shared/domain/installations/identity.ts';

@@ -1,7 +1,24 @@
-import { checkApprovals, checkFreezes, checkGateways, checkPlatforms, type Finding, found, reasonOf, shownFinding } from '../../../api/services/operator/doctor/checks.ts';
-import { checkCredentials, checkRotations, checkSecretKeys } from '../../../api/services/operator/doctor/credential-checks.ts';
-import { checkProcesses, checkRestoration, checkUpkeep } from '../../../api/services/operator/doctor/service-checks.ts';
+import {
+  checkApprovals,
+  checkFreezes,
+  checkGateways,
+  checkPlatforms,
+  type Finding,
+  found,
+  reasonOf,
+  shownFinding,
+} from '../../../api/services/operator/doctor/checks.ts';
+import {
+  checkCredentials,
+  checkRotations,
+  checkSecretKeys,
+} from '../../../api/services/operator/doctor/credential-checks.ts';
 import { checkProduction } from '../../../api/services/operator/doctor/production.ts';
+import {
+  checkProcesses,
+  checkRestoration,
+  checkUpkeep,
+} from '../../../api/services/operator/doctor/service-checks.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import {
   type Config,

@@ -1,8 +1,15 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { checkFreezes, checkGateways, type Finding } from '../../../api/services/operator/doctor/checks.ts';
-import { checkRotations, checkSecretKeys } from '../../../api/services/operator/doctor/credential-checks.ts';
+import {
+  checkFreezes,
+  checkGateways,
+  type Finding,
+} from '../../../api/services/operator/doctor/checks.ts';
+import {
+  checkRotations,
+  checkSecretKeys,
+} from '../../../api/services/operator/doctor/credential-checks.ts';
 import { checkDatabase, checkMigrations } from '../../../ops/cli/doctor/database.ts';
 import { checkAdminToken, checkProcess } from '../../../ops/cli/doctor/processes.ts';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';

@@ -1,5 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { checkProcesses, checkUpkeep } from '../../../../api/services/operator/doctor/service-checks.ts';
+import {
+  checkProcesses,
+  checkUpkeep,
+} from '../../../../api/services/operator/doctor/service-checks.ts';
 import { ProcessRegister, type ProcessReport } from '../../../../shared/db/tables/processes.ts';
 import { subjectIn, writeFinding } from '../../../../shared/domain/texts/texts.ts';
 import { silentLog } from '../../../support/api.ts';
