@@ -29,8 +29,8 @@ export interface Handle {
 }
 
 /**
- * Work of a transaction. `last` executes one statement, which must be the last one: COMMIT leaves
- * together with it, without a round trip of its own on a pipelined pool.
+ * Work of a transaction. `last` executes one statement, which must be the last one: on a pipelined
+ * pool, COMMIT leaves together with it, without a round trip of its own.
  */
 export type TransactionWork<T> = (tx: Handle, last: Handle) => Promise<T>;
 
@@ -192,14 +192,15 @@ export class Database implements Handle {
     const client = await this.#pool.connect();
     let failure: Error | undefined;
     let committed: Promise<unknown> | undefined;
-    const last: Handle = {
-      query: <R extends pg.QueryResultRow>(
+    const committing: Handle = {
+      query<R extends pg.QueryResultRow>(
         statement: string | PreparedStatement,
         values?: unknown[],
-      ) => {
-        if (client.pipeline) writeTogether(client);
+      ) {
+        writeTogether(client);
         const result = client.query<R>(statement, values);
         committed = client.query('COMMIT');
+        // If COMMIT fails, the transaction rejects below.
         committed.catch(() => undefined);
         return result;
       },
@@ -213,7 +214,7 @@ export class Database implements Handle {
         );
         if (client.pipeline) begun.catch(() => undefined);
         else await begun;
-        const value = await work(client, last);
+        const value = await work(client, client.pipeline ? committing : client);
         await begun;
         await (committed ?? client.query('COMMIT'));
         return value;
