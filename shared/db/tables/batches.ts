@@ -112,12 +112,12 @@ const insertStatement = prepare(
           b.last_reason, b.not_before, b.unanswered, b.repeats, b.expires_at, b.language, b.quiet,
           b.quiet_until, b.first_recipient, b.last_recipient, CASE WHEN b.settled IS NOT NULL THEN now() END
      FROM ROWS FROM (json_to_recordset($1) AS (${newBatchColumns})) WITH ORDINALITY AS b
-    ORDER BY b.ordinality RETURNING id`,
+    ORDER BY b.ordinality RETURNING push_id AS "pushId", id`,
 );
 
 /**
  * Inserts batches of pushes in one statement. Returns the ids of the batches of each push, in
- * order.
+ * order. A sharded database returns the rows of one app after the rows of another.
  */
 export async function insertBatchesOf(
   tx: Handle,
@@ -127,8 +127,13 @@ export async function insertBatchesOf(
     batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
   );
   if (all.length === 0) return pushes.map(() => []);
-  const ids = await query(tx).column<number>(insertStatement, [JSON.stringify(all)]);
-  return pushes.map(({ batches }) => ids.splice(0, batches.length));
+  const rows = await query(tx).rows<{ pushId: number; id: number }>(insertStatement, [
+    JSON.stringify(all),
+  ]);
+  const byPush = Map.groupBy(rows, ({ pushId }) => pushId);
+  return pushes.map(({ pushId }) =>
+    (byPush.get(pushId) ?? []).map(({ id }) => id).sort((one, other) => one - other),
+  );
 }
 
 /** Inserts batches of one push. Returns their ids in the same order. */
