@@ -35,6 +35,7 @@ import { allTotals, type OpenPush } from '../shared/domain/pushes/record.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../shared/queue/queue.ts';
+import { freshPlansAtOnce } from './limits.ts';
 
 /** A push that one step plans completely, with all its batches. */
 export interface WholePush extends WholePlan {
@@ -65,8 +66,11 @@ export interface Recorded {
   closed: ClosedPush | undefined;
 }
 
-/** Limits of one statement: maximum number of items, and maximum failures of all its items. */
-const limits = { items: 100, failures: 5000 };
+/**
+ * Limits of one statement: maximum number of items (the pushes of one fetch), and maximum failures
+ * of all its items.
+ */
+const limits = { items: freshPlansAtOnce, failures: 5000 };
 /**
  * Concurrent statements of one kind. While one statement runs, the items of the next one gather,
  * because few large statements take less CPU time than many small ones.

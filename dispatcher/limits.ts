@@ -4,7 +4,7 @@
  * Maximum pushes that are planned at the same time, and maximum of one fetch. The planning job of a
  * small push also delivers it.
  */
-export const freshPlansAtOnce = 64;
+export const freshPlansAtOnce = 128;
 
 /** Maximum single-device pushes that are being sent, in addition to `freshPlansAtOnce`. */
 export const singlesAtOnce = 256;

@@ -99,10 +99,11 @@ const heartbeatMs = 3000;
 const freshMs = 1500;
 
 /**
- * Returns the highest power of two that is not above `count`. pg-boss writes LIMIT into its SQL
+ * Rounds down to a multiple of 16, below 16 to a power of two. pg-boss writes LIMIT into its SQL
  * text, so this limits the number of prepared statements.
  */
-const roundedDown = (count: number): number => 2 ** Math.floor(Math.log2(count));
+const roundedDown = (count: number): number =>
+  count >= 16 ? count - (count % 16) : 2 ** Math.floor(Math.log2(count));
 
 /**
  * Takes jobs of one kind and works on them. Its states:
@@ -211,14 +212,18 @@ export class Consumer<T extends object> {
     return this.#taken - takenBefore;
   }
 
-  /** Takes jobs until all slots are in use. Returns whether no further job was due. */
+  /**
+   * Takes jobs until all slots are in use, with a cooldown by one fetch only: the jobs of the next
+   * fetch form a group then. Returns whether no further job was due.
+   */
   async #take(filter: FetchFilter): Promise<boolean> {
-    const { queue, kind, capacity, range } = this.#options;
+    const { queue, kind, capacity, range, cooldownMs } = this.#options;
     for (let free = capacity - this.#slotsInUse; free > 0; ) {
       const requested = roundedDown(free);
       const jobs = await queue.fetch(kind, requested, { ...range, ...filter });
       for (const job of jobs) this.#begin(job);
       if (jobs.length < requested) return true;
+      if (cooldownMs !== undefined) return false;
       free -= requested;
     }
     return false;

@@ -11,12 +11,14 @@ const service = useTestService();
 test.each([
   {
     name: 'the cooldown after a fetch',
+    atStart: 1,
     first: 1,
     cooldowns: { cooldownMs: 1500 },
     expected: [[1], [2, 3, 4]],
   },
   {
     name: 'the longer cooldown after a fetch of many',
+    atStart: 2,
     first: 2,
     cooldowns: { cooldownMs: 1, busyCooldown: { jobs: 2, ms: 1500 } },
     expected: [
@@ -24,47 +26,62 @@ test.each([
       [3, 4, 5],
     ],
   },
-])('jobs that arrive within $name are fetched together', async ({ first, cooldowns, expected }) => {
-  const { db } = service;
-  const queue = new JobQueue(db, silentLog, { supervise: false });
-  await queue.start();
-  const listener = new Listener(db.url, silentLog);
-  await listener.start();
-  const fetched: number[][] = [];
-  const fetch = queue.fetch.bind(queue);
-  const counting = Object.assign(queue, {
-    fetch: async (...args: Parameters<typeof fetch>) => {
-      const jobs = await fetch(...args);
-      if (jobs.length > 0)
-        fetched.push(jobs.map(({ data }) => messageJob.data.parse(data).messageId).sort());
-      return jobs;
-    },
-  });
-  const done = Promise.withResolvers<void>();
-  let handled = 0;
-  const consumer = new Consumer<MessageJob>({
-    queue: counting,
-    listener,
-    log: silentLog,
-    kind: messageJob,
-    capacity: 10,
-    duePoll: { add: () => () => undefined },
-    ...cooldowns,
-    handle: async (job) => {
-      await queue.end(messageJob, job, db);
-      handled += 1;
-      if (handled === first) await Promise.all([1, 2, 3].map((n) => send(first + n)));
-      if (handled === first + 3) done.resolve();
-      return 'done';
-    },
-  });
-  const send = (messageId: number) =>
-    db.transaction((tx) => queue.send(messageJob, [{ appId: 'app', messageId }], { tx }));
-  for (let messageId = 1; messageId <= first; messageId += 1) await send(messageId);
-  await consumer.start();
-  await done.promise;
-  expect(fetched).toEqual(expected);
-  await consumer.stop(0);
-  await listener.close();
-  await queue.stop();
-});
+  {
+    name: 'the cooldown, even if slots are free,',
+    atStart: 3,
+    first: 1,
+    capacity: 3,
+    cooldowns: { cooldownMs: 1500 },
+    expected: [
+      [1, 2],
+      [3, 4],
+      [5, 6],
+    ],
+  },
+])(
+  'jobs that arrive within $name are fetched together',
+  async ({ atStart, first, capacity = 10, cooldowns, expected }) => {
+    const { db } = service;
+    const queue = new JobQueue(db, silentLog, { supervise: false });
+    await queue.start();
+    const listener = new Listener(db.url, silentLog);
+    await listener.start();
+    const fetched: number[][] = [];
+    const fetch = queue.fetch.bind(queue);
+    const counting = Object.assign(queue, {
+      fetch: async (...args: Parameters<typeof fetch>) => {
+        const jobs = await fetch(...args);
+        if (jobs.length > 0)
+          fetched.push(jobs.map(({ data }) => messageJob.data.parse(data).messageId).sort());
+        return jobs;
+      },
+    });
+    const done = Promise.withResolvers<void>();
+    let handled = 0;
+    const consumer = new Consumer<MessageJob>({
+      queue: counting,
+      listener,
+      log: silentLog,
+      kind: messageJob,
+      capacity,
+      duePoll: { add: () => () => undefined },
+      ...cooldowns,
+      handle: async (job) => {
+        await queue.end(messageJob, job, db);
+        handled += 1;
+        if (handled === first) for (const n of [1, 2, 3]) await send(atStart + n);
+        if (handled === atStart + 3) done.resolve();
+        return 'done';
+      },
+    });
+    const send = (messageId: number) =>
+      db.transaction((tx) => queue.send(messageJob, [{ appId: 'app', messageId }], { tx }));
+    for (let messageId = 1; messageId <= atStart; messageId += 1) await send(messageId);
+    await consumer.start();
+    await done.promise;
+    expect(fetched).toEqual(expected);
+    await consumer.stop(0);
+    await listener.close();
+    await queue.stop();
+  },
+);
