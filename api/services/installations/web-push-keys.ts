@@ -1,5 +1,5 @@
 import { connectors } from '../../../connectors/registry.ts';
-import { type Profile, readCredentials } from '../../../connectors/routing.ts';
+import { candidatesOf, type Profile } from '../../../connectors/routing.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { type InstallationChanges, textIn } from '../../../shared/domain/installations/changes.ts';
 import { keyIdOf, parseSubscription } from '../../../shared/domain/installations/subscription.ts';
@@ -52,7 +52,7 @@ export class WebPushKeys {
 
   async #find(appId: string, name: string): Promise<WebPushKey | undefined> {
     const profiles = await this.#deps.appCache.profiles(appId);
-    const [publicKey] = profiles.filter((profile) => profile.name === name).flatMap(publicKeysOf);
+    const [publicKey] = publicKeysOf(profiles, name);
     return publicKey === undefined ? undefined : { publicKey, keyId: keyIdOf(publicKey) };
   }
 }
@@ -60,11 +60,12 @@ export class WebPushKeys {
 const profileName = (deviceProfile = ''): string =>
   deviceProfile === '' ? '_default' : deviceProfile;
 
-/** Returns the public VAPID keys of a profile, the current key first. Empty for other connectors. */
-export function publicKeysOf(profile: Profile): string[] {
-  if (profile.connector !== 'webpush') return [];
-  const read = readCredentials(profile);
-  return (read && connectors.get('webpush')?.publicKeys?.(read.credentials)) ?? [];
+/** Returns the public VAPID keys of the Web Push profile of this name, the current key first. */
+export function publicKeysOf(profiles: readonly Profile[], name: string): string[] {
+  const found = candidatesOf(profiles)
+    .get('webpush')
+    ?.find((profile) => profile.name === name);
+  return (found && connectors.get('webpush')?.publicKeys?.(found.credentials)) ?? [];
 }
 
 /** Returns a subscription that is written whole, also if it is JSON text. */

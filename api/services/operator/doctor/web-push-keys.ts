@@ -79,7 +79,7 @@ async function ofApp(
 async function openedKeysOf(db: Handle, vault: Vault, id: RotatedProfile): Promise<string[]> {
   try {
     const profile = await openProfile(db, vault, id);
-    return profile ? publicKeysOf(profile) : [];
+    return profile ? publicKeysOf([profile], profile.name) : [];
   } catch (error) {
     // `checkCredentials` reports the profile.
     if (error instanceof SealError) return [];
