@@ -105,11 +105,12 @@ export class WebhookEvents {
   ): Promise<void> {
     const deliveries: (Subscriber & { event: NewEvent })[] = [];
     for (const [appId, ofApp] of Map.groupBy(events, (event) => event.appId)) {
-      const endpoints = appId === null ? [] : await this.#endpoints(tx, appId);
+      const endpoints = appId === null ? undefined : await this.#endpoints(tx, appId);
       for (const { type, data, onceKey } of ofApp) {
         const event = { type, sourceApp: appId ?? serviceOwner, data, onceKey };
-        const subscribers =
-          appId === null ? await listSubscribers(tx, type) : subscribersOf(endpoints, type);
+        const subscribers = endpoints
+          ? subscribersOf(endpoints, type)
+          : await listSubscribers(tx, type);
         for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
       }
     }

@@ -110,8 +110,9 @@ const roundedDown = (count: number): number =>
  *
  * - **fetching**: takes jobs until all concurrency slots are in use, or until a fetch returns fewer
  *   jobs than requested. If a group is busy, it first skips the jobs of this group (`BusyGroups`).
- *   Leads to *full* or *drained*. A fetch that fails leads to *full*, so that the next event
- *   repeats it.
+ *   Leads to *full* or *drained*. With a cooldown it fetches once: if slots are left after a full
+ *   fetch, it leads to *cooling*. A fetch that fails leads to *full*, so that the next event repeats
+ *   it.
  * - **full**: all slots are in use. A job that ends or releases its slot leads to *cooling*.
  * - **drained**: the queue was empty. A NOTIFY or the poll for due jobs leads to *cooling*. A job
  *   that ends does not, because no job waits for its slot.
@@ -213,8 +214,9 @@ export class Consumer<T extends object> {
   }
 
   /**
-   * Takes jobs until all slots are in use, with a cooldown by one fetch only: the jobs of the next
-   * fetch form a group then. Returns whether no further job was due.
+   * Takes jobs until all slots are in use. With a cooldown it fetches once, and the slots that are
+   * left wait for the next fetch, so that its jobs form a larger group. Returns whether no further
+   * job was due.
    */
   async #take(filter: FetchFilter): Promise<boolean> {
     const { queue, kind, capacity, range, cooldownMs } = this.#options;
@@ -223,8 +225,11 @@ export class Consumer<T extends object> {
       const jobs = await queue.fetch(kind, requested, { ...range, ...filter });
       for (const job of jobs) this.#begin(job);
       if (jobs.length < requested) return true;
-      if (cooldownMs !== undefined) return false;
       free -= requested;
+      if (cooldownMs !== undefined && free > 0) {
+        this.#wake.abort('woken');
+        return false;
+      }
     }
     return false;
   }

@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { Listener } from '../../../shared/db/listener.ts';
-import { Consumer } from '../../../shared/queue/consumer.ts';
+import { Consumer, type ConsumerOptions } from '../../../shared/queue/consumer.ts';
 import { type MessageJob, messageJob } from '../../../shared/queue/jobs.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';
@@ -41,47 +41,73 @@ test.each([
 ])(
   'jobs that arrive within $name are fetched together',
   async ({ atStart, first, capacity = 10, cooldowns, expected }) => {
-    const { db } = service;
-    const queue = new JobQueue(db, silentLog, { supervise: false });
-    await queue.start();
-    const listener = new Listener(db.url, silentLog);
-    await listener.start();
-    const fetched: number[][] = [];
-    const fetch = queue.fetch.bind(queue);
-    const counting = Object.assign(queue, {
-      fetch: async (...args: Parameters<typeof fetch>) => {
-        const jobs = await fetch(...args);
-        if (jobs.length > 0)
-          fetched.push(jobs.map(({ data }) => messageJob.data.parse(data).messageId).sort());
-        return jobs;
-      },
-    });
     const done = Promise.withResolvers<void>();
     let handled = 0;
-    const consumer = new Consumer<MessageJob>({
-      queue: counting,
-      listener,
-      log: silentLog,
-      kind: messageJob,
-      capacity,
-      duePoll: { add: () => () => undefined },
-      ...cooldowns,
-      handle: async (job) => {
-        await queue.end(messageJob, job, db);
-        handled += 1;
-        if (handled === first) for (const n of [1, 2, 3]) await send(atStart + n);
-        if (handled === atStart + 3) done.resolve();
-        return 'done';
-      },
+    const { fetched, send } = await consume(atStart, { capacity, ...cooldowns }, async () => {
+      handled += 1;
+      if (handled === first) for (const n of [1, 2, 3]) await send(atStart + n);
+      if (handled === atStart + 3) done.resolve();
     });
-    const send = (messageId: number) =>
-      db.transaction((tx) => queue.send(messageJob, [{ appId: 'app', messageId }], { tx }));
-    for (let messageId = 1; messageId <= atStart; messageId += 1) await send(messageId);
-    await consumer.start();
     await done.promise;
     expect(fetched).toEqual(expected);
+  },
+);
+
+test('slots that a fetch has left are filled after the cooldown, while the others are in use', async () => {
+  const third = Promise.withResolvers<void>();
+  const { fetched } = await consume(3, { capacity: 3, cooldownMs: 1 }, async (messageId) => {
+    if (messageId === 3) third.resolve();
+    await third.promise;
+  });
+  await third.promise;
+  expect(fetched).toEqual([[1, 2], [3]]);
+});
+
+/**
+ * Starts a consumer after jobs 1 to `jobs` were sent. `fetched` contains the jobs of each fetch.
+ * The consumer stops at the end of the test.
+ */
+async function consume(
+  jobs: number,
+  options: Pick<ConsumerOptions<MessageJob>, 'capacity' | 'cooldownMs' | 'busyCooldown'>,
+  handle: (messageId: number) => Promise<void>,
+) {
+  const { db } = service;
+  const queue = new JobQueue(db, silentLog, { supervise: false });
+  await queue.start();
+  const listener = new Listener(db.url, silentLog);
+  await listener.start();
+  const fetched: number[][] = [];
+  const fetch = queue.fetch.bind(queue);
+  const counting = Object.assign(queue, {
+    fetch: async (...args: Parameters<typeof fetch>) => {
+      const found = await fetch(...args);
+      if (found.length > 0)
+        fetched.push(found.map(({ data }) => messageJob.data.parse(data).messageId).sort());
+      return found;
+    },
+  });
+  const consumer = new Consumer<MessageJob>({
+    queue: counting,
+    listener,
+    log: silentLog,
+    kind: messageJob,
+    duePoll: { add: () => () => undefined },
+    ...options,
+    handle: async (job) => {
+      await queue.end(messageJob, job, db);
+      await handle(job.data.messageId);
+      return 'done';
+    },
+  });
+  const send = (messageId: number) =>
+    db.transaction((tx) => queue.send(messageJob, [{ appId: 'app', messageId }], { tx }));
+  for (let messageId = 1; messageId <= jobs; messageId += 1) await send(messageId);
+  await consumer.start();
+  onTestFinished(async () => {
     await consumer.stop(0);
     await listener.close();
     await queue.stop();
-  },
-);
+  });
+  return { fetched, send };
+}
