@@ -5,9 +5,6 @@ import { z } from 'zod';
  * templates for an SMS template of an app.
  */
 
-/** Providers that send by templates of their own, which the provider has reviewed. */
-export const templateProviders = ['aliyun', 'tencent'] as const;
-
 /** A parsed `SMS_URL`. `endpoint` is a base URL without a slash at its end. */
 export type SmsProviderUrl =
   | { provider: 'webhook'; url: string }
