@@ -204,15 +204,16 @@ async function guarded<T>(
   timeoutMs: number,
   work: (fail: (error: unknown) => void) => Promise<T>,
 ): Promise<T> {
-  const { promise: failed, reject: fail } = Promise.withResolvers<never>();
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
   const onClose = () => {
-    if (!request.readableEnded) fail(new Refusal('malformedJson'));
+    if (!request.readableEnded) reject(new Refusal('malformedJson'));
   };
-  const timer = setTimeout(() => fail(new Refusal('requestTimeout')), timeoutMs);
+  const timer = setTimeout(() => reject(new Refusal('requestTimeout')), timeoutMs);
   request.once('close', onClose);
   if (request.destroyed) onClose();
   try {
-    return await Promise.race([work(fail), failed]);
+    work(reject).then(resolve, reject);
+    return await promise;
   } finally {
     clearTimeout(timer);
     request.off('close', onClose).removeAllListeners('data');
