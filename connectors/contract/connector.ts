@@ -81,21 +81,21 @@ export function toPushMessage(
   const channels = target.kind === 'query' ? target.channels : null;
   const messageClass = profile && appliedClass(pushOrder, profile);
   const audience = pushOrder.liveActivity?.target;
-  return {
+  const message: PushMessage = {
     objectId,
     data: pushOrder.hasPushId ? { ...pushOrder.data, [pushIdMember]: objectId } : pushOrder.data,
     prod: pushOrder.prod,
-    ...(pushOrder.topic === null ? {} : { topic: pushOrder.topic }),
-    ...(pushOrder.teamId === null ? {} : { teamId: pushOrder.teamId }),
-    ...(pushOrder.notificationChannel === null
-      ? {}
-      : { notificationChannel: pushOrder.notificationChannel }),
-    ...(channels === null ? {} : { channels }),
-    ...(messageClass === undefined ? {} : { messageClass }),
-    ...(audience?.kind === 'channel' ? { broadcast: { storage: audience.storage } } : {}),
     expiresAtMs: expiresAt.getTime(),
     createdAtMs: createdAt.getTime(),
   };
+  if (pushOrder.topic !== null) message.topic = pushOrder.topic;
+  if (pushOrder.teamId !== null) message.teamId = pushOrder.teamId;
+  if (pushOrder.notificationChannel !== null)
+    message.notificationChannel = pushOrder.notificationChannel;
+  if (channels !== null) message.channels = channels;
+  if (messageClass !== undefined) message.messageClass = messageClass;
+  if (audience?.kind === 'channel') message.broadcast = { storage: audience.storage };
+  return message;
 }
 
 /** Returns the message of the earlier push that a push recalls; undefined for other pushes. */
