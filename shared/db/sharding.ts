@@ -76,21 +76,24 @@ export class AppStatement {
     this.#ofOne = isPrepared ? prepare(ofOne) : ofOne;
   }
 
-  /** Runs the statement for rows. Returns the result of each part with the rows of the part. */
+  /**
+   * Runs the statement for rows. `values` returns the parameters of a part of the rows. Returns the
+   * rows of the result.
+   */
   async run<R extends object, T extends OfApp>(
     db: Handle,
     rows: readonly T[],
     values: (part: T[]) => unknown[],
-  ): Promise<{ part: T[]; found: R[] }[]> {
-    const done: { part: T[]; found: R[] }[] = [];
+  ): Promise<R[]> {
+    const found: R[][] = [];
     const isOfOne = await isSharded(db);
     for (const part of await partByApp(db, rows)) {
-      const found = isOfOne
+      const result = isOfOne
         ? await db.query<R>(this.#ofOne, [...values(part), part[0]?.appId])
         : await db.query<R>(this.#ofAll, values(part));
-      done.push({ part, found: found.rows });
+      found.push(result.rows);
     }
-    return done;
+    return found.flat();
   }
 
   /** Like `run`, for a statement that returns an id with each row. Returns the rows by id. */
@@ -99,8 +102,7 @@ export class AppStatement {
     rows: readonly T[],
     values: (part: T[]) => unknown[],
   ): Promise<Map<number, R>> {
-    const done = await this.run<R, T>(db, rows, values);
-    return new Map(done.flatMap(({ found }) => found).map((row) => [row.id, row]));
+    return new Map((await this.run<R, T>(db, rows, values)).map((row) => [row.id, row]));
   }
 }
 

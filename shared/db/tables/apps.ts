@@ -234,11 +234,11 @@ export async function listAppSummaries(
     filter,
     page,
   );
-  const parts = await sizesStatement.run<AppSizes, (typeof rows)[number]>(db, rows, (part) => [
+  const found = await sizesStatement.run<AppSizes, (typeof rows)[number]>(db, rows, (part) => [
     part.map(({ appId }) => appId),
     maxCounted,
   ]);
-  const sizes = new Map(parts.flatMap(({ found }) => found).map((size) => [size.appId, size]));
+  const sizes = new Map(found.map((size) => [size.appId, size]));
   return rows.map((row) => ({ devices: 0, pushes7d: 0, ...row, ...sizes.get(row.appId) }));
 }
 

@@ -172,11 +172,10 @@ export interface DeviceKind {
  * row.
  */
 const existing = new AppStatement(
-  4,
-  (
-    andApp,
-  ) => `SELECT k.place FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k (app_id,
-    device_type, vendor, place)
+  5,
+  (andApp) => `SELECT k.place
+     FROM unnest($1::text[], $2::text[], $3::text[], $4::int[])
+          AS k (app_id, device_type, vendor, place)
     WHERE CASE WHEN k.vendor IS NULL
                THEN (SELECT min(device_type) FROM installation
                       WHERE app_id = k.app_id${andApp('installation')}
@@ -189,13 +188,12 @@ const existing = new AppStatement(
 
 /** Returns for each kind whether a device exists. Each kind takes one index lookup. */
 export async function haveDevices(db: Handle, kinds: readonly DeviceKind[]): Promise<boolean[]> {
-  const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) =>
-    listsOf(part, 'appId', 'deviceType', 'vendor'),
+  const placed = kinds.map((kind, place) => ({ ...kind, place }));
+  const found = await existing.run<{ place: number }, (typeof placed)[number]>(db, placed, (part) =>
+    listsOf(part, 'appId', 'deviceType', 'vendor', 'place'),
   );
-  const have = new Set(
-    parts.flatMap(({ part, found }) => found.map(({ place }) => part[place - 1])),
-  );
-  return kinds.map((kind) => have.has(kind));
+  const have = new Set(found.map(({ place }) => place));
+  return kinds.map((_, place) => have.has(place));
 }
 
 /** Maximum devices and users that are counted. */

@@ -131,11 +131,10 @@ export async function acknowledgeGroups(
   db: Handle,
   acks: GroupAcknowledgement[],
 ): Promise<GroupResult> {
-  const parts = await acknowledgeStatement.run<
+  const rows = await acknowledgeStatement.run<
     { appId: string; id: number; missing: number[]; acked: number },
     GroupAcknowledgement
   >(db, acks, columnsOf);
-  const rows = parts.flatMap(({ found }) => found);
   const missing = new Map(rows.map((row) => [`${row.appId}/${row.id}`, row.missing]));
   const acked = rows.reduce((sum, row) => sum + row.acked, 0);
   const isMissing = ({ appId, groupId, installation }: GroupAcknowledgement) =>

@@ -69,12 +69,12 @@ async function acknowledgeInboxes(
   db: Handle,
   acknowledgements: Acknowledgement[],
 ): Promise<number> {
-  const parts = await acknowledgeInboxesStatement.run<{ acked: number }, Acknowledgement>(
+  const counts = await acknowledgeInboxesStatement.run<{ acked: number }, Acknowledgement>(
     db,
     acknowledgements,
     (part) => listsOf(part, 'appId', 'installation', 'pushId'),
   );
-  return parts.reduce((sum, { found }) => sum + (found[0]?.acked ?? 0), 0);
+  return counts.reduce((sum, { acked }) => sum + acked, 0);
 }
 
 /**
@@ -285,12 +285,13 @@ export async function readInbox(
 export type PendingState = 'none' | 'some' | 'too many';
 
 const pendingStatement = new AppStatement(
-  3,
+  4,
   (andApp) => `
-    SELECT n, EXISTS (SELECT FROM channel_inbox i
-                       WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')}
-                      OFFSET ${maxPendingMessages}) AS "isFull"
-      FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS d (app_id, installation, n)
+    SELECT place, EXISTS (SELECT FROM channel_inbox i
+                           WHERE i.app_id = d.app_id
+                             AND i.installation = d.installation${andApp('i')}
+                          OFFSET ${maxPendingMessages}) AS "isFull"
+      FROM unnest($1::text[], $2::bigint[], $3::int[]) AS d (app_id, installation, place)
      WHERE EXISTS (SELECT FROM channel_inbox i
                     WHERE i.app_id = d.app_id AND i.installation = d.installation${andApp('i')})
         OR EXISTS (SELECT FROM channel_group g
@@ -306,15 +307,14 @@ export async function findPendingStates(
   db: Handle,
   devices: { appId: string; installation: number }[],
 ): Promise<PendingState[]> {
-  const parts = await pendingStatement.run<
-    { n: number; isFull: boolean },
-    (typeof devices)[number]
-  >(db, devices, (part) => listsOf(part, 'appId', 'installation'));
-  const states = new Map<object, PendingState>();
-  for (const { part, found } of parts)
-    for (const { n, isFull } of found)
-      states.set(part[n - 1] ?? part, isFull ? 'too many' : 'some');
-  return devices.map((device) => states.get(device) ?? 'none');
+  const placed = devices.map((device, place) => ({ ...device, place }));
+  const found = await pendingStatement.run<
+    { place: number; isFull: boolean },
+    (typeof placed)[number]
+  >(db, placed, (part) => listsOf(part, 'appId', 'installation', 'place'));
+  const states = devices.map((): PendingState => 'none');
+  for (const { place, isFull } of found) states[place] = isFull ? 'too many' : 'some';
+  return states;
 }
 
 /** Devices of one node in a page of inbox rows, with the id of the message for each. */

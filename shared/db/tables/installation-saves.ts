@@ -92,11 +92,11 @@ const keysOf = (andApp: string) =>
   ].join(' UNION ');
 
 const findStatement = new AppStatement(
-  searchedIds.length + 2,
+  searchedIds.length + 3,
   (andApp) => `
    SELECT g.device, f.*
-     FROM unnest($1::text[], ${searchedIds.map((_, i) => `$${i + 2}::text[]`).join(', ')})
-          WITH ORDINALITY AS g(app_id, ${searchedIds.join(', ')}, device),
+     FROM unnest($1::int[], $2::text[], ${searchedIds.map((_, i) => `$${i + 3}::text[]`).join(', ')})
+          AS g(device, app_id, ${searchedIds.join(', ')}),
           LATERAL (${keysOf(andApp('installation'))}) AS k,
           LATERAL ${rowsWith('id', 'k.id', { columns: foundColumns, andApp: andApp('installation') })} AS f`,
   { isPrepared: true },
@@ -125,20 +125,20 @@ export interface FoundInstallation {
 type FoundRow = Installation & RowVersion & { device: number; isSmall: boolean };
 
 /** Ids of a device, and its index in the request. */
-interface RequestedDeviceAt extends RequestedDevice {
-  at: number;
+interface IndexedDevice extends RequestedDevice {
+  device: number;
 }
 
 /**
  * Returns the ids of a device, and a further row for each other stored form of its token
  * (`storedFormsOfToken`).
  */
-function asSpelled({ appId, ids }: RequestedDevice, at: number): RequestedDeviceAt[] {
-  if (ids.deviceToken === undefined) return [{ appId, ids, at }];
+function asSpelled({ appId, ids }: RequestedDevice, device: number): IndexedDevice[] {
+  if (ids.deviceToken === undefined) return [{ appId, ids, device }];
   const [compared, ...others] = storedFormsOfToken(ids.deviceToken);
   return [
-    { appId, ids: { ...ids, deviceToken: compared }, at },
-    ...others.map((deviceToken) => ({ appId, ids: { ...noIds, deviceToken }, at })),
+    { appId, ids: { ...ids, deviceToken: compared }, device },
+    ...others.map((deviceToken) => ({ appId, ids: { ...noIds, deviceToken }, device })),
   ];
 }
 
@@ -156,10 +156,11 @@ export async function findInstallationsOfDevices(
   db: Handle,
   devices: RequestedDevice[],
 ): Promise<FoundInstallation[][]> {
-  const parts = await findStatement.run<FoundRow, RequestedDeviceAt>(
+  const found = await findStatement.run<FoundRow, IndexedDevice>(
     db,
     devices.flatMap(asSpelled),
     (part) => [
+      arrayText(part.map(({ device }) => device)),
       arrayText(part.map(({ appId }) => appId)),
       arrayText(part.map(({ ids }) => ids.objectId)),
       arrayText(part.map(({ ids }) => ids.installationId)),
@@ -168,14 +169,12 @@ export async function findInstallationsOfDevices(
     ],
   );
   const byDevice = devices.map((): FoundInstallation[] => []);
-  for (const { part, found } of parts)
-    for (const row of found) {
-      const { device, place, version, isSmall, ...installation } = row;
-      const ofDevice = byDevice[part[device - 1]?.at ?? -1];
-      // A row may contain one spelling of the token and another id of the device.
-      if (!ofDevice || ofDevice.some((one) => one.installation.id === installation.id)) continue;
-      ofDevice.push({ installation, row: { place, version }, isSmall });
-    }
+  for (const { device, place, version, isSmall, ...installation } of found) {
+    const ofDevice = byDevice[device];
+    // A row may contain one spelling of the token and another id of the device.
+    if (!ofDevice || ofDevice.some((one) => one.installation.id === installation.id)) continue;
+    ofDevice.push({ installation, row: { place, version }, isSmall });
+  }
   for (const several of byDevice)
     if (several.length > 1) several.sort((a, b) => a.installation.id - b.installation.id);
   return byDevice;

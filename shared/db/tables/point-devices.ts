@@ -70,13 +70,11 @@ export async function findPointDevices(
   );
   const found = new Map<string, PointDevice>();
   for (const [column, ofColumn] of Map.groupBy(named, (lookup) => lookup.column))
-    for (const part of await pointStatements[column].run<PointRow, NamedLookup>(
-      db,
-      ofColumn,
-      valuesOf,
-    ))
-      for (const { appId, value, ...device } of part.found)
-        found.set(keyOf(appId, column, value), device);
+    for (const { appId, value, ...device } of await pointStatements[column].run<
+      PointRow,
+      NamedLookup
+    >(db, ofColumn, valuesOf))
+      found.set(keyOf(appId, column, value), device);
   return lookups.map(({ appId, column, storedForms }) => {
     const name = storedForms.find((one) => found.has(keyOf(appId, column, one)));
     return name === undefined ? undefined : found.get(keyOf(appId, column, name));

@@ -58,10 +58,8 @@ export async function loadBatches(
   tokenField: TokenField,
 ): Promise<(LoadedBatch | undefined)[]> {
   const { joined, listed } = loadStatements[tokenField];
-  const read = async (statement: AppStatement) =>
-    (await statement.run<GroupRow, BatchKey>(db, keys, batchKeyValues)).flatMap(
-      (part) => part.found,
-    );
+  const read = (statement: AppStatement) =>
+    statement.run<GroupRow, BatchKey>(db, keys, batchKeyValues);
   const rows = await read(joined);
   // Only a token that contains the separator, which tokens of gateways never do.
   const isAmbiguous = rows.some(
