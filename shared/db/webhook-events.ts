@@ -13,7 +13,6 @@ import {
   addDropped,
   type EndpointKey,
   listSubscribers,
-  type Subscription,
   shareEndpoints,
   updateFull,
   wakeEndpoints,
@@ -47,13 +46,6 @@ export function inParts<T>(recipients: readonly T[]): T[][] {
 
 /** An endpoint that subscribes to an event. */
 type Subscriber = EndpointKey & { isFull: boolean };
-
-type Endpoint = EndpointKey & Subscription;
-
-const subscribersOf = (endpoints: readonly Endpoint[], type: EventTypeName): Subscriber[] =>
-  endpoints.flatMap(({ appId, name, isFull, events }) =>
-    events.includes(type) ? [{ appId, name, isFull }] : [],
-  );
 
 /** Returns the events of the recipients of a batch, except of those that moved to a retry batch. */
 function outcomeEvents({ appId, id, bytes }: SettledRecipients): NewEvent[] {
@@ -95,7 +87,7 @@ export class WebhookEvents {
    * within one second.
    */
   async isWanted(db: Handle, appId: string, type: EventTypeName): Promise<boolean> {
-    return subscribersOf(await this.#endpoints(db, appId), type).length > 0;
+    return (await this.#subscribers(db, appId, type)).length > 0;
   }
 
   /** Writes events in `tx`. Events that nobody subscribes to cost nothing. */
@@ -103,18 +95,10 @@ export class WebhookEvents {
     tx: Handle,
     ...events: readonly WebhookEvent<T>[]
   ): Promise<void> {
-    const deliveries: (Subscriber & { event: NewEvent })[] = [];
-    for (const [appId, ofApp] of Map.groupBy(events, (event) => event.appId)) {
-      const endpoints = appId === null ? undefined : await this.#endpoints(tx, appId);
-      for (const { type, data, onceKey } of ofApp) {
-        const event = { type, sourceApp: appId ?? serviceOwner, data, onceKey };
-        const subscribers = endpoints
-          ? subscribersOf(endpoints, type)
-          : await listSubscribers(tx, type);
-        for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
-      }
-    }
-    await this.#write(tx, deliveries);
+    await this.#write(
+      tx,
+      events.map(({ appId, ...event }) => ({ ...event, sourceApp: appId ?? serviceOwner })),
+    );
   }
 
   /**
@@ -133,14 +117,11 @@ export class WebhookEvents {
    * Stores only the position in the batch. The sender reads the outcomes from it.
    */
   async emitOutcomes(tx: Handle, batches: readonly SettledRecipients[]): Promise<void> {
-    const deliveries: (Subscriber & { event: NewEvent })[] = [];
-    for (const [appId, ofApp] of Map.groupBy(batches, (batch) => batch.appId)) {
-      const subscribers = subscribersOf(await this.#endpoints(tx, appId), 'recipients.outcome');
-      if (subscribers.length === 0) continue;
-      for (const event of ofApp.flatMap(outcomeEvents))
-        for (const subscriber of subscribers) deliveries.push({ ...subscriber, event });
-    }
-    await this.#write(tx, deliveries);
+    const events: NewEvent[] = [];
+    for (const [appId, ofApp] of Map.groupBy(batches, (batch) => batch.appId))
+      if (await this.isWanted(tx, appId, 'recipients.outcome'))
+        events.push(...ofApp.flatMap(outcomeEvents));
+    await this.#write(tx, events);
   }
 
   /** Writes `installation.invalid` for the installations that `tx` has deleted. */
@@ -158,26 +139,6 @@ export class WebhookEvents {
     await this.emit(tx, ...events);
   }
 
-  /**
-   * Writes `recipients.opened`: what apps reported of devices that got a push, already counted once
-   * per device, push and type.
-   */
-  async emitOpened(
-    tx: Handle,
-    {
-      appId,
-      push,
-      recipients,
-    }: { appId: string; push: string; recipients: EventData<'recipients.opened'>['recipients'] },
-  ): Promise<void> {
-    const events = inParts(recipients).map((part) => ({
-      appId,
-      type: 'recipients.opened' as const,
-      data: { push, recipients: part },
-    }));
-    await this.emit(tx, ...events);
-  }
-
   /** Updates which endpoints are full, and writes the dropped events. A background job calls it. */
   async maintain(): Promise<void> {
     await updateFull(this.#db, webhookLimits.waiting);
@@ -190,21 +151,22 @@ export class WebhookEvents {
     await this.#writeDropped();
   }
 
-  /** Returns the enabled endpoints of an app and of the service. */
-  async #endpoints(db: Handle, appId: string): Promise<Endpoint[]> {
-    const found: Endpoint[] = [];
-    for (const owner of [appId, serviceOwner])
-      for (const subscription of await this.#appCache.webhooks(db, owner))
-        found.push({ appId: owner, ...subscription });
+  /** Returns the endpoints of an app and of the service that subscribe to a type. */
+  async #subscribers(db: Handle, sourceApp: string, type: EventTypeName): Promise<Subscriber[]> {
+    if (sourceApp === serviceOwner) return listSubscribers(db, type);
+    const found: Subscriber[] = [];
+    for (const appId of [sourceApp, serviceOwner])
+      for (const { name, isFull, events } of await this.#appCache.webhooks(db, appId))
+        if (events.includes(type)) found.push({ appId, name, isFull });
     return found;
   }
 
-  async #write(
-    tx: Handle,
-    deliveries: readonly (Subscriber & { event: NewEvent })[],
-  ): Promise<void> {
-    for (const delivery of deliveries) if (delivery.isFull) this.#drop(delivery, 1);
-    const taken = deliveries.filter(({ isFull }) => !isFull);
+  async #write(tx: Handle, events: readonly NewEvent[]): Promise<void> {
+    const taken: (Subscriber & { event: NewEvent })[] = [];
+    for (const event of events)
+      for (const subscriber of await this.#subscribers(tx, event.sourceApp, event.type))
+        if (subscriber.isFull) this.#drop(subscriber, 1);
+        else taken.push({ ...subscriber, event });
     // The same order in all transactions, so that they cannot deadlock.
     const owners = [...Map.groupBy(taken, ({ appId }) => appId)].sort(([a], [b]) =>
       a < b ? -1 : 1,

@@ -11,6 +11,7 @@ import {
   type NewReceipt,
   type PushDevice,
 } from '../../../shared/db/tables/receipts.ts';
+import { inParts } from '../../../shared/db/webhook-events.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import {
@@ -111,14 +112,18 @@ export class PushEventService {
       });
       await addReceiptTotals(tx, source, added);
       const times = timesOf(events);
-      for (const { id, objectId: push } of pushes)
-        await this.#deps.webhooks.emitOpened(tx, {
-          appId,
-          push,
-          recipients: fresh
+      const opened = pushes.flatMap(({ id, objectId: push }) =>
+        inParts(
+          fresh
             .filter(({ pushId }) => pushId === id)
             .flatMap((receipt) => openedOf(receipt, push, times)),
-        });
+        ).map((recipients) => ({
+          appId,
+          type: 'recipients.opened' as const,
+          data: { push, recipients },
+        })),
+      );
+      await this.#deps.webhooks.emit(tx, ...opened);
     });
   }
 }

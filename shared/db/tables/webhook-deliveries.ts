@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../domain/json.ts';
 import type { ConnectorId } from '../../domain/labels.ts';
+import type { EventTypeName } from '../../domain/webhooks/event-types.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { type PageBefore, query } from '../query.ts';
@@ -7,7 +8,7 @@ import type { EndpointKey } from './webhooks.ts';
 
 /** An event to write, for the endpoints of one owner. */
 export interface NewEvent {
-  type: string;
+  type: EventTypeName;
   /** App of the event; an empty text for an event of the service. */
   sourceApp: string;
   /** `data` of the event. Absent for recipients of a batch. */
