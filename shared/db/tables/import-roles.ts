@@ -1,16 +1,8 @@
 import type { RelationName, RoleDraft } from '../../domain/roles/role.ts';
-import { copyIn, RowEncoder } from '../copy.ts';
+import { RowEncoder } from '../copy.ts';
 import type { Handle } from '../pool.ts';
 import { listsOf, query } from '../query.ts';
-import {
-  insertStaged,
-  type Merged,
-  openStage,
-  type Stage,
-  takeUnwritten,
-  type Unwritten,
-  unwrittenRows,
-} from './imports.ts';
+import { type Merged, mergeRows, openStage, type Stage, type Unwritten } from './imports.ts';
 import { countRolesLocked } from './roles.ts';
 
 /** Validated role of an import. Times are ISO 8601. */
@@ -56,11 +48,7 @@ export async function openRoleStage(connection: Handle): Promise<void> {
   );
 }
 
-/**
- * Writes the new roles of a batch in line order, and returns the other roles. Existing roles stay
- * unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the table. Throws
- * `TooManyRoles`.
- */
+/** Writes a batch of roles like `mergeRows`. Throws `TooManyRoles`. */
 export async function mergeRoles(
   tx: Handle,
   appId: string,
@@ -74,13 +62,11 @@ export async function mergeRoles(
       return encoder.encode([line, objectId, ...members, createdAt, updatedAt]);
     },
   );
-  await copyIn(tx, { table: roles.name, columns: ['line', ...roles.columns] }, staged);
-  const known = await takeUnwritten(tx, appId, roles);
-  const table = isDry ? roles.shadow : roles.table;
-  const written = await insertStaged(tx, appId, roles, table);
+  const merged = await mergeRows(tx, appId, roles, { rows: staged, isDry, areKnown: true });
+  const { written } = merged;
   const seen = isDry ? await query(tx).number(`SELECT count(*) FROM ${roles.shadow}`) : written;
   if (written > 0 && there + seen > maxRoles) throw new TooManyRoles(`more than ${maxRoles} roles`);
-  return { written, unwritten: [...known, ...(await unwrittenRows(tx, appId, roles, table))] };
+  return merged;
 }
 
 /**
@@ -172,13 +158,13 @@ async function tryMemberships(
   return query(tx).rows(drySql(relation), [values[0], ...lists]);
 }
 
-/** Returns SQL of the memberships of an import, with the matching rows of the database. */
 interface StoredMembership extends Omit<MembershipRow, 'isWritten'> {
   role: string;
   member: string;
   isLinked: boolean;
 }
 
+/** Returns SQL of the memberships of an import, with the matching rows of the database. */
 function storedSql(relation: RelationName): string {
   const { table, column, members } = relations[relation];
   const isThere = (name: string, id: string) =>

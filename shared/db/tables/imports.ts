@@ -68,7 +68,7 @@ export async function openStage(
  * Writes the staged rows without a conflict to a table in line order, and deletes them from the
  * stage. Returns their number.
  */
-export const insertStaged = (tx: Handle, appId: string, { name, columns }: Stage, table: string) =>
+const insertStaged = (tx: Handle, appId: string, { name, columns }: Stage, table: string) =>
   query(tx).rowCount(
     `WITH written AS (
        INSERT INTO ${table} (app_id, ${columns.join(', ')})
@@ -109,6 +109,28 @@ export async function takeUnwritten(tx: Handle, appId: string, stage: Stage): Pr
   const kept = rows.filter(({ isThere, holders }) => isThere || Object.keys(holders).length > 0);
   await unstage(tx, stage, kept);
   return kept;
+}
+
+/**
+ * Writes the new rows of a batch in line order, and returns the other rows. `rows` contain `line`
+ * and the columns of the stage. Existing rows stay unchanged. The object ids of a batch must be
+ * distinct. With `isDry`, only reads the table. `areKnown`: most rows probably exist, so that
+ * searching them costs less than a failing insert.
+ */
+export async function mergeRows(
+  tx: Handle,
+  appId: string,
+  stage: Stage,
+  { rows, isDry, areKnown }: { rows: readonly CopyRow[]; isDry: boolean; areKnown: boolean },
+): Promise<Merged> {
+  await copyIn(tx, { table: stage.name, columns: ['line', ...stage.columns] }, rows);
+  const known = isDry || areKnown ? await takeUnwritten(tx, appId, stage) : [];
+  if (known.length === rows.length) return { written: 0, unwritten: known };
+  const table = isDry ? stage.shadow : stage.table;
+  const written = await insertStaged(tx, appId, stage, table);
+  if (known.length + written === rows.length) return { written, unwritten: known };
+  const unwritten = await unwrittenRows(tx, appId, stage, table);
+  return { written, unwritten: [...known, ...unwritten] };
 }
 
 /** Deletes reported rows from the stage. */
@@ -207,30 +229,15 @@ export async function writeNewInstallations(
   }
 }
 
-/**
- * Writes the new rows of a batch in line order, and returns the other rows. Existing rows stay
- * unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the table.
- * `areKnown`: most rows probably exist, so that searching them costs less than a failing insert.
- */
-export async function mergeInstallations(
+/** Writes a batch of installations like `mergeRows`. */
+export function mergeInstallations(
   tx: Handle,
   appId: string,
-  { rows, isDry, areKnown }: { rows: StagedInstallation[]; isDry: boolean; areKnown: boolean },
+  { rows, ...options }: { rows: StagedInstallation[]; isDry: boolean; areKnown: boolean },
 ): Promise<Merged> {
   const encoder = new RowEncoder();
   const staged = rows.map(({ line, row }) => encoder.withFirst(line, row));
-  await copyIn(
-    tx,
-    { table: installations.name, columns: ['line', ...installations.columns] },
-    staged,
-  );
-  const known = isDry || areKnown ? await takeUnwritten(tx, appId, installations) : [];
-  if (known.length === rows.length) return { written: 0, unwritten: known };
-  const table = isDry ? installations.shadow : installations.table;
-  const written = await insertStaged(tx, appId, installations, table);
-  if (known.length + written === rows.length) return { written, unwritten: known };
-  const unwritten = await unwrittenRows(tx, appId, installations, table);
-  return { written, unwritten: [...known, ...unwritten] };
+  return mergeRows(tx, appId, installations, { rows: staged, ...options });
 }
 
 /**
