@@ -1,7 +1,7 @@
 import { Sessions } from '../../api/services/accounts/sessions/sessions.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
-import { isConnectionFailure, isDeadlock } from '../../shared/db/limits/database-errors.ts';
+import { againAfterDeadlock, isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
 import {
   mergeMemberships,
@@ -291,20 +291,11 @@ type Writer<R> = Pick<RowImport<R>, 'writeNew' | 'merge'>;
 const maxAttempts = 3;
 
 /** Writes a batch completely or not at all. Retries after a deadlock with a concurrent API call. */
-export async function writeRows<R>(
-  connection: Handle,
-  rows: R[],
-  writer: Writer<R>,
-  attemptsLeft = maxAttempts,
-): Promise<Merged> {
-  try {
+export const writeRows = <R>(connection: Handle, rows: R[], writer: Writer<R>): Promise<Merged> =>
+  againAfterDeadlock(async () => {
     if (await writer.writeNew?.(connection, rows)) return { written: rows.length, unwritten: [] };
     return await inTransaction(connection, (tx) => writer.merge(tx, rows));
-  } catch (error) {
-    if (!isDeadlock(error) || attemptsLeft <= 1) throw error;
-    return writeRows(connection, rows, writer, attemptsLeft - 1);
-  }
-}
+  }, maxAttempts);
 
 async function inTransaction<T>(connection: Handle, work: (tx: Handle) => Promise<T>): Promise<T> {
   try {

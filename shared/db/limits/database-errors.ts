@@ -32,11 +32,11 @@ export const isUndefinedTable = hasCode('42P01');
 /** Returns whether PostgreSQL ended a deadlocked transaction, which can be retried. */
 export const isDeadlock = hasCode('40P01');
 
-/** Runs a transaction, and once more after a deadlock, because PostgreSQL has rolled it back. */
-export const againAfterDeadlock = <T>(transaction: () => Promise<T>): Promise<T> =>
+/** Runs a transaction up to `tries` times, because PostgreSQL rolls it back after a deadlock. */
+export const againAfterDeadlock = <T>(transaction: () => Promise<T>, tries = 2): Promise<T> =>
   transaction().catch((error: unknown) => {
-    if (!isDeadlock(error)) throw error;
-    return transaction();
+    if (!isDeadlock(error) || tries <= 1) throw error;
+    return againAfterDeadlock(transaction, tries - 1);
   });
 
 /** Returns whether a standby cancelled a statement because the primary has removed its rows. */

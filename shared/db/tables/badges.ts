@@ -1,13 +1,10 @@
-import { isDeadlock } from '../limits/database-errors.ts';
+import { againAfterDeadlock } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
-import { prepare } from '../prepared.ts';
+import { type PreparedStatement, prepare } from '../prepared.ts';
 import { query } from '../query.ts';
+import type { Batch } from './batches.ts';
 
-/** Key of a batch. */
-interface BatchKey {
-  appId: string;
-  id: number;
-}
+type BatchKey = Pick<Batch, 'appId' | 'id'>;
 
 /**
  * SQL condition of the recipients of a batch. Rows are locked in the order of the scan, usually the
@@ -17,6 +14,8 @@ interface BatchKey {
 const ofBatch = (recipients: string) =>
   `i.app_id = $1 AND i.id = ANY((SELECT recipients FROM ${recipients})::bigint[])`;
 
+/** Maximum tries of a statement that ends in deadlocks. */
+const maxTries = 5;
 const largestBadge = 2 ** 31 - 1;
 
 /** Increments all badges or none. The updated row must fit into its page (migration 0031). */
@@ -50,7 +49,8 @@ export async function incrementBadges(
   db: Handle,
   { appId, id }: BatchKey,
 ): Promise<(number | null)[]> {
-  const counted = await repeatDeadlocked(() => readBadges(db, incrementStatement, { appId, id }));
+  const increment = () => readBadges(db, incrementStatement, { appId, id });
+  const counted = await againAfterDeadlock(increment, maxTries);
   // Undefined if another delivery has incremented them. That delivery may have committed after this
   // statement began, so a second statement reads the numbers.
   const badges = counted ?? (await readBadges(db, countedStatement, { appId, id }));
@@ -60,7 +60,7 @@ export async function incrementBadges(
 
 async function readBadges(
   db: Handle,
-  statement: ReturnType<typeof prepare>,
+  statement: PreparedStatement,
   { appId, id }: BatchKey,
 ): Promise<(number | null)[] | undefined> {
   const badges = await query(db).value<string | null>(statement, [appId, id]);
@@ -74,17 +74,5 @@ const setStatement = prepare(
 
 /** Saves the badge that a push sets, so that a later `Increment` continues from it. */
 export async function setBadges(db: Handle, { appId, id }: BatchKey, badge: number): Promise<void> {
-  await repeatDeadlocked(() => db.query(setStatement, [appId, id, badge]));
-}
-
-const maxTries = 5;
-
-/** Repeats a statement that PostgreSQL rolled back because of a deadlock. */
-async function repeatDeadlocked<T>(work: () => Promise<T>, triesLeft = maxTries): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!isDeadlock(error) || triesLeft <= 1) throw error;
-    return repeatDeadlocked(work, triesLeft - 1);
-  }
+  await againAfterDeadlock(() => db.query(setStatement, [appId, id, badge]), maxTries);
 }
