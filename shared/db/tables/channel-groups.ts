@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { listsOf, query } from '../query.ts';
+import { dueIn, listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 
 /**
@@ -157,6 +157,8 @@ export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
 
 /** Maximum groups that one transaction of `moveToInboxes` moves. */
 const groupsPerMove = 50;
+/** Margin for the rounding of times to milliseconds. */
+const roundingMs = 10;
 
 /**
  * Moves messages that were not acknowledged within `afterMs` from their groups to inboxes, so that
@@ -164,13 +166,8 @@ const groupsPerMove = 50;
  * messages of its device. Expired messages are deleted. Returns their number, one per device.
  */
 export async function moveToInboxes(db: Database, afterMs: number): Promise<number> {
-  // Compute the time once, because pushes create new groups all the time. The margin covers
-  // rounding to milliseconds.
-  const before = await query(db).value<Date>(
-    `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
-    [afterMs],
-  );
-  const page = { before: before ?? new Date(0), limit: groupsPerMove };
+  // Compute the time once, because pushes create new groups all the time.
+  const page = { before: await dueIn(db, roundingMs - afterMs), limit: groupsPerMove };
   const apps = await query(db).column<string>(
     'SELECT app_id FROM channel_group WHERE created_at <= $1 GROUP BY app_id ORDER BY app_id',
     [page.before],
