@@ -44,6 +44,8 @@ export const inboxTopic = 'carillon_inbox';
 
 const enqueueTries = 3;
 
+const listText = (ids: readonly number[]) => `{${ids.join()}}`;
+
 /**
  * Stores a message in one statement. Requires sorted ids without duplicates. In the usual case all
  * devices are new and connected. The lists of past recipients and of the group are then the list
@@ -95,8 +97,8 @@ const enqueueStatement = prepare(`
   ), span AS (
     SELECT count(*) AS enqueued, min(id) AS from_id, max(id) AS to_id FROM added
   )
-  SELECT EXISTS (SELECT FROM message) AS "hasMessage",
-         s.enqueued + coalesce(g.enqueued, 0) AS enqueued,
+  SELECT CASE WHEN EXISTS (SELECT FROM message)
+           THEN s.enqueued + coalesce(g.enqueued, 0) END AS enqueued,
          CASE WHEN s.enqueued > 0 THEN pg_notify('${inboxTopic}',
            json_build_object('appId', $1::text, 'fromId', from_id, 'toId', to_id)::text) END,
          CASE WHEN g.enqueued > 0 THEN pg_notify('${inboxTopic}',
@@ -117,38 +119,19 @@ export async function enqueueMessage(db: Database, message: MessageToEnqueue): P
   if (lowest === undefined) return 0;
   const content = JSON.stringify(message.content);
   const digest = createHash('sha256').update(content).digest();
-  const values = [appId, pushId, digest, content, expiresAt, `{${ids.join()}}`, lowest, highest];
+  const values = [appId, pushId, digest, content, expiresAt, listText(ids), lowest, highest];
   const sharded = await isSharded(db);
   // A concurrent call may insert the same message or group. The next try finds it.
-  for (let i = 0; i < enqueueTries; i += 1) {
-    const enqueued = await undefinedIfStored(() =>
-      sharded
-        ? enqueueSharded(db, inboxTopic, { appId, pushId, digest, content, expiresAt, ids })
-        : enqueue(db, values),
-    );
-    if (enqueued !== undefined) return enqueued;
-  }
+  for (let i = 0; i < enqueueTries; i += 1)
+    try {
+      const enqueued = sharded
+        ? await enqueueSharded(db, { appId, pushId, digest, content, expiresAt, ids })
+        : await query(db).value<number | null>(enqueueStatement, values);
+      if (enqueued !== undefined && enqueued !== null) return enqueued;
+    } catch (error) {
+      if (violatedConstraint(error) !== 'channel_group_batch') throw error;
+    }
   throw new Error('the message of a push could neither be written nor found');
-}
-
-async function enqueue(db: Handle, values: unknown[]): Promise<number | undefined> {
-  const { hasMessage, enqueued } = await query(db).one<{ hasMessage: boolean; enqueued: number }>(
-    enqueueStatement,
-    values,
-  );
-  return hasMessage ? enqueued : undefined;
-}
-
-/** Returns undefined instead of an error if a concurrent call stored the same group. */
-async function undefinedIfStored(
-  work: () => Promise<number | undefined>,
-): Promise<number | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    if (violatedConstraint(error) === 'channel_group_batch') return undefined;
-    throw error;
-  }
 }
 
 /**
@@ -201,55 +184,36 @@ const insertInboxes = `
   SELECT $1, installation, $2, $3 FROM unnest($4::bigint[]) AS installation ORDER BY installation
   ON CONFLICT (app_id, installation, push_id) DO NOTHING RETURNING id`;
 
-const listText = (ids: readonly number[]) => `{${ids.join()}}`;
-
 /** Stores a message in a transaction. Returns undefined if a concurrent call stores it. */
-function enqueueSharded(
-  db: Database,
-  topic: string,
-  message: ShardedMessage,
-): Promise<number | undefined> {
-  return db.transaction(async (tx) => {
-    const { appId, pushId, digest, content, expiresAt } = message;
+const enqueueSharded = (db: Database, message: ShardedMessage): Promise<number | undefined> =>
+  db.transaction(async (tx) => {
+    const { appId, pushId, digest, content, expiresAt, ids } = message;
     const messageId =
       (await query(tx).value<number>(findMessage, [appId, pushId, digest])) ??
       (await query(tx).value<number>(insertMessage, [appId, pushId, digest, content, expiresAt]));
     if (messageId === undefined) return undefined;
-    const newRecipients = await findNew(tx, message);
-    if (newRecipients.length === 0) return 0;
-    const connected = new Set(
-      await query(tx).column<number>(findConnected, [appId, listText(newRecipients)]),
+    const past = new Set(
+      await query(tx).column<number>(findPast, [appId, pushId, ids[0], ids.at(-1)]),
     );
-    const [lowest, highest] = [newRecipients[0], newRecipients.at(-1)];
-    await tx.query(insertPastRecipients, [
-      appId,
-      pushId,
-      lowest,
-      highest,
-      listText(newRecipients),
-      expiresAt,
-    ]);
-    const push = { ...message, messageId };
-    const group = newRecipients.filter((id) => connected.has(id));
-    const others = newRecipients.filter((id) => !connected.has(id));
-    return (await addGroup(tx, topic, push, group)) + (await addInboxes(tx, topic, push, others));
+    const fresh = ids.filter((id) => !past.has(id));
+    if (fresh.length === 0) return 0;
+    const connected = new Set(
+      await query(tx).column<number>(findConnected, [appId, listText(fresh)]),
+    );
+    const list = [fresh[0], fresh.at(-1), listText(fresh), expiresAt];
+    await tx.query(insertPastRecipients, [appId, pushId, ...list]);
+    const stored = { appId, pushId, messageId, expiresAt };
+    const group = fresh.filter((id) => connected.has(id));
+    const others = fresh.filter((id) => !connected.has(id));
+    return (await addGroup(tx, stored, group)) + (await addInboxes(tx, stored, others));
   });
-}
 
-/** Returns the installations that never got a message of the push. */
-async function findNew(tx: Handle, { appId, pushId, ids }: ShardedMessage): Promise<number[]> {
-  const values = [appId, pushId, ids[0], ids.at(-1)];
-  const past = new Set(await query(tx).column<number>(findPast, values));
-  return ids.filter((id) => !past.has(id));
-}
-
-interface StoredMessage extends ShardedMessage {
+interface StoredMessage extends Pick<ShardedMessage, 'appId' | 'pushId' | 'expiresAt'> {
   messageId: number;
 }
 
 async function addGroup(
   tx: Handle,
-  topic: string,
   { appId, pushId, messageId, expiresAt }: StoredMessage,
   ids: number[],
 ): Promise<number> {
@@ -257,24 +221,19 @@ async function addGroup(
   const groupId = await query(tx).value<number>(`SELECT nextval('channel_inbox_id_seq')`);
   const values = [appId, groupId, pushId, messageId, ids[0], ids.at(-1), listText(ids), expiresAt];
   await tx.query(insertGroup, values);
-  await notify(tx, topic, [{ appId, groupId }]);
+  await notify(tx, inboxTopic, [{ appId, groupId }]);
   return ids.length;
 }
 
 async function addInboxes(
   tx: Handle,
-  topic: string,
   { appId, pushId, messageId }: StoredMessage,
   ids: number[],
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const added = await query(tx).column<number>(insertInboxes, [
-    appId,
-    pushId,
-    messageId,
-    listText(ids),
-  ]);
+  const values = [appId, pushId, messageId, listText(ids)];
+  const added = await query(tx).column<number>(insertInboxes, values);
   if (added.length > 0)
-    await notify(tx, topic, [{ appId, fromId: Math.min(...added), toId: Math.max(...added) }]);
+    await notify(tx, inboxTopic, [{ appId, fromId: Math.min(...added), toId: Math.max(...added) }]);
   return added.length;
 }
