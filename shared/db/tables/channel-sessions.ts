@@ -38,18 +38,37 @@ export interface SessionRequest {
 }
 
 /**
- * Opens sessions of devices at a node, in one statement. Each device occurs once. Renews their
- * `updatedAt` (protocol/installations.md#installation-fields), and notifies the processes where
- * they had sessions. Returns undefined for a device without a valid installation. Throws if the
- * node was removed.
+ * Opens sessions of devices at a node, in one statement, or on a sharded database in one
+ * transaction for each app. Each device occurs once. Renews their `updatedAt`
+ * (protocol/installations.md#installation-fields), and notifies the processes where they had
+ * sessions. Returns undefined for a device without a valid installation. Throws if the node was
+ * removed.
  */
 export async function openSessions(
   db: Database,
   devices: DeviceName[],
   request: SessionRequest,
 ): Promise<(NewDeviceSession | undefined)[]> {
-  if (await isSharded(db)) return await openSharded(db, devices, request);
-  const { nodeId, now, touchedBefore } = request;
+  const opened = new Map<DeviceName | undefined, NewDeviceSession>();
+  const sharded = await isSharded(db);
+  for (const part of await partByApp(db, devices)) {
+    const sessions = sharded
+      ? await db.transaction((tx) => openSessionsOfApp(tx, part, request))
+      : await openSessionsOfAll(db, part, request);
+    for (const { n, appId, installation, sessionId, newestPosition } of sessions)
+      opened.set(part[n - 1], { appId, installation, sessionId, newestPosition });
+  }
+  return devices.map((device) => opened.get(device));
+}
+
+/** A new session, with the number of its device in the call, from 1. */
+type OpenedSession = NewDeviceSession & { n: number };
+
+function openSessionsOfAll(
+  db: Handle,
+  devices: DeviceName[],
+  { nodeId, now, touchedBefore }: SessionRequest,
+): Promise<OpenedSession[]> {
   // PostgreSQL draws the session id after it has locked the row, so concurrent logins get ids in
   // the order of their commits. Rows are locked in one order. `SKIP LOCKED` skips installations
   // that another writer has locked, because that writer refreshes them.
@@ -59,7 +78,7 @@ export async function openSessions(
   //
   // The `+ 0` makes PostgreSQL read the groups of the app once. For a plain `max()` it would scan
   // the groups from the end.
-  const rows = await query(db).rows<Omit<NewDeviceSession, 'appId'> & { n: number }>(
+  return query(db).rows(
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (app_id, installation_id, n)
@@ -80,7 +99,7 @@ export async function openSessions(
          DO UPDATE SET node_id = excluded.node_id, session_id = DEFAULT, since = excluded.since
        RETURNING s.app_id, s.installation, s.session_id, s.xmax <> 0 AS is_takeover
      )
-     SELECT d.n, s.installation, s.session_id AS "sessionId",
+     SELECT d.n, s.app_id AS "appId", s.installation, s.session_id AS "sessionId",
             greatest((SELECT max(coalesce(i.position, i.id)) FROM channel_inbox i
                        WHERE i.app_id = s.app_id AND i.installation = s.installation),
                      (SELECT max(g.id + 0) FROM channel_group g
@@ -91,16 +110,6 @@ export async function openSessions(
        FROM opened s JOIN device d ON d.app_id = s.app_id AND d.id = s.installation`,
     [...listsOf(devices, 'appId', 'installationId'), nodeId, now, touchedBefore],
   );
-  const opened = new Map(
-    rows.map(({ n, installation, sessionId, newestPosition }) => [
-      n,
-      { installation, sessionId, newestPosition },
-    ]),
-  );
-  return devices.map(({ appId }, i) => {
-    const session = opened.get(i + 1);
-    return session && { appId, ...session };
-  });
 }
 
 function columnsOf(sessions: DeviceSession[]): unknown[] {
@@ -238,36 +247,19 @@ const newestPositions = `
 type OpenedRow = Omit<DeviceSession, 'appId'> & { isTakeover: boolean };
 type PositionRow = { installation: number; newest: number };
 
-/** Opens sessions like `openSessions`, with one transaction for each app. */
-async function openSharded(
-  db: Database,
-  devices: DeviceName[],
-  request: SessionRequest,
-): Promise<(NewDeviceSession | undefined)[]> {
-  const opened = new Map<DeviceName, NewDeviceSession>();
-  for (const part of await partByApp(db, devices)) {
-    const sessions = await db.transaction((tx) => openSessionsOfApp(tx, part, request));
-    for (const [n, session] of sessions) {
-      const device = part[n - 1];
-      if (device) opened.set(device, session);
-    }
-  }
-  return devices.map((device) => opened.get(device));
-}
-
-/** Returns the sessions of the devices of an app by their index. */
+/** Opens sessions of devices of an app. Needs a transaction. */
 async function openSessionsOfApp(
   tx: Handle,
   devices: DeviceName[],
   { nodeId, now, touchedBefore }: SessionRequest,
-): Promise<Map<number, NewDeviceSession>> {
+): Promise<OpenedSession[]> {
   const appId = devices[0]?.appId ?? '';
   const values = [appId, devices.map(({ installationId }) => installationId), touchedBefore];
   const found = await query(tx).rows<{ n: number; id: number; isOld: boolean }>(
     findDevices,
     values,
   );
-  if (found.length === 0) return new Map();
+  if (found.length === 0) return [];
   const ids = found.map(({ id }) => id).sort((a, b) => a - b);
   await tx.query(lockDevices, [appId, ids]);
   if (found.some(({ isOld }) => isOld))
@@ -283,17 +275,13 @@ async function openSessionsOfApp(
   );
   const byDevice = new Map(sessions.map((session) => [session.installation, session.sessionId]));
   const newest = new Map(positions.map((row) => [row.installation, row.newest]));
-  return new Map(
-    found.map(({ n, id }) => [
-      n,
-      {
-        appId,
-        installation: id,
-        sessionId: byDevice.get(id) ?? 0,
-        newestPosition: newest.get(id) ?? 0,
-      },
-    ]),
-  );
+  return found.map(({ n, id }) => ({
+    n,
+    appId,
+    installation: id,
+    sessionId: byDevice.get(id) ?? 0,
+    newestPosition: newest.get(id) ?? 0,
+  }));
 }
 
 /** State of a device in the tables of the device channel and of receipts. */
