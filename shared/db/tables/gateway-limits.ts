@@ -65,12 +65,12 @@ const rate = `(${paceShare} * greatest(${minRate}, (n.request ->> 'flowControl')
  * of a push `firstLeadMs`. Returns undefined if the batch is settled or the push has no flow
  * control.
  */
-export async function reserveSlot(
+export function reserveSlot(
   db: Handle,
   batch: { appId: string; batchId: number },
   { leadMs, firstLeadMs }: { leadMs: number; firstLeadMs: number },
 ): Promise<Slot | undefined> {
-  const row = await query(db).row<SlotRow>(
+  return query(db).row<Slot>(
     `WITH batch AS (
        SELECT b.id, b.push_id, ${openCountSql('b')} AS open
          FROM push_batch b WHERE b.app_id = $1 AND b.id = $2 AND NOT b.is_settled FOR UPDATE),
@@ -89,11 +89,10 @@ export async function reserveSlot(
               slot_ms = ceil(pace.seconds * 1000), slot_epoch = pace.pace_epoch
          FROM batch, pace WHERE b.app_id = $1 AND b.id = batch.id
        RETURNING b.slot_at, b.slot_ms)
-     SELECT slot_at AS "slotAt", slot_ms AS "slotMs",
-       ${epochMs('slot_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
+     SELECT slot_at AS at, ${epochMs('slot_at - clock_timestamp()')} AS "inMs",
+            slot_ms AS "durationMs" FROM slot`,
     [batch.appId, batch.batchId, leadMs, firstLeadMs],
   );
-  return (row && toSlot(row)) ?? undefined;
 }
 
 /**
@@ -281,7 +280,7 @@ export async function reserveRate(
   const firstMs = Math.max(nowMs + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
   const lastMs = Math.max(firstMs, endMs);
   const startMs = request.isEven ? firstMs : lastMs;
-  const row = await query(tx).one<SlotRow>(
+  return query(tx).one<Slot>(
     `WITH rate AS (
        UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
               busy_until = to_timestamp($6::float8 / 1000)
@@ -290,16 +289,13 @@ export async function reserveRate(
        UPDATE push_batch SET rate_at = to_timestamp($8::float8 / 1000), rate_ms = $9
          WHERE app_id = $1 AND id = $7
        RETURNING rate_at, rate_ms)
-     SELECT rate_at AS "slotAt", rate_ms AS "slotMs",
-       ${epochMs('rate_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
+     SELECT rate_at AS at, ${epochMs('rate_at - clock_timestamp()')} AS "inMs",
+            rate_ms AS "durationMs" FROM slot`,
     [
       ...[...valuesOfKey(key), beganMs, used + request.units, lastMs],
       ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
     ],
   );
-  const slot = toSlot(row);
-  if (!slot) throw new Error('the batch of this rate has no slot');
-  return slot;
 }
 
 /**
@@ -319,14 +315,14 @@ async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
   return inserted;
 }
 
-const readRate = (tx: Handle, { appId, connector, profile }: ProfileKey) =>
+const readRate = (tx: Handle, key: ProfileKey) =>
   query(tx).row<RateRow>(
     `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
           held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3
             FOR UPDATE)
      SELECT ${epochMs('clock_timestamp()')} AS "nowMs", ${epochMs('began_at')} AS "beganMs", units,
             ${epochMs('busy_until')} AS "busyMs" FROM held, setting`,
-    [appId, connector, profile],
+    valuesOfKey(key),
   );
 
 /** Returns the number of units that are allowed until a time after the start of the ramp. */
