@@ -82,6 +82,11 @@ async function acknowledgeInboxes(
  */
 const graceMs = 10 * 60_000;
 
+const deleteExpired = (table: string) =>
+  `WITH old AS MATERIALIZED (
+     SELECT app_id, id FROM ${table} WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+   DELETE FROM ${table} t USING old WHERE t.app_id = old.app_id AND t.id = old.id`;
+
 /**
  * Delete expired rows, one statement per table. Each limit is in a joined CTE, because PostgreSQL
  * may run a subquery of IN several times, each time with its own limit.
@@ -93,16 +98,9 @@ const expiredStatements = [
       WHERE m.expires_at <= $1 LIMIT $2 FOR UPDATE OF i SKIP LOCKED)
    DELETE FROM channel_inbox i USING old WHERE i.app_id = old.app_id AND i.id = old.id
      RETURNING 1 AS messages`,
-  `WITH old AS MATERIALIZED (
-     SELECT app_id, id FROM channel_group WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
-   DELETE FROM channel_group g USING old WHERE g.app_id = old.app_id AND g.id = old.id
-   RETURNING cardinality(g.pending) AS messages`,
-  `WITH old AS MATERIALIZED (
-     SELECT app_id, id FROM channel_deposit WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
-   DELETE FROM channel_deposit d USING old WHERE d.app_id = old.app_id AND d.id = old.id`,
-  `WITH old AS MATERIALIZED (
-     SELECT app_id, id FROM channel_message WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
-   DELETE FROM channel_message m USING old WHERE m.app_id = old.app_id AND m.id = old.id`,
+  `${deleteExpired('channel_group')} RETURNING cardinality(t.pending) AS messages`,
+  deleteExpired('channel_deposit'),
+  deleteExpired('channel_message'),
 ];
 
 /**
