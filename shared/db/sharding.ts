@@ -276,7 +276,7 @@ export async function forEachApp<T>(
 }
 
 /** Plans a statement once, and makes the plan use an index even if the table is small. */
-const onePlan = {
+export const onePlan = {
   plan_cache_mode: 'force_generic_plan',
   enable_seqscan: 'off',
   enable_hashjoin: 'off',

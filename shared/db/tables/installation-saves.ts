@@ -4,8 +4,9 @@ import { parseExactly } from '../../domain/json.ts';
 import { arrayText } from '../copy.ts';
 import type { ServerSettings } from '../limits/client-pool.ts';
 import type { Handle } from '../pool.ts';
-import { prepare } from '../prepared.ts';
-import { AppStatement, isSharded, partByApp } from '../sharding.ts';
+import { type PreparedStatement, prepare } from '../prepared.ts';
+import { query } from '../query.ts';
+import { AppStatement, isSharded, onePlan, partByApp } from '../sharding.ts';
 import {
   draftColumns,
   draftReaders,
@@ -19,15 +20,11 @@ import {
  * wait together.
  */
 export const saveSettings = {
+  ...onePlan,
   lock_timeout: '100ms',
-  plan_cache_mode: 'force_generic_plan',
-  enable_seqscan: 'off',
-  enable_hashjoin: 'off',
-  enable_mergejoin: 'off',
   enable_sort: 'off',
   enable_bitmapscan: 'off',
   cpu_index_tuple_cost: 1000,
-  jit: 'off',
 };
 
 /**
@@ -195,19 +192,20 @@ export interface GroupUpdate {
   draft: InstallationDraft;
 }
 
+/** Types of columns. The others are `text`. */
 const types: Readonly<Record<string, string>> = {
   id: 'bigint',
   wire_names: 'boolean',
   valid: 'boolean',
   badge: 'integer',
   fields: 'jsonb',
+  channels: 'text[]',
 };
-/**
- * Returns SQL of rows from arrays, one array per column, starting at parameter `first`. An array of
- * channels is a text.
- */
+/** Type of a column in `rowsOf`: there is no array of arrays, so the channels of a row are a text. */
+const listedType = (name: string) => (name === 'channels' ? 'text' : (types[name] ?? 'text'));
+/** Returns SQL of rows from arrays, one array per column, starting at parameter `first`. */
 const rowsOf = (names: string[], first: number) =>
-  `unnest(${names.map((name, i) => `$${first + i}::${types[name] ?? 'text'}[]`).join(', ')}) AS g(${names.join(', ')})`;
+  `unnest(${names.map((name, i) => `$${first + i}::${listedType(name)}[]`).join(', ')}) AS g(${names.join(', ')})`;
 const written = (name: string) => (name === 'channels' ? 'g.channels::text[]' : `g.${name}`);
 
 const insertColumns = ['app_id', 'object_id', ...draftColumns];
@@ -255,16 +253,17 @@ export async function writeInstallationGroup(
   db: Handle,
   { inserts, updates, now }: { inserts: GroupInsert[]; updates: GroupUpdate[]; now: Date },
 ): Promise<WrittenGroup> {
-  const isTogether = inserts.length > 0 && updates.length > 0 && !(await isSharded(db));
-  const rows = isTogether
-    ? (
-        await db.query<WrittenRow>(bothStatement, [
-          now,
-          ...insertArrays(inserts),
-          ...updateArrays(updates),
-        ])
-      ).rows
-    : [...(await insertGroup(db, inserts, now)), ...(await updateGroup(db, updates, now))];
+  const rows: WrittenRow[] = [];
+  const run = async (statement: PreparedStatement, ...arrays: string[]) =>
+    rows.push(...(await query(db).rows<WrittenRow>(statement, [now, ...arrays])));
+  const sharded = await isSharded(db);
+  if (inserts.length > 0 && updates.length > 0 && !sharded)
+    await run(bothStatement, ...insertArrays(inserts), ...updateArrays(updates));
+  else {
+    if (inserts.length > 0) await run(insertStatement, ...insertArrays(inserts));
+    if (sharded) rows.push(...(await updateSharded(db, updates, now)));
+    else if (updates.length > 0) await run(updateStatement, ...updateArrays(updates));
+  }
   return {
     inserted: new Set(rows.flatMap(({ object_id }) => object_id ?? [])),
     updated: new Set(rows.flatMap(({ id }) => id ?? [])),
@@ -274,17 +273,6 @@ export async function writeInstallationGroup(
 interface WrittenRow {
   object_id: string | null;
   id: number | null;
-}
-
-async function insertGroup(db: Handle, inserts: GroupInsert[], now: Date): Promise<WrittenRow[]> {
-  if (inserts.length === 0) return [];
-  return (await db.query<WrittenRow>(insertStatement, [now, ...insertArrays(inserts)])).rows;
-}
-
-async function updateGroup(db: Handle, updates: GroupUpdate[], now: Date): Promise<WrittenRow[]> {
-  if (updates.length === 0) return [];
-  if (await isSharded(db)) return await updateSharded(db, updates, now);
-  return (await db.query<WrittenRow>(updateStatement, [now, ...updateArrays(updates)])).rows;
 }
 
 const insertArrays = (inserts: GroupInsert[]): string[] => [
@@ -312,14 +300,6 @@ const draftArrays = (rows: { draft: InstallationDraft }[]): string[] =>
     ),
   );
 
-const jsonTypes: Readonly<Record<string, string>> = {
-  wire_names: 'boolean',
-  valid: 'boolean',
-  badge: 'integer',
-  fields: 'jsonb',
-  channels: 'text[]',
-};
-
 /**
  * Takes the rows as JSON, which needs no casts, because Citus refuses casts that depend on settings
  * here. It has no `ctid`, which is a location on one server.
@@ -328,7 +308,7 @@ const shardedUpdateText = `
   UPDATE installation i
     SET updated_at = $1, ${draftColumns.map((name) => `${name} = g.${name}`).join(', ')}
     FROM (SELECT g.* FROM jsonb_to_recordset($2::jsonb) AS g (app_id text, id bigint, version text,
-                 ${draftColumns.map((name) => `${name} ${jsonTypes[name] ?? 'text'}`).join(', ')}),
+                 ${draftColumns.map((name) => `${name} ${types[name] ?? 'text'}`).join(', ')}),
           LATERAL (
             SELECT FROM installation i
              WHERE i.xmin = g.version::xid AND i.app_id = g.app_id AND i.id = g.id AND i.app_id = $3
@@ -345,7 +325,7 @@ async function updateSharded(
   const updated: WrittenRow[] = [];
   for (const part of await partByApp(db, updates)) {
     const values = [now, JSON.stringify(part.map(jsonRowOf)), part[0]?.appId];
-    updated.push(...(await db.query<WrittenRow>(shardedUpdateText, values)).rows);
+    updated.push(...(await query(db).rows<WrittenRow>(shardedUpdateText, values)));
   }
   return updated;
 }
