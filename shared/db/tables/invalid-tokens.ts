@@ -21,29 +21,17 @@ type PushKey = { appId: string; pushId: number };
  * profile.
  */
 interface JudgedProfile extends ProfileAnswers {
-  successes: ReadonlySet<string>;
-}
-
-interface AnswerRow extends Omit<ProfileAnswers, 'answers'> {
-  refused: number;
-  sent: number;
-  forms: Record<string, number> | null;
+  successes: string[];
 }
 
 /** Reads the answers of the profiles for which a push found invalid tokens. */
-export async function readInvalidAnswers(
-  db: Handle,
-  { appId, pushId }: PushKey,
-): Promise<JudgedProfile[]> {
-  const rows = await query(db).rows<AnswerRow>(
-    `SELECT f.connector, f.profile, f.invalid, f.proofs, f.refused, f.reason, b.sent,
-            (SELECT jsonb_object_agg(key, n)
-               FROM (SELECT s.key, sum(s.value::bigint) AS n
-                 FROM push_batch o, jsonb_each_text(o.sent_by) s
-                      WHERE o.app_id = $1 AND o.push_id = $2 AND o.connector = f.connector
-                        AND o.profile = f.profile
-                        AND o.sent_by IS NOT NULL
-                      GROUP BY s.key) AS by_form) AS forms
+export const readInvalidAnswers = (db: Handle, { appId, pushId }: PushKey) =>
+  query(db).rows<JudgedProfile>(
+    `SELECT f.connector, f.profile, f.invalid, f.proofs, f.reason, b.sent + f.refused AS answers,
+            CASE WHEN b.sent > 0 THEN ARRAY[''] ELSE '{}' END
+              || ARRAY(SELECT DISTINCT s.form FROM push_batch o, jsonb_object_keys(o.sent_by) AS s (form)
+                        WHERE o.app_id = $1 AND o.push_id = $2 AND o.connector = f.connector
+                          AND o.profile = f.profile AND o.sent_by IS NOT NULL) AS successes
        FROM (SELECT connector, profile, count(*)
          FILTER (WHERE outcome = 'invalid_token') AS invalid,
                     count(*) FILTER (WHERE is_proof) AS proofs, count(*)
@@ -60,12 +48,6 @@ export async function readInvalidAnswers(
       WHERE f.invalid > 0`,
     [appId, pushId],
   );
-  return rows.map(({ sent, refused, forms, ...row }) => ({
-    ...row,
-    answers: sent + refused,
-    successes: new Set([...(sent > 0 ? [''] : []), ...Object.keys(forms ?? {})]),
-  }));
-}
 
 /**
  * Which installations of a push are deleted. If `profile` is absent, the installations of all
@@ -79,32 +61,28 @@ interface InvalidSelection extends PushKey {
    * Token forms that had a success. Tokens without a proof are only deleted if their form is in the
    * list. Absent: no condition.
    */
-  successes?: ReadonlySet<string>;
+  successes?: readonly string[];
 }
 
 /**
- * Deletes the installations with invalid tokens, unless they were saved since. Returns their
- * number. `onDeleted` runs in the transaction of each page.
+ * Deletes the installations with invalid tokens, unless they were saved since. `onDeleted` runs in
+ * the transaction of each page.
  */
 export async function deleteInvalid(
   db: Pick<Database, 'transaction'>,
   selection: InvalidSelection,
   onDeleted: (tx: Handle, devices: DeletedDevices) => Promise<void>,
-): Promise<number> {
-  let deleted = 0;
+): Promise<void> {
   // The recipient of a broadcast has the id 0.
   let after: number | null = -1;
   while (after !== null) {
     const from: number = after;
-    const page: DeletedPage = await db.transaction(async (tx) => {
-      const found = await deleteInvalidPage(tx, selection, from);
-      await onDeleted(tx, found.devices);
-      return found;
+    after = await db.transaction(async (tx): Promise<number | null> => {
+      const { devices, last } = await deleteInvalidPage(tx, selection, from);
+      await onDeleted(tx, devices);
+      return last;
     });
-    deleted += page.deleted;
-    after = page.last;
   }
-  return deleted;
 }
 
 /** Public ids of deleted installations, by connector. */
@@ -155,7 +133,7 @@ export async function deleteInvalidPage(
         deletable.proven,
         deletable.called,
       ],
-      successes && [...successes],
+      successes,
       ...tokens.values,
     ],
   );
