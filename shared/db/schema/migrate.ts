@@ -7,6 +7,7 @@ import { sleep } from '../../clock.ts';
 import { connectionUrl } from '../../config/environment.ts';
 import { isLockTimeout, isUndefinedTable } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
+import { query } from '../query.ts';
 import { effectOf, splitStatements, upPart } from './effects.ts';
 
 /** Folder of this version's migrations. */
@@ -103,7 +104,9 @@ export async function aloneInMigrating<T>(
   try {
     // Polled, since CREATE INDEX CONCURRENTLY would wait for the snapshot of a process that waits
     // for the lock.
-    for (let waits = 0; !(await takesLock(client)); waits += 1) {
+    const takeLock = () =>
+      query(client).boolean('SELECT pg_try_advisory_lock($1) AS taken', [lockKey]);
+    for (let waits = 0; !(await takeLock()); waits += 1) {
       if (waits === 0) onWait?.('another process migrates the database');
       await sleep(lockPollMs);
     }
@@ -111,14 +114,6 @@ export async function aloneInMigrating<T>(
   } finally {
     await client.end();
   }
-}
-
-async function takesLock(client: pg.Client): Promise<boolean> {
-  const { rows } = await client.query<{ taken: boolean }>(
-    'SELECT pg_try_advisory_lock($1) AS taken',
-    [lockKey],
-  );
-  return rows[0]?.taken === true;
 }
 
 /** Repeats `work` if it fails because it did not get a lock. */
@@ -218,8 +213,7 @@ export async function pendingMigrations(databaseUrl: string, folder?: string): P
 /** Returns the names of the migrations that a database contains. Empty if the table is missing. */
 async function runMigrations(client: pg.Client): Promise<Set<string>> {
   try {
-    const { rows } = await client.query<{ name: string }>(`SELECT name FROM ${migrationTable}`);
-    return new Set(rows.map(({ name }) => name));
+    return new Set(await query(client).column<string>(`SELECT name FROM ${migrationTable}`));
   } catch (error) {
     if (isUndefinedTable(error)) return new Set();
     throw error;
@@ -266,7 +260,7 @@ const tablesAtOnce = 10;
  */
 export async function analyzeGrownTables(db: Handle): Promise<number> {
   // `reltuples` is -1 before the first ANALYZE.
-  const { rows } = await db.query<{ name: string }>(
+  const tables = await query(db).column<string>(
     `SELECT format('%I.%I', s.schemaname, s.relname) AS name
        FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
       WHERE s.schemaname IN (current_schema(), 'pgboss') AND pg_has_role(c.relowner, 'USAGE')
@@ -274,6 +268,6 @@ export async function analyzeGrownTables(db: Handle): Promise<number> {
       ORDER BY s.n_live_tup LIMIT $3`,
     [minRows, growth, tablesAtOnce],
   );
-  for (const { name } of rows) await db.query(`ANALYZE (SKIP_LOCKED) ${name}`);
-  return rows.length;
+  for (const table of tables) await db.query(`ANALYZE (SKIP_LOCKED) ${table}`);
+  return tables.length;
 }

@@ -4,6 +4,7 @@ import type { Logger } from '../../process/logging.ts';
 import { changeMaxAgeMs, TtlCache } from '../../ttl-cache.ts';
 import { isConnectionFailure, isUndefinedTable } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
+import { query } from '../query.ts';
 import { countSealedApps } from '../tables/apps.ts';
 import { migrationNames, migrationTable } from './migrate.ts';
 
@@ -116,13 +117,12 @@ export class DatabaseReadiness {
   }
 
   async #checkSchema(): Promise<ReadinessHint> {
-    const { rows } = await this.#db.query<{ ran: number; newer: number }>(
+    const { ran, newer } = await query(this.#db).one<{ ran: number; newer: number }>(
       `SELECT count(*) FILTER (WHERE name = ANY($1)) AS ran, count(*)
         FILTER (WHERE name <> ALL($1)) AS newer
          FROM ${migrationTable}`,
       [this.#migrations],
     );
-    const { ran = 0, newer = 0 } = rows[0] ?? {};
     this.#pending = this.#migrations.length - ran;
     this.#tellNewer(newer);
     const { read, schemaVersion, names: needed } = this.#queue;
