@@ -21,13 +21,8 @@ const readStatement = prepare(
 );
 
 /** Returns groups by id, oldest first. Groups that are acknowledged or moved are missing. */
-export async function readGroups(
-  db: Handle,
-  appId: string,
-  ids: number[],
-): Promise<MessageGroup[]> {
-  return (await db.query<MessageGroup>(readStatement, [appId, ids])).rows;
-}
+export const readGroups = (db: Handle, appId: string, ids: number[]) =>
+  query(db).rows<MessageGroup>(readStatement, [appId, ids]);
 
 /** A device's acknowledgement of the message of a push. */
 export interface Acknowledgement {
@@ -105,20 +100,9 @@ interface GroupResult {
  * cheaper than a list.
  */
 function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[], string[]] {
-  const byGroup = new Map<string, GroupAcknowledgement[]>();
-  let last: GroupAcknowledgement | undefined;
-  let ofLast: GroupAcknowledgement[] = [];
-  for (const ack of acknowledgements) {
-    // Devices of a group acknowledge in sequence, so most of them need no lookup.
-    if (ack.groupId !== last?.groupId || ack.appId !== last.appId) {
-      const key = `${ack.appId}/${ack.groupId}`;
-      ofLast = byGroup.get(key) ?? [];
-      byGroup.set(key, ofLast);
-      last = ack;
-    }
-    ofLast.push(ack);
-  }
-  const groups = [...byGroup.values()];
+  const groups = [
+    ...Map.groupBy(acknowledgements, ({ appId, groupId }) => `${appId}/${groupId}`).values(),
+  ];
   return [
     groups.flatMap(([first]) => first?.appId ?? []),
     groups.flatMap(([first]) => first?.groupId ?? []),
