@@ -177,14 +177,14 @@ export async function findFullInboxes(
   { appId, installation }: InboxPosition,
   rows: number,
 ): Promise<FullInboxes> {
-  const found = await db.query<InboxPosition & { isFull: boolean }>(fullInboxesStatement, [
-    appId,
-    installation,
-    rows,
-  ]);
+  const values = [appId, installation, rows];
+  const found = await query(db).rows<InboxPosition & { isFull: boolean }>(
+    fullInboxesStatement,
+    values,
+  );
   const installations = new Map<string, number[]>();
   let next: InboxPosition | undefined;
-  for (const row of found.rows) {
+  for (const row of found) {
     const inboxes = installations.get(row.appId) ?? [];
     if (row.isFull) installations.set(row.appId, [...inboxes, row.installation]);
     else next = { appId: row.appId, installation: row.installation };

@@ -234,13 +234,12 @@ export async function describeGatewayFailures(
           ORDER BY g.connector, g.profile LIMIT ${maxNamedGateways}) f`,
     [appId, pushIds],
   );
-  const lines = new Map<number, string[]>();
-  for (const { id, connector, reason } of rows) {
-    const existing = lines.get(id) ?? [];
-    const line = `${gatewayFailureText(connector, reason)}; trying again`;
-    if (!existing.includes(line)) lines.set(id, [...existing, line]);
-  }
-  return new Map([...lines].map(([id, texts]) => [id, texts.join('. ')]));
+  const textOf = ({ connector, reason }: (typeof rows)[number]) =>
+    `${gatewayFailureText(connector, reason)}; trying again`;
+  const byPush = Map.groupBy(rows, ({ id }) => id);
+  return new Map(
+    [...byPush].map(([id, ofPush]) => [id, [...new Set(ofPush.map(textOf))].join('. ')]),
+  );
 }
 
 /** Decrypted access token of a gateway. */
