@@ -124,14 +124,7 @@ const insertUsers = (tx: Handle, appId: string, targets: Targets) =>
 const identitiesIn = (column: 'own' | 'claims') =>
   `${users.name} s CROSS JOIN jsonb_to_recordset(s.${column}) AS x (platform text, uid text)`;
 
-/** Joins the user that has account `x`. LIMIT 1 prevents a plan that reads all users. */
-const holderIn = ({ users: holders, identities }: Targets) =>
-  `CROSS JOIN LATERAL (
-     SELECT t.id, t.object_id FROM ${identities} i JOIN ${holders} t ON t.app_id = i.app_id
-       AND t.id = i.user_id
-      WHERE i.app_id = $1 AND i.platform = x.platform AND i.uid = x.uid LIMIT 1) h`;
-
-/** A written user, and the user that already has one of its third-party accounts. */
+/** A staged user, and the user that already has one of its third-party accounts. */
 interface Conflict {
   line: number;
   userId: number;
@@ -142,16 +135,25 @@ interface Conflict {
 }
 
 /**
+ * Returns SQL of the staged users with third-party accounts, and of the users `h` that have these
+ * accounts. LIMIT 1 prevents a plan that reads all users.
+ */
+const conflictsIn = ({ users: holders, identities }: Targets) =>
+  `SELECT s.line, s.user_id AS "userId", s.object_id AS "objectId", x.platform,
+          h.id AS "holderId", h.object_id AS holder
+     FROM ${identitiesIn('own')} CROSS JOIN LATERAL (
+       SELECT t.id, t.object_id FROM ${identities} i JOIN ${holders} t ON t.app_id = i.app_id
+         AND t.id = i.user_id
+        WHERE i.app_id = $1 AND i.platform = x.platform AND i.uid = x.uid LIMIT 1) h`;
+
+/**
  * Inserts the third-party accounts of written users. Returns the accounts that belong to another
  * user.
  */
 async function insertIdentities(tx: Handle, appId: string, targets: Targets): Promise<Conflict[]> {
   await insertAccounts(tx, appId, { identities: targets.identities, column: 'own' });
   return query(tx).rows(
-    `SELECT s.line, s.user_id AS "userId", s.object_id AS "objectId", x.platform,
-            h.id AS "holderId", h.object_id AS holder
-       FROM ${identitiesIn('own')} ${holderIn(targets)}
-      WHERE s.user_id IS NOT NULL AND h.id <> s.user_id ORDER BY s.line`,
+    `${conflictsIn(targets)} WHERE s.user_id IS NOT NULL AND h.id <> s.user_id ORDER BY s.line`,
     [appId],
   );
 }
@@ -181,15 +183,9 @@ async function removeConflicts(
 ): Promise<Unwritten[]> {
   const ids = new Set(conflicts.map(({ userId }) => userId));
   const list = [...ids];
-  const { identities, users: written } = targets;
-  await tx.query(`DELETE FROM ${identities} WHERE app_id = $1 AND user_id = ANY($2::bigint[])`, [
-    appId,
-    list,
-  ]);
-  await tx.query(`DELETE FROM ${written} WHERE app_id = $1 AND id = ANY($2::bigint[])`, [
-    appId,
-    list,
-  ]);
+  const where = (column: string) => `WHERE app_id = $1 AND ${column} = ANY($2::bigint[])`;
+  await tx.query(`DELETE FROM ${targets.identities} ${where('user_id')}`, [appId, list]);
+  await tx.query(`DELETE FROM ${targets.users} ${where('id')}`, [appId, list]);
   const unwritten = byLine(conflicts.filter(({ holderId }) => !ids.has(holderId)));
   await unstage(tx, users, unwritten);
   await tx.query(`UPDATE ${users.name} SET user_id = NULL WHERE user_id = ANY($1::bigint[])`, [
@@ -198,30 +194,22 @@ async function removeConflicts(
   return unwritten;
 }
 
-type Linked = Pick<Conflict, 'line' | 'objectId' | 'platform' | 'holder'>;
-
 /** Returns each user of the conflicts once, with its last conflict. */
-const byLine = (conflicts: readonly Linked[]): Unwritten[] => [
-  ...new Map(conflicts.map((conflict) => [conflict.line, conflictOf(conflict)])).values(),
-];
-
-const conflictOf = ({ line, objectId, platform, holder }: Linked): Unwritten => ({
-  line,
-  objectId,
-  isThere: false,
-  isNewer: false,
-  holders: { [`authData.${platform}`]: holder },
-});
+const byLine = (conflicts: readonly Conflict[]): Unwritten[] =>
+  [...new Map(conflicts.map((conflict) => [conflict.line, conflict])).values()].map(
+    ({ line, objectId, platform, holder }) => ({
+      line,
+      objectId,
+      isThere: false,
+      isNewer: false,
+      holders: { [`authData.${platform}`]: holder },
+    }),
+  );
 
 /** Like `takeUnwritten`, including users whose third-party accounts belong to another user. */
 async function takeUnwrittenUsers(tx: Handle, appId: string): Promise<Unwritten[]> {
   const kept = await takeUnwritten(tx, appId, users);
-  const linked = await query(tx).rows<Linked>(
-    `SELECT s.line, s.object_id AS "objectId", x.platform, h.object_id AS holder
-       FROM ${identitiesIn('own')} ${holderIn(tables)}`,
-    [appId],
-  );
-  const unwritten = byLine(linked);
+  const unwritten = byLine(await query(tx).rows<Conflict>(conflictsIn(tables), [appId]));
   await unstage(tx, users, unwritten);
   return [...kept, ...unwritten];
 }
