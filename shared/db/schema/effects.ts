@@ -2,21 +2,15 @@
  * Splits SQL into statements, and removes comments and repeated spaces. Understands quotes, dollar
  * quotes and comments, which is sufficient for our own migrations.
  */
-export function splitStatements(sql: string): string[] {
-  return parts(sql, ';');
-}
-
-/** Splits a list, such as the actions of an ALTER TABLE, at commas outside of brackets. */
-function splitList(text: string): string[] {
-  return parts(text, ',');
-}
+export const splitStatements = (sql: string): string[] => splitSql(sql, ';');
 
 /**
  * Tokens that may contain a separator: comments, strings, quoted names and dollar-quoted bodies.
  */
 const token = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|(\$\w*\$)[\s\S]*?\1|[\s\S]/g;
 
-function parts(sql: string, separator: ';' | ','): string[] {
+/** Splits SQL at separators outside of brackets. */
+function splitSql(sql: string, separator: ';' | ','): string[] {
   const found: string[] = [];
   let current = '';
   let depth = 0;
@@ -159,7 +153,7 @@ export function effectOf(statement: string): Effect {
   )?.groups;
   if (altered)
     return {
-      ...strongest(splitList(altered.actions ?? '').map(actionEffect)),
+      ...strongest(splitSql(altered.actions ?? '', ',').map(actionEffect)),
       table: altered.table,
     };
   return matched(statements, statement);
