@@ -467,13 +467,15 @@ export async function releaseFreeze(tx: Handle, appId: string | null): Promise<F
   return freeze;
 }
 
-/** Returns whether an app or the service is frozen. The answer stays true until `tx` ends. */
+const freezeOf = `SELECT FROM push_freeze WHERE (app_id IS NULL OR app_id = $1)
+  AND released_at IS NULL LIMIT 1`;
+
+/** Returns whether an app or the whole service is frozen. */
+export const isFrozen = (db: Handle, appId: string) => query(db).hasRows(freezeOf, [appId]);
+
+/** Like `isFrozen`. The answer stays true until `tx` ends. */
 export const lockFreeze = (tx: Handle, appId: string) =>
-  query(tx).hasRows(
-    `SELECT FROM push_freeze WHERE (app_id IS NULL OR app_id = $1) AND released_at IS NULL
-      LIMIT 1 FOR SHARE`,
-    [appId],
-  );
+  query(tx).hasRows(`${freezeOf} FOR SHARE`, [appId]);
 
 /** Returns whether pushes of an ended freeze may still be held. */
 export const hasEndedFreeze = (db: Handle) =>
@@ -494,10 +496,3 @@ export const deleteFreezes = (tx: Handle, scopes: readonly string[]) =>
   query(tx).run(`DELETE FROM push_freeze WHERE coalesce(app_id, '') = ANY ($1)`, [scopes]);
 
 const notifyFreezes = (tx: Handle) => query(tx).run(`SELECT pg_notify($1, '')`, [freezeTopic]);
-
-/** Returns whether an app or the whole service is frozen. */
-export const isFrozen = (db: Handle, appId: string) =>
-  query(db).boolean(
-    'SELECT EXISTS (SELECT FROM push_freeze WHERE released_at IS NULL AND (app_id IS NULL OR app_id = $1)) AS found',
-    [appId],
-  );
