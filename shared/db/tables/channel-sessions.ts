@@ -61,6 +61,17 @@ export async function openSessions(
   return devices.map((device) => opened.get(device));
 }
 
+/**
+ * Returns SQL of the highest position of a pending message of session `s`, or 0. The `+ 0` makes
+ * PostgreSQL read the groups of the app once. For a plain `max()` it would scan the groups from the
+ * end.
+ */
+const newestPosition = (appId: string): string =>
+  `greatest((SELECT max(coalesce(i.position, i.id)) FROM channel_inbox i
+              WHERE i.app_id = ${appId} AND i.installation = s.installation),
+            (SELECT max(g.id + 0) FROM channel_group g
+              WHERE g.app_id = ${appId} AND ${isPendingInGroup('s.installation')}), 0)`;
+
 /** A new session, with the number of its device in the call, from 1. */
 type OpenedSession = NewDeviceSession & { n: number };
 
@@ -75,9 +86,6 @@ function openSessionsOfAll(
   //
   // The commit does not wait for the disk, because this wait would take most of the time when all
   // devices reconnect at once. After a crash of the database, the processes restore their sessions.
-  //
-  // The `+ 0` makes PostgreSQL read the groups of the app once. For a plain `max()` it would scan
-  // the groups from the end.
   return query(db).rows(
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
@@ -100,13 +108,10 @@ function openSessionsOfAll(
        RETURNING s.app_id, s.installation, s.session_id, s.xmax <> 0 AS is_takeover
      )
      SELECT d.n, s.app_id AS "appId", s.installation, s.session_id AS "sessionId",
-            greatest((SELECT max(coalesce(i.position, i.id)) FROM channel_inbox i
-                       WHERE i.app_id = s.app_id AND i.installation = s.installation),
-                     (SELECT max(g.id + 0) FROM channel_group g
-                       WHERE g.app_id = s.app_id AND ${isPendingInGroup('s.installation')}),
-            0) AS "newestPosition", CASE WHEN s.is_takeover THEN pg_notify('${sessionTopic}',
-              json_build_object('appId', s.app_id, 'installation', s.installation, 'sessionId',
-            s.session_id)::text) END, set_config('synchronous_commit', 'off', true)
+            ${newestPosition('s.app_id')} AS "newestPosition",
+            CASE WHEN s.is_takeover THEN pg_notify('${sessionTopic}', json_build_object('appId',
+              s.app_id, 'installation', s.installation, 'sessionId', s.session_id)::text) END,
+            set_config('synchronous_commit', 'off', true)
        FROM opened s JOIN device d ON d.app_id = s.app_id AND d.id = s.installation`,
     [...listsOf(devices, 'appId', 'installationId'), nodeId, now, touchedBefore],
   );
@@ -237,11 +242,7 @@ const insertSessions = `
   RETURNING s.installation, s.session_id AS "sessionId", s.xmax <> 0 AS "isTakeover"`;
 
 const newestPositions = `
-  SELECT s.installation,
-         greatest((SELECT max(coalesce(i.position, i.id)) FROM channel_inbox i
-                    WHERE i.app_id = $1 AND i.installation = s.installation),
-                  (SELECT max(g.id + 0) FROM channel_group g
-                    WHERE g.app_id = $1 AND ${isPendingInGroup('s.installation')}), 0) AS newest
+  SELECT s.installation, ${newestPosition('$1')} AS newest
     FROM unnest($2::bigint[]) AS s (installation)`;
 
 type OpenedRow = Omit<DeviceSession, 'appId'> & { isTakeover: boolean };
