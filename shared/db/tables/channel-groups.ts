@@ -42,6 +42,20 @@ export interface GroupAcknowledgement extends Acknowledgement {
 }
 
 /**
+ * Returns CTEs that add the numbers `n` of the CTE `counts` to a column of push records. Locks the
+ * records in one order. `andApp`: condition that names the app of the table `n`.
+ */
+export const addToRecords = (column: 'acked' | 'displaced', andApp: string): string =>
+  `records AS MATERIALIZED (
+     SELECT n.app_id, n.id, c.n AS added FROM notification n
+       JOIN counts c ON n.app_id = c.app_id AND n.id = c.push_id${andApp}
+      ORDER BY n.app_id, n.id FOR NO KEY UPDATE OF n
+   ), counted AS (
+     UPDATE notification n SET ${column} = n.${column} + r.added FROM records r
+      WHERE n.app_id = r.app_id AND n.id = r.id${andApp}
+   )`;
+
+/**
  * Removes acknowledged devices from groups. Locks rows in one order, so that concurrent calls do
  * not deadlock. The commit does not wait for the disk. If the database crashes, lost
  * acknowledgements are delivered again with the same id, and count when they are acknowledged
@@ -66,16 +80,10 @@ const acknowledgeStatement = new AppStatement(
    ), reduced AS (
      UPDATE channel_group g SET pending = p.rest FROM parted p
       WHERE p.rest <> '{}' AND g.app_id = p.app_id AND g.id = p.id${andApp('g')}
-   ), records AS MATERIALIZED (
-     SELECT n.app_id, n.id, c.acked
-       FROM (SELECT app_id, push_id, sum(before - cardinality(rest)) AS acked FROM parted
-              GROUP BY app_id, push_id) c
-       JOIN notification n ON n.app_id = c.app_id AND n.id = c.push_id${andApp('n')}
-      ORDER BY n.app_id, n.id FOR NO KEY UPDATE OF n
-   ), counted AS (
-     UPDATE notification n SET acked = n.acked + r.acked FROM records r
-      WHERE n.app_id = r.app_id AND n.id = r.id${andApp('n')}
-   )
+   ), counts AS (
+     SELECT app_id, push_id, sum(before - cardinality(rest)) AS n FROM parted
+      GROUP BY app_id, push_id
+   ), ${addToRecords('acked', andApp('n'))}
    SELECT app_id AS "appId", id, before - cardinality(rest) AS acked,
           CASE WHEN before - cardinality(rest) < cardinality(installations)
             THEN ARRAY(SELECT unnest(installations) EXCEPT SELECT unnest(pending))

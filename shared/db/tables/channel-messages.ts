@@ -6,6 +6,7 @@ import type { InboxNotification } from './channel-enqueue.ts';
 import {
   type Acknowledgement,
   acknowledgeGroups,
+  addToRecords,
   findGroups,
   type GroupAcknowledgement,
 } from './channel-groups.ts';
@@ -53,15 +54,8 @@ const acknowledgeInboxesStatement = new AppStatement(
          AND i.id = f.id${andApp('i')}
        RETURNING i.app_id, i.push_id
      ), counts AS (
-       SELECT app_id, push_id, count(*) AS acked FROM deleted GROUP BY app_id, push_id
-     ), records AS MATERIALIZED (
-       SELECT n.app_id, n.id, c.acked FROM notification n JOIN counts c ON n.app_id = c.app_id
-         AND n.id = c.push_id${andApp('n')}
-        ORDER BY n.app_id, n.id FOR NO KEY UPDATE OF n
-     ), counted AS (
-       UPDATE notification n SET acked = n.acked + r.acked FROM records r
-        WHERE n.app_id = r.app_id AND n.id = r.id${andApp('n')}
-     )
+       SELECT app_id, push_id, count(*) AS n FROM deleted GROUP BY app_id, push_id
+     ), ${addToRecords('acked', andApp('n'))}
      SELECT count(*) AS acked FROM deleted`,
 );
 
@@ -210,16 +204,10 @@ const evictStatement = prepare(`
      ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
   ), deleted AS (
     DELETE FROM channel_inbox i USING locked l WHERE i.app_id = $1 AND i.id = l.id
-      RETURNING i.push_id
+      RETURNING i.app_id, i.push_id
   ), counts AS (
-    SELECT push_id, count(*) AS displaced FROM deleted GROUP BY push_id
-  ), records AS MATERIALIZED (
-    SELECT n.id, c.displaced FROM notification n JOIN counts c ON n.app_id = $1 AND n.id = c.push_id
-     ORDER BY n.id FOR NO KEY UPDATE OF n
-  ), counted AS (
-    UPDATE notification n SET displaced = n.displaced + r.displaced FROM records r
-     WHERE n.app_id = $1 AND n.id = r.id
-  )
+    SELECT app_id, push_id, count(*) AS n FROM deleted GROUP BY app_id, push_id
+  ), ${addToRecords('displaced', ' AND n.app_id = $1')}
   SELECT count(*) AS displaced FROM deleted`);
 
 /** Deletes the oldest messages of inboxes over their limit, and counts them on the push records. */
