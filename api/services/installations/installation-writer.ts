@@ -2,7 +2,6 @@ import type { Handle } from '../../../shared/db/pool.ts';
 import {
   findInstallationsOfDevice,
   insertInstallation,
-  lockInstallationsOfDevice,
   takeRegistration,
   updateInstallation,
   updateInstallationVersion,
@@ -96,11 +95,8 @@ export class InstallationWriter {
   async save(tx: Handle, app: App, device: DeviceSave): Promise<SavedInstallation> {
     const { ids, changes } = device;
     for (let tries = 0; tries < maxTries; tries += 1) {
-      const current = findRegistered(
-        await lockInstallationsOfDevice(tx, app.appId, ids),
-        ids,
-        changes,
-      );
+      const found = await findInstallationsOfDevice(tx, app.appId, ids, { isLocked: true });
+      const current = findRegistered([...found.keys()], ids, changes);
       const { storage, requireWrite } = device;
       if (current)
         return this.change(tx, app, {

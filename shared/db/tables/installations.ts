@@ -61,9 +61,6 @@ export const installationColumns = (large = (column: string) => column): string 
 const columns = installationColumns();
 const from = { table: 'installation', columns } as const;
 
-/** An installation with the version of its row: the transaction that wrote it. */
-type Versioned = Installation & { version: string };
-
 const byObjectId = `SELECT ${columns} FROM installation WHERE app_id = $1 AND object_id = $2`;
 const findStatement = prepare(byObjectId);
 const findLockedStatement = prepare(`${byObjectId} FOR UPDATE`);
@@ -97,22 +94,26 @@ const ofDevice = new PreparedStatements();
 export const maxOfRegistration = 8;
 
 /**
- * Selects the installations that match one of the ids, at most a dozen, in the order of their
- * internal ids. Each set of ids has its own statement with one index lookup per id, because
- * PostgreSQL plans alternatives that may be NULL badly.
+ * Finds the installations that match one of the ids, at most a dozen, in the order of their
+ * internal ids. Returns them with the versions of their rows: the transactions that wrote them.
+ * `isLocked` locks them until the transaction ends. After a concurrent change, one of them may no
+ * longer match.
+ *
+ * Each set of ids has its own statement with one index lookup per id, because PostgreSQL plans
+ * alternatives that may be NULL badly.
  */
-async function selectOfDevice(
+export async function findInstallationsOfDevice(
   db: Handle,
   appId: string,
   ids: DeviceIds,
-  tail = '',
-): Promise<Versioned[]> {
+  { isLocked = false } = {},
+): Promise<Map<Installation, string>> {
   const given = keyNames.flatMap((name) => {
     const id = ids[name];
     const values = id === undefined ? [] : name === 'deviceToken' ? storedFormsOfToken(id) : [id];
     return values.map((value) => ({ name, value }));
   });
-  if (given.length === 0) return [];
+  if (given.length === 0) return new Map();
   const lookUps = given.map(({ name }, i) => {
     const lookUp = `SELECT id FROM installation WHERE app_id = $1
       AND ${keyColumns[name]} = $${i + 2}`;
@@ -123,35 +124,12 @@ async function selectOfDevice(
   });
   const statement = ofDevice.of(
     `SELECT ${columns}, xmin::text AS version FROM installation
-      WHERE app_id = $1 AND id = ANY(ARRAY(${lookUps.join(' UNION ALL ')})) ORDER BY id${tail}`,
+      WHERE app_id = $1 AND id = ANY(ARRAY(${lookUps.join(' UNION ALL ')})) ORDER BY id
+      ${isLocked ? 'FOR UPDATE' : ''}`,
   );
-  return query(db).rows(statement, [appId, ...given.map(({ value }) => value)]);
-}
-
-/**
- * Finds the installations that match one of the ids, ordered by internal id, with the version of
- * each row.
- */
-export async function findInstallationsOfDevice(
-  db: Handle,
-  appId: string,
-  ids: DeviceIds,
-): Promise<Map<Installation, string>> {
-  const rows = await selectOfDevice(db, appId, ids);
+  const values = [appId, ...given.map(({ value }) => value)];
+  const rows = await query(db).rows<Installation & { version: string }>(statement, values);
   return new Map(rows.map(({ version, ...installation }) => [installation, version]));
-}
-
-/**
- * Locks the installations that match one of the ids, in the order of their internal ids. After a
- * concurrent change, one of them may no longer match.
- */
-export async function lockInstallationsOfDevice(
-  tx: Handle,
-  appId: string,
-  ids: DeviceIds,
-): Promise<Installation[]> {
-  const rows = await selectOfDevice(tx, appId, ids, ' FOR UPDATE');
-  return rows.map(({ version: _, ...installation }) => installation);
 }
 
 const insertOne = prepare(
