@@ -5,6 +5,7 @@
  */
 import type { Database, Handle } from '../db/pool.ts';
 import { PreparedStatements, prepare } from '../db/prepared.ts';
+import { listsOf, query } from '../db/query.ts';
 
 /** One attempt at a job. */
 interface Attempt {
@@ -35,9 +36,7 @@ export async function touchJobs(
   queue: string,
   jobs: readonly Attempt[],
 ): Promise<void> {
-  if (jobs.length === 0) return;
-  const ids = jobs.map(({ id }) => id);
-  await db.query(heartbeat, [queue, ids, jobs.map(({ retryCount }) => retryCount)]);
+  if (jobs.length > 0) await db.query(heartbeat, [queue, ...listsOf(jobs, 'id', 'retryCount')]);
 }
 
 /**
@@ -50,7 +49,7 @@ export async function startNow(
   batchIds: readonly number[],
 ): Promise<string[]> {
   if (batchIds.length === 0) return [];
-  const { rows } = await db.query<{ name: string }>(
+  return query(db).column<string>(
     `WITH due AS (
        UPDATE pgboss.job SET start_after = now()
         WHERE name LIKE 'deliver-%' AND ${waiting} AND start_after > now() AND data ->> 'appId' = $1
@@ -59,7 +58,6 @@ export async function startNow(
      SELECT DISTINCT name FROM due`,
     [appId, batchIds],
   );
-  return rows.map(({ name }) => name);
 }
 
 /**
@@ -75,12 +73,8 @@ const highestStatements = new PreparedStatements();
  * Returns the highest priority of the jobs that are due; 0 without jobs. The API of pg-boss has no
  * such function.
  */
-export async function highestPriority(db: Handle, { queue }: { queue: string }): Promise<number> {
-  const { rows } = await db.query<{ highest: number | null }>(
-    highestStatements.of(highestText(queue)),
-  );
-  return rows[0]?.highest ?? 0;
-}
+export const highestPriority = (db: Handle, { queue }: { queue: string }) =>
+  query(db).number(highestStatements.of(highestText(queue)));
 
 /** Text of `findDueQueues`. It uses the index with which pg-boss fetches jobs. */
 export const dueText = `SELECT name FROM unnest($1::text[]) AS queue (name)
@@ -94,10 +88,8 @@ const dueStatement = prepare(dueText);
  * Returns the queues that contain a due job. With the API of pg-boss this would be a fetch of each
  * queue every second.
  */
-export async function findDueQueues(db: Handle, queues: readonly string[]): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(dueStatement, [queues]);
-  return rows.map(({ name }) => name);
-}
+export const findDueQueues = (db: Handle, queues: readonly string[]) =>
+  query(db).column<string>(dueStatement, [queues]);
 
 /** Number of jobs of a queue that have not ended, and their age. */
 export interface QueueState {
@@ -113,37 +105,28 @@ export interface QueueState {
  * pg-boss reports no age. Its `getQueues` returns the counts of the last maintenance, which runs
  * only on dispatchers. Without dispatchers these counts would not change.
  */
-export async function readQueueStates(db: Handle): Promise<QueueState[]> {
-  const { rows } = await db.query<QueueState>(
+export const readQueueStates = (db: Handle) =>
+  query(db).rows<QueueState>(
     `SELECT name AS queue,
             count(*) FILTER (WHERE state <> 'active' AND start_after <= now()) AS ready,
             count(*) FILTER (WHERE state <> 'active' AND start_after > now()) AS waiting,
             count(*) FILTER (WHERE state = 'active') AS active,
-            coalesce(extract(epoch FROM now() - min(greatest(created_on, start_after))
-              FILTER (WHERE state <> 'active' AND start_after <= now())),
-                0)::float8 AS "oldestSeconds"
+            greatest(0, extract(epoch FROM now() - min(greatest(created_on, start_after))
+              FILTER (WHERE state <> 'active' AND start_after <= now())))::float8 AS "oldestSeconds"
        FROM pgboss.job WHERE ${live} GROUP BY name ORDER BY name`,
   );
-  return rows.map((row) => ({ ...row, oldestSeconds: Math.max(0, row.oldestSeconds) }));
-}
 
 /**
  * Counts the due jobs of a queue, at most `maxCounted`. The counts of `getQueues` are too old to
  * decide whether to refuse pushes (`readQueueStates`).
  */
-export async function countReady(
-  db: Handle,
-  { queue }: { queue: string },
-  maxCounted: number,
-): Promise<number> {
-  const { rows } = await db.query<{ ready: number }>(
+export const countReady = (db: Handle, { queue }: { queue: string }, maxCounted: number) =>
+  query(db).number(
     `SELECT count(*) AS ready FROM (
        SELECT FROM pgboss.job WHERE name = $1 AND ${waiting} AND start_after <= now()
          LIMIT $2) AS jobs`,
     [queue, maxCounted],
   );
-  return rows[0]?.ready ?? 0;
-}
 
 /** States of jobs that have not ended. */
 export const jobStates = ['created', 'retry', 'active'] as const;
@@ -177,14 +160,14 @@ const listTimeoutMs = 5000;
  * Lists jobs of a queue that have not ended, oldest first. `findJobs` of pg-boss has no limit and
  * would load the whole queue. Throws PostgreSQL's error if the statement exceeds its timeout.
  */
-export function listWaitingJobs(
+export const listWaitingJobs = (
   db: Database,
   queue: string,
   { state, minTries, limit }: JobFilter,
-): Promise<WaitingJob[]> {
-  return db.transaction(
-    async (tx) => {
-      const { rows } = await tx.query<WaitingJob>(
+) =>
+  db.transaction(
+    (tx) =>
+      query(tx).rows<WaitingJob>(
         `SELECT id, state::text AS state, retry_count AS tries, data ->> 'appId' AS "appId",
                 (data ->> 'pushId')::bigint AS "pushId", (data ->> 'batchId')::bigint AS "batchId",
                 (data ->> 'messageId')::bigint AS "messageId", created_on AS "createdAt",
@@ -193,13 +176,10 @@ export function listWaitingJobs(
           WHERE name = $1 AND ${live} AND ($2::text IS NULL OR state::text = $2)
             AND retry_count >= $3
           ORDER BY created_on, id LIMIT $4`,
-        [queue, state ?? null, minTries, limit],
-      );
-      return rows;
-    },
+        [queue, state, minTries, limit],
+      ),
     { statementTimeoutMs: listTimeoutMs },
   );
-}
 
 /** Work that a job brings: a batch, or the planning of a push if there is no `batchId`. */
 export interface JobWork {
@@ -216,7 +196,7 @@ export interface JobWork {
  */
 export async function findJobless<T extends JobWork>(db: Handle, work: readonly T[]): Promise<T[]> {
   if (work.length === 0) return [];
-  const { rows } = await db.query<{ place: number }>(
+  const places = await query(db).column<number>(
     `SELECT w.place FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS w (queue,
       app_id, id, place)
       WHERE NOT EXISTS (SELECT FROM pgboss.job j
@@ -229,7 +209,7 @@ export async function findJobless<T extends JobWork>(db: Handle, work: readonly 
       work.map(({ pushId, batchId }) => batchId ?? pushId),
     ],
   );
-  return rows.flatMap(({ place }) => work[place - 1] ?? []);
+  return places.flatMap((place) => work[place - 1] ?? []);
 }
 
 /**
