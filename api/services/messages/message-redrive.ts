@@ -24,11 +24,9 @@ export interface MessageRedrive extends UnsentFilter {
   cursor?: number | undefined;
 }
 
-type Locked = ListedMessage & { body: Buffer };
-
 /** Messages of a page, by what happens to them. */
 interface Sorted {
-  possible: Locked[];
+  possible: ListedMessage[];
   /** Number of messages with an expired code. */
   expired: number;
   /** Number of messages that no key decrypts. */
@@ -111,7 +109,7 @@ const countsOf = ({ possible, expired, unreadable }: Sorted) => ({
 });
 
 /** Counts messages by kind and reason, most frequent first. */
-function causesOf(messages: readonly Locked[]) {
+function causesOf(messages: readonly ListedMessage[]) {
   const counts = Map.groupBy(messages, ({ kind, reason }) => `${kind} ${reasonText(reason ?? '')}`);
   return [...counts.values()]
     .sort((one, other) => other.length - one.length)

@@ -1,14 +1,12 @@
 import { dayMs, hourMs } from '../../../shared/clock.ts';
 import { openOrUndefined } from '../../../shared/crypto.ts';
 import {
-  listOutboxMessages,
   listOutboxPage,
   lockMessage,
   type OutboxPageFilter,
   openListed,
   readSmsState,
-  reopenMessage,
-  type SentMessage,
+  reopenMessages,
 } from '../../../shared/db/tables/outbox.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
@@ -36,19 +34,18 @@ export class OutboxService {
     this.#reads = reads;
   }
 
-  /** Lists messages, newest first. Throws error 404 if the app does not exist. */
-  async list(
-    appId: string,
-    filter: { kind?: 'sms' | 'mail' | undefined; to?: string | undefined },
-  ): Promise<SentMessage[]> {
+  /** Lists messages with their texts, newest first. Throws error 404 if the app does not exist. */
+  async list(appId: string, filter: Pick<OutboxPageFilter, 'kind' | 'to'>) {
+    const { db, vault } = this.#deps;
     await requireApp(this.#deps, appId);
     await this.#recordRead(appId);
     // A phone number matches in any notation.
     const to = parsePhone(filter.to)?.e164 ?? filter.to;
-    return listOutboxMessages(this.#deps.db, this.#deps.vault, appId, {
-      ...filter,
-      to,
-      limit: maxMessages,
+    const page = { before: null, limit: maxMessages };
+    const messages = await listOutboxPage(db, appId, { ...filter, to }, page);
+    return messages.map((message) => {
+      const { kind, to, type, createdAt } = message;
+      return { kind, to, type, createdAt, ...openListed(vault, appId, message) };
     });
   }
 
@@ -106,10 +103,11 @@ export class OutboxService {
       const opened = openOrUndefined(() => openListed(vault, appId, message));
       if (opened === undefined)
         throw refuse('conflict', 'No key of CARILLON_SECRET decrypts the message.');
-      const isOver = message.expiresAt.getTime() <= clock.now();
-      if (isOver && opened.code !== undefined) throw refuse('conflict', 'The code has expired.');
-      const expiresAt = isOver ? new Date(clock.now() + dayMs) : message.expiresAt;
-      await reopenMessage(tx, appId, { id: message.id, expiresAt });
+      const now = new Date(clock.now());
+      if (message.expiresAt <= now && opened.code !== undefined)
+        throw refuse('conflict', 'The code has expired.');
+      const expiresAt = new Date(now.getTime() + dayMs);
+      await reopenMessages(tx, appId, [message.id], { now, expiresAt });
       const priority = messagePriority(message.kind);
       await queue.send(messageJob, [{ appId, messageId: message.id }], { tx, priority });
       const { state, reason } = message;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
+import { membersOf } from '../prepared.ts';
 import { type PageBefore, query, reasonTextSql, sweepOf } from '../query.ts';
 
 /**
@@ -37,11 +38,6 @@ const smsParts = z.object({
 });
 type SmsParts = z.infer<typeof smsParts>;
 
-/** A message of the outbox as the operator sees it. */
-export interface SentMessage extends Omit<OutboxMessage, 'mail' | 'sms'> {
-  createdAt: Date;
-}
-
 /** The encrypted part. Codes and links give access to accounts. */
 const body = z.object({
   text: z.string(),
@@ -52,10 +48,9 @@ const body = z.object({
 });
 
 /** A message in its stored form. */
-type StoredMessage = Pick<OutboxMessage, 'kind' | 'to' | 'type'> & {
+interface StoredMessage extends Pick<OutboxMessage, 'kind' | 'to' | 'type'> {
   body: Buffer;
-  createdAt: Date;
-};
+}
 
 /** Inserts a message that is valid until `expiresAt`, by default for a day. Returns its id. */
 export async function insertOutboxMessage(
@@ -77,39 +72,9 @@ export async function insertOutboxMessage(
   return id;
 }
 
-/** Filter of a list of messages. */
-interface OutboxFilter {
-  kind?: OutboxMessage['kind'] | undefined;
-  to?: string | undefined;
-  /** Maximum number of messages, newest first. */
-  limit: number;
-}
-
-/** Lists messages of an app, newest first. */
-export async function listOutboxMessages(
-  db: Handle,
-  vault: Vault,
-  appId: string,
-  filter: OutboxFilter,
-): Promise<SentMessage[]> {
-  const rows = await query(db).rows<StoredMessage>(
-    `SELECT kind, recipient AS "to", type, body, created_at AS "createdAt" FROM outbox
-      WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
-      ORDER BY id DESC LIMIT $4`,
-    [appId, filter.kind, filter.to, filter.limit],
-  );
-  return rows.map(({ body: sealed, ...row }) => {
-    const { mail, sms, ...shown } = openBody({ ...row, body: sealed }, vault, appId);
-    return { ...row, ...shown };
-  });
-}
-
 /** Decrypts the body of a message. Throws `SealError`. */
-const openBody = (
-  { kind, to, type, body: sealed }: Omit<StoredMessage, 'createdAt'>,
-  vault: Vault,
-  appId: string,
-) => body.parse(vault.open(sealed, sealContexts.message({ appId, kind, to, type })));
+const openBody = ({ kind, to, type, body: sealed }: StoredMessage, vault: Vault, appId: string) =>
+  body.parse(vault.open(sealed, sealContexts.message({ appId, kind, to, type })));
 
 /** A message that waits for its provider. */
 export interface WaitingMessage extends OutboxMessage {
@@ -127,9 +92,8 @@ export async function findWaitingMessage(
   appId: string,
   id: number,
 ): Promise<WaitingMessage | undefined> {
-  const row = await query(db).row<StoredMessage & Pick<WaitingMessage, 'attempts' | 'expiresAt'>>(
-    `SELECT kind, recipient AS "to", type, body, attempts, expires_at AS "expiresAt",
-      created_at AS "createdAt"
+  const row = await query(db).row<StoredMessage & Omit<WaitingMessage, keyof OutboxMessage>>(
+    `SELECT recipient AS "to", ${membersOf('outbox', 'kind, type, body, attempts, expires_at, created_at')}
        FROM outbox WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id],
   );
@@ -210,12 +174,9 @@ export const deleteOldMessages = sweepOf({
 export const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;
 type MessageState = (typeof messageStates)[number];
 
-/** A message of the outbox with its delivery state, without its text. */
-export interface ListedMessage {
+/** A message of the outbox with its delivery state. `openListed` decrypts its body. */
+export interface ListedMessage extends StoredMessage {
   id: number;
-  kind: OutboxMessage['kind'];
-  to: string;
-  type: string;
   state: MessageState;
   attempts: number;
   /** Short reason of the last failed try. Contains no personal data. */
@@ -231,12 +192,11 @@ export interface ListedMessage {
   expiresAt: Date;
 }
 
-/** A listed message with its encrypted text. */
-type SealedMessage = ListedMessage & { body: Buffer };
-
-const columns = `id, kind, recipient AS "to", type, state, attempts, reason,
-  provider_id AS "providerId", delivery, delivery_reason AS "deliveryReason",
-  delivered_at AS "deliveredAt", created_at AS "createdAt", expires_at AS "expiresAt"`;
+const columns = `recipient AS "to", ${membersOf(
+  'outbox',
+  `id, kind, type, body, state, attempts, reason, provider_id, delivery, delivery_reason, delivered_at,
+   created_at, expires_at`,
+)}`;
 
 export interface OutboxPageFilter {
   kind?: OutboxMessage['kind'] | undefined;
@@ -244,15 +204,15 @@ export interface OutboxPageFilter {
   state?: MessageState | undefined;
 }
 
-/** Lists a page of messages of an app, newest first, with their encrypted bodies. */
+/** Lists a page of messages of an app, newest first. */
 export const listOutboxPage = (
   db: Handle,
   appId: string,
   { kind, to, state }: OutboxPageFilter,
   { before, limit }: PageBefore,
 ) =>
-  query(db).rows<SealedMessage>(
-    `SELECT ${columns}, body FROM outbox
+  query(db).rows<ListedMessage>(
+    `SELECT ${columns} FROM outbox
       WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
         AND ($4::text IS NULL OR state = $4) AND ($5::bigint IS NULL OR id < $5)
       ORDER BY id DESC LIMIT $6`,
@@ -263,7 +223,7 @@ export const listOutboxPage = (
 export function openListed(
   vault: Vault,
   appId: string,
-  message: Pick<ListedMessage, 'kind' | 'to' | 'type'> & { body: Buffer },
+  message: StoredMessage,
 ): Pick<OutboxMessage, 'text' | 'code' | 'link'> {
   const { text, code, link } = openBody(message, vault, appId);
   return { text, code, link };
@@ -271,23 +231,9 @@ export function openListed(
 
 /** Locks a message for a change. Returns undefined if it does not exist. */
 export const lockMessage = (tx: Handle, appId: string, id: number) =>
-  query(tx).row<SealedMessage>(
-    `SELECT ${columns}, body FROM outbox WHERE app_id = $1 AND id = $2 FOR UPDATE`,
+  query(tx).row<ListedMessage>(
+    `SELECT ${columns} FROM outbox WHERE app_id = $1 AND id = $2 FOR UPDATE`,
     [appId, id],
-  );
-
-/** Makes a locked message wait again, until `expiresAt`. */
-export const reopenMessage = (
-  tx: Handle,
-  appId: string,
-  { id, expiresAt }: { id: number; expiresAt: Date },
-) =>
-  query(tx).run(
-    `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL,
-      provider_id = NULL, delivery = NULL, delivery_reason = NULL, delivered_at = NULL,
-      expires_at = $3
-      WHERE app_id = $1 AND id = $2`,
-    [appId, id, expiresAt],
   );
 
 /** SMS state of an app: the number of messages, and suspended countries. */
@@ -311,27 +257,27 @@ export async function readSmsState(
   appId: string,
   { now, hourAgo }: { now: Date; hourAgo: Date },
 ): Promise<SmsState> {
-  const budgets = await db.query<{ scope: string; n: number; since: Date }>(
+  const budgets = await query(db).rows<{ scope: string; n: number; since: Date }>(
     `SELECT scope, n, since FROM send_budget WHERE app_id = $1 AND scope IN ('app', 'free')
       AND key = ''`,
     [appId],
   );
-  const suspended = await db.query<SmsState['suspended'][number]>(
+  const suspended = await query(db).rows<SmsState['suspended'][number]>(
     `SELECT prefix, opened_at AS "openedAt", open_until AS "openUntil" FROM sms_breaker
       WHERE app_id = $1 AND open_until > $2 ORDER BY prefix LIMIT $3`,
     [appId, now, maxCountries],
   );
-  const conversion = await db.query<SmsState['conversion'][number]>(
+  const conversion = await query(db).rows<SmsState['conversion'][number]>(
     `SELECT prefix, sum(sent)::bigint AS sent, sum(used)::bigint AS used FROM sms_conversion
       WHERE app_id = $1 AND bucket > $2 GROUP BY prefix ORDER BY 2 DESC, prefix LIMIT $3`,
     [appId, hourAgo, maxCountries],
   );
-  const day = budgets.rows.find(({ scope }) => scope === 'app');
+  const day = budgets.find(({ scope }) => scope === 'app');
   return {
     day: day ? { used: day.n, since: day.since } : null,
-    freeUsed: budgets.rows.find(({ scope }) => scope === 'free')?.n ?? 0,
-    suspended: suspended.rows,
-    conversion: conversion.rows,
+    freeUsed: budgets.find(({ scope }) => scope === 'free')?.n ?? 0,
+    suspended,
+    conversion,
   };
 }
 
@@ -345,23 +291,21 @@ export interface UnsentFilter {
 }
 
 /** Locks a page of unsent messages, oldest first. Skips messages that are already locked. */
-export async function lockUnsent(
+export const lockUnsent = (
   tx: Handle,
   appId: string,
   { kind, state, reason, from, to }: UnsentFilter,
   page: { after: number; limit: number },
-): Promise<(ListedMessage & { body: Buffer })[]> {
-  const { rows } = await tx.query<ListedMessage & { body: Buffer }>(
-    `SELECT ${columns}, body FROM outbox
+) =>
+  query(tx).rows<ListedMessage>(
+    `SELECT ${columns} FROM outbox
       WHERE app_id = $1 AND state = $2 AND ($3::text IS NULL OR kind = $3)
         AND ($4::text IS NULL OR ${reasonTextSql()} = $4)
         AND ($5::timestamptz IS NULL OR created_at >= $5)
           AND ($6::timestamptz IS NULL OR created_at < $6) AND id > $7
       ORDER BY id LIMIT $8 FOR UPDATE SKIP LOCKED`,
-    [appId, state, kind ?? null, reason ?? null, from ?? null, to ?? null, page.after, page.limit],
+    [appId, state, kind, reason, from, to, page.after, page.limit],
   );
-  return rows;
-}
 
 /**
  * Makes locked messages wait again. If the time of a message is over, it waits until `expiresAt`.
