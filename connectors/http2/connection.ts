@@ -1,28 +1,14 @@
 /** One connection of a transport, from the connection attempt until it is closed. */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../shared/clock.ts';
-import { codeOf } from './connect.ts';
+import { isTemporaryStatus } from '../../shared/http/result.ts';
+import { type ConnectTarget, codeOf, connectTls } from './connect.ts';
 import { errorCode } from './frames/wire-format.ts';
-import {
-  type ConnectionListener,
-  type PooledConnection,
-  showsAcceptedCredentials,
-} from './pool.ts';
 import type { ActiveBatch } from './requests/active-batch.ts';
 import { Http2Session } from './session.ts';
-import type { Http2SessionHost } from './streams/response-reader.ts';
+import type { Http2SessionHost, SessionListener } from './streams/response-reader.ts';
 import { StreamWindow } from './streams/stream-table.ts';
-import type { TransportReason, TransportTiming } from './transport.ts';
-
-/** The part of a session that the watchdog uses. */
-export interface Pingable {
-  /** Sends a PING. Calls `callback` when the acknowledgement arrives. */
-  ping(callback: (error: Error | null) => void): unknown;
-  /** True if bytes wait to be written. The PING may be among them. */
-  readonly hasBacklog: boolean;
-  /** Number of buffers that were written to the socket. It grows while the peer reads. */
-  readonly sentPieces: number;
-}
+import { defaultStreamsPerConnection, type TransportOptions } from './transport.ts';
 
 /** Detects a dead peer by PING (protocol/apns.md#connections). Times are monotonic. */
 export class Watchdog {
@@ -55,7 +41,10 @@ export class Watchdog {
    * again while a large upload before the PING makes progress, because the PING may not be written
    * yet.
    */
-  isAlive(session: Pingable, nowMs: number): boolean {
+  isAlive(
+    session: Pick<Http2Session, 'ping' | 'hasBacklog' | 'sentPieces'>,
+    nowMs: number,
+  ): boolean {
     if (this.reads !== this.#readsSeen) {
       this.#readsSeen = this.reads;
       this.#lastReadMs = nowMs;
@@ -69,8 +58,7 @@ export class Watchdog {
     }
     if (!this.#mustPing && nowMs - this.#lastReadMs < this.#pingAfterMs) return true;
     this.#pingSentMs = nowMs;
-    session.ping((error) => {
-      if (error !== null) return;
+    session.ping(() => {
       this.#pingSentMs = null;
       this.reads += 1;
     });
@@ -81,35 +69,43 @@ export class Watchdog {
 /** Maximum number of streams per connection, even if the peer allows more. */
 const maxStreams = 1000;
 
+/**
+ * Returns true if a status shows that the credentials were accepted. The statuses 401, 403 and
+ * temporary statuses do not show it.
+ */
+const showsAcceptedCredentials = (status: number): boolean =>
+  status !== 401 && status !== 403 && !isTemporaryStatus(status);
+
 /** Callbacks of a connection to its transport. */
-export interface Http2ConnectionOwner extends ConnectionListener<Http2Connection> {
+export interface Http2ConnectionOwner extends SessionListener {
+  onOpen(): void;
   /** Called when the connection has received its first response. */
   onFirstResponse(): void;
-  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
-  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
+  /** A stream has ended, the stream limit has changed or the socket has drained. */
+  onCapacity(): void;
+  /**
+   * The peer ended the connection with an error code of RFC 9113 7, or reset a stream with
+   * ENHANCE_YOUR_CALM.
+   */
+  onGoaway(detail: string, code: number): void;
+  /** `code` is the error that ended the connection; empty if there was none. */
+  onClosed(connection: Http2Connection, code: string, wasOpen: boolean): void;
 }
 
-export interface Http2ConnectionOptions {
-  /** Opens the socket. Rejects if connecting fails or `signal` aborts it. */
-  connect(signal: AbortSignal): Promise<TLSSocket>;
-  firstStreams: number;
-  timing: TransportTiming;
-  clock: Clock;
-  /** See `TransportOptions`. */
-  streamsPerConnection: number;
-  responseHeader: string | undefined;
-}
-
-export class Http2Connection implements PooledConnection, Http2SessionHost {
+export class Http2Connection implements Http2SessionHost {
   phase: 'connecting' | 'open' | 'draining' | 'closed' = 'connecting';
+  /** True if a response has shown that the peer accepts our credentials. */
   hasAcceptedCredentials = false;
+  /** True if the pool has drained the connection, so its end is not a failure. */
   isRetired = false;
   hasResponse = false;
   readonly clock: Clock;
   readonly responseHeader: string | undefined;
+  /** Start of the connection attempt (monotonic). */
   readonly startedAtMs: number;
-  readonly #options: Http2ConnectionOptions;
-  readonly #owner: Http2ConnectionOwner;
+  readonly owner: Http2ConnectionOwner;
+  readonly #options: TransportOptions;
+  readonly #target: ConnectTarget;
   readonly #connecting = new AbortController();
   readonly #watchdog: Watchdog;
   readonly #window: StreamWindow;
@@ -119,32 +115,38 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
   #failure = '';
   #isEnding = false;
 
-  constructor(options: Http2ConnectionOptions, owner: Http2ConnectionOwner) {
+  constructor(options: TransportOptions, target: ConnectTarget, owner: Http2ConnectionOwner) {
     this.#options = options;
-    this.#owner = owner;
+    this.#target = target;
+    this.owner = owner;
     this.clock = options.clock;
     this.responseHeader = options.responseHeader;
-    this.#streamsLeft = options.streamsPerConnection;
+    this.#streamsLeft = options.streamsPerConnection ?? defaultStreamsPerConnection;
     this.startedAtMs = options.clock.monotonicMs();
     this.#watchdog = new Watchdog(options.timing, this.startedAtMs);
     this.#window = new StreamWindow(this.startedAtMs);
     void this.#connect();
   }
 
+  /** Number of open streams. */
   get active(): number {
     return this.#session?.table.count ?? 0;
   }
 
+  /** Number of streams that may be opened now; 0 if the connection accepts no requests. */
   get freeStreams(): number {
     const session = this.#session;
     if (this.phase !== 'open' || session === null || !session.isWritable) return 0;
     const allowed = this.#window.limitFor(this.#peerLimit(session));
-    const limit = this.hasAcceptedCredentials
-      ? allowed
-      : Math.min(allowed, this.#options.firstStreams);
+    const { firstStreams = allowed } = this.#options;
+    const limit = this.hasAcceptedCredentials ? allowed : Math.min(allowed, firstStreams);
     return limit - session.table.count;
   }
 
+  /**
+   * True if its congestion window is below the peer's limit. Another connection would not make
+   * responses faster then.
+   */
   get isBelowPeerLimit(): boolean {
     if (this.phase !== 'open' || this.#session === null) return false;
     const peerLimit = this.#peerLimit(this.#session);
@@ -170,6 +172,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
     this.#session?.flush();
   }
 
+  /** Accepts no more requests and closes after the last response. */
   drain(): void {
     this.isRetired = true;
     if (this.phase === 'connecting') this.destroy('drained');
@@ -187,6 +190,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
     this.#onClosed();
   }
 
+  /** Checks timeouts and the watchdog. Called periodically, which saves a timer per request. */
   sweep(nowMs: number): void {
     const { connectMs, requestMs } = this.#options.timing;
     if (this.phase === 'connecting' && nowMs - this.startedAtMs > connectMs)
@@ -195,7 +199,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
     if (session === null || this.phase === 'connecting' || this.phase === 'closed') return;
     const overdue = session.settleTimedOut(nowMs, requestMs);
     for (const readsBefore of overdue) this.#watchdog.onTimeout(readsBefore);
-    if (overdue.length > 0) this.#owner.onCapacity();
+    if (overdue.length > 0) this.owner.onCapacity();
     this.#endIfIdle();
     if (session.isPeerNotReading) this.destroy('unread');
     else if (!this.#isEnding && !this.#watchdog.isAlive(session, nowMs))
@@ -206,11 +210,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
   onSettings(): void {
     if (this.phase !== 'connecting') return;
     this.phase = 'open';
-    this.#owner.onOpen();
-  }
-
-  onRoundTrip(seconds: number): void {
-    this.#owner.onRoundTrip(seconds);
+    this.owner.onOpen();
   }
 
   onRead(): void {
@@ -219,7 +219,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
 
   onCapacity(): void {
     if (this.#session) this.#window.onRead(this.#session.readAtMs);
-    this.#owner.onCapacity();
+    this.owner.onCapacity();
     this.#endIfIdle();
   }
 
@@ -227,22 +227,14 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
     this.#window.onResponse(seconds);
     if (!this.hasResponse) {
       this.hasResponse = true;
-      this.#owner.onFirstResponse();
+      this.owner.onFirstResponse();
     }
     if (showsAcceptedCredentials(status)) this.hasAcceptedCredentials = true;
   }
 
-  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void {
-    this.#owner.onUnprocessed(batch, index, reason);
-  }
-
-  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void {
-    this.#owner.onUnknown(batch, index, reason, seconds);
-  }
-
   onGoaway(detail: string, code: number): void {
     if (this.phase === 'open') this.phase = 'draining';
-    this.#owner.onGoaway(detail, code);
+    this.owner.onGoaway(detail, code);
     setImmediate(() => this.#endIfIdle());
   }
 
@@ -259,7 +251,7 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
   async #connect(): Promise<void> {
     let socket: TLSSocket;
     try {
-      socket = await this.#options.connect(this.#connecting.signal);
+      socket = await connectTls(this.#target, this.#connecting.signal);
     } catch (error) {
       if (this.#failure === '') this.#failure = codeOf(error);
       this.#onClosed();
@@ -294,6 +286,6 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
     const wasOpen = this.phase !== 'connecting';
     this.phase = 'closed';
     this.#session?.settleAll();
-    this.#owner.onClosed(this, this.#failure, wasOpen);
+    this.owner.onClosed(this, this.#failure, wasOpen);
   }
 }

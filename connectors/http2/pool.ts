@@ -1,7 +1,7 @@
 import { constants } from 'node:http2';
 import { backoffMs } from '../../shared/backoff.ts';
 import { hourMs } from '../../shared/clock.ts';
-import { isTemporaryStatus } from '../../shared/http/result.ts';
+import type { Http2Connection } from './connection.ts';
 import type { TransportOptions } from './transport.ts';
 
 const defaultBackoff = { firstMs: 100, maxMs: 30_000 };
@@ -59,63 +59,14 @@ const errorPauseMs = 100;
 /** If no error code arrives for this time, the pauses start again with the first pause. */
 const forgetErrorsMs = 60_000;
 
-/** The part of a connection that the pool uses. */
-export interface PooledConnection {
-  readonly phase: 'connecting' | 'open' | 'draining' | 'closed';
-  /** Number of streams that may be opened now; 0 if the connection accepts no requests. */
-  readonly freeStreams: number;
-  /**
-   * True if its congestion window is below the peer's limit. Another connection would not make
-   * responses faster then.
-   */
-  readonly isBelowPeerLimit: boolean;
-  /** Number of open streams. */
-  readonly active: number;
-  /** True if a response has shown that the peer accepts our credentials. */
-  readonly hasAcceptedCredentials: boolean;
-  /** True if the pool has drained the connection, so its end is not a failure. */
-  readonly isRetired: boolean;
-  /** True if it has received a response. */
-  readonly hasResponse: boolean;
-  /** Start of the connection attempt (monotonic). */
-  readonly startedAtMs: number;
-  /** Accepts no more requests and closes after the last response. */
-  drain(): void;
-  destroy(code: string): void;
-  /** Checks timeouts and the watchdog. Called periodically, which saves a timer per request. */
-  sweep(nowMs: number): void;
-}
-
-/** Events of a connection. */
-export interface ConnectionListener<C> {
-  onOpen(): void;
-  onRoundTrip(seconds: number): void;
-  /** A stream has ended, the stream limit has changed or the socket has drained. */
-  onCapacity(): void;
-  /**
-   * The peer ended the connection with an error code of RFC 9113 7, or reset a stream with
-   * ENHANCE_YOUR_CALM.
-   */
-  onGoaway(detail: string, code: number): void;
-  /** `code` is the error that ended the connection; empty if there was none. */
-  onClosed(connection: C, code: string, wasOpen: boolean): void;
-}
-
-/**
- * Returns true if a status shows that the credentials were accepted. The statuses 401, 403 and
- * temporary statuses do not show it.
- */
-export const showsAcceptedCredentials = (status: number): boolean =>
-  status !== 401 && status !== 403 && !isTemporaryStatus(status);
-
 /**
  * Connections of one transport. Picks a connection for a request, and opens, replaces and closes
  * connections.
  */
-export class ConnectionPool<C extends PooledConnection> {
+export class ConnectionPool {
   readonly #options: TransportOptions;
-  readonly #open: () => C;
-  readonly #connections = new Set<C>();
+  readonly #open: () => Http2Connection;
+  readonly #connections = new Set<Http2Connection>();
   readonly #backoff = new Backoff();
   /**
    * Pauses because of error codes of the peer. Responses do not reset them, because the peer still
@@ -130,7 +81,7 @@ export class ConnectionPool<C extends PooledConnection> {
   #sizeBeforeDrain = 0;
   #onEmpty: (() => void) | null = null;
 
-  constructor(options: TransportOptions, open: () => C) {
+  constructor(options: TransportOptions, open: () => Http2Connection) {
     this.#options = options;
     this.#open = open;
   }
@@ -152,8 +103,8 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   /** Returns the connection with the fewest open streams that has a free stream. */
-  pick(): C | undefined {
-    let best: C | undefined;
+  pick(): Http2Connection | undefined {
+    let best: Http2Connection | undefined;
     for (const connection of this.#connections)
       if (connection.freeStreams > 0 && (best === undefined || connection.active < best.active))
         best = connection;
@@ -199,7 +150,7 @@ export class ConnectionPool<C extends PooledConnection> {
    * Removes a connection. If it broke before its first response, this counts as a failed attempt,
    * which prevents a tight loop.
    */
-  remove(connection: C): { isUnreachable: boolean; waitMs: number } {
+  remove(connection: Http2Connection): { isUnreachable: boolean; waitMs: number } {
     const nowMs = this.#options.clock.monotonicMs();
     this.#connections.delete(connection);
     if (!connection.hasResponse && !connection.isRetired) this.#backoff.fail(nowMs);

@@ -4,23 +4,22 @@
  * per request.
  */
 import { failureCode } from '../../shared/http/result.ts';
-import { type ConnectTarget, connectTls, isCertificateRefusal, targetOf } from './connect.ts';
+import { type ConnectTarget, isCertificateRefusal, targetOf } from './connect.ts';
 import { Http2Connection, type Http2ConnectionOwner } from './connection.ts';
 import { ConnectionPool } from './pool.ts';
 import { ActiveBatch, BatchQueue } from './requests/active-batch.ts';
-import {
-  defaultStreamsPerConnection,
-  type NotSent,
-  type OnResult,
-  type RequestBatch,
-  type RequestResult,
-  type RequestTemplate,
-  type Transport,
-  type TransportEvent,
-  type TransportLoad,
-  type TransportOptions,
-  type TransportReason,
-  type TransportRequest,
+import type {
+  NotSent,
+  OnResult,
+  RequestBatch,
+  RequestResult,
+  RequestTemplate,
+  Transport,
+  TransportEvent,
+  TransportLoad,
+  TransportOptions,
+  TransportReason,
+  TransportRequest,
 } from './transport.ts';
 
 /** Number of times that an unprocessed request is repeated before the caller gets `not_sent`. */
@@ -55,7 +54,7 @@ export const openTransport = (options: TransportOptions): Transport => new Poole
 class PooledTransport implements Transport, Http2ConnectionOwner {
   readonly #options: TransportOptions;
   readonly #target: ConnectTarget;
-  readonly #pool: ConnectionPool<Http2Connection>;
+  readonly #pool: ConnectionPool;
   readonly #queue = new BatchQueue();
   readonly #written = new Set<Http2Connection>();
   #isClosed = false;
@@ -73,7 +72,10 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
   constructor(options: TransportOptions) {
     this.#options = options;
     this.#target = targetOf(options);
-    this.#pool = new ConnectionPool(options, () => this.#open());
+    this.#pool = new ConnectionPool(
+      options,
+      () => new Http2Connection(options, this.#target, this),
+    );
     const { connectMs, queueMs, requestMs } = options.timing;
     const minMs = Math.min(requestMs, connectMs, queueMs);
     this.#sweeper = setInterval(
@@ -105,13 +107,6 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
         this.#schedulePump();
       }
     });
-  }
-
-  /** Stream limits of a connection: before its first accepted response, and in total. */
-  get #streamLimits(): { firstStreams: number; streamsPerConnection: number } {
-    const { firstStreams = Number.POSITIVE_INFINITY } = this.#options;
-    const { streamsPerConnection = defaultStreamsPerConnection } = this.#options;
-    return { firstStreams, streamsPerConnection };
   }
 
   /** Returns the result of a waiting request. Adds the cause if the connection failed. */
@@ -262,14 +257,6 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
     if (reason === 'timeout') this.#emit('timeout', '');
     if (reason === 'stream_reset') this.#emit('reset', '');
     batch.settle(index, { kind: 'unknown', reason, seconds });
-  }
-
-  /** Starts another connection. */
-  #open(): Http2Connection {
-    const { clock, responseHeader, timing } = this.#options;
-    const connect = (signal: AbortSignal) => connectTls(this.#target, signal);
-    const options = { connect, timing, clock, responseHeader, ...this.#streamLimits };
-    return new Http2Connection(options, this);
   }
 
   /**

@@ -1,6 +1,5 @@
 /** HTTP/2 session on an established TLS connection. Handles all frames of the peer (RFC 9113 6). */
 import type { TLSSocket } from 'node:tls';
-import type { Clock } from '../../shared/clock.ts';
 import { ControlFrames, receiveWindowBytes } from './frames/control-frames.ts';
 import {
   type ByteRange,
@@ -27,7 +26,6 @@ const maxUnreadControlBytes = 131_072;
 const closeMs = 1000;
 
 export class Http2Session implements FrameHandler, ResponseReaderHost {
-  readonly clock: Clock;
   readAtMs = 0;
   readonly table = new StreamTable();
   readonly writer: RequestWriter;
@@ -50,7 +48,6 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   constructor(socket: TLSSocket, host: Http2SessionHost) {
     this.#socket = socket;
     this.#host = host;
-    this.clock = host.clock;
     this.#output = new Output(socket);
     this.#controlFrames = new ControlFrames(this.#output);
     this.writer = new RequestWriter(this.#output, this.table);
@@ -62,7 +59,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
       this.flush();
       host.onCapacity();
     });
-    this.#controlFrames.sendPreface(this.clock.monotonicMs());
+    this.#controlFrames.sendPreface(this.#host.clock.monotonicMs());
     this.flush();
   }
 
@@ -93,7 +90,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   }
 
   /** Sends a PING. Calls `callback` when the acknowledgement arrives. */
-  ping(callback: (error: null) => void): void {
+  ping(callback: () => void): void {
     this.#controlFrames.sendPing(callback);
     this.flush();
   }
@@ -142,7 +139,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
    * if its body is incomplete.
    */
   settleAll(): void {
-    this.readAtMs = this.clock.monotonicMs();
+    this.readAtMs = this.#host.clock.monotonicMs();
     for (const slot of this.table.openSlots()) {
       if ((this.table.statuses[slot] ?? 0) > 0) this.#responses.settleResponse(slot);
       else this.#responses.settleUnknown(slot, 'connection_lost');
@@ -177,7 +174,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   onSettingsAck(): void {
     this.#guard.count();
     const seconds = this.#controlFrames.onSettingsAck(this.readAtMs);
-    if (seconds !== null) this.#host.onRoundTrip(seconds);
+    if (seconds !== null) this.#host.owner.onRoundTrip(seconds);
   }
 
   onPing(isAck: boolean, opaque: Buffer): void {
@@ -237,7 +234,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
 
   #receive(chunk: Buffer): void {
     if (this.#isClosed) return;
-    this.readAtMs = this.clock.monotonicMs();
+    this.readAtMs = this.#host.clock.monotonicMs();
     this.#host.onRead();
     this.#mayHaveCapacity = false;
     this.#guard.onUploadProgress(this.writer.uploadProgress);

@@ -34,7 +34,7 @@ const ourSettings = settingsFrame([
 /** Appends control frames to the output. The caller flushes. */
 export class ControlFrames {
   readonly #output: Output;
-  #pong: ((error: null) => void) | null = null;
+  #pong: (() => void) | null = null;
   /** Time at which our SETTINGS were sent; 0 after they were acknowledged. */
   #settingsSentAtMs = 0;
 
@@ -64,7 +64,7 @@ export class ControlFrames {
   }
 
   /** Sends a PING. Calls `callback` when the acknowledgement arrives. */
-  sendPing(callback: (error: null) => void): void {
+  sendPing(callback: () => void): void {
     this.#pong = callback;
     this.#output.append(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
   }
@@ -72,7 +72,7 @@ export class ControlFrames {
   onPing(isAck: boolean, opaque: Buffer): void {
     if (!isAck) this.#output.appendControl(frameOf(frame.ping, flag.ack, 0, opaque));
     else {
-      this.#pong?.(null);
+      this.#pong?.();
       this.#pong = null;
     }
   }

@@ -9,22 +9,27 @@ import type { ActiveBatch } from '../requests/active-batch.ts';
 import type { Http2Response, TransportReason } from '../transport.ts';
 import type { PartialResponse, StreamTable } from './stream-table.ts';
 
+/** Callbacks of a session to the transport. */
+export interface SessionListener {
+  onRoundTrip(seconds: number): void;
+  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
+  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
+}
+
 /** Callbacks of a session to its connection. */
 export interface Http2SessionHost {
   readonly clock: Clock;
   /** See `TransportOptions`. */
   readonly responseHeader: string | undefined;
+  readonly owner: SessionListener;
   /** Called for each SETTINGS frame. */
   onSettings(): void;
-  onRoundTrip(seconds: number): void;
   /** Called when bytes arrive. */
   onRead(): void;
   /** Called if frames may have freed capacity, or the socket has drained. */
   onCapacity(): void;
   onResponse(status: number, seconds: number): void;
   drain(): void;
-  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
-  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
   onGoaway(detail: string, code: number): void;
   /** Called for RST_STREAM with ENHANCE_YOUR_CALM. */
   onCalm(): void;
@@ -46,7 +51,6 @@ export const streamWindowBytes = 131_072;
 
 /** The part of a session that the response reader uses. */
 export interface ResponseReaderHost {
-  readonly clock: Clock;
   /** Id of the next stream. This stream and all higher streams are idle. */
   readonly nextId: number;
   /** Time of the current read (monotonic). */
@@ -156,7 +160,7 @@ export class ResponseReader {
   /** Settles a stream with its response. `body` is given if the body arrived in one piece. */
   settleResponse(slot: number, body?: string): void {
     const table = this.#table;
-    const { clock, readAtMs } = this.#session;
+    const { readAtMs } = this.#session;
     const partial = table.partials[slot] ?? null;
     const status = table.statuses[slot] ?? 0;
     const retryAfter = partial?.retryAfter;
@@ -169,7 +173,8 @@ export class ResponseReader {
       status,
       body: body ?? kept,
       header: partial?.header,
-      retryAfterMs: retryAfter === undefined ? null : retryAfterMs(retryAfter, clock.now()),
+      retryAfterMs:
+        retryAfter === undefined ? null : retryAfterMs(retryAfter, this.#connection.clock.now()),
       seconds: (readAtMs - (table.writtenAtMs[slot] ?? 0)) / 1000,
     });
   }
@@ -179,7 +184,7 @@ export class ResponseReader {
     const batch = this.#table.batches[slot];
     const index = this.#table.indices[slot] ?? 0;
     this.#release(slot);
-    if (batch) this.#connection.onUnprocessed(batch, index, reason);
+    if (batch) this.#connection.owner.onUnprocessed(batch, index, reason);
   }
 
   /** Settles a stream as unknown: the request was written and gets no response. */
@@ -189,7 +194,7 @@ export class ResponseReader {
     const index = table.indices[slot] ?? 0;
     const seconds = (this.#session.readAtMs - (table.writtenAtMs[slot] ?? 0)) / 1000;
     this.#release(slot);
-    if (batch) this.#connection.onUnknown(batch, index, reason, Math.max(0, seconds));
+    if (batch) this.#connection.owner.onUnknown(batch, index, reason, Math.max(0, seconds));
   }
 
   #settleOk(slot: number): void {
