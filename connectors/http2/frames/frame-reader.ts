@@ -92,10 +92,7 @@ export class FrameReader {
   #read(chunk: Buffer): void {
     let at = this.#partialBytes > 0 ? this.#complete(chunk) : 0;
     while (!this.#isStopped && chunk.length - at >= frameHeaderBytes) {
-      const length = readUint24(chunk, at);
-      if (length > defaultFrameBytes)
-        throwConnectionError(errorCode.frameSize, 'a frame is larger than announced');
-      const end = at + frameHeaderBytes + length;
+      const end = at + frameBytesAt(chunk, at);
       if (end > chunk.length) break;
       this.#frame(chunk, at, end);
       at = end;
@@ -112,13 +109,11 @@ export class FrameReader {
       at = this.#take(chunk, 0, frameHeaderBytes);
       if (this.#partialBytes < frameHeaderBytes) return at;
     }
-    const length = readUint24(this.#partial, 0);
-    if (length > defaultFrameBytes)
-      throwConnectionError(errorCode.frameSize, 'a frame is larger than announced');
-    at = this.#take(chunk, at, frameHeaderBytes + length);
-    if (this.#partialBytes < frameHeaderBytes + length) return at;
+    const frameBytes = frameBytesAt(this.#partial, 0);
+    at = this.#take(chunk, at, frameBytes);
+    if (this.#partialBytes < frameBytes) return at;
     this.#partialBytes = 0;
-    this.#frame(this.#partial, 0, frameHeaderBytes + length);
+    this.#frame(this.#partial, 0, frameBytes);
     return at;
   }
 
@@ -222,10 +217,10 @@ export class FrameReader {
     start: number,
     end: number,
   ): void {
-    const error = frameError(type, streamId, end - start, (flags & flag.ack) !== 0);
+    const isAck = (flags & flag.ack) !== 0;
+    const error = frameError(type, streamId, end - start, isAck);
     if (error !== null) throwConnectionError(error, `an invalid frame of type ${type}`);
     const handler = this.#handler;
-    const isAck = (flags & flag.ack) !== 0;
     if (type === frame.settings && isAck) handler.onSettingsAck();
     else if (type === frame.settings) handler.onSettings(bytes.subarray(start, end));
     else if (type === frame.ping) handler.onPing(isAck, bytes.subarray(start, end));
@@ -240,6 +235,14 @@ export class FrameReader {
       );
     else handler.onIgnored();
   }
+}
+
+/** Returns the number of bytes of the frame at an offset. Throws if it is above our limit. */
+function frameBytesAt(bytes: Buffer, at: number): number {
+  const length = readUint24(bytes, at);
+  if (length > defaultFrameBytes)
+    throwConnectionError(errorCode.frameSize, 'a frame is larger than announced');
+  return frameHeaderBytes + length;
 }
 
 /**

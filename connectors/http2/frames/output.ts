@@ -1,3 +1,5 @@
+import { frameHeaderBytes, writeFrameHead } from './wire-format.ts';
+
 /** Writes bytes, for example to a socket. Calls `done` when the buffer may be reused. */
 export interface ByteSink {
   /** Number of bytes that were passed to `write` but are not written yet. */
@@ -58,6 +60,14 @@ export class Output {
       this.length += piece.length;
       at += piece.length;
     }
+  }
+
+  /** Appends a frame of a stream. */
+  appendFrame(head: { type: number; flags: number; streamId: number }, payload: Uint8Array): void {
+    this.reserve(frameHeaderBytes);
+    const { length } = payload;
+    this.length = writeFrameHead(this.bytes, this.length, { ...head, length });
+    this.append(payload);
   }
 
   /** Appends a control frame. */

@@ -104,9 +104,9 @@ export class ActiveBatch {
   }
 
   /** Rejects the waiting requests, and the requests that are put back later. */
-  stop(reason: TransportReason, afterMs: number | null = null): void {
+  stop(reason: TransportReason): void {
     this.stopped ??= reason;
-    this.rejectWaiting({ kind: 'not_sent', reason, afterMs });
+    this.rejectWaiting({ kind: 'not_sent', reason, afterMs: null });
   }
 
   /** Rejects the waiting requests. Requests that are put back later may be sent again. */

@@ -6,10 +6,8 @@ import {
   errorCode,
   flag,
   frame,
-  frameHeaderBytes,
   maxWindowBytes,
   throwConnectionError,
-  writeFrameHead,
   writeUint32,
 } from '../frames/wire-format.ts';
 import { HeaderEncoder } from '../hpack/encoder.ts';
@@ -126,11 +124,8 @@ export class RequestWriter {
   /** Writes waiting bodies as far as the windows allow. */
   pump(): void {
     if (this.#uploads.count === 0) return;
-    this.#window -= this.#uploads.pump(this.#output, {
-      connectionWindow: this.#window,
-      frameBytes: Math.min(this.settings.maxFrameSize, maxDataBytes),
-      backlogBytes: maxBacklogBytes,
-    });
+    const frameBytes = Math.min(this.settings.maxFrameSize, maxDataBytes);
+    this.#window -= this.#uploads.pump(this.#output, this.#window, frameBytes);
   }
 
   /** Drops the rest of a body. Returns true if there was a rest. */
@@ -214,7 +209,6 @@ export class RequestWriter {
   ): void {
     const body = bodyOf(batch, request);
     const block = encoded.blockOf(request);
-    const output = this.#output;
     const { maxFrameSize } = this.settings;
     for (let at = 0; at < block.length; at += maxFrameSize) {
       const piece = block.subarray(at, at + maxFrameSize);
@@ -222,10 +216,7 @@ export class RequestWriter {
       const flags =
         (at === 0 && body.length === 0 ? flag.endStream : 0) | (isLast ? flag.endHeaders : 0);
       const type = at === 0 ? frame.headers : frame.continuation;
-      output.reserve(frameHeaderBytes);
-      const head = { length: piece.length, type, flags, streamId: id };
-      output.length = writeFrameHead(output.bytes, output.length, head);
-      output.append(piece);
+      this.#output.appendFrame({ type, flags, streamId: id }, piece);
     }
     if (body.length === 0) return;
     this.#uploads.add(id, body, this.settings.initialWindowSize);
@@ -253,15 +244,7 @@ interface Upload {
   window: number;
 }
 
-/** Current limits of the connection. */
-export interface UploadLimits {
-  connectionWindow: number;
-  frameBytes: number;
-  /** Maximum number of unsent bytes. */
-  backlogBytes: number;
-}
-
-export class Uploads {
+class Uploads {
   /**
    * Number of written frames plus one per KiB in them. A peer may send this number of WINDOW_UPDATE
    * frames.
@@ -271,10 +254,6 @@ export class Uploads {
 
   get count(): number {
     return this.#uploads.size;
-  }
-
-  has(id: number): boolean {
-    return this.#uploads.has(id);
   }
 
   add(id: number, body: Buffer, window: number): void {
@@ -305,47 +284,30 @@ export class Uploads {
   }
 
   /**
-   * Writes as much as the limits allow, oldest body first. Returns the number of bytes taken from
-   * the connection's window.
+   * Writes as much as the limits allow, oldest body first, in frames of up to `frameBytes`. Returns
+   * the number of bytes taken from the connection's window.
    */
-  pump(output: Output, limits: UploadLimits): number {
-    let left = limits.connectionWindow;
+  pump(output: Output, connectionWindow: number, frameBytes: number): number {
+    let left = connectionWindow;
     for (const upload of this.#uploads.values()) {
-      left -= this.#pumpOne(upload, output, { ...limits, connectionWindow: left });
+      let isDone = false;
+      while (!isDone && output.backlog < maxBacklogBytes) {
+        const rest = upload.body.length - upload.at;
+        const length = Math.min(rest, upload.window, left, frameBytes);
+        if (length <= 0) break;
+        isDone = length === rest;
+        output.appendFrame(
+          { type: frame.data, flags: isDone ? flag.endStream : 0, streamId: upload.id },
+          upload.body.subarray(upload.at, upload.at + length),
+        );
+        this.uploadProgress += 1 + (length >>> 10);
+        upload.at += length;
+        upload.window -= length;
+        left -= length;
+      }
+      if (isDone) this.#uploads.delete(upload.id);
       if (left <= 0) break;
     }
-    return limits.connectionWindow - left;
-  }
-
-  #pumpOne(upload: Upload, output: Output, limits: UploadLimits): number {
-    let taken = 0;
-    while (output.backlog < limits.backlogBytes) {
-      const rest = upload.body.length - upload.at;
-      const length = Math.min(
-        rest,
-        upload.window,
-        limits.connectionWindow - taken,
-        limits.frameBytes,
-      );
-      if (length <= 0) break;
-      const flags = length === rest ? flag.endStream : 0;
-      output.reserve(frameHeaderBytes);
-      output.length = writeFrameHead(output.bytes, output.length, {
-        length,
-        type: frame.data,
-        flags,
-        streamId: upload.id,
-      });
-      output.append(upload.body.subarray(upload.at, upload.at + length));
-      this.uploadProgress += 1 + (length >>> 10);
-      upload.at += length;
-      upload.window -= length;
-      taken += length;
-      if (length === rest) {
-        this.#uploads.delete(upload.id);
-        break;
-      }
-    }
-    return taken;
+    return connectionWindow - left;
   }
 }

@@ -26,8 +26,6 @@ export interface PartialResponse {
  * newer streams, it moves to a spare slot, which a map finds.
  */
 export class StreamTable {
-  /** Maximum number of open streams. */
-  static readonly capacity = spareSlots;
   /** Stream id by slot; 0 if the slot is free. */
   readonly ids = new Uint32Array(ringSlots + spareSlots);
   readonly batches: (ActiveBatch | null)[] = new Array<ActiveBatch | null>(
@@ -53,7 +51,7 @@ export class StreamTable {
 
   /**
    * Opens a stream and returns its slot. Requires that the id is the highest so far and that fewer
-   * than `capacity` streams are open.
+   * than `spareSlots` streams are open.
    */
   open(id: number): number {
     const slot = (id >>> 1) & (ringSlots - 1);
