@@ -28,13 +28,13 @@ export interface FailureFilter {
 }
 
 /** Lists the failures of a push in the order of its installations. */
-export async function listFailurePage(
+export const listFailurePage = (
   db: Handle,
   { appId, id }: PushKey,
   { connector, outcome, reason }: FailureFilter,
   page: PageAfter,
-): Promise<FailureRow[]> {
-  const { rows } = await db.query<FailureRow>(
+) =>
+  query(db).rows<FailureRow>(
     `SELECT installation, object_id AS "objectId", connector, outcome, status, reason,
       created_at AS at
        FROM push_failure
@@ -42,10 +42,8 @@ export async function listFailurePage(
         AND ($4::text IS NULL OR outcome = $4) AND ($5::text IS NULL OR ${reasonTextSql()} = $5)
         AND ($6::bigint IS NULL OR installation > $6)
       ORDER BY installation LIMIT $7`,
-    [appId, id, connector ?? null, outcome ?? null, reason ?? null, page.after, page.limit],
+    [appId, id, connector, outcome, reason, page.after, page.limit],
   );
-  return rows;
-}
 
 /** Failures with the same cause. */
 export interface FailureGroup {
@@ -57,19 +55,13 @@ export interface FailureGroup {
 }
 
 /** Counts the failures of a push by cause, the most frequent first. */
-export async function summarizeFailures(
-  db: Handle,
-  { appId, id }: PushKey,
-  limit: number,
-): Promise<FailureGroup[]> {
-  const { rows } = await db.query<FailureGroup>(
+export const summarizeFailures = (db: Handle, { appId, id }: PushKey, limit: number) =>
+  query(db).rows<FailureGroup>(
     `SELECT connector, outcome, status, max(reason) AS reason, count(*) AS n FROM push_failure
       WHERE app_id = $1 AND push_id = $2 GROUP BY connector, outcome, status, ${reasonTextSql()}
       ORDER BY n DESC, connector, outcome, reason, status LIMIT $3`,
     [appId, id, limit],
   );
-  return rows;
-}
 
 /** Returns when the first and the last batch of a push were settled. Undefined before the first. */
 export async function readSettledSpan(
@@ -219,7 +211,7 @@ export async function countRedrivable(
   selected: SqlCondition,
   { redriven, unsure, limit }: { redriven: string; unsure: string; limit: number },
 ): Promise<RedrivableCounts> {
-  const { rows } = await tx.query<
+  const rows = await query(tx).rows<
     RedrivableCause & { all: number; allRedriven: number; allUnsure: number }
   >(
     `SELECT *, sum(n) OVER ()::bigint AS "all", sum(redriven) OVER ()::bigint AS "allRedriven",
@@ -235,13 +227,8 @@ export async function countRedrivable(
   const causes = rows.map(
     ({ all: _all, allRedriven: _redriven, allUnsure: _unsure, ...cause }) => cause,
   );
-  const [first] = rows;
-  return {
-    causes,
-    n: first?.all ?? 0,
-    redriven: first?.allRedriven ?? 0,
-    unsure: first?.allUnsure ?? 0,
-  };
+  const { all: n, allRedriven, allUnsure } = rows[0] ?? { all: 0, allRedriven: 0, allUnsure: 0 };
+  return { causes, n, redriven: allRedriven, unsure: allUnsure };
 }
 
 /** A push with recipients that it did not reach. */
@@ -277,13 +264,13 @@ interface UndeliveredFilter {
  * Lists finished pushes with recipients that failed, expired or were capped, newest first. Recalls
  * and Live Activity pushes are left out, because they cannot be redriven.
  */
-export async function listUndelivered(
+export const listUndelivered = (
   db: Handle,
   appId: string,
   { connector, reason, from, to }: UndeliveredFilter,
   page: PageBefore,
-): Promise<UndeliveredPush[]> {
-  const { rows } = await db.query<UndeliveredPush>(
+) =>
+  query(db).rows<UndeliveredPush>(
     `SELECT id, "objectId", state, campaign, msg, "pushTime", "finishedAt", failed, expired, capped, redriven
       FROM (
        SELECT app_id, id, object_id AS "objectId", state,
@@ -305,10 +292,8 @@ export async function listUndelivered(
                  AND f.outcome IN ('failed', 'expired', 'capped')
                    AND ($2::text IS NULL OR f.connector = $2)))
       ORDER BY id DESC LIMIT $7`,
-    [appId, connector ?? null, reason ?? null, from ?? null, to ?? null, page.before, page.limit],
+    [appId, connector, reason, from, to, page.before, page.limit],
   );
-  return rows;
-}
 
 /** Locks rows in the order of ids, so that two redrives cannot deadlock. */
 const claimStatement = prepare(

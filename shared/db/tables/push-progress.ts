@@ -233,7 +233,7 @@ export interface Progress {
  * settled.
  */
 export async function readProgress(db: Handle, appId: string, id: number): Promise<Progress> {
-  const { rows } = await db.query<
+  const rows = await query(db).rows<
     | { totals: ConnectorTotals; connector: null; size: number }
     | { totals: null; connector: ConnectorId; size: number; settled: null }
     | { totals: null; connector: ConnectorId; size: null; settled: Buffer; moved: number[] | null }

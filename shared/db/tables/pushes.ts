@@ -317,13 +317,9 @@ function qualified(table: string, key: string): string {
  */
 export function deleteOldPushes(db: Database, before: Date, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
-    const rows = await forEachApp(
-      tx,
-      { text: oldPushes, values: [before, limit] },
-      async (appId, ids) => {
-        const locked = await tx.query<AppRow>(lockOldPushes, [before, appId, ids]);
-        return locked.rows;
-      },
+    const old = { text: oldPushes, values: [before, limit] };
+    const rows = await forEachApp(tx, old, (appId, ids) =>
+      query(tx).rows<AppRow>(lockOldPushes, [before, appId, ids]),
     );
     if (rows.length === 0) return 0;
     const pushes = listsOf(rows, 'app_id', 'id');

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Handle } from '../pool.ts';
+import { query } from '../query.ts';
 import { isSharded } from '../sharding.ts';
 import type { SqlCondition } from './audience.ts';
 
@@ -55,12 +56,11 @@ const planNode: z.ZodType<PlanNode> = z
 const plans = z.array(z.object({ Plan: planNode })).min(1);
 
 /** Returns the plan of a statement without running it (EXPLAIN without ANALYZE). */
-export async function explainStatement(tx: Handle, statement: SqlCondition): Promise<PlanNode> {
-  const { rows } = await tx.query<{ 'QUERY PLAN': unknown }>(
-    `EXPLAIN (FORMAT JSON) ${statement.text}`,
-    statement.values,
-  );
-  const [first] = plans.parse(rows[0]?.['QUERY PLAN']);
+export async function explainStatement(
+  tx: Handle,
+  { text, values }: SqlCondition,
+): Promise<PlanNode> {
+  const [first] = plans.parse(await query(tx).value(`EXPLAIN (FORMAT JSON) ${text}`, values));
   if (!first) throw new Error('the database returned no plan');
   return first.Plan;
 }

@@ -71,12 +71,9 @@ const bitsOf = (mark: string) =>
   `bit_or(set_bit(0::bit(512), (m.installation % 512)::int, m.${mark}::int)) AS ${mark}`;
 
 /** A receipt that was not counted before. */
-export interface NewReceipt extends PushDevice {
+export interface NewReceipt extends DeviceReceipt {
   /** Public id of the installation. */
   objectId: string;
-  isDelivered: boolean;
-  isClicked: boolean;
-  isDismissed: boolean;
 }
 
 /**
@@ -285,7 +282,7 @@ export const listFailedReceipts = (
     `SELECT ${columns} FROM failed_receipt
       WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND ($3::bigint IS NULL OR id < $3)
       ORDER BY id DESC LIMIT $4`,
-    [appId, connector ?? null, page.before, page.limit],
+    [appId, connector, page.before, page.limit],
   );
 
 /** Reads a page of refused callbacks with their content, oldest first. */
@@ -298,7 +295,7 @@ export const readFailedReceipts = (
   query(db).rows<FailedReceipt & SealedCall>(
     `SELECT ${columns}, digest, call FROM failed_receipt
       WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND id > $3 ORDER BY id LIMIT $4`,
-    [appId, connector ?? null, page.after, page.limit],
+    [appId, connector, page.after, page.limit],
   );
 
 /** Deletes refused callbacks that were processed. */

@@ -1,6 +1,7 @@
 import { comparedToken } from '../../domain/installations/identity.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Database, Handle } from '../pool.ts';
+import { query } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 
 /** Condition of the index `installation_token_spelling`. */
@@ -21,14 +22,14 @@ interface TokenRow {
 export function rewriteTokens(db: Database, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
     const rows = await forEachApp(tx, { text: asSent, values: [limit] }, async (appId, ids) => {
-      const locked = await tx.query<TokenRow>(
+      const locked = await query(tx).rows<TokenRow>(
         `SELECT id, device_token AS token, updated_at FROM installation
           WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND ${isAsSent} ORDER BY id
             FOR UPDATE SKIP LOCKED`,
         [appId, ids],
       );
-      await rewriteRows(tx, appId, locked.rows);
-      return locked.rows;
+      await rewriteRows(tx, appId, locked);
+      return locked;
     });
     return rows.length;
   });
@@ -59,15 +60,13 @@ async function findHolders(
 ): Promise<{ free: ReadonlySet<string>; holders: ReadonlyMap<string, TokenRow> }> {
   const select =
     'SELECT id, device_token AS token, updated_at FROM installation WHERE app_id = $1 AND device_token = ANY ($2::text[])';
-  const taken = await tx.query<TokenRow>(select, [appId, tokens]);
-  const isTaken = new Set(taken.rows.map(({ token }) => token));
+  const taken = await query(tx).rows<TokenRow>(select, [appId, tokens]);
+  const isTaken = new Set(taken.map(({ token }) => token));
   const free = new Set(tokens.filter((token) => !isTaken.has(token)));
   if (isTaken.size === 0) return { free, holders: new Map() };
-  const locked = await tx.query<TokenRow>(`${select} ORDER BY id FOR UPDATE SKIP LOCKED`, [
-    appId,
-    [...isTaken],
-  ]);
-  return { free, holders: new Map(locked.rows.map((row) => [row.token, row])) };
+  const lock = `${select} ORDER BY id FOR UPDATE SKIP LOCKED`;
+  const locked = await query(tx).rows<TokenRow>(lock, [appId, [...isTaken]]);
+  return { free, holders: new Map(locked.map((row) => [row.token, row])) };
 }
 
 const rewrite = (tx: Handle, appId: string, ids: readonly number[]) =>
@@ -96,25 +95,17 @@ async function merge(tx: Handle, appId: string, rows: readonly TokenRow[]): Prom
   );
   if (!kept) return;
   for (const { id } of older) {
-    const deleted = await tx.query<MergedRow>(
+    const row = await query(tx).row<MergedRow>(
       'DELETE FROM installation WHERE app_id = $1 AND id = $2 RETURNING installation_id, channels, time_zone, fields',
       [appId, id],
     );
-    const [row] = deleted.rows;
     if (!row) continue;
     await tx.query(
       `UPDATE installation SET installation_id = coalesce(installation_id, $3),
               channels = coalesce(channels, $4), time_zone = coalesce(time_zone, $5),
               fields = $6::jsonb || fields
         WHERE app_id = $1 AND id = $2`,
-      [
-        appId,
-        kept.id,
-        row.installation_id,
-        row.channels,
-        row.time_zone,
-        JSON.stringify(row.fields),
-      ],
+      [appId, kept.id, row.installation_id, row.channels, row.time_zone, row.fields],
     );
   }
   await rewrite(tx, appId, [kept.id]);

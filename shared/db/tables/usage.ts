@@ -161,7 +161,7 @@ const count = prepare(
      RETURNING key, points, expire),
    used AS (
      INSERT INTO usage_day AS u (app_id, day, calls, peak_calls_per_minute)
-     SELECT app_id, (now() AT TIME ZONE 'UTC')::date, least(calls, per_window - points + calls),
+     SELECT app_id, ${today}, least(calls, per_window - points + calls),
        least(points, per_window)
        FROM asked JOIN taken USING (key) WHERE $5::boolean AND points - calls < per_window
          ORDER BY app_id

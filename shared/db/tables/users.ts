@@ -180,7 +180,7 @@ export async function replaceSession(
   appId: string,
   { id, to, from, now }: { id: number; to: SessionSecret; from?: Buffer; now?: Date },
 ): Promise<User | undefined> {
-  const values = [appId, id, to.nonce, to.hash, from ?? null, now ?? null];
+  const values = [appId, id, to.nonce, to.hash, from, now];
   const row = await query(db).row<UserRow>(sessionStatement, values);
   return row && toUser(row);
 }
@@ -324,10 +324,9 @@ export function sealAuthDataOfOldRows(
   limit: number,
 ): Promise<number> {
   return db.transaction(async (tx) => {
-    const rows = await forEachApp(tx, { text: unsealed, values: [limit] }, async (appId, ids) => {
-      const locked = await tx.query<AppRow & { auth_data: AuthData }>(lockUnsealed, [appId, ids]);
-      return locked.rows;
-    });
+    const rows = await forEachApp(tx, { text: unsealed, values: [limit] }, (appId, ids) =>
+      query(tx).rows<AppRow & { auth_data: AuthData }>(lockUnsealed, [appId, ids]),
+    );
     if (rows.length === 0) return 0;
     const sealed = rows.map((row) =>
       JSON.stringify(sealedAuthData(sealer, row.app_id, row.auth_data)),
