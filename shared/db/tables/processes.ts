@@ -7,15 +7,13 @@ import type { Vault } from '../../crypto.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Logger } from '../../process/logging.ts';
 import type { Handle } from '../pool.ts';
+import { membersOf } from '../prepared.ts';
 import { query } from '../query.ts';
-
-/** Kinds of processes of a service. */
-const processKinds = ['api', 'dispatcher'] as const;
 
 /** A running process, as it registered itself. */
 export interface SeenProcess {
   id: string;
-  kind: (typeof processKinds)[number];
+  kind: 'api' | 'dispatcher';
   host: string;
   pid: number;
   version: string;
@@ -53,54 +51,33 @@ const processReport = z.object({
 /** What a process reports about itself for `carillon doctor`. */
 export type ProcessReport = z.infer<typeof processReport>;
 
+/** Interval at which a process renews its row, in ms. */
+const renewMs = 5000;
+/** A process whose row is older than this time has ended. It missed several renewals. */
+const goneBefore = `now() - interval '20 s'`;
+
 /**
  * Writes the row of a process with the database's time, and deletes the rows of processes that have
  * ended.
  */
-async function renewProcess(
-  db: Handle,
-  process: Omit<SeenProcess, 'startedAt' | 'seenAt'> & { report?: ProcessReport },
-  goneAfterMs: number,
-): Promise<void> {
-  const { id, kind, host, pid, version, threads, connections, report } = process;
-  await db.query(
-    `WITH gone AS (
-       DELETE FROM process_seen WHERE seen_at < now() - $8 * interval '1 millisecond' AND id <> $1)
-     INSERT INTO process_seen (id, kind, host, pid, version, threads, connections, facts,
-       started_at, seen_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $9, now(), now())
-     ON CONFLICT (id) DO UPDATE
-        SET threads = excluded.threads, connections = excluded.connections, facts = excluded.facts,
-            seen_at = excluded.seen_at`,
-    [
-      id,
-      kind,
-      host,
-      pid,
-      version,
-      threads,
-      connections,
-      goneAfterMs,
-      report ? JSON.stringify(report) : null,
-    ],
-  );
-}
-
-/** Deletes the row of a process that stops. */
-const forgetProcess = (db: Handle, id: string) =>
-  query(db).run('DELETE FROM process_seen WHERE id = $1', [id]);
+const renewText = `
+  WITH gone AS (DELETE FROM process_seen WHERE seen_at < ${goneBefore} AND id <> $1)
+  INSERT INTO process_seen (id, kind, host, pid, version, threads, connections, facts, started_at,
+    seen_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now(), now())
+  ON CONFLICT (id) DO UPDATE
+     SET threads = excluded.threads, connections = excluded.connections, facts = excluded.facts,
+         seen_at = excluded.seen_at`;
 
 /** Maximum processes in a list. */
 const maxListed = 1000;
 
 /** Lists the processes that renewed their rows recently, by kind and host. */
-export const listProcesses = (db: Handle, goneAfterMs: number) =>
+export const listProcesses = (db: Handle) =>
   query(db).rows<SeenProcess>(
-    `SELECT id, kind, host, pid, version, threads, connections, started_at AS "startedAt",
-      seen_at AS "seenAt"
-       FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond'
+    `SELECT ${membersOf('p', 'id, kind, host, pid, version, threads, connections, started_at, seen_at')}
+       FROM process_seen p WHERE seen_at >= ${goneBefore}
       ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,
-    [goneAfterMs],
   );
 
 /** Report of a running process, with its clock and the age of the report. */
@@ -113,27 +90,20 @@ export interface ReportedProcess
 }
 
 /** Lists the reports of running processes. Processes of older versions write none. */
-export async function listReports(db: Handle, goneAfterMs: number): Promise<ReportedProcess[]> {
+export async function listReports(db: Handle): Promise<ReportedProcess[]> {
   const rows = await query(db).rows<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
     `SELECT id, kind, host, pid, connections, facts,
             extract(epoch FROM now() - seen_at)::float8 AS "ageSeconds",
             (facts ->> 'nowMs')::float8 - extract(epoch
             FROM seen_at)::float8 * 1000 AS "clockAheadMs"
-       FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond'
-         AND facts IS NOT NULL
+       FROM process_seen WHERE seen_at >= ${goneBefore} AND facts IS NOT NULL
       ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,
-    [goneAfterMs],
   );
   return rows.flatMap(({ facts, ...row }) => {
     const report = processReport.safeParse(facts);
     return report.success ? [{ ...row, report: report.data }] : [];
   });
 }
-
-/** Interval at which a process renews its row, in ms. */
-const renewMs = 5000;
-/** Age from which a process counts as ended, in ms. It missed several renewals. */
-export const processGoneMs = 20_000;
 
 /** Properties of a process that change. */
 type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'> & { report?: ProcessReport };
@@ -172,12 +142,16 @@ export class ProcessRegister {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#renewal;
-    await forgetProcess(this.#db, this.#process.id).catch(() => undefined);
+    const text = 'DELETE FROM process_seen WHERE id = $1';
+    await this.#db.query(text, [this.#process.id]).catch(() => undefined);
   }
 
   async #renew(): Promise<void> {
     try {
-      await renewProcess(this.#db, { ...this.#process, ...(await this.#facts()) }, processGoneMs);
+      const { id, kind, host, pid, version } = this.#process;
+      const { threads, connections, report } = await this.#facts();
+      const values = [id, kind, host, pid, version, threads, connections, report];
+      await this.#db.query(renewText, values);
     } catch (error) {
       this.#log.debug({ err: error }, 'could not renew the row of this process');
     }

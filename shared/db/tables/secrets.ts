@@ -6,7 +6,7 @@ import { sealedSession, sessionTokens } from '../../domain/users/user.ts';
 import { serviceOwner } from '../../domain/webhooks/endpoint.ts';
 import type { Database, Handle } from '../pool.ts';
 import { query } from '../query.ts';
-import { listProcesses, listReports, processGoneMs, type SeenProcess } from './processes.ts';
+import { listProcesses, listReports, type SeenProcess } from './processes.ts';
 
 /** An encrypted value of a row, and the row's key and further columns as text. */
 interface SealedRow {
@@ -234,9 +234,9 @@ export interface KeyMismatch extends Pick<SeenProcess, 'kind' | 'host' | 'pid'> 
 
 /** Lists the running processes that do not encrypt with the key `first`. */
 export async function listKeyMismatches(db: Handle, first: string): Promise<KeyMismatch[]> {
-  const reports = await listReports(db, processGoneMs);
+  const reports = await listReports(db);
   const keysOf = new Map(reports.map(({ id, report }) => [id, report.secretKeys]));
-  return (await listProcesses(db, processGoneMs)).flatMap(({ id, kind, host, pid }) => {
+  return (await listProcesses(db)).flatMap(({ id, kind, host, pid }) => {
     const keys = keysOf.get(id);
     if (keys?.[0] === first) return [];
     const problem = keys?.includes(first) ? 'encryptsOtherwise' : keys ? 'cannotRead' : 'unknown';

@@ -1,8 +1,4 @@
-import {
-  listProcesses,
-  processGoneMs,
-  type SeenProcess,
-} from '../../../../shared/db/tables/processes.ts';
+import { listProcesses, type SeenProcess } from '../../../../shared/db/tables/processes.ts';
 import type { ReplyValues } from '../../../../shared/domain/reasons.ts';
 import { replyText } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -50,7 +46,7 @@ export class DoctorService {
 
   /** Lists the running processes. */
   processes(): Promise<SeenProcess[]> {
-    return listProcesses(this.#deps.admissionDb, processGoneMs);
+    return listProcesses(this.#deps.admissionDb);
   }
 
   /** Runs the checks once for all concurrent callers. */

@@ -9,7 +9,6 @@ import {
   listReports,
   minTokenLength,
   type ProcessReport,
-  processGoneMs,
   readArchiving,
   type SeenProcess,
 } from '../../../../shared/db/tables/processes.ts';
@@ -35,7 +34,7 @@ interface ProductionContext {
 
 /** Runs the checks one after another. Each finding has advice unless its level is `ok`. */
 export async function checkProduction(context: ProductionContext): Promise<Finding[]> {
-  const reports = await listReports(context.db, processGoneMs);
+  const reports = await listReports(context.db);
   return [
     ...checkSettings(
       reports.flatMap(({ kind, report: { setup } }) => (setup ? [{ kind, setup }] : [])),

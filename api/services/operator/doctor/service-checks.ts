@@ -2,7 +2,6 @@ import type { Handle } from '../../../../shared/db/pool.ts';
 import {
   listProcesses,
   listReports,
-  processGoneMs,
   type ReportedProcess,
   type SeenProcess,
 } from '../../../../shared/db/tables/processes.ts';
@@ -34,8 +33,8 @@ const schedulerLateAfter = 60;
  * dispatchers.
  */
 export async function checkProcesses(db: Handle): Promise<Finding[]> {
-  const processes = await listProcesses(db, processGoneMs);
-  const reports = await listReports(db, processGoneMs);
+  const processes = await listProcesses(db);
+  const reports = await listReports(db);
   return [
     ...checkNumbers(processes),
     ...reports.flatMap(checkClock),
