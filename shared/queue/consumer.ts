@@ -147,10 +147,6 @@ export class Consumer<T extends object> {
     this.#busyGroups = new BusyGroups(options.kind);
   }
 
-  get activeCount(): number {
-    return this.#active.size;
-  }
-
   async start(): Promise<void> {
     const { listener, duePoll, kind, wakeName = kind.queue } = this.#options;
     const wake = () => this.#wake.abort('woken');

@@ -1,11 +1,10 @@
 /** Writes the jobs of pushes: of new pushes, of batches and of resumed pushes. */
 import type { Handle } from '../db/pool.ts';
 import { findVoidSlots, findWaitingForGateway, listOpenBatches } from '../db/tables/batches.ts';
-import { takeHeldBatches, takeHeldPlanning } from '../db/tables/push-control.ts';
+import { takeHeldBatches, takeHeldPlanning, type WaitingBatch } from '../db/tables/push-control.ts';
 import { countOpenPushes } from '../db/tables/push-progress.ts';
-import { insertPushes, type NewPush } from '../db/tables/pushes.ts';
+import { insertPushes, type NewPush, type PushKey } from '../db/tables/pushes.ts';
 import type { BreakerKey } from '../domain/breaker.ts';
-import type { ConnectorId } from '../domain/labels.ts';
 import { type DeliverJob, deliverJob, type JobKind, planJob } from './jobs.ts';
 import type { JobQueue } from './queue.ts';
 import { highestPriority, startNow } from './queue-sql.ts';
@@ -71,13 +70,6 @@ export class FairPriorities {
   }
 }
 
-/** A batch that needs a job. */
-export interface WaitingBatch {
-  id: number;
-  pushId: number;
-  connector: ConnectorId;
-}
-
 /** Writes jobs for batches of an app in `tx`, in fair order. */
 export async function sendBatches(
   tx: Handle,
@@ -96,12 +88,6 @@ export async function sendBatches(
     }));
     await queue.send(kind, jobs, { tx, priority: await priorities.next(tx, kind, jobs.length) });
   }
-}
-
-/** Id of a push and of its app. */
-interface PushKey {
-  appId: string;
-  id: number;
 }
 
 /** Maximum held batches for which one statement writes jobs. */

@@ -197,21 +197,13 @@ async function readAll(db: Handle, queue: JobQueue, metrics: Metrics): Promise<v
 
 /** Sets the gauges of apps and profiles. Removes the gauges that are not in the sample. */
 function recordAccounts(metrics: Metrics, accounts: AccountSample): void {
-  const {
-    capUsed,
-    quotaUsedUp,
-    gatewayDayRecipients,
-    credentialExpiry,
-    oldSecretValues,
-    profileRotations,
-  } = metrics;
   for (const gauge of [
-    capUsed,
-    quotaUsedUp,
-    gatewayDayRecipients,
-    credentialExpiry,
-    oldSecretValues,
-    profileRotations,
+    metrics.capUsed,
+    metrics.quotaUsedUp,
+    metrics.gatewayDayRecipients,
+    metrics.credentialExpiry,
+    metrics.oldSecretValues,
+    metrics.profileRotations,
     metrics.approvalsWaiting,
     metrics.consoleTokens,
     metrics.keptTokens,
@@ -220,18 +212,18 @@ function recordAccounts(metrics: Metrics, accounts: AccountSample): void {
     metrics.webhooksOff,
   ])
     gauge.reset();
-  for (const { appId, usedRatio } of accounts.caps) capUsed.set({ app: appId }, usedRatio);
+  for (const { appId, usedRatio } of accounts.caps) metrics.capUsed.set({ app: appId }, usedRatio);
   for (const { appId, connector, profile, recipients, isUsedUp } of accounts.quotas) {
     const labels = { connector, app: appId, profile };
-    gatewayDayRecipients.set(labels, recipients);
-    quotaUsedUp.set(labels, isUsedUp ? 1 : 0);
+    metrics.gatewayDayRecipients.set(labels, recipients);
+    metrics.quotaUsedUp.set(labels, isUsedUp ? 1 : 0);
   }
   for (const { appId, connector, profile, endsAtMs } of accounts.credentials)
-    credentialExpiry.set({ connector, app: appId, profile }, endsAtMs / 1000);
+    metrics.credentialExpiry.set({ connector, app: appId, profile }, endsAtMs / 1000);
   for (const { appId, connector, profile, state } of accounts.rotations)
-    profileRotations.set({ connector, app: appId, profile, state }, 1);
+    metrics.profileRotations.set({ connector, app: appId, profile, state }, 1);
   for (const [column, values] of Object.entries(accounts.oldSecrets))
-    oldSecretValues.set({ column }, values);
+    metrics.oldSecretValues.set({ column }, values);
   for (const { appId, connector, profile, tokens } of accounts.keptTokens)
     metrics.keptTokens.set({ connector, app: appId, profile }, tokens);
   for (const { appId: app, waiting, oldestSeconds, off } of accounts.webhooks) {

@@ -86,14 +86,21 @@ export const markPlanningHeld = (
     pushId,
   ]);
 
+/** A batch that needs a job. */
+export interface WaitingBatch {
+  id: number;
+  pushId: number;
+  connector: ConnectorId;
+}
+
 /** Unmarks up to `limit` held batches of pushes of an app, and returns them. Each needs a job. */
 export async function takeHeldBatches(
   tx: Handle,
   appId: string,
   pushIds: readonly number[],
   limit: number,
-): Promise<{ id: number; pushId: number; connector: ConnectorId }[]> {
-  const rows = await query(tx).rows<{ id: number; pushId: number; connector: ConnectorId }>(
+): Promise<WaitingBatch[]> {
+  const rows = await query(tx).rows<WaitingBatch>(
     // A CTE, because a plan may run a subquery of IN several times, each with its own limit.
     `WITH held AS MATERIALIZED (
        SELECT id FROM push_batch WHERE app_id = $1 AND push_id = ANY ($2::bigint[])
