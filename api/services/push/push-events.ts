@@ -2,12 +2,10 @@ import { Batcher } from '../../../shared/batcher.ts';
 import { againAfterDeadlock } from '../../../shared/db/limits/database-errors.ts';
 import { findInstallationsOfDevice } from '../../../shared/db/tables/installations.ts';
 import {
-  addReceiptTotals,
+  countReceipts,
   type DeviceReceipt,
   findSentPairs,
-  listNewReceipts,
   lockPushes,
-  markReceipts,
   type NewReceipt,
   type PushDevice,
 } from '../../../shared/db/tables/receipts.ts';
@@ -105,12 +103,8 @@ export class PushEventService {
       const receipts = reported.filter((one) => sent.has(keyOf(one)));
       if (receipts.length === 0) return;
       const source = { appId, connector: 'app' as const };
-      let fresh: NewReceipt[] = [];
-      const isWanted = await this.#deps.webhooks.isWanted(tx, appId, 'recipients.opened');
-      const added = await markReceipts(tx, source, receipts, async () => {
-        if (isWanted) fresh = await listNewReceipts(tx, source, receipts);
-      });
-      await addReceiptTotals(tx, source, added);
+      const isListed = await this.#deps.webhooks.isWanted(tx, appId, 'recipients.opened');
+      const { fresh } = await countReceipts(tx, source, receipts, { isListed });
       const times = timesOf(events);
       const opened = pushes.flatMap(({ id, objectId: push }) =>
         inParts(

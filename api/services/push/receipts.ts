@@ -14,15 +14,13 @@ import {
   recordInvalidTokens,
 } from '../../../shared/db/tables/invalid-tokens.ts';
 import {
-  addReceiptTotals,
+  countReceipts,
   type DeviceReceipt,
   deleteFailedReceipts,
   findByRegistrationIds,
   keepFailedReceipt,
   listFailedReceipts,
-  listNewReceipts,
   lockPushes,
-  markReceipts,
   type NewReceipt,
   type ReceiptPush,
   type ReceiptSource,
@@ -205,22 +203,18 @@ export class ReceiptService {
         ...new Set(matched.map(({ deviceToken }) => deviceToken)),
       ]);
       const deliveries = deliveriesOf(matched, pushes, installations);
-      let fresh: NewReceipt[] = [];
-      const isWanted = await this.#deps.webhooks.isWanted(tx, source.appId, 'recipients.receipt');
-      const added = await markReceipts(tx, source, deliveries, async () => {
-        if (isWanted) fresh = await listNewReceipts(tx, source, deliveries);
-      });
-      await addReceiptTotals(tx, source, added);
+      const isListed = await this.#deps.webhooks.isWanted(tx, source.appId, 'recipients.receipt');
+      const { pushIds, fresh } = await countReceipts(tx, source, deliveries, { isListed });
       await this.#deps.webhooks.emit(tx, ...receiptEvents(source, locked, fresh));
       // A new receipt shows that the device is active. A repeated receipt does not.
-      if (added.size > 0)
+      if (pushIds.length > 0)
         await clearInvalidTokens(tx, source.appId, [
           ...new Set(deliveries.map(({ installation }) => installation)),
         ]);
       const notices = invalidTokenNotices(matched, pushes);
       await recordInvalidTokens(tx, source, notices);
       const deleted = await deleteReportedInvalid(tx, source, [
-        ...new Set([...added.keys(), ...notices.map(({ pushId }) => pushId)]),
+        ...new Set([...pushIds, ...notices.map(({ pushId }) => pushId)]),
       ]);
       const objectIds = new Map(locked.map(({ id, objectId }) => [id, objectId]));
       for (const [pushId, devices] of deleted)

@@ -76,18 +76,25 @@ export interface NewReceipt extends DeviceReceipt {
   objectId: string;
 }
 
+/** SQL that is true if a mark is new: its bit is not set yet. */
+const isNew = (mark: string) => `m.${mark} AND get_bit(r.${mark}, (m.installation % 512)::int) = 0`;
+
 /**
- * Sets the bits of devices. Returns by push how many were not set before. Locks blocks in a fixed
- * order. Needs a transaction; `addReceiptTotals` must follow in it. `onLocked` runs when the blocks
- * are locked and not changed yet.
+ * Counts receipts: sets the bits of their devices, and adds the bits that were not set before to
+ * the totals of the pushes. Returns the ids of the pushes with new receipts. With `isListed`, also
+ * returns the new receipts. Locks blocks in a fixed order. Needs a transaction.
  */
-export async function markReceipts(
+export async function countReceipts(
   tx: Handle,
   { appId, connector }: CountedSource,
   receipts: readonly DeviceReceipt[],
-  onLocked: () => Promise<void> = () => Promise.resolve(),
-): Promise<Map<number, CountedTotals>> {
-  const values = [appId, connector, ...markLists(receipts)];
+  { isListed }: { isListed: boolean },
+): Promise<{ pushIds: number[]; fresh: NewReceipt[] }> {
+  const values = [
+    appId,
+    connector,
+    ...listsOf(receipts, 'pushId', 'installation', 'isDelivered', 'isClicked', 'isDismissed'),
+  ];
   await tx.query(
     `INSERT INTO push_receipt (app_id, push_id, connector, block)
      SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}
@@ -101,91 +108,70 @@ export async function markReceipts(
       ORDER BY push_id, block FOR UPDATE`,
     values,
   );
-  await onLocked();
-  // The blocks are locked, so `before` matches the rows that `changed` updates.
-  const rows = await query(tx).rows<CountedTotals & { pushId: number }>(
-    `WITH told AS (
-       SELECT m.push_id, m.installation / 512 AS block, ${bitsOf('delivered')},
-              ${bitsOf('clicked')}, ${bitsOf('dismissed')}
-         FROM ${marks} GROUP BY m.push_id, m.installation / 512),
-     before AS MATERIALIZED (
-       SELECT r.push_id, r.block, r.delivered, r.clicked, r.dismissed FROM push_receipt r
-         JOIN told USING (push_id, block)
-        WHERE r.app_id = $1 AND r.connector = $2),
-     changed AS (
-       UPDATE push_receipt r SET delivered = r.delivered | told.delivered,
-         clicked = r.clicked | told.clicked, dismissed = r.dismissed | told.dismissed
-         FROM told JOIN before USING (push_id, block)
-        WHERE r.app_id = $1 AND r.connector = $2 AND r.push_id = told.push_id
-          AND r.block = told.block
-          AND (before.delivered | told.delivered <> before.delivered
-            OR before.clicked | told.clicked <> before.clicked
-            OR before.dismissed | told.dismissed <> before.dismissed)
-       RETURNING r.push_id, bit_count(r.delivered) - bit_count(before.delivered) AS delivered,
-                 bit_count(r.clicked) - bit_count(before.clicked) AS clicked,
-                 bit_count(r.dismissed) - bit_count(before.dismissed) AS dismissed)
-     SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered,
-            sum(clicked)::bigint AS clicked, sum(dismissed)::bigint AS dismissed
-       FROM changed GROUP BY push_id ORDER BY push_id`,
-    values,
-  );
-  return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
+  const fresh = isListed ? await query(tx).rows<NewReceipt>(newReceipts, values) : [];
+  const added = await query(tx).rows<CountedTotals & { pushId: number }>(markReceipts, values);
+  if (added.length > 0)
+    await tx.query(addTotals, [
+      appId,
+      connector,
+      Math.floor(Math.random() * slots),
+      ...listsOf(added, 'pushId', 'delivered', 'clicked', 'dismissed'),
+    ]);
+  return { pushIds: added.map(({ pushId }) => pushId), fresh };
 }
 
-const markLists = (receipts: readonly DeviceReceipt[]) =>
-  listsOf(receipts, 'pushId', 'installation', 'isDelivered', 'isClicked', 'isDismissed');
+/** Receipts whose bits are not set yet. Their blocks are locked. */
+const newReceipts = `
+  SELECT * FROM (
+    SELECT m.push_id AS "pushId", m.installation, i.object_id AS "objectId",
+           ${isNew('delivered')} AS "isDelivered",
+           ${isNew('clicked')} AS "isClicked", ${isNew('dismissed')} AS "isDismissed"
+      FROM ${marks} JOIN push_receipt r ON r.app_id = $1 AND r.connector = $2
+                      AND r.push_id = m.push_id AND r.block = m.installation / 512
+      JOIN installation i ON i.app_id = $1 AND i.id = m.installation) AS receipt
+   WHERE "isDelivered" OR "isClicked" OR "isDismissed"`;
 
-/** SQL that is true if a mark is new: its bit is not set yet. */
-const isNew = (mark: string) => `m.${mark} AND get_bit(r.${mark}, (m.installation % 512)::int) = 0`;
-
-/** Returns the receipts whose bits are not set yet. Their blocks must be locked. */
-export const listNewReceipts = (
-  tx: Handle,
-  { appId, connector }: CountedSource,
-  receipts: readonly DeviceReceipt[],
-) =>
-  query(tx).rows<NewReceipt>(
-    `SELECT * FROM (
-       SELECT m.push_id AS "pushId", m.installation, i.object_id AS "objectId",
-              ${isNew('delivered')} AS "isDelivered",
-              ${isNew('clicked')} AS "isClicked", ${isNew('dismissed')} AS "isDismissed"
-         FROM ${marks} JOIN push_receipt r ON r.app_id = $1 AND r.connector = $2
-                         AND r.push_id = m.push_id AND r.block = m.installation / 512
-         JOIN installation i ON i.app_id = $1 AND i.id = m.installation) AS receipt
-      WHERE "isDelivered" OR "isClicked" OR "isDismissed"`,
-    [appId, connector, ...markLists(receipts)],
-  );
+/**
+ * Sets the bits. Returns by push how many were not set before, in the order of pushes. The blocks
+ * are locked, so `before` matches the rows that `changed` updates.
+ */
+const markReceipts = `
+  WITH told AS (
+    SELECT m.push_id, m.installation / 512 AS block, ${bitsOf('delivered')},
+           ${bitsOf('clicked')}, ${bitsOf('dismissed')}
+      FROM ${marks} GROUP BY m.push_id, m.installation / 512),
+  before AS MATERIALIZED (
+    SELECT r.push_id, r.block, r.delivered, r.clicked, r.dismissed FROM push_receipt r
+      JOIN told USING (push_id, block)
+     WHERE r.app_id = $1 AND r.connector = $2),
+  changed AS (
+    UPDATE push_receipt r SET delivered = r.delivered | told.delivered,
+      clicked = r.clicked | told.clicked, dismissed = r.dismissed | told.dismissed
+      FROM told JOIN before USING (push_id, block)
+     WHERE r.app_id = $1 AND r.connector = $2 AND r.push_id = told.push_id
+       AND r.block = told.block
+       AND (before.delivered | told.delivered <> before.delivered
+         OR before.clicked | told.clicked <> before.clicked
+         OR before.dismissed | told.dismissed <> before.dismissed)
+    RETURNING r.push_id, bit_count(r.delivered) - bit_count(before.delivered) AS delivered,
+              bit_count(r.clicked) - bit_count(before.clicked) AS clicked,
+              bit_count(r.dismissed) - bit_count(before.dismissed) AS dismissed)
+  SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered,
+         sum(clicked)::bigint AS clicked, sum(dismissed)::bigint AS dismissed
+    FROM changed GROUP BY push_id ORDER BY push_id`;
 
 /** Rows per counter, so that concurrent calls rarely update the same row. */
 const slots = 16;
 
-/** Adds newly counted receipts to the totals of the pushes. */
-export async function addReceiptTotals(
-  tx: Handle,
-  { appId, connector }: CountedSource,
-  added: ReadonlyMap<number, CountedTotals>,
-): Promise<void> {
-  const rows = [...added]
-    .sort(([a], [b]) => a - b)
-    .map(([pushId, totals]) => ({ pushId, ...totals }));
-  if (rows.length === 0) return;
-  await tx.query(
-    `INSERT INTO push_receipt_total AS t (app_id, push_id, connector, slot, delivered, clicked,
-                                          dismissed)
-     SELECT $1, m.push_id, $2, $3, m.delivered, m.clicked, m.dismissed
-       FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
-         AS m (push_id, delivered, clicked, dismissed)
-     ON CONFLICT (app_id, push_id, connector, slot)
-     DO UPDATE SET delivered = t.delivered + excluded.delivered,
-       clicked = t.clicked + excluded.clicked, dismissed = t.dismissed + excluded.dismissed`,
-    [
-      appId,
-      connector,
-      Math.floor(Math.random() * slots),
-      ...listsOf(rows, 'pushId', 'delivered', 'clicked', 'dismissed'),
-    ],
-  );
-}
+const addTotals = `
+  INSERT INTO push_receipt_total AS t (app_id, push_id, connector, slot, delivered, clicked,
+                                       dismissed)
+  SELECT $1, m.push_id, $2, $3, m.delivered, m.clicked, m.dismissed
+    FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+      AS m (push_id, delivered, clicked, dismissed)
+  ON CONFLICT (app_id, push_id, connector, slot)
+  DO UPDATE SET delivered = t.delivered + excluded.delivered,
+    clicked = t.clicked + excluded.clicked, dismissed = t.dismissed + excluded.dismissed`;
 
 /**
  * Returns those pairs whose device is a recipient that the push was sent to, or is being sent to.
