@@ -60,6 +60,12 @@ export const readUint31 = (bytes: Uint8Array, at: number): number =>
 export const readUint32 = (bytes: Uint8Array, at: number): number =>
   (((bytes[at] ?? 0) << 24) | readUint24(bytes, at + 1)) >>> 0;
 
+export function writeUint24(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value >>> 16;
+  bytes[at + 1] = value >>> 8;
+  bytes[at + 2] = value;
+}
+
 export function writeUint32(bytes: Uint8Array, at: number, value: number): void {
   bytes[at] = value >>> 24;
   bytes[at + 1] = value >>> 16;
@@ -67,18 +73,13 @@ export function writeUint32(bytes: Uint8Array, at: number, value: number): void 
   bytes[at + 3] = value;
 }
 
-export interface FrameHead {
-  length: number;
-  type: number;
-  flags: number;
-  streamId: number;
-}
-
 /** Writes the nine bytes of a frame header. Returns the offset of the payload. */
-export function writeFrameHead(bytes: Uint8Array, at: number, head: FrameHead): number {
-  bytes[at] = head.length >>> 16;
-  bytes[at + 1] = head.length >>> 8;
-  bytes[at + 2] = head.length;
+export function writeFrameHead(
+  bytes: Uint8Array,
+  at: number,
+  head: { length: number; type: number; flags: number; streamId: number },
+): number {
+  writeUint24(bytes, at, head.length);
   bytes[at + 3] = head.type;
   bytes[at + 4] = head.flags;
   writeUint32(bytes, at + 5, head.streamId);

@@ -15,8 +15,6 @@ const pathPattern = 0x14;
  */
 const keptEncodings = 8;
 
-const empty = Buffer.alloc(0);
-
 export class EncodedRequest {
   /** HEADERS frame, and DATA frame up to the insertion. */
   readonly bytes: Buffer;
@@ -43,11 +41,11 @@ export class EncodedRequest {
     const { pseudo, regular, headerName, headerPrefix, pathPrefix, body, spliceAt } = shared;
     const path =
       pathPrefix === null
-        ? [empty]
+        ? []
         : [Buffer.from([pathPattern]), lengthPrefix(pathPrefix.length + pathLength), pathPrefix];
     const own =
       headerLength < 0
-        ? [empty]
+        ? []
         : [headerName, lengthPrefix(headerPrefix.length + headerLength), headerPrefix];
     const head = Buffer.concat([Buffer.alloc(frameHeaderBytes), pseudo, ...path]);
     const middle = Buffer.concat([Buffer.alloc(pathLength), regular, ...own]);
@@ -69,9 +67,8 @@ export class EncodedRequest {
       streamId: 0,
     });
     if (isEmpty) return;
-    const length = body.length;
     writeFrameHead(this.bytes, blockEnd, {
-      length,
+      length: body.length,
       type: frame.data,
       flags: flag.endStream,
       streamId: 0,
@@ -117,8 +114,6 @@ export class RequestEncoder {
   #isPathShared = false;
   #shared: SharedPart | null = null;
   readonly #encoded = new Map<number, EncodedRequest>();
-  #last: EncodedRequest | null = null;
-  #lastKey = -1;
 
   constructor({ template, fields, pathPrefix }: SharedSource, encoder: HeaderEncoder) {
     this.#source = { template, fields, pathPrefix };
@@ -148,19 +143,12 @@ export class RequestEncoder {
     if (this.#generation !== this.#encoder.generation || this.#isPathShared !== isPathShared)
       return this.#encodeShared(request, isPathShared);
     const key = request.path.length * 0x10000 + (request.headerValue?.length ?? -1) + 1;
-    if (key === this.#lastKey && this.#last !== null) return this.#last;
-    return this.#find(key, request);
-  }
-
-  #find(key: number, request: TransportRequest): EncodedRequest {
     let encoded = this.#encoded.get(key);
     if (!encoded) {
       encoded = this.#build(request);
       if (this.#encoded.size >= keptEncodings) this.#encoded.clear();
       this.#encoded.set(key, encoded);
     }
-    this.#lastKey = key;
-    this.#last = encoded;
     return encoded;
   }
 
@@ -181,7 +169,6 @@ export class RequestEncoder {
       spliceAt: template.spliceAt,
     };
     this.#encoded.clear();
-    this.#lastKey = -1;
     this.#isPathShared = isPathShared;
     // Bytes that update the table must be sent exactly once. The next request then encodes the
     // shared part again.

@@ -8,6 +8,7 @@ import {
   frame,
   maxWindowBytes,
   throwConnectionError,
+  writeUint24,
   writeUint32,
 } from '../frames/wire-format.ts';
 import { HeaderEncoder } from '../hpack/encoder.ts';
@@ -167,34 +168,16 @@ export class RequestWriter {
     if (encoded.headerOffset >= 0)
       bytes.write(request.headerValue ?? '', at + encoded.headerOffset, 'latin1');
     if (encoded.dataOffset >= 0) writeUint32(bytes, at + encoded.dataOffset + 5, id);
-    output.length = at + length;
-    if (tail !== null) this.#writeSplice(encoded, splice, spliceBytes, at);
-    this.#window -= bodyBytes;
-  }
-
-  #writeSplice(
-    encoded: EncodedRequest,
-    splice: string | Buffer,
-    spliceBytes: number,
-    start: number,
-  ): void {
-    const output = this.#output;
-    const { bytes } = output;
-    const { tail, bodyBytes } = encoded;
-    let at = output.length;
-    if (typeof splice === 'string') bytes.write(splice, at, 'utf8');
-    else bytes.set(splice, at);
-    at += spliceBytes;
+    let end = at + length;
     if (tail !== null) {
-      bytes.set(tail, at);
-      at += tail.length;
+      if (typeof splice === 'string') bytes.write(splice, end, 'utf8');
+      else bytes.set(splice, end);
+      bytes.set(tail, end + spliceBytes);
+      end += spliceBytes + tail.length;
+      writeUint24(bytes, at + encoded.dataOffset, bodyBytes);
     }
-    output.length = at;
-    const length = bodyBytes + spliceBytes;
-    const lengthAt = start + encoded.dataOffset;
-    bytes[lengthAt] = length >>> 16;
-    bytes[lengthAt + 1] = length >>> 8;
-    bytes[lengthAt + 2] = length;
+    output.length = end;
+    this.#window -= bodyBytes;
   }
 
   /**
@@ -235,7 +218,6 @@ function bodyOf({ template }: ActiveBatch, { splice }: TransportRequest): Buffer
  * Body that did not fit into the windows, a frame or the socket when its request was written (RFC
  * 9113 5.2).
  */
-
 interface Upload {
   id: number;
   body: Buffer;
