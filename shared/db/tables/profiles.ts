@@ -34,7 +34,7 @@ export interface StoredProfile {
   /** Changes with every upload, so that connections with older credentials are closed. */
   updatedAt: Date;
   /** Candidate version that some batches try. Absent without a canary. */
-  canary?: { credentials: unknown; stagedAt: Date };
+  canary?: { credentials: unknown; stagedAt: Date } | undefined;
 }
 
 export interface ProfileEntry {
@@ -114,35 +114,15 @@ export async function openProfiles(
       WHERE p.app_id = $1 ORDER BY p.connector, p.name`,
     [appId],
   );
-  return rows.map(({ credentials, ...row }) => {
-    const { connector, name, messageClasses, updatedAt } = row;
-    const context = sealContext({ appId, ...row });
-    return {
-      ...canaryOf(row, vault, context),
-      connector,
-      name,
-      credentials: vault.open(credentials, context),
-      messageClasses,
-      updatedAt,
-    };
+  return rows.map(({ credentials, candidate, stagedAt, ...entry }) => {
+    const context = sealContext({ appId, ...entry });
+    // If no key can decrypt the candidate, the current version sends.
+    const canary =
+      candidate && stagedAt
+        ? openOrUndefined(() => ({ credentials: vault.open(candidate, context), stagedAt }))
+        : undefined;
+    return { ...entry, credentials: vault.open(credentials, context), canary };
   });
-}
-
-/**
- * Returns the candidate of a profile. If no key can decrypt it, returns none, and the current
- * version sends.
- */
-function canaryOf(
-  { candidate, stagedAt }: Pick<SendingRow, 'candidate' | 'stagedAt'>,
-  vault: Vault,
-  context: string,
-): Pick<StoredProfile, 'canary'> {
-  if (!candidate || !stagedAt) return {};
-  return (
-    openOrUndefined(() => ({
-      canary: { credentials: vault.open(candidate, context), stagedAt },
-    })) ?? {}
-  );
 }
 
 interface RotationOf {
