@@ -34,7 +34,7 @@ export function targetOf(options: TransportOptions): ConnectTarget {
 }
 
 /** The peer did not negotiate HTTP/2. */
-export class NoHttp2Error extends Error {
+class NoHttp2Error extends Error {
   readonly code = 'NO_HTTP2';
 }
 
@@ -78,20 +78,11 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
   return socket;
 }
 
-/**
- * Resolves a name to its addresses in random order. Node.js requests one address, or all if
- * `options.all` is set.
- */
-export const shuffledLookup: LookupFunction = (hostname, options, callback) => {
-  guardedLookup(hostname, { ...options, all: true }, (error, addresses) => {
-    const [first] = error || typeof addresses === 'string' ? [] : addresses;
-    if (typeof addresses === 'string' || first === undefined)
-      callback(error ?? new Error('no address'), '', 4);
-    else if (options.all) callback(null, shuffle(addresses));
-    else {
-      const { address, family } = shuffle(addresses)[0] ?? first;
-      callback(null, address, family);
-    }
+/** Resolves a name to its addresses in random order. `autoSelectFamily` requests all of them. */
+const shuffledLookup: LookupFunction = (hostname, options, callback) => {
+  guardedLookup(hostname, options, (error, addresses, family) => {
+    if (error || typeof addresses === 'string') callback(error, addresses, family);
+    else callback(null, shuffle(addresses));
   });
 };
 
@@ -111,7 +102,7 @@ function shuffle<T>(items: T[]): T[] {
  * Creates the secure context of a transport. Transports with the same `ca` and no certificate share
  * it.
  */
-export function secureContextOf({
+function secureContextOf({
   ca,
   certificate,
   privateKey,

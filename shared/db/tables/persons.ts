@@ -360,8 +360,7 @@ const containsText = (name: TextsName) => {
 };
 
 /**
- * Lists rows whose JSON contains one of `texts`, in the order of their key, above `after`. With
- * `isWhole`, a JSON text must be equal, otherwise it may contain it.
+ * Lists rows whose JSON contains one of `texts`, in the order of their key, above `after`.
  */
 export function listTextRows(
   db: Handle,
