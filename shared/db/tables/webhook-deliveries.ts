@@ -23,9 +23,9 @@ export interface NewEvent {
 const insertStatement = prepare(
   `INSERT INTO webhook_delivery (app_id, webhook, type, source_app, occurred_at, data, batch_id,
      first_index, once_key)
-   SELECT $1, r.webhook, r.type, r.source_app, now(), r.data, r.batch_id, r.first_index, r.once_key
-     FROM json_to_recordset($2) AS r (webhook text, type text, source_app text, data jsonb,
-       batch_id bigint, first_index int, once_key text)
+   SELECT $1, webhook, type, "sourceApp", now(), data, "batchId", "firstIndex", "onceKey"
+     FROM json_to_recordset($2) AS r (webhook text, type text, "sourceApp" text, data jsonb,
+       "batchId" bigint, "firstIndex" int, "onceKey" text)
    ON CONFLICT (app_id, webhook, once_key) WHERE once_key IS NOT NULL DO NOTHING`,
 );
 
@@ -34,21 +34,7 @@ export const insertDeliveries = (
   tx: Handle,
   appId: string,
   deliveries: readonly (NewEvent & { webhook: string })[],
-) =>
-  query(tx).rowCount(insertStatement, [
-    appId,
-    JSON.stringify(
-      deliveries.map(({ webhook, type, sourceApp, data, batchId, firstIndex, onceKey }) => ({
-        webhook,
-        type,
-        source_app: sourceApp,
-        data,
-        batch_id: batchId,
-        first_index: firstIndex,
-        once_key: onceKey,
-      })),
-    ),
-  ]);
+) => query(tx).rowCount(insertStatement, [appId, JSON.stringify(deliveries)]);
 
 /** A delivery that is due. */
 export interface DueDelivery {
