@@ -119,7 +119,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
 
   /** Settles requests whose response is overdue. Returns the `readsBefore` of each. */
   settleTimedOut(nowMs: number, requestMs: number): number[] {
-    const { ids, readsBefore, statuses, writtenAtMs } = this.table;
+    const { ids, readsBefore, writtenAtMs } = this.table;
     const late: number[] = [];
     this.readAtMs = nowMs;
     this.#guard.onSweep();
@@ -128,22 +128,15 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
       if (id === 0 || nowMs - (writtenAtMs[slot] ?? 0) <= requestMs) continue;
       late.push(readsBefore[slot] ?? 0);
       this.reset(id, errorCode.cancel);
-      if ((statuses[slot] ?? 0) > 0) this.#responses.settleResponse(slot);
-      else this.#responses.settleUnknown(slot, 'timeout');
+      this.#responses.settleLost(slot, 'timeout');
     }
     return late;
   }
 
-  /**
-   * Settles all requests of a lost connection. If a status was received, this is a response, even
-   * if its body is incomplete.
-   */
+  /** Settles all requests of a lost connection. */
   settleAll(): void {
     this.readAtMs = this.#host.clock.monotonicMs();
-    for (const slot of this.table.openSlots()) {
-      if ((this.table.statuses[slot] ?? 0) > 0) this.#responses.settleResponse(slot);
-      else this.#responses.settleUnknown(slot, 'connection_lost');
-    }
+    for (const slot of this.table.openSlots()) this.#responses.settleLost(slot, 'connection_lost');
   }
 
   onHeaders(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {

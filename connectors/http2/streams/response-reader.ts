@@ -135,12 +135,15 @@ export class ResponseReader {
     const partial = table.partials[slot] ?? null;
     if (isEnd && (partial === null || partial.flowBytes === 0)) {
       const { bytes, start, end } = piece;
-      this.settleResponse(slot, bytes.toString('utf8', start, Math.min(end, start + maxBodyBytes)));
+      this.#settleResponse(
+        slot,
+        bytes.toString('utf8', start, Math.min(end, start + maxBodyBytes)),
+      );
       return;
     }
     if (flowBytes === 0 && !isEnd) this.#guard.count();
     this.#keep(slot, id, flowBytes, piece);
-    if (isEnd && table.ids[slot] === id) this.settleResponse(slot);
+    if (isEnd && table.ids[slot] === id) this.#settleResponse(slot);
   }
 
   onReset(id: number, code: number): void {
@@ -151,16 +154,23 @@ export class ResponseReader {
     }
     this.#guard.count();
     if (code === errorCode.enhanceYourCalm) this.#connection.onCalm();
-    // If a status was received, this is a response, even if its body is incomplete.
-    if ((this.#table.statuses[slot] ?? 0) > 0) this.settleResponse(slot);
-    else if (code === errorCode.refusedStream) this.settleUnprocessed(slot, 'refused_stream');
-    else this.settleUnknown(slot, 'stream_reset');
+    if (code === errorCode.refusedStream && this.#table.statuses[slot] === 0)
+      this.settleUnprocessed(slot, 'refused_stream');
+    else this.settleLost(slot, 'stream_reset');
+  }
+
+  /**
+   * Settles a stream of which no further frame is read. If a status was received, this is a
+   * response, even if its body is incomplete.
+   */
+  settleLost(slot: number, reason: TransportReason): void {
+    if ((this.#table.statuses[slot] ?? 0) > 0) this.#settleResponse(slot);
+    else this.settleUnknown(slot, reason);
   }
 
   /** Settles a stream with its response. `body` is given if the body arrived in one piece. */
-  settleResponse(slot: number, body?: string): void {
+  #settleResponse(slot: number, body?: string): void {
     const table = this.#table;
-    const { readAtMs } = this.#session;
     const partial = table.partials[slot] ?? null;
     const status = table.statuses[slot] ?? 0;
     const retryAfter = partial?.retryAfter;
@@ -175,7 +185,7 @@ export class ResponseReader {
       header: partial?.header,
       retryAfterMs:
         retryAfter === undefined ? null : retryAfterMs(retryAfter, this.#connection.clock.now()),
-      seconds: (readAtMs - (table.writtenAtMs[slot] ?? 0)) / 1000,
+      seconds: (this.#session.readAtMs - (table.writtenAtMs[slot] ?? 0)) / 1000,
     });
   }
 
@@ -235,13 +245,13 @@ export class ResponseReader {
     this.#table.statuses[slot] = status;
     if (retryAfter !== undefined) this.#partialOf(slot).retryAfter = retryAfter;
     if (wanted !== undefined) this.#partialOf(slot).header = wanted;
-    if (isEnd) this.settleResponse(slot);
+    if (isEnd) this.#settleResponse(slot);
   }
 
   #onTrailers(slot: number, id: number, isEnd: boolean): void {
     // The response is valid. A stream that continues after its trailers is reset (RFC 9113 8.1).
     if (!isEnd) this.#session.reset(id, errorCode.protocol);
-    this.settleResponse(slot);
+    this.#settleResponse(slot);
   }
 
   #keep(slot: number, id: number, flowBytes: number, { bytes, start, end }: ByteRange): void {
@@ -249,7 +259,7 @@ export class ResponseReader {
     partial.flowBytes += flowBytes;
     if (partial.flowBytes > streamWindowBytes) {
       this.#session.reset(id, errorCode.flowControl);
-      this.settleResponse(slot);
+      this.#settleResponse(slot);
       return;
     }
     const length = Math.min(end - start, maxBodyBytes - partial.bytes);
@@ -262,7 +272,7 @@ export class ResponseReader {
     }
     if (end - start <= length) return;
     this.#session.reset(id, errorCode.cancel);
-    this.settleResponse(slot);
+    this.#settleResponse(slot);
   }
 
   #partialOf(slot: number): PartialResponse {
