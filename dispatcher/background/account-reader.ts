@@ -38,10 +38,8 @@ interface CachedExpiry {
 export class AccountReader {
   #cachedExpiries = new Map<string, CachedExpiry>();
 
-  /**
-   * Reads, unless another dispatcher has done so recently. Returns 0, because one pass is enough.
-   */
-  async run(deps: ReaderDeps & Partial<NoticeDeps>): Promise<number> {
+  /** Reads, unless another dispatcher has done so recently. */
+  async run(deps: ReaderDeps & Partial<NoticeDeps>): Promise<void> {
     const { queue, operatorMail, webhooks } = deps;
     await refreshAccountSample(
       deps.db,
@@ -54,7 +52,6 @@ export class AccountReader {
       ({ caps, quotas }) =>
         webhooks ? noticeQuotas({ ...deps, webhooks }, { caps, quotas }) : Promise.resolve(),
     );
-    return 0;
   }
 
   async #readCredentials(deps: ReaderDeps): Promise<EndingCredentials[]> {

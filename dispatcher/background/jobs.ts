@@ -1,4 +1,4 @@
-import { sleep } from '../../shared/clock.ts';
+import { minuteMs, sleep } from '../../shared/clock.ts';
 import { analyzeGrownTables } from '../../shared/db/schema/migrate.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users.ts';
 import { endFreezes, resumeExpiredPushes } from '../delivery/holding.ts';
@@ -18,205 +18,92 @@ export interface BackgroundJob {
   /** Pause after a pass that was not full, in ms. Read after each pass. */
   readonly pauseMs: number;
   /**
-   * Does a limited amount of work. Returns the amount. A full pass is followed by the next one at
-   * once.
+   * Does a limited amount of work, and resolves with the amount. A full pass is followed by the
+   * next one at once. A job that does all work in one pass resolves with no number.
    */
-  runOnce(deps: DispatcherDeps): Promise<number>;
+  runOnce(deps: DispatcherDeps): Promise<unknown>;
 }
 
 const rowsAtOnce = 500;
 
-/** Closes settled pushes that were not closed with their last batch. */
-const reaper: BackgroundJob = { name: 'reaper', pauseMs: 2000, runOnce: closeSettledPushes };
-
-/**
- * Resumes paused pushes that have expired, so that their recipients are counted
- * (protocol/delivery.md#promise-2).
- */
-const pauseEnder: BackgroundJob = {
-  name: 'pause ender',
-  pauseMs: 2000,
-  runOnce: (deps) => resumeExpiredPushes(deps, rowsAtOnce),
-};
-
-/** Continues the pushes that a freeze has held. */
-const freezeEnder: BackgroundJob = {
-  name: 'freeze ender',
-  pauseMs: 500,
-  runOnce: (deps) => endFreezes(deps, rowsAtOnce),
-};
-
-/** Deletes rows after their retention (`cleaner.ts`). */
-const cleaner: BackgroundJob = {
-  name: 'cleaner',
-  pauseMs: 60_000,
-  runOnce: (deps) => cleanOnce(deps, rowsAtOnce),
-};
-
-/**
- * Fires scheduled pushes within 1 s of their time (protocol/delivery.md#promise-8). It caches the
- * next time.
- */
-function scheduling(): BackgroundJob {
-  const scheduler = new Scheduler();
-  return {
-    name: 'scheduler',
-    get pauseMs() {
-      return scheduler.pauseMs;
-    },
-    runOnce: (deps) => scheduler.fireDue(deps, rowsAtOnce),
-  };
-}
-
-/** Creates the pushes of recurring pushes within 1 s of their times. */
-const recurring: BackgroundJob = {
-  name: 'recurring pushes',
-  pauseMs: 500,
-  runOnce: (deps) => startRecurring(deps, rowsAtOnce),
-};
-
-/** Renews the breaker states that the admin API shows. */
-const breakers: BackgroundJob = {
-  name: 'breakers',
-  pauseMs: 2000,
-  async runOnce(deps) {
-    await deps.breakers.maintain();
-    return 0;
+/** Background jobs without a memory. */
+const statelessJobs: readonly BackgroundJob[] = [
+  // Renews the breaker states that the admin API shows.
+  { name: 'breakers', pauseMs: 2000, runOnce: ({ breakers }) => breakers.maintain() },
+  // Creates the pushes of recurring pushes within 1 s of their times.
+  { name: 'recurring pushes', pauseMs: 500, runOnce: (deps) => startRecurring(deps, rowsAtOnce) },
+  // Closes settled pushes that were not closed with their last batch.
+  { name: 'reaper', pauseMs: 2000, runOnce: closeSettledPushes },
+  // Resumes paused pushes that have expired, so that their recipients are counted
+  // (protocol/delivery.md#promise-2).
+  { name: 'pause ender', pauseMs: 2000, runOnce: (deps) => resumeExpiredPushes(deps, rowsAtOnce) },
+  // Continues the pushes that a freeze has held.
+  { name: 'freeze ender', pauseMs: 500, runOnce: (deps) => endFreezes(deps, rowsAtOnce) },
+  // Deletes rows after their retention.
+  { name: 'cleaner', pauseMs: minuteMs, runOnce: (deps) => cleanOnce(deps, rowsAtOnce) },
+  // Deletes expired codes, captchas, links and messages.
+  {
+    name: 'verification cleaner',
+    pauseMs: minuteMs,
+    runOnce: ({ db, clock }) => cleanVerification(db, clock.now(), rowsAtOnce),
   },
-};
-
-/** Writes the gateway usage of the last second. */
-const gatewayUsage: BackgroundJob = {
-  name: 'gateway usage',
-  pauseMs: 1000,
-  async runOnce(deps) {
-    await deps.gatewayUsage.flush();
-    return 0;
+  // Deletes idle installations in small statements. Pushes skip an installation as soon as it is
+  // idle.
+  {
+    name: 'idle installations',
+    pauseMs: 10 * minuteMs,
+    runOnce: (deps) => deleteIdle(deps, rowsAtOnce),
   },
-};
-
-/** Deletes expired codes, captchas, links and messages. */
-const verificationCleaner: BackgroundJob = {
-  name: 'verification cleaner',
-  pauseMs: 60_000,
-  runOnce: ({ db, clock }) => cleanVerification(db, clock.now(), rowsAtOnce),
-};
-
-/**
- * Deletes idle installations in small statements. Pushes skip an installation as soon as it is
- * idle.
- */
-const idleEnder: BackgroundJob = {
-  name: 'idle installations',
-  pauseMs: 10 * 60_000,
-  runOnce: (deps) => deleteIdle(deps, rowsAtOnce),
-};
-
-/** Merges installations of the same device. */
-const deviceMerger: BackgroundJob = {
-  name: 'device merger',
-  pauseMs: 10 * 60_000,
-  runOnce: (deps) => mergeDevices(deps, rowsAtOnce),
-};
-
-/** Encrypts platform secrets that older versions stored in plain text. */
-const tokenSealer: BackgroundJob = {
-  name: 'token sealer',
-  pauseMs: 10 * 60_000,
-  runOnce: ({ db, vault }) => sealAuthDataOfOldRows(db, vault, rowsAtOnce),
-};
-
-/** Encrypts values under the first key of CARILLON_SECRET while a rotation is requested. */
-const secretRotation: BackgroundJob = {
-  name: 'secret rotation',
-  pauseMs: 1000,
-  runOnce: rotateForAWhile,
-};
-
-/** Runs ANALYZE on tables that have grown, before autovacuum does. */
-const statistics: BackgroundJob = {
-  name: 'statistics',
-  pauseMs: 2000,
-  runOnce: ({ db }) => analyzeGrownTables(db),
-};
-
-/** Promotes and ends canaries of credentials by their age. */
-const canaries: BackgroundJob = {
-  name: 'credential canaries',
-  pauseMs: 15_000,
-  runOnce: reviewCanaries,
-};
-
-/**
- * Gives jobs to open pushes and batches that have lost their job. It has a memory, so each
- * dispatcher creates its own.
- */
-function jobKeeper(): BackgroundJob {
-  const keeper = new JobKeeper();
-  return { name: 'job keeper', pauseMs: 15_000, runOnce: (deps) => keeper.run(deps) };
-}
-
-/**
- * Reads caps, quotas and the expiry of credentials for the metrics of all processes. It caches the
- * expiry.
- */
-function accountReader(): BackgroundJob {
-  const reader = new AccountReader();
-  return { name: 'account reading', pauseMs: 15_000, runOnce: (deps) => reader.run(deps) };
-}
-
-/**
- * Keeps the inboxes of devices within their limit. It remembers its position, so each dispatcher
- * creates its own.
- */
-function inboxLimit(): BackgroundJob {
-  const limit = new InboxLimit();
-  return { name: 'inbox limit', pauseMs: 5000, runOnce: (deps) => limit.run(deps) };
-}
-
-/** Computes totals by day. One pass handles all apps whose turn it is. */
-const reporter: BackgroundJob = {
-  name: 'reports',
-  pauseMs: 60_000,
-  async runOnce(deps) {
-    await computeReports(deps);
-    return 0;
+  // Merges installations of the same device.
+  {
+    name: 'device merger',
+    pauseMs: 10 * minuteMs,
+    runOnce: (deps) => mergeDevices(deps, rowsAtOnce),
   },
-};
-
-/** Updates which endpoints of webhooks are full, and counts the events that were dropped. */
-const webhooks: BackgroundJob = {
-  name: 'webhook limits',
-  pauseMs: 2000,
-  async runOnce(deps) {
-    await deps.webhooks.maintain();
-    return 0;
+  // Encrypts platform secrets that older versions stored in plain text.
+  {
+    name: 'token sealer',
+    pauseMs: 10 * minuteMs,
+    runOnce: ({ db, vault }) => sealAuthDataOfOldRows(db, vault, rowsAtOnce),
   },
-};
+  // Encrypts values under the first key of CARILLON_SECRET while a rotation is requested.
+  { name: 'secret rotation', pauseMs: 1000, runOnce: rotateForAWhile },
+  // Promotes and ends canaries of credentials by their age.
+  { name: 'credential canaries', pauseMs: 15_000, runOnce: reviewCanaries },
+  // Updates which endpoints of webhooks are full, and counts the events that were dropped.
+  { name: 'webhook limits', pauseMs: 2000, runOnce: ({ webhooks }) => webhooks.maintain() },
+  // Runs ANALYZE on tables that have grown, before autovacuum does.
+  { name: 'statistics', pauseMs: 2000, runOnce: ({ db }) => analyzeGrownTables(db) },
+  // Writes the gateway usage of the last second.
+  { name: 'gateway usage', pauseMs: 1000, runOnce: ({ gatewayUsage }) => gatewayUsage.flush() },
+  // Computes totals by day.
+  { name: 'reports', pauseMs: minuteMs, runOnce: computeReports },
+];
 
 /** Creates the background jobs of one dispatcher. */
-export const openBackgroundJobs = (): BackgroundJob[] => [
-  breakers,
-  scheduling(),
-  recurring,
-  reaper,
-  pauseEnder,
-  freezeEnder,
-  jobKeeper(),
-  cleaner,
-  verificationCleaner,
-  idleEnder,
-  deviceMerger,
-  tokenSealer,
-  secretRotation,
-  canaries,
-  webhooks,
-  statistics,
-  inboxLimit(),
-  gatewayUsage,
-  accountReader(),
-  reporter,
-];
+export function openBackgroundJobs(): BackgroundJob[] {
+  const scheduler = new Scheduler();
+  const keeper = new JobKeeper();
+  const inboxLimit = new InboxLimit();
+  const reader = new AccountReader();
+  return [
+    ...statelessJobs,
+    // Fires scheduled pushes within 1 s of their time (protocol/delivery.md#promise-8).
+    {
+      name: 'scheduler',
+      get pauseMs() {
+        return scheduler.pauseMs;
+      },
+      runOnce: (deps) => scheduler.fireDue(deps, rowsAtOnce),
+    },
+    // Gives jobs to open pushes and batches that have lost their job.
+    { name: 'job keeper', pauseMs: 15_000, runOnce: (deps) => keeper.run(deps) },
+    // Keeps the inboxes of devices within their limit.
+    { name: 'inbox limit', pauseMs: 5000, runOnce: (deps) => inboxLimit.run(deps) },
+    // Reads caps, quotas and the expiry of credentials for the metrics of all processes.
+    { name: 'account reading', pauseMs: 15_000, runOnce: (deps) => reader.run(deps) },
+  ];
+}
 
 /**
  * Interval of warnings about a background job that keeps failing. The scheduler runs at least twice
@@ -245,7 +132,8 @@ export async function runBackgroundJob(
     try {
       let rows = rowsAtOnce;
       while (!signal.aborted && rows >= rowsAtOnce) {
-        rows = await job.runOnce(deps);
+        const done = await job.runOnce(deps);
+        rows = typeof done === 'number' ? done : 0;
         metrics.backgroundJobRows.inc(labels, rows);
       }
       metrics.backgroundJobLastSuccess.set(labels, clock.now() / 1000);

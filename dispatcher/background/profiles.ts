@@ -51,21 +51,19 @@ type NoticeDeps = Pick<
 /**
  * Reports credentials that expire within 30 days to webhooks, and mails the operator
  * (`OPERATOR_MAIL`) about them, once at each step. The mail is a message of the app's outbox. It is
- * stored in one transaction with the step. Returns the number of mails.
+ * stored in one transaction with the step.
  */
 export async function noticeEnding(
   deps: NoticeDeps,
   credentials: readonly EndingCredentials[],
-): Promise<number> {
+): Promise<void> {
   const { operatorMail: to, clock } = deps;
-  let mails = 0;
   for (const ending of credentials) {
     const days = steps.find((step) => ending.endsAtMs - clock.now() <= step * dayMs);
     if (days === undefined) continue;
     await emitOnce(deps, ending, days);
-    if (to !== undefined && (await mailOnce(deps, ending, { to, days }))) mails += 1;
+    if (to !== undefined) await mailOnce(deps, ending, { to, days });
   }
-  return mails;
 }
 
 /** Reports a step to webhooks, once for each endpoint. */
@@ -80,11 +78,12 @@ function emitOnce(
   return webhooks.emitAlone({ appId, type: 'credentials.ending', data, onceKey });
 }
 
+/** Mails a step to the operator, once. */
 function mailOnce(
   { db, vault, queue }: NoticeDeps,
   { appId, connector, profile, endsAtMs }: EndingCredentials,
   { to, days }: { to: string; days: number },
-): Promise<boolean> {
+): Promise<void> {
   const endsAt = new Date(endsAtMs);
   const subject = `Credentials of ${displayName(connector)} ${days === 0 ? 'have ended' : `end within ${days} days`}`;
   const text = [
@@ -93,10 +92,9 @@ function mailOnce(
     `Make new ones, and try them first: carillon profile stage ${appId} ${connector} <files> --name ${profile}`,
   ].join('\n');
   return db.transaction(async (tx) => {
-    if (!(await saveNotice(tx, { appId, connector, profile, endsAt, days }))) return false;
+    if (!(await saveNotice(tx, { appId, connector, profile, endsAt, days }))) return;
     const mail = { fromName: 'Carillon', subject };
     const message = { kind: 'mail', to, type: 'credentialsEnd', text, mail } as const;
     await enqueueMessage({ vault, queue }, tx, appId, message);
-    return true;
   });
 }

@@ -15,21 +15,15 @@ const reportEveryMs = 15 * minuteMs;
  */
 const statementTimeoutMs = 5 * minuteMs;
 
-/**
- * Computes the totals by day of the apps whose turn it is (protocol/admin-api.md#reports). Returns
- * the number of apps.
- */
+/** Computes the totals by day of the apps whose turn it is (protocol/admin-api.md#reports). */
 export async function computeReports({
   db,
   clock,
-}: Pick<DispatcherDeps, 'db' | 'clock'>): Promise<number> {
-  let apps = 0;
+}: Pick<DispatcherDeps, 'db' | 'clock'>): Promise<void> {
   for (const appId of await listAppIds(db)) {
     const nextAt = new Date(clock.now() + reportEveryMs);
     if (!(await claimReports(db, appId, nextAt))) continue;
     await db.transaction((tx) => writePushDays(tx, appId), { statementTimeoutMs });
     await db.transaction((tx) => writeInstallationDay(tx, appId), { statementTimeoutMs });
-    apps += 1;
   }
-  return apps;
 }

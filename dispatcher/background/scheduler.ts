@@ -33,24 +33,20 @@ const maxPauseMs = 500;
  * A pass begins with it.
  */
 export class Scheduler {
-  #restMs = maxPauseMs;
-
   /** Pause after the last pass, in ms. */
-  get pauseMs(): number {
-    return this.#restMs;
-  }
+  pauseMs = maxPauseMs;
 
   /**
    * Fires at most `limit` pushes. Returns their number. If nothing is due, it runs one small query.
    */
   async fireDue(deps: DispatcherDeps, limit: number): Promise<number> {
-    this.#restMs = maxPauseMs;
+    this.pauseMs = maxPauseMs;
     const waitMs = await msToNextPush(deps.db);
     if (waitMs > 0) {
-      this.#restMs = Math.min(Math.ceil(waitMs), maxPauseMs);
+      this.pauseMs = Math.min(Math.ceil(waitMs), maxPauseMs);
       return 0;
     }
-    this.#restMs = busyPauseMs;
+    this.pauseMs = busyPauseMs;
     return deps.db.transaction(async (tx) => {
       const due = await takeDuePushes(tx, limit);
       await deps.queue.send(planJob, due, { tx });
