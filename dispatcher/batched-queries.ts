@@ -9,14 +9,9 @@ import {
   type SettledBatch,
   settleBatches,
 } from '../shared/db/tables/batches.ts';
-import {
-  findPointDevices,
-  type PointDevice,
-  type PointLookup,
-} from '../shared/db/tables/point-devices.ts';
+import { findPointDevices, type PointLookup } from '../shared/db/tables/point-devices.ts';
 import { type BatchFailures, insertFailures } from '../shared/db/tables/push-failures.ts';
 import {
-  type BatchSnapshot,
   type ClosedPush,
   type ClosingPush,
   closeSettled,
@@ -28,10 +23,10 @@ import {
 } from '../shared/db/tables/push-progress.ts';
 import { findPushes, type PushKey } from '../shared/db/tables/pushes.ts';
 import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/receipts.ts';
-import { type ChargedBatch, type Grant, grantRecipients } from '../shared/db/tables/usage.ts';
+import { type ChargedBatch, grantRecipients } from '../shared/db/tables/usage.ts';
 import type { WebhookEvents } from '../shared/db/webhook-events.ts';
 import { RecipientStates } from '../shared/domain/outcome.ts';
-import { allTotals, type OpenPush } from '../shared/domain/pushes/record.ts';
+import { allTotals } from '../shared/domain/pushes/record.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../shared/queue/queue.ts';
@@ -81,14 +76,14 @@ const concurrency = 1;
 export const idleBatchedConnections = 2;
 
 /**
- * Creates a batcher. If a statement fails for the whole batch, it runs again for each item alone.
- * It does not run again if the database is unavailable.
+ * Returns a function that runs an item in a batched query. If a statement fails for the whole
+ * batch, it runs again for each item alone. It does not run again if the database is unavailable.
  */
 function batched<T, R>(
   run: (items: T[]) => Promise<R[]>,
-  options: { uniqueBy?(item: T): string; weightOf?(item: T): number } = {},
-): Batcher<T, R> {
-  return new Batcher<T, R>({
+  options: { uniqueBy?(item: NoInfer<T>): string; weightOf?(item: NoInfer<T>): number } = {},
+): (item: T) => Promise<R> {
+  const batcher = new Batcher<T, R>({
     concurrency,
     size: limits.items,
     ...options,
@@ -96,6 +91,7 @@ function batched<T, R>(
     runOne: async (item) => (await run([item]))[0] as R,
     isShared: isConnectionFailure,
   });
+  return (item) => batcher.run(item);
 }
 
 /** What the statements write besides their rows: the ends of jobs, and events. */
@@ -105,106 +101,67 @@ interface Writing {
 }
 
 /**
- * Batched queries of planning, delivery and recording. Most pushes go to one device, so items that
- * need the same statement at the same time share one statement. A single push waits for nothing.
- * The number of jobs in work limits the number of waiting items (`limits.ts`).
+ * Opens the batched queries of planning, delivery and recording. Most pushes go to one device, so
+ * items that need the same statement at the same time share one statement. A single push waits for
+ * nothing. The number of jobs in work limits the number of waiting items (`limits.ts`).
  */
-export class BatchedQueries {
-  /** Connections with the settings of `onePlanSettings`. */
-  readonly database: Database;
-  readonly #pushes: Batcher<PushKey, OpenPush | undefined>;
-  readonly #devices: Batcher<PointLookup, PointDevice | undefined>;
-  readonly #plans: Batcher<WholePush, number[] | undefined>;
-  readonly #snapshots: Batcher<BatchKey, BatchSnapshot | undefined>;
-  readonly #grants: Batcher<ChargedBatch, Grant | undefined>;
-  readonly #firstSends: Batcher<FirstSendTime, boolean>;
-  readonly #results: Batcher<BatchResult, Recorded>;
-  readonly #ends: Batcher<PushEnd, ClosedPush | undefined>;
-
-  constructor({ db, log, ...writing }: Writing & { db: Database; log: Logger }) {
-    const through = <T>(work: TransactionWork<T>) =>
-      recordThroughOutage({ log }, () => db.transaction(work));
-    const uniqueBy = ({ id }: PushKey) => String(id);
-    this.database = db;
-    this.#pushes = batched((keys) => findPushes(db, keys));
-    this.#devices = batched((lookups) => findPointDevices(db, lookups));
-    this.#plans = batched((pushes: WholePush[]) => db.transaction((tx) => planWhole(tx, pushes)), {
+export function openBatchedQueries({
+  db,
+  log,
+  ...writing
+}: Writing & { db: Database; log: Logger }) {
+  const through = <T>(work: TransactionWork<T>) =>
+    recordThroughOutage({ log }, () => db.transaction(work));
+  const uniqueBy = ({ id }: PushKey) => String(id);
+  return {
+    /** Connections with the settings of `onePlanSettings`. */
+    database: db,
+    /** Reads a push; undefined if it was deleted. */
+    findPush: batched((keys: PushKey[]) => findPushes(db, keys)),
+    /** Finds the device of a push to a single device. */
+    findDevice: batched((lookups: PointLookup[]) => findPointDevices(db, lookups)),
+    /**
+     * Plans all batches of a push in one statement (`planWholePushes`). Returns its batches, or
+     * undefined if it was not planned.
+     */
+    planWhole: batched((pushes: WholePush[]) => db.transaction((tx) => planWhole(tx, pushes)), {
       uniqueBy,
-    });
-    this.#snapshots = batched((keys) => readBatchSnapshots(db, keys));
-    this.#grants = batched((batches: ChargedBatch[]) => grantRecipients(db, batches), {
+    }),
+    /** Reads the state of a batch and its push. Returns undefined if the batch was deleted. */
+    readSnapshot: batched((keys: BatchKey[]) => readBatchSnapshots(db, keys)),
+    /** Charges a batch to the daily cap of its app (`grantRecipients`). */
+    grant: batched((batches: ChargedBatch[]) => grantRecipients(db, batches), {
       uniqueBy: ({ batchId }) => String(batchId),
-    });
-    this.#firstSends = batched((times: FirstSendTime[]) => markFirstSends(db, times), { uniqueBy });
-    this.#results = batched(
+    }),
+    /** Saves the time of the first send of a push. Returns true only for the first call. */
+    markFirstSend: batched((times: FirstSendTime[]) => markFirstSends(db, times), { uniqueBy }),
+    /**
+     * Settles a batch, writes its failures and message ids and ends its job, in one transaction.
+     * Also closes the push if the batch is its only one.
+     */
+    record: batched(
       (results: BatchResult[]) => through((tx, last) => record(tx, last, writing, results)),
       {
         uniqueBy: ({ batch }) => String(batch.id),
         weightOf: ({ failures }) => 1 + (failures.failures.length * limits.items) / limits.failures,
       },
-    );
-    this.#ends = batched((ends: PushEnd[]) => through((tx, last) => end(tx, last, writing, ends)), {
+    ),
+    /**
+     * Closes a push if all its batches are settled, and ends its planning job, in one transaction.
+     * Returns undefined if the push was not closed.
+     */
+    end: batched((ends: PushEnd[]) => through((tx, last) => end(tx, last, writing, ends)), {
       uniqueBy,
-    });
-  }
-
-  /** Reads a push; undefined if it was deleted. */
-  findPush(key: PushKey): Promise<OpenPush | undefined> {
-    return this.#pushes.run(key);
-  }
-
-  /** Finds the device of a push to a single device. */
-  findDevice(lookup: PointLookup): Promise<PointDevice | undefined> {
-    return this.#devices.run(lookup);
-  }
-
-  /**
-   * Plans all batches of a push in one statement (`planWholePushes`). Returns its batches, or
-   * undefined if it was not planned.
-   */
-  planWhole(push: WholePush): Promise<number[] | undefined> {
-    return this.#plans.run(push);
-  }
-
-  /** Reads the state of a batch and its push. Returns undefined if the batch was deleted. */
-  readSnapshot(key: BatchKey): Promise<BatchSnapshot | undefined> {
-    return this.#snapshots.run(key);
-  }
-
-  /** Charges a batch to the daily cap of its app (`grantRecipients`). */
-  grant(batch: ChargedBatch): Promise<Grant | undefined> {
-    return this.#grants.run(batch);
-  }
-
-  /** Saves the time of the first send of a push. Returns true only for the first call. */
-  markFirstSend(time: FirstSendTime): Promise<boolean> {
-    return this.#firstSends.run(time);
-  }
-
-  /**
-   * Settles a batch, writes its failures and message ids and ends its job, in one transaction. Also
-   * closes the push if the batch is its only one.
-   */
-  record(result: BatchResult): Promise<Recorded> {
-    return this.#results.run(result);
-  }
-
-  /**
-   * Closes a push if all its batches are settled, and ends its planning job, in one transaction.
-   * Returns undefined if the push was not closed.
-   */
-  end(push: PushEnd): Promise<ClosedPush | undefined> {
-    return this.#ends.run(push);
-  }
-
-  /**
-   * Runs the statements without rows on each permanent connection, so that they are prepared before
-   * the first push.
-   */
-  warmUp(): Promise<void> {
-    return this.database.warmUp(runStatements, idleBatchedConnections);
-  }
+    }),
+    /**
+     * Runs the statements without rows on each permanent connection, so that they are prepared
+     * before the first push.
+     */
+    warmUp: () => db.warmUp(runStatements, idleBatchedConnections),
+  };
 }
+
+export type BatchedQueries = ReturnType<typeof openBatchedQueries>;
 
 async function planWhole(tx: Handle, pushes: WholePush[]): Promise<(number[] | undefined)[]> {
   const planned = await planWholePushes(tx, pushes);

@@ -12,7 +12,7 @@ import type { Logger } from '../../shared/process/logging.ts';
 import { WaitingJobs } from '../../shared/queue/consumer.ts';
 import { startWaitingForGateway } from '../../shared/queue/push-jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
-import { BatchedQueries, idleBatchedConnections } from '../batched-queries.ts';
+import { idleBatchedConnections, openBatchedQueries } from '../batched-queries.ts';
 import { Breakers } from '../breakers/breakers.ts';
 import { Freezes } from '../delivery/freezes.ts';
 import { PushCache } from '../delivery/push-cache.ts';
@@ -74,7 +74,7 @@ export async function openDeps(
     pushCache: new PushCache(),
     audienceSizes: new AudienceSizes(),
     scans,
-    queries: new BatchedQueries({
+    queries: openBatchedQueries({
       db: await openBatchedDatabase(db, { config, log, stack }),
       queue,
       webhooks,
