@@ -16,8 +16,9 @@ import { closePush, recordResult, type SentBatch } from '../recording/recorder.t
 import { recordPostponed, recordUnsent } from '../recording/unsent.ts';
 import type { ThreadPool } from '../sending/pool.ts';
 import type { CachedPush, DeliverTask, SendSlot } from '../sending/task.ts';
-import { decide, type GateDecision, reserve } from './gates.ts';
+import { decide, type GateDecision } from './gates.ts';
 import { holdBatch } from './holding.ts';
+import { reserve } from './reservations.ts';
 
 interface PushIds {
   appId: string;

@@ -1,4 +1,4 @@
-import { type Rate, type TestLimit, toPushMessage } from '../../connectors/contract/connector.ts';
+import { type Rate, toPushMessage } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import {
   grantTest,
@@ -7,15 +7,15 @@ import {
   reserveSlot,
   type Slot,
 } from '../../shared/db/tables/gateway-limits.ts';
+import type { BatchSnapshot } from '../../shared/db/tables/push-progress.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
-import type { Grant } from '../../shared/db/tables/usage.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
 import { recordCapped } from '../recording/unsent.ts';
 import { isLate } from '../sending/pace.ts';
-import type { SendSlot } from '../sending/task.ts';
+import { checkGates, type Gate, type GateDecision, pass } from './gates.ts';
 
 /**
  * Lead time of a new time slot: the time to reach the thread and to load the recipients. The first
@@ -30,34 +30,32 @@ const leadMs = 100;
 const handOverMs = 250;
 
 /**
- * When a batch with a rate may be sent: now in a time slot, or not before a time by the database's
- * clock.
- */
-export type SendTime =
-  | { kind: 'now'; slot: SendSlot }
-  | { kind: 'later'; afterMs: number; at: Date };
-
-/**
  * Reserves a time slot for a batch in the flow control of its push (protocol/push.md#flow-control).
  * A batch that is delivered again keeps its slot, unless the slot is over or the rate was changed.
- * Returns undefined if the push has no flow control.
  */
-export async function reserveFlowControl(
-  { db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>,
-  { ids, stored }: BatchInWork,
-): Promise<SendTime | undefined> {
-  if (!stored.isPaced) return undefined;
-  const isUsable = stored.slot !== null && !isLate(-stored.slot.inMs, stored.slot.durationMs);
-  const slot = isUsable
+const flowControl: Gate = async ({ db, clock }, { ids, stored }) => {
+  if (!stored.isPaced) return pass;
+  const isInTime = stored.slot !== null && !isLate(-stored.slot.inMs, stored.slot.durationMs);
+  const slot = isInTime
     ? stored.slot
     : await reserveSlot(db, ids, { leadMs, firstLeadMs: handOverMs });
-  return slot ? sendTimeOf(slot, clock.now()) : undefined;
-}
+  return slot ? sendIn(slot, stored, clock.now()) : pass;
+};
 
-/** Converts a reserved slot into the time at which its batch may be sent. */
-export function sendTimeOf({ at, inMs, durationMs }: Slot, nowMs: number): SendTime {
-  if (inMs <= handOverMs) return { kind: 'now', slot: { startAtMs: nowMs + inMs, durationMs } };
-  return { kind: 'later', afterMs: inMs - handOverMs, at: new Date(at.getTime() - handOverMs) };
+/**
+ * Sends a batch in its slot, or postpones it to just before the slot. A batch whose slot is later
+ * than the expiry of the push is delivered again at the expiry, and then counted as expired.
+ */
+function sendIn(
+  { at, inMs, durationMs }: Slot,
+  { expiresAt }: BatchSnapshot,
+  nowMs: number,
+): GateDecision {
+  if (inMs <= handOverMs) return { kind: 'send', slot: { startAtMs: nowMs + inMs, durationMs } };
+  const startMs = at.getTime() - handOverMs;
+  const beyondMs = Math.max(0, startMs - expiresAt.getTime());
+  const afterMs = Math.max(0, inMs - handOverMs - beyondMs);
+  return { kind: 'postpone', afterMs, at: new Date(startMs - beyondMs) };
 }
 
 /**
@@ -73,35 +71,32 @@ const isUsable = ({ inMs, durationMs }: Slot): boolean =>
 const isImmediate = ({ inMs, durationMs }: Slot): boolean => inMs <= 1 && durationMs === 0;
 
 /**
- * Reserves time for a batch in the rate of its gateway, which all dispatchers share. A batch that
- * is delivered again keeps its slot unless the slot is over. Returns undefined if the gateway has
- * no rate, or if the rate has room for the whole batch.
+ * Reserves time for a batch in the rate of its gateway, which all pushes of a profile share over all
+ * dispatchers. A batch that is delivered again keeps its slot unless the slot is over. A batch for
+ * which the rate has room is sent at once.
  */
-export async function reserveGatewayRate(
-  deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'clock'>,
-  batch: BatchInWork,
-): Promise<SendTime | undefined> {
+const gatewayRate: Gate = async (deps, batch) => {
   const { connector: id, profile: name, rateSlot } = batch.stored;
   const connector = connectors.get(id);
-  if (!connector?.rate) return undefined;
+  if (!connector?.rate) return pass;
   const profiles = await deps.appCache.profiles(batch.ids.appId);
   const profile = profiles.find(
     (candidate) => candidate.connector === id && candidate.name === name,
   );
   const credentials = connector.credentials.safeParse(profile?.credentials);
   const rate = credentials.success ? connector.rate(credentials.data) : null;
-  if (!rate) return undefined;
+  if (!rate) return pass;
   const slot =
     rateSlot && isUsable(rateSlot)
       ? rateSlot
-      : await reserve(deps, batch, {
+      : await reserveTime(deps, batch, {
           rate: { ...rate, perSecond: rate.perSecond * paceShare },
           ...connector.limits,
         });
-  return isImmediate(slot) ? undefined : sendTimeOf(slot, deps.clock.now());
-}
+  return isImmediate(slot) ? pass : sendIn(slot, batch.stored, deps.clock.now());
+};
 
-function reserve(
+function reserveTime(
   { db }: Pick<DispatcherDeps, 'db'>,
   { ids: { appId, batchId }, stored: { connector, profile, open, isPersonal } }: BatchInWork,
   { rate, ...limits }: { rate: Rate; recipientsPerRequest: number },
@@ -115,61 +110,66 @@ function reserve(
   return db.transaction((tx) => reserveRate(tx, key, rate, { units, isEven }));
 }
 
+/** Ends a batch of which no recipient may be sent to, and the recipients beyond `granted`. */
+async function cap(
+  deps: DispatcherDeps,
+  ids: DeliverJob,
+  { granted, reason: why }: { granted: number; reason: string },
+): Promise<GateDecision> {
+  if (granted === 0) return { kind: 'settle', outcome: 'capped', reason: why };
+  await recordCapped(deps, ids, { granted, reason: why });
+  return pass;
+}
+
 /**
  * Applies the limits of a test push (protocol/push.md#test-pushes): recipients beyond the limit end
- * `capped`. Returns the reason if no recipient is left.
+ * `capped`.
  */
-export async function checkTestLimit(
-  deps: Pick<DispatcherDeps, 'db'>,
-  { ids, stored }: BatchInWork,
-): Promise<string | undefined> {
+const testLimit: Gate = async (deps, { ids, stored }) => {
   const connector = connectors.get(stored.connector);
-  if (!connector?.testLimit || stored.attempt > 0) return undefined;
+  if (!connector?.testLimit || stored.attempt > 0) return pass;
   const push = await findPush(deps.db, ids.appId, ids.pushId);
   const limit = push && connector.testLimit(toPushMessage(push));
-  if (!limit) return undefined;
+  if (!limit) return pass;
   const devices = stored.size;
   const test = { ...ids, connector: stored.connector, devices };
   const granted = await deps.db.transaction((tx) => grantTest(tx, test, limit));
-  if (granted >= devices) return undefined;
-  const why = reasonOf(limit);
-  if (granted === 0) return why;
-  await recordCapped(deps, ids, { granted, reason: why });
-  return undefined;
-}
-
-const reasonOf = ({ pushesPerDay, devicesPerPush }: TestLimit): string =>
-  reason('testLimit', { devices: devicesPerPush, times: pushesPerDay });
+  if (granted >= devices) return pass;
+  const { pushesPerDay: times, devicesPerPush } = limit;
+  return cap(deps, ids, {
+    granted,
+    reason: reason('testLimit', { devices: devicesPerPush, times }),
+  });
+};
 
 /**
  * Counts the recipients of a batch towards the app's daily cap (protocol/push.md#daily-recipients).
  * A batch counts once, even if it is delivered several times. A retry batch does not count, because
- * its first batch did. Recipients beyond the cap end `capped`. Returns the reason if no recipient
- * is left.
+ * its first batch did. Recipients beyond the cap end `capped`.
  */
-export async function checkDailyCap(
-  deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'queries'>,
-  { ids, stored }: BatchInWork,
-): Promise<string | undefined> {
+const dailyCap: Gate = async (deps, { ids, stored }) => {
   // A recall without a replacement sends no message.
-  if (stored.attempt > 0 || stored.isRecall) return undefined;
+  if (stored.attempt > 0 || stored.isRecall) return pass;
   const app = await deps.appCache.app(ids.appId);
-  if (!app) return undefined;
-  const cap = app.options.dailyRecipientCap;
+  if (!app) return pass;
+  const { dailyRecipientCap } = app.options;
   const grant =
-    stored.grant ?? (await deps.queries.grant({ ...ids, cap })) ?? (await readGrant(deps, ids));
-  if (!grant || grant.granted >= grant.size) return undefined;
-  const why = reason('appCap', { cap });
-  if (grant.granted === 0) return why;
-  await recordCapped(deps, ids, { granted: grant.granted, reason: why });
-  return undefined;
-}
+    stored.grant ??
+    (await deps.queries.grant({ ...ids, cap: dailyRecipientCap })) ??
+    // Another process obtained the grant after this process had loaded the batch.
+    (await deps.queries.readSnapshot(ids))?.grant;
+  if (!grant || grant.granted >= grant.size) return pass;
+  const { granted } = grant;
+  return cap(deps, ids, { granted, reason: reason('appCap', { cap: dailyRecipientCap }) });
+};
 
-/** Reads the grant that another process obtained for the batch after this process had loaded it. */
-async function readGrant(
-  { queries }: Pick<DispatcherDeps, 'queries'>,
-  ids: DeliverJob,
-): Promise<Grant | null> {
-  const batch = await queries.readSnapshot(ids);
-  return batch?.grant ?? null;
-}
+/**
+ * Gates that reserve time or recipients for a batch. A batch that is delivered again keeps both.
+ * The daily cap comes after the time slots, because it counts on the day of sending. It is the last
+ * gate, because a grant is not returned if a later gate postpones the batch.
+ */
+const reservations: Gate[] = [flowControl, gatewayRate, testLimit, dailyCap];
+
+/** Reserves time slots and recipients for a batch that is about to be sent. */
+export const reserve = (deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> =>
+  checkGates(reservations, deps, batch);
