@@ -2,11 +2,10 @@
  * Messages between the main thread and the worker threads. They are cloned, so they contain only
  * plain data.
  */
+import { z } from 'zod';
 import type { HealthSample } from '../../shared/breaker.ts';
-import type { Pooler } from '../../shared/db/limits/client-pool.ts';
 import type { RecipientFailure } from '../../shared/db/tables/push-failures.ts';
 import type { GatewayMessage } from '../../shared/db/tables/receipts.ts';
-import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { RecipientStates } from '../../shared/domain/outcome.ts';
 import type { OpenPush } from '../../shared/domain/pushes/record.ts';
@@ -15,24 +14,26 @@ import type { DurationCounts } from '../../shared/process/operation-metrics.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 
 /** Data that every thread gets when it starts. */
-export interface ThreadData {
-  databaseUrl: string;
-  pooler: Pooler;
+export const threadData = z.object({
+  databaseUrl: z.string(),
+  pooler: z.enum(['none', 'transaction']),
   /** Database connections of one thread. Its batches share them to load and to checkpoint. */
-  connections: number;
+  connections: z.number(),
   /** Keys of CARILLON_SECRET, base64. */
-  secrets: string[];
-  publicUrl: string;
+  secrets: z.array(z.string()),
+  publicUrl: z.string(),
   /** CARILLON_PRIVATE_HOSTS. */
-  privateHosts: string;
+  privateHosts: z.string(),
   /** WEBPUSH_HOSTS. */
-  pushHosts: string;
-  logLevel: string;
+  pushHosts: z.string(),
+  logLevel: z.string(),
   /** One Int32, which becomes 1 when the dispatcher stops. Threads stop sending then. */
-  stopFlag: SharedArrayBuffer;
+  stopFlag: z.instanceof(SharedArrayBuffer),
   /** Interrupt counters (`shared-memory.ts`). */
-  interrupts: SharedArrayBuffer;
-}
+  interrupts: z.instanceof(SharedArrayBuffer),
+});
+
+export type ThreadData = z.infer<typeof threadData>;
 
 /** Time slot of a batch (epoch ms). Its requests are spread evenly over the slot. */
 export interface SendSlot {
@@ -60,12 +61,6 @@ export type DeliverTask = DeliverJob & {
   /** The push. If absent, the thread reads it. */
   cachedPush?: CachedPush | undefined;
 };
-
-/** Preparation of a thread for its first batch. */
-export interface WarmUpTask {
-  /** Profiles whose gateways to connect to. */
-  profiles: RecentProfile[];
-}
 
 /** What a thread reports for a scrape. */
 export interface ThreadReport {

@@ -1,6 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
 import { workerData } from 'node:worker_threads';
-import { z } from 'zod';
 import { connectors } from '../../connectors/registry.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
@@ -8,7 +7,7 @@ import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database, type Handle } from '../../shared/db/pool.ts';
 import { checkpointBatch } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
-import { loadBatches } from '../../shared/db/tables/recipients.ts';
+import { loadBatches, type RecentProfile } from '../../shared/db/tables/recipients.ts';
 import { setPushHosts } from '../../shared/domain/installations/push-services.ts';
 import { RecipientStates } from '../../shared/domain/outcome.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
@@ -19,26 +18,13 @@ import { returnMemoryWhenIdle } from '../../shared/process/memory.ts';
 import { BatchLoader, BatchSender } from './batch-sender.ts';
 import { LatenessBudget } from './pace.ts';
 import { SenderCache } from './sender-cache.ts';
-import type { DeliverTask, ThreadReport, ThreadResult, WarmUpTask } from './task.ts';
+import { type DeliverTask, type ThreadReport, type ThreadResult, threadData } from './task.ts';
 
 /**
  * Connections that stay open while the thread is idle, so that a single push need not connect
  * first.
  */
 const idleConnectionsPerThread = 2;
-
-const threadData = z.object({
-  databaseUrl: z.string(),
-  pooler: z.enum(['none', 'transaction']),
-  connections: z.number(),
-  secrets: z.array(z.string()),
-  publicUrl: z.string(),
-  privateHosts: z.string(),
-  pushHosts: z.string(),
-  logLevel: z.string(),
-  stopFlag: z.instanceof(SharedArrayBuffer),
-  interrupts: z.instanceof(SharedArrayBuffer),
-});
 
 const data = threadData.parse(workerData);
 setPrivateHosts(data.privateHosts);
@@ -76,7 +62,7 @@ const senderDeps = {
 };
 
 /** Prepares this thread for its first batch. piscina calls this function. */
-export async function warmUp({ profiles }: WarmUpTask): Promise<void> {
+export async function warmUp({ profiles }: { profiles: RecentProfile[] }): Promise<void> {
   runOpeningCode();
   try {
     const connected = profiles.map((profile) => senders.warmUp(profile));
