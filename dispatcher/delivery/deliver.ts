@@ -3,7 +3,7 @@ import { findTrace } from '../../shared/db/tables/pushes.ts';
 import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import { contextToContinue, inSpan, isTracing } from '../../shared/process/tracing.ts';
 import type { ConcurrencySlot, JobEnd } from '../../shared/queue/consumer.ts';
-import type { DeliverJob } from '../../shared/queue/jobs.ts';
+import type { DeliverJob, PlanJob } from '../../shared/queue/jobs.ts';
 import type { GatewayPermit } from '../breakers/gateway-queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import {
@@ -20,30 +20,17 @@ import { decide, type GateDecision } from './gates.ts';
 import { holdBatch } from './holding.ts';
 import { reserve } from './reservations.ts';
 
-interface PushIds {
-  appId: string;
-  pushId: number;
-}
-
 /**
  * Runs `work` for a push in a span that continues the trace of the call that sent the push. If
  * tracing is on, this costs one query by primary key.
  */
-export function tracePush<T>(
-  deps: Pick<DispatcherDeps, 'db'>,
-  name: 'plan' | 'batch',
-  ids: PushIds & { batchId?: number },
-  work: () => Promise<T>,
-): Promise<T> {
-  return isTracing() ? runInPushSpan(deps, name, ids, work) : work();
-}
-
-async function runInPushSpan<T>(
+export async function tracePush<T>(
   { db }: Pick<DispatcherDeps, 'db'>,
-  name: string,
-  { appId, pushId, batchId }: PushIds & { batchId?: number },
+  name: 'plan' | 'batch',
+  { appId, pushId, batchId }: PlanJob & Partial<DeliverJob>,
   work: () => Promise<T>,
 ): Promise<T> {
+  if (!isTracing()) return work();
   const found = await findTrace(db, appId, pushId);
   const parent = await contextToContinue(async () => found?.traceParent ?? null);
   const attributes = {
@@ -256,26 +243,16 @@ async function send(
 }
 
 /**
- * Times that a first send waited for: the beginning of the push, the waits of its batch and of its
- * job.
- */
-interface Waits {
-  began: Pick<BatchSnapshot, 'createdAt' | 'pushTime'>;
-  batch: Pick<BatchSnapshot, 'notBefore' | 'quietUntil'>;
-  job: Pick<DeliverJob, 'waitedUntilMs'>;
-}
-
-/**
  * Returns how long Carillon took until the first send, in ms. The time counts from the beginning of
  * the push, or from the end of the last wait that somebody requested, such as quiet hours.
  * Requested waits must not trigger an alert.
  */
-export function firstSendMs(at: Date, { began, batch, job }: Waits): number {
-  const { notBefore, quietUntil } = batch;
-  const ends = [notBefore?.at.getTime(), quietUntil?.getTime(), job.waitedUntilMs].map(
+function firstSendMs(at: Date, { ids, stored }: BatchInWork): number {
+  const { notBefore, quietUntil } = stored;
+  const ends = [notBefore?.at.getTime(), quietUntil?.getTime(), ids.waitedUntilMs].map(
     (ms) => ms ?? 0,
   );
-  return Math.max(0, at.getTime() - Math.max(pushBeganAtMs(began), ...ends));
+  return Math.max(0, at.getTime() - Math.max(pushBeganAtMs(stored), ...ends));
 }
 
 /** If the first send takes longer, its time is saved before the result. */
@@ -337,8 +314,7 @@ class FirstSend {
   }
 
   #observe(at: Date): void {
-    const { ids, stored } = this.#batch;
-    const tookMs = firstSendMs(at, { began: stored, batch: stored, job: ids });
-    this.#deps.metrics.pushFirstSendSeconds.observe(tookMs / 1000);
+    const { pushFirstSendSeconds } = this.#deps.metrics;
+    pushFirstSendSeconds.observe(firstSendMs(at, this.#batch) / 1000);
   }
 }
