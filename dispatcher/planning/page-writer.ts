@@ -1,4 +1,3 @@
-import type { Router } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertBatches } from '../../shared/db/tables/batches.ts';
 import type { PointLookup } from '../../shared/db/tables/point-devices.ts';
@@ -34,7 +33,6 @@ export class Superseded extends Error {
 export interface Plan {
   push: OpenPush;
   app: App;
-  router: Router;
   /** Rules that apply to the push (`shared/rules`). Most pushes have none. */
   rules: readonly Rule[];
   routes: ReturnType<typeof batchRoutes>;
@@ -57,8 +55,9 @@ interface PageStep {
   page: TargetPage;
   /** Recipients of the push that were planned before this page. */
   planned: number;
-  /** Planning cursor: the highest installation id that is planned. */
-  cursor: number;
+  /** Planning cursor: the highest installation id that is planned, before and after this page. */
+  from: number;
+  through: number;
   isLast: boolean;
   /** True if this job also delivers the push. */
   isSmall: boolean;
@@ -77,29 +76,21 @@ export interface InlineBatch {
   planned?: PlannedBatch | undefined;
 }
 
-/** Result of writing a page: the new cursor, and the batches that this job delivers. */
-export interface WrittenPage {
-  through: number;
-  inline: readonly InlineBatch[];
-}
-
 /**
  * Writes one page: batches, their jobs and the cursor, in one transaction. With the last page the
- * planning job ends, unless the job also delivers the push.
+ * planning job ends, unless the job also delivers the push. Returns the batches that the job
+ * delivers.
  */
 export async function writePage(
   deps: DispatcherDeps,
   plan: Plan,
   step: PageStep,
-): Promise<WrittenPage> {
-  const through = step.page.lastId || step.cursor;
-  const whole = await writeWhole(deps, plan, { ...step, through });
-  if (whole) return { through, inline: whole };
-  const written = await deps.db.transaction((tx) =>
-    writeRuledPage(deps, tx, plan, { ...step, through }),
-  );
+): Promise<readonly InlineBatch[]> {
+  const whole = await writeWhole(deps, plan, step);
+  if (whole) return whole;
+  const written = await deps.db.transaction((tx) => writeRuledPage(deps, tx, plan, step));
   await countPage(deps, plan, { ...step, ...written });
-  return { through, inline: written.batchIds.map((id) => ({ id })) };
+  return written.batchIds.map((id) => ({ id }));
 }
 
 /**
@@ -110,7 +101,7 @@ export async function writePage(
 async function writeWhole(
   { queries }: DispatcherDeps,
   plan: Plan,
-  step: PageStep & { through: number },
+  step: PageStep,
 ): Promise<InlineBatch[] | undefined> {
   if (!step.isSmall || plan.rules.some(changesPages)) return undefined;
   const { batches, unsent } = toBatches(step.page, contextOf(plan, step));
@@ -141,10 +132,10 @@ async function writeRuledPage(
   deps: DispatcherDeps,
   tx: Handle,
   plan: Plan,
-  step: PageStep & { through: number },
+  step: PageStep,
 ): Promise<{ written: PageOfBatches; size: number; batchIds: number[] }> {
   const { push, rules, start } = plan;
-  const { cursor: from, through, isLast } = step;
+  const { from, through, isLast } = step;
   let targets = step.page;
   for (const rule of rules) targets = (await rule.claim?.(tx, push, targets)) ?? targets;
   const advance = { from, through, devices: targets.size, isLast };

@@ -117,7 +117,6 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
   return {
     push,
     app,
-    router,
     rules,
     job,
     interruptCount,
@@ -141,13 +140,19 @@ interface Inline {
 type ScanEnd = JobEnd | Inline;
 
 /**
- * Plans the push within the app's share of scans. If the share is used up, the job is postponed. A
- * push to one device needs no scan.
+ * Plans until the push is planned or `yieldAfterMs` is over, within the app's share of scans. If the
+ * share is used up, the job is postponed. A push to one device needs no scan.
  */
 async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<ScanEnd> {
   const { push, job } = plan;
-  if (plan.lookup) return planAndMeasure(deps, plan, signal);
-  const scanned = await deps.scans.run(push.appId, () => planAndMeasure(deps, plan, signal));
+  const write = () => {
+    const startedAtMs = deps.clock.monotonicMs();
+    const observe = () =>
+      deps.metrics.planningSeconds.observe((deps.clock.monotonicMs() - startedAtMs) / 1000);
+    return writeBatches(deps, plan, signal).finally(observe);
+  };
+  if (plan.lookup) return write();
+  const scanned = await deps.scans.run(push.appId, write);
   if ('value' in scanned) return scanned.value;
   const kind = push.plannedThrough === 0 ? freshPlan : continuedPlan;
   await deps.db.transaction(async (tx) => {
@@ -155,21 +160,6 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
     await deps.queue.replace(planJob, job, { data: job.data, tx, ...kind, startAfter });
   });
   return 'done';
-}
-
-/** Plans until the push is planned or `yieldAfterMs` is over. Observes the duration. */
-async function planAndMeasure(
-  deps: DispatcherDeps,
-  plan: Plan,
-  signal: AbortSignal,
-): Promise<ScanEnd> {
-  const { clock, metrics } = deps;
-  const startedAtMs = clock.monotonicMs();
-  try {
-    return await writeBatches(deps, plan, signal);
-  } finally {
-    metrics.planningSeconds.observe((clock.monotonicMs() - startedAtMs) / 1000);
-  }
 }
 
 /** Writes the batches of a push, or of one start of a push with several starts. */
@@ -273,19 +263,14 @@ async function writePages(
     const isSmall = !plan.start && isLast && cursor === 0 && page.size <= firstBatchSize;
     // All rows of a statement are written before planning yields, so that no scan is repeated.
     const isContinued = !isLast && endsRead && deps.clock.monotonicMs() > endsAtMs;
-    const written = await writePage(deps, plan, {
-      page,
-      planned,
-      cursor,
-      isLast,
-      isSmall,
-      isContinued,
-    });
-    cursor = written.through;
+    const from = cursor;
+    cursor = page.lastId || from;
+    const step = { page, planned, from, through: cursor, isLast, isSmall, isContinued };
+    const inline = await writePage(deps, plan, step);
     planned += page.size;
     deps.metrics.plannedRecipients.inc(page.size);
     if (isLast && !plan.start) deps.audienceSizes.record(plan.push, planned);
-    if (isLast || isContinued) return isSmall ? { inline: written.inline } : 'done';
+    if (isLast || isContinued) return isSmall ? { inline } : 'done';
   }
   return 'done';
 }
