@@ -193,8 +193,7 @@ export class BatchSender {
 
   async #send(open: BatchWithRecipients, push: OpenPush): Promise<void> {
     const { senders } = this.#deps;
-    const { appId, connector, profile } = open.batch;
-    const lease = await senders.lease(appId, connector, profile);
+    const lease = await senders.lease(open.batch);
     if (typeof lease === 'string') {
       open.tally.failAll(lease);
       return;
@@ -278,11 +277,10 @@ export class BatchSender {
     checkpoints.writeIfChanged();
   }
 
-  #result({ batch: { appId, connector, profile }, tally }: OpenBatch): DeliverResult {
-    const { calls, durations } = this.#deps.senders.drainCalls(appId, connector, profile);
+  #result({ batch, tally }: OpenBatch): DeliverResult {
     return {
-      connector,
-      profile,
+      connector: batch.connector,
+      profile: batch.profile,
       ...tally.end(this.#stop.signal.aborted),
       failures: tally.failures,
       sentBy: tally.sentBy,
@@ -292,8 +290,7 @@ export class BatchSender {
       failureReason: tally.failureReason,
       profileError: tally.profileError,
       messages: tally.messages,
-      calls,
-      durations,
+      ...this.#deps.senders.drainCalls(batch),
     };
   }
 }

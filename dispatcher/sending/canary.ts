@@ -157,10 +157,7 @@ export class CanaryBatches {
       this.#owed.add(JSON.stringify(canary));
       return;
     }
-    const { stagedAt, appId, connector, name } = canary;
-    const profile = { appId, connector, name, stagedAt };
-    await recordCanary(this.#db, profile, { ...answers, nowMs: this.#clock.now() }).catch(
-      () => undefined,
-    );
+    const recorded = recordCanary(this.#db, canary, { ...answers, nowMs: this.#clock.now() });
+    await recorded.catch(() => undefined);
   }
 }

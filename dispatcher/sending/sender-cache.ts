@@ -26,7 +26,8 @@ import {
 } from '../../shared/db/tables/gateways.ts';
 import { deleteWaitingMessages } from '../../shared/db/tables/recalls.ts';
 import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
-import type { ConnectorId } from '../../shared/domain/labels.ts';
+import type { BreakerKey } from '../../shared/domain/breaker.ts';
+import { type ConnectorId, isConnectorId } from '../../shared/domain/labels.ts';
 import { reason, reasonText } from '../../shared/domain/reasons.ts';
 import { callbackUrl } from '../../shared/http/outbound-addresses.ts';
 import type { ThreadMetrics } from '../../shared/metrics.ts';
@@ -35,7 +36,7 @@ import {
   type DurationCounts,
   noDurations,
 } from '../../shared/process/operation-metrics.ts';
-import { type Canary, CanaryBatches, CanarySender } from './canary.ts';
+import { CanaryBatches, CanarySender } from './canary.ts';
 import type { CallCount } from './task.ts';
 
 /** A sender that is unused for this time is closed. */
@@ -65,10 +66,9 @@ export interface SenderCacheOptions {
   metrics: ThreadMetrics;
 }
 
-/** Data of a profile that opening a sender needs. */
+/** One version of a profile, with everything that opening its sender needs. */
 interface OpenProfile {
-  appId: string;
-  profile: string;
+  connector: Connector;
   /** Credentials in their stored form. */
   credentials: unknown;
   version: string;
@@ -78,7 +78,7 @@ interface OpenProfile {
   canary?: { credentials: unknown; stagedAt: Date } | undefined;
 }
 
-const keyOf = (appId: string, connector: ConnectorId, profile: string) =>
+const keyOf = ({ appId, connector, profile }: BreakerKey) =>
   JSON.stringify([appId, connector, profile]);
 
 /** A sender in use. The holder releases it at the end of the batch. */
@@ -114,30 +114,17 @@ export class SenderCache {
    * Returns a sender for a batch. If the profile has no usable sender, returns the reason as a hint
    * for the operator.
    */
-  async lease(
-    appId: string,
-    connectorId: ConnectorId,
-    profileName: string,
-  ): Promise<Lease | string> {
-    const found = await this.#find(appId, connectorId, profileName);
-    if (typeof found === 'string') return found;
-    const { connector, profile } = found;
-    const lease = this.#take(connector, profile);
-    if (typeof lease === 'string' || !profile.canary) return lease;
+  async lease(key: BreakerKey): Promise<Lease | string> {
+    const profile = await this.#find(key);
+    if (typeof profile === 'string') return profile;
+    const current = this.#take(key, profile);
+    if (typeof current === 'string' || !profile.canary) return current;
     const { credentials, stagedAt } = profile.canary;
-    const canary = { appId, connector: connectorId, name: profileName, stagedAt };
-    if (!(await this.#canaries.takesNext(canary))) return lease;
-    const candidate = {
-      ...profile,
-      credentials,
-      version: `${stagedAt.getTime()} ${profile.receiptGeneration}`,
-    };
-    const candidateLease = this.#take(connector, candidate, 'candidate');
-    return typeof candidateLease === 'string' ? lease : this.#both(canary, candidateLease, lease);
-  }
-
-  /** Combines the senders of a candidate and of the current version. */
-  #both(canary: Canary, candidate: Lease, current: Lease): Lease {
+    const canary = { appId: key.appId, connector: key.connector, name: key.profile, stagedAt };
+    if (!(await this.#canaries.takesNext(canary))) return current;
+    const version = `${stagedAt.getTime()} ${profile.receiptGeneration}`;
+    const candidate = this.#take(key, { ...profile, credentials, version }, 'candidate');
+    if (typeof candidate === 'string') return current;
     const sender = new CanarySender(candidate.sender, current.sender);
     return {
       sender,
@@ -150,25 +137,33 @@ export class SenderCache {
     };
   }
 
-  async #find(
-    appId: string,
-    connectorId: ConnectorId,
-    profileName: string,
-  ): Promise<{ connector: Connector; profile: OpenProfile } | string> {
-    const connector = connectors.get(connectorId);
-    if (!connector) return reason('notOnThisServer', { connector: connectorId });
-    const found = await this.#profile(appId, connector, profileName);
-    if (!found) return `the ${connectorId} profile ${profileName} was deleted`;
-    return { connector, profile: { ...found, appId, profile: profileName } };
+  /** Reads the current version of a profile. */
+  async #find({ appId, connector: id, profile: name }: BreakerKey): Promise<OpenProfile | string> {
+    const connector = connectors.get(id);
+    if (!connector) return reason('notOnThisServer', { connector: id });
+    // The device channel needs no credentials.
+    if (connector.tokenField === 'installationId')
+      return { connector, credentials: {}, version: '', receiptGeneration: 0 };
+    const { appCache } = this.#options;
+    const [app, profiles] = await Promise.all([appCache.app(appId), appCache.profiles(appId)]);
+    const found = profiles.find((one) => one.connector === id && one.name === name);
+    if (!found) return `the ${id} profile ${name} was deleted`;
+    const { credentials, canary } = found;
+    const receiptGeneration = app?.options.receiptUrlGeneration ?? 0;
+    const version = `${found.updatedAt.getTime()} ${receiptGeneration}`;
+    return { connector, credentials, version, canary, receiptGeneration };
   }
 
   /** Returns the sender of one version of a profile. `kind` distinguishes the two versions. */
-  #take(connector: Connector, profile: OpenProfile, kind = ''): Lease | string {
-    const key = keyOf(profile.appId, connector.id, profile.profile) + kind;
-    const entry = this.#current(key, profile.version) ?? this.#open(key, connector, profile);
-    if (!entry) return `the ${connector.id} profile ${profile.profile} has invalid credentials`;
+  #take(key: BreakerKey, profile: OpenProfile, kind = ''): Lease | string {
+    const id = keyOf(key) + kind;
+    const cached = this.#entries.get(id);
+    const entry = cached?.version === profile.version ? cached : this.#open(id, key, profile);
+    if (!entry) return `the ${key.connector} profile ${key.profile} has invalid credentials`;
     entry.users += 1;
-    return { sender: entry.sender, connector, release: () => this.#release(key, entry) };
+    entry.usedAtMs = this.#options.clock.monotonicMs();
+    const { sender } = entry;
+    return { sender, connector: profile.connector, release: () => this.#release(id, entry) };
   }
 
   /**
@@ -176,37 +171,22 @@ export class SenderCache {
    * Sends nothing.
    */
   async warmUp({ appId, connector, profile, prod }: RecentProfile): Promise<void> {
-    const found = [...connectors.keys()].find((id) => id === connector);
-    if (!found) return;
+    if (!isConnectorId(connector)) return;
     await this.#options.appCache.app(appId);
-    const profileFound = await this.#find(appId, found, profile);
-    const lease =
-      typeof profileFound === 'string'
-        ? profileFound
-        : this.#take(profileFound.connector, profileFound.profile);
+    const key = { appId, connector, profile };
+    const found = await this.#find(key);
+    const lease = typeof found === 'string' ? found : this.#take(key, found);
     if (typeof lease === 'string') return;
     const { clock } = this.#options;
-    lease.connector.render(
-      {
-        objectId: '',
-        data: { alert: '' },
-        prod,
-        expiresAtMs: clock.now(),
-        createdAtMs: clock.now(),
-      },
-      'ios',
-    );
+    const times = { expiresAtMs: clock.now(), createdAtMs: clock.now() };
+    lease.connector.render({ objectId: '', data: { alert: '' }, prod, ...times }, 'ios');
     const connected = lease.sender.warmUp?.({ prod });
     await Promise.race([connected, sleep(connectMs)]).finally(() => lease.release());
   }
 
-  drainCalls(appId: string, connector: ConnectorId, profile: string): Calls {
-    return (
-      this.#calls.get(keyOf(appId, connector, profile))?.drain() ?? {
-        calls: [],
-        durations: noDurations(),
-      }
-    );
+  /** Returns the answers of a profile's gateway since the last call. */
+  drainCalls(key: BreakerKey): Calls {
+    return (this.#calls.get(keyOf(key)) ?? new CallLog()).drain();
   }
 
   /** Sets the gauges of HTTP/2 connections and streams. */
@@ -221,66 +201,31 @@ export class SenderCache {
     }
   }
 
-  async #profile(
-    appId: string,
-    connector: Connector,
-    profileName: string,
-  ): Promise<Omit<OpenProfile, 'appId' | 'profile'> | undefined> {
-    // The device channel needs no credentials.
-    if (connector.tokenField === 'installationId')
-      return { credentials: {}, version: '', receiptGeneration: 0 };
-    const { appCache } = this.#options;
-    const [app, profiles] = await Promise.all([appCache.app(appId), appCache.profiles(appId)]);
-    const profile = profiles.find(
-      (candidate) => candidate.connector === connector.id && candidate.name === profileName,
-    );
-    if (!profile) return undefined;
-    const { credentials, canary } = profile;
-    const receiptGeneration = app?.options.receiptUrlGeneration ?? 0;
-    const version = `${profile.updatedAt.getTime()} ${receiptGeneration}`;
-    return { credentials, version, canary, receiptGeneration };
-  }
-
-  /** Returns the cached sender of this version of the profile. */
-  #current(key: string, version: string): Entry | undefined {
-    const cached = this.#entries.get(key);
-    if (cached?.version !== version) return undefined;
-    cached.usedAtMs = this.#options.clock.monotonicMs();
-    return cached;
-  }
-
   /** Opens a sender. Returns undefined if the credentials do not fit their schema. */
   #open(
-    key: string,
-    connector: Connector,
-    { credentials, version, appId, profile, receiptGeneration }: OpenProfile,
+    id: string,
+    key: BreakerKey,
+    { connector, credentials, version, receiptGeneration }: OpenProfile,
   ): Entry | undefined {
     const parsed = connector.credentials.safeParse(credentials);
     if (!parsed.success) return undefined;
-    const owner = { appId, profile };
-    const previous = this.#entries.get(key);
-    const callsKey = keyOf(owner.appId, connector.id, owner.profile);
-    const calls = this.#calls.get(callsKey) ?? new CallLog();
-    this.#calls.set(callsKey, calls);
+    const calls = this.#calls.get(keyOf(key)) ?? new CallLog();
+    this.#calls.set(keyOf(key), calls);
     const { clock, db, publicUrl, vault, metrics } = this.#options;
-    const gateway = { ...owner, connector: connector.id };
+    // The sender keeps these values. `key` may be a whole batch.
+    const gateway = { appId: key.appId, connector: key.connector, profile: key.profile };
     const sender = connector.open(parsed.data, {
       clock,
-      messageStore: messageStore(db, appId),
+      messageStore: messageStore(db, gateway.appId),
       tokens: tokenStore(db, vault, gateway),
       quota: dayQuota(db, gateway),
       callbackUrl: callbackUrl(publicUrl, vault, { ...gateway, generation: receiptGeneration }),
       onCall: (call) => calls.add(call),
       onTransport: (fact) => countTransport(metrics, connector.id, fact),
     });
-    const entry = {
-      connector: connector.id,
-      sender,
-      version,
-      usedAtMs: clock.monotonicMs(),
-      users: 0,
-    };
-    this.#entries.set(key, entry);
+    const entry = { connector: connector.id, sender, version, usedAtMs: 0, users: 0 };
+    const previous = this.#entries.get(id);
+    this.#entries.set(id, entry);
     if (previous?.users === 0) void previous.sender.close();
     return entry;
   }
