@@ -36,9 +36,11 @@ const chinaOffsetMs = 8 * hourMs;
 /** Returns the milliseconds since midnight in China. */
 const sinceMidnight = (nowMs: number): number => (nowMs + chinaOffsetMs) % dayMs;
 
+/** Returns the day in UTC as `YYYY-MM-DD`. */
+export const utcDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
 /** Returns the day in China as `YYYY-MM-DD`. */
-export const chinaDay = (nowMs: number): string =>
-  new Date(nowMs + chinaOffsetMs).toISOString().slice(0, 10);
+export const chinaDay = (ms: number): string => utcDay(ms + chinaOffsetMs);
 
 /** True if the time in China is from `fromHour` until before `toHour`. */
 export function isBetweenHours(nowMs: number, fromHour: number, toHour: number): boolean {

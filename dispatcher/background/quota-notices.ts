@@ -1,4 +1,4 @@
-import { chinaDay } from '../../shared/clock.ts';
+import { chinaDay, utcDay } from '../../shared/clock.ts';
 import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import type { UsedQuotas } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -17,13 +17,13 @@ export async function noticeQuotas(
   }: Pick<DispatcherDeps, 'clock'> & { webhooks: Pick<WebhookEvents, 'emitAlone'> },
   { caps, quotas }: UsedQuotas,
 ): Promise<void> {
-  const utcDay = new Date(clock.now()).toISOString().slice(0, 10);
+  const today = utcDay(clock.now());
   for (const { appId, usedRatio } of caps) {
     const usedPercent = steps.find((step) => usedRatio * 100 >= step);
     if (usedPercent === undefined) continue;
     const quota = 'dailyRecipientCap';
-    const data = { quota, usedPercent, day: utcDay, connector: null, profile: null } as const;
-    const onceKey = `cap ${utcDay} ${usedPercent}`;
+    const data = { quota, usedPercent, day: today, connector: null, profile: null } as const;
+    const onceKey = `cap ${today} ${usedPercent}`;
     await webhooks.emitAlone({ appId, type: 'quota.near', data, onceKey });
   }
   const day = chinaDay(clock.now());

@@ -6,12 +6,7 @@ import { findBatchesWithoutJob } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
 import { channelRoutingKey } from '../../shared/db/tables/routing-keys.ts';
 import { channelRecipient } from '../../shared/domain/pushes/live-activity.ts';
-import {
-  activeSince,
-  Params,
-  pointTarget,
-  targetCondition,
-} from '../../shared/query/targets/targets.ts';
+import { activeSince, pointTarget, targetsOf } from '../../shared/query/targets/targets.ts';
 import type { JobContext, JobEnd } from '../../shared/queue/consumer.ts';
 import { continuedPlan, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import { continuePushes, FairPriorities } from '../../shared/queue/push-jobs.ts';
@@ -203,9 +198,8 @@ async function openStart(
 ): Promise<PlannedStart | undefined> {
   const rule = rules.find(({ start }) => start !== undefined);
   if (!rule) return undefined;
-  const params = new Params();
-  const text = targetCondition(app, push.pushOrder, { params, nowMs: clock.now() });
-  return rule.start?.({ db, scanDb, push, targets: { text, values: params.values } });
+  const targets = targetsOf(app, push.pushOrder, clock.now());
+  return rule.start?.({ db, scanDb, push, targets });
 }
 
 /** Postpones the planning job to the time of its start. */

@@ -109,6 +109,16 @@ export function targetCondition(
   );
 }
 
+/** Returns `targetCondition` and the values of its parameters. */
+export function targetsOf(
+  app: TargetApp,
+  pushOrder: PushOrder,
+  nowMs: number,
+): { text: string; values: unknown[] } {
+  const params = new Params();
+  return { text: targetCondition(app, pushOrder, { params, nowMs }), values: params.values };
+}
+
 /**
  * Returns the condition for the Apple devices that match a Live Activity push and have no token for
  * it.

@@ -32,7 +32,7 @@ import { operatorStatus, type Push } from '../../../../shared/domain/pushes/reco
 import { filledWithDefaults } from '../../../../shared/domain/pushes/variables.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { noDevices } from '../../../../shared/query/targets/redrive.ts';
-import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
+import { targetsOf } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { type PushName, requireControl } from '../../push/push-control.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
@@ -261,9 +261,7 @@ async function countByConnector(
   tx: Handle,
   { app, push, pushOrder, router, messages }: Counted,
 ): Promise<({ connector: ConnectorId } & RecallTotals)[]> {
-  const params = new Params();
-  const text = targetCondition(app, pushOrder, { params, nowMs: 0 });
-  const groups = await countSentDevices(tx, push, { text, values: params.values });
+  const groups = await countSentDevices(tx, push, targetsOf(app, pushOrder, 0));
   const counts = new Map<ConnectorId, RecallTotals>();
   for (const { connector: id, profile, devices, ...routingKey } of groups) {
     const route = router.route(routingKey);

@@ -1,4 +1,3 @@
-import { Router } from '../../../../connectors/routing.ts';
 import { runForApp } from '../../../../shared/db/limits/client-pool.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import {
@@ -256,11 +255,7 @@ async function forecastOf(
   app: App,
   { push, redrive, inputs }: { push: Push; redrive: Redrive; inputs: DryRunInputs },
 ): Promise<JsonObject> {
-  const { devices, ...audience } = await measureAudience(
-    tx,
-    inputs,
-    new Router(app, inputs.profiles, inputs.push),
-  );
+  const { devices, ...audience } = await measureAudience(tx, inputs);
   const params = new Params();
   const { selected, redriven, unsure } = failureConditions(app.appId, redrive, params);
   const limits = { redriven, unsure, limit: maxCauses };

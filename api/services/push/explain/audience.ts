@@ -31,6 +31,7 @@ import {
   writeText,
 } from '../../../../shared/domain/texts/texts.ts';
 import { needsTableScan, targetQuery } from '../../../../shared/query/targets/targets.ts';
+import { profileKey } from '../../../../shared/rules/admission.ts';
 
 /** Devices that a push reaches through one connector. */
 export interface ConnectorShare {
@@ -43,19 +44,11 @@ export interface ConnectorShare {
   types: Map<string, number>;
 }
 
-/** Content of a push, and the profiles of its app. */
-interface ShareContent {
-  push: MessageSource;
-  translations: Translations | undefined;
-  profiles: readonly Profile[];
-}
+export type Shares = Map<ConnectorId, ConnectorShare>;
 
 /** Routes every group of devices in the same way as planning. */
-export function splitByConnector(
-  groups: DeviceGroup[],
-  router: Router,
-): Map<ConnectorId, ConnectorShare> {
-  const shares = new Map<ConnectorId, ConnectorShare>();
+export function splitByConnector(groups: DeviceGroup[], router: Router): Shares {
+  const shares: Shares = new Map();
   for (const group of groups) {
     const route = router.route(group);
     const share = shares.get(route.connector) ?? emptyShare();
@@ -74,10 +67,10 @@ export function splitByConnector(
  */
 export function hybridTexts(
   groups: DeviceGroup[],
+  router: Router,
   { app, profiles, push }: { app: App; profiles: Profile[]; push: MessageSource },
 ): ForecastText[] {
   if (app.options.hybridPush) return [];
-  const router = new Router(app, profiles, push);
   const other = new Router(
     { ...app, options: { ...app.options, hybridPush: true } },
     profiles,
@@ -100,9 +93,17 @@ const emptyShare = (): ConnectorShare => ({
   types: new Map(),
 });
 
-function addTo(counts: Map<string, number>, key: string, n: number): void {
+export function addTo(counts: Map<string, number>, key: string, n: number): void {
   counts.set(key, (counts.get(key) ?? 0) + n);
 }
+
+/** Returns the devices of each profile, by `profileKey`. */
+export const devicesByProfile = (shares: Shares): Map<string, number> =>
+  new Map(
+    [...shares].flatMap(([connector, { profiles }]) =>
+      [...profiles].map(([name, devices]) => [profileKey(connector, name), devices] as const),
+    ),
+  );
 
 /**
  * Describes the share of a connector, with the message and its translations as rendered for its
@@ -111,8 +112,9 @@ function addTo(counts: Map<string, number>, key: string, n: number): void {
 export function describeShare(
   id: ConnectorId,
   share: ConnectorShare,
-  { push, translations, profiles }: ShareContent,
+  { push, profiles }: { push: MessageSource; profiles: readonly Profile[] },
 ): JsonObject {
+  const { languages: translations, kind } = push.pushOrder;
   const [first = '_default', ...others] = mostFirst(share.profiles);
   const messages = [first, ...others].map((name) =>
     toPushMessage(push, { connector: id, classes: classesOf(profiles, id, name) }),
@@ -132,7 +134,7 @@ export function describeShare(
   return {
     devices: share.devices,
     profiles: Object.fromEntries(share.profiles),
-    messageClass: classOfShare(id, messages, push.pushOrder.kind === 'transactional'),
+    messageClass: classOfShare(id, messages, kind === 'transactional'),
     notShown: notShownOf(id, inAllLanguages(messages, translations), types),
     ...request,
     ...(translations ? { languages: Object.fromEntries(languages) } : {}),
@@ -166,7 +168,7 @@ function classOfShare(
 /** Returns messages with their translations. */
 const inAllLanguages = (
   messages: readonly PushMessage[],
-  translations: ShareContent['translations'],
+  translations: Translations | undefined,
 ): PushMessage[] =>
   messages.flatMap((message) => [
     message,

@@ -8,7 +8,6 @@ import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import { shownActivity } from '../../../../shared/domain/pushes/live-activity.ts';
 import {
   type PushOrder,
@@ -32,11 +31,10 @@ import {
   appleCondition,
   checkTargets,
   Params,
-  targetCondition,
+  targetsOf,
   updateTokenSince,
 } from '../../../../shared/query/targets/targets.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
-import { profileKey } from '../../../../shared/rules/admission.ts';
 import type { ForecastScope, Rule, RuleForecast } from '../../../../shared/rules/rule.ts';
 import { rulesOf } from '../../../../shared/rules/rules.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -46,8 +44,8 @@ import { checkContent } from '../content-check.ts';
 import { expiryOf, type PushSender, viewerOf } from '../pushes.ts';
 import { MissingProfiles } from '../unserved-devices.ts';
 import {
-  type ConnectorShare,
   describeShare,
+  devicesByProfile,
   hybridTexts,
   planOf,
   splitByConnector,
@@ -201,11 +199,9 @@ export class DryRunService {
     const { pushOrder } = parseDraft(viewer, draft, nowMs);
     const sealed = { appId, body: draft.body };
     const explained = this.#seal.read(sealed, digest);
-    const params = new Params();
-    const text = targetCondition(app, pushOrder, { params, nowMs });
     const devices = await this.#deps.queries.read(
       { app, isMaster: true },
-      (tx) => countDevices(tx, { text, values: params.values }),
+      (tx) => countDevices(tx, targetsOf(app, pushOrder, nowMs)),
       { timeoutMs: countTimeoutMs },
     );
     const isSame =
@@ -257,13 +253,9 @@ export type DryRunInputs = Omit<
 >;
 
 async function measure(tx: Handle, inputs: DryRunInputs) {
-  const { app, push, profiles, nowMs } = inputs;
+  const { app, push, nowMs } = inputs;
   const { pushOrder } = push;
-  const { texts, forecast, ...audience } = await measureAudience(
-    tx,
-    inputs,
-    new Router(app, profiles, push),
-  );
+  const { texts, forecast, ...audience } = await measureAudience(tx, inputs);
   const { plan, warning } = await planOf(tx, app, { pushOrder, nowMs, devices: audience.devices });
   return {
     ...audience,
@@ -275,46 +267,30 @@ async function measure(tx: Handle, inputs: DryRunInputs) {
 }
 
 /** Counts the recipients of a push by connector, and estimates its limits and duration. */
-export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: Router) {
-  const { app, push, profiles, nowMs } = inputs;
+export async function measureAudience(tx: Handle, inputs: DryRunInputs) {
+  const { app, push, profiles, timing, nowMs } = inputs;
+  const router = new Router(app, profiles, push);
   const pushOrder = filledWithDefaults(push.pushOrder);
-  const params = new Params();
-  const text = targetCondition(app, pushOrder, { params, nowMs });
+  const targets = targetsOf(app, pushOrder, nowMs);
   const { groups, devices } =
     pushOrder.liveActivity?.target.kind === 'channel'
       ? { groups: [{ ...channelRouting, devices: 1 }], devices: 1 }
-      : await countAudience(tx, { text, values: params.values });
+      : await countAudience(tx, targets);
   const shares = splitByConnector(groups, router);
-  const duration = await estimateDuration(tx, app, { pushOrder, shares });
+  const byProfile = devicesByProfile(shares);
+  const { estimatedSeconds, pace } = await estimateDuration(tx, app, { pushOrder, byProfile });
   const isTruncated = groups.length >= maxGroups;
-  const { estimatedSeconds, pace } = duration;
-  const scope = {
-    tx,
-    targets: { text, values: params.values },
-    devices,
-    byProfile: devicesByProfile(shares),
-    pushTime: inputs.timing.pushTime,
-  };
+  const scope = { tx, targets, devices, byProfile, pushTime: timing.pushTime };
   const ruled = await forecastRules(rulesOf({ app, push, router, nowMs }), scope);
   const limits = [
     ...(await limitsOf(tx, { ...inputs, estimatedSeconds, shares, devices, isTruncated })),
     ...ruled.limits,
-    ...hybridTexts(groups, inputs),
+    ...hybridTexts(groups, router, inputs),
   ];
-  const content = {
-    push: { ...push, pushOrder },
-    translations: pushOrder.languages,
-    profiles,
-  };
+  const content = { push: { ...push, pushOrder }, profiles };
   const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, content)]);
-  const forecast = await readForecast(tx, {
-    app,
-    shares,
-    devices,
-    profiles,
-    nowMs,
-    timing: inputs.timing,
-  });
+  const audience = { app, devices, byProfile, profiles, nowMs, timing };
+  const forecast = await readForecast(tx, audience);
   return {
     devices,
     connectors: Object.fromEntries(connectors),
@@ -339,12 +315,4 @@ async function forecastRules(
     Object.assign(all.members, members);
   }
   return all;
-}
-
-function devicesByProfile(shares: Map<ConnectorId, ConnectorShare>): Map<string, number> {
-  return new Map(
-    [...shares].flatMap(([connector, { profiles }]) =>
-      [...profiles].map(([profile, devices]) => [profileKey(connector, profile), devices] as const),
-    ),
-  );
 }

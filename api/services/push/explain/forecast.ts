@@ -1,5 +1,5 @@
 import { type Profile, Router } from '../../../../connectors/routing.ts';
-import { dayMs, hourMs } from '../../../../shared/clock.ts';
+import { chinaDay, dayMs, utcDay } from '../../../../shared/clock.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countAudience, readPastRate } from '../../../../shared/db/tables/audience.ts';
 import { listProfileUse, type ProfileUse } from '../../../../shared/db/tables/gateway-limits.ts';
@@ -10,15 +10,14 @@ import {
 import { readUsage } from '../../../../shared/db/tables/usage.ts';
 import { meaningOrNull } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushOrder, PushTiming } from '../../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { type ForecastText, forecast } from '../../../../shared/domain/texts/texts.ts';
-import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
+import { targetsOf } from '../../../../shared/query/targets/targets.ts';
 import { profileKey } from '../../../../shared/rules/admission.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { type ConnectorShare, splitByConnector } from './audience.ts';
+import { addTo, devicesByProfile, splitByConnector } from './audience.ts';
 
 /** Maximum number of scheduled pushes whose devices are counted. */
 const maxCounted = 20;
@@ -40,7 +39,8 @@ export interface ScheduledForecast {
 interface CountedPush {
   push: Push;
   devices: number;
-  shares: Map<ConnectorId, ConnectorShare>;
+  /** Number of devices by `profileKey`. */
+  byProfile: Map<string, number>;
 }
 
 /**
@@ -50,10 +50,9 @@ async function countPush(
   tx: Handle,
   { app, push, profiles, nowMs }: { app: App; push: Push; profiles: Profile[]; nowMs: number },
 ): Promise<CountedPush> {
-  const params = new Params();
-  const text = targetCondition(app, push.pushOrder, { params, nowMs });
-  const { groups, devices } = await countAudience(tx, { text, values: params.values });
-  return { push, devices, shares: splitByConnector(groups, new Router(app, profiles, push)) };
+  const { groups, devices } = await countAudience(tx, targetsOf(app, push.pushOrder, nowMs));
+  const shares = splitByConnector(groups, new Router(app, profiles, push));
+  return { push, devices, byProfile: devicesByProfile(shares) };
 }
 
 /** Counts the devices of pushes scheduled before `until`, by the profile that would serve them. */
@@ -82,11 +81,7 @@ export async function forecastScheduled(
     if (!found) continue;
     forecast.counted += 1;
     forecast.devices += found.devices;
-    for (const [connector, share] of found.shares)
-      for (const [profile, devices] of share.profiles) {
-        const key = profileKey(connector, profile);
-        forecast.byProfile.set(key, (forecast.byProfile.get(key) ?? 0) + devices);
-      }
+    for (const [key, devices] of found.byProfile) addTo(forecast.byProfile, key, devices);
   }
   return forecast;
 }
@@ -106,9 +101,10 @@ interface DurationEstimate {
 export async function estimateDuration(
   tx: Handle,
   app: App,
-  { pushOrder, shares }: { pushOrder: PushOrder; shares: Map<ConnectorId, ConnectorShare> },
+  { pushOrder, byProfile }: { pushOrder: PushOrder; byProfile: ReadonlyMap<string, number> },
 ): Promise<DurationEstimate> {
-  const devices = countServed(shares);
+  // Devices without a profile are not sent to.
+  const devices = [...byProfile.values()].reduce((sum, n) => sum + n, 0);
   if (pushOrder.flowControl !== null)
     return {
       estimatedSeconds: Math.ceil(devices / pushOrder.flowControl),
@@ -122,34 +118,20 @@ export async function estimateDuration(
   return { estimatedSeconds: null, pace };
 }
 
-/** Counts the devices that have a profile. */
-function countServed(shares: Map<ConnectorId, ConnectorShare>): number {
-  let devices = 0;
-  for (const share of shares.values()) for (const n of share.profiles.values()) devices += n;
-  return devices;
-}
-
 /** Maximum number of scheduled pushes whose audience is counted. */
 const maxScheduled = 5;
 /** Maximum number of usage rows: profiles by message class. */
 const maxUse = 1000;
-/** China is eight hours ahead of UTC all year. */
-const chinaOffsetMs = 8 * hourMs;
 
 interface ForecastInputs {
   app: App;
-  shares: Map<ConnectorId, ConnectorShare>;
   devices: number;
+  /** Number of devices by `profileKey`. */
+  byProfile: Map<string, number>;
   profiles: Profile[];
   timing: PushTiming;
   nowMs: number;
 }
-
-type Shares = Map<ConnectorId, ConnectorShare>;
-
-/** Returns the day of a time in a zone with this offset from UTC. */
-const dayOf = (ms: number, offsetMs: number): string =>
-  new Date(ms + offsetMs).toISOString().slice(0, 10);
 
 /**
  * Returns the usage of the day on which a push is sent. The usage consists of the recipients so
@@ -157,19 +139,17 @@ const dayOf = (ms: number, offsetMs: number): string =>
  * cap (day in UTC) and listed by gateway (day in China).
  */
 export async function readForecast(tx: Handle, inputs: ForecastInputs) {
-  const { app, devices, timing, nowMs, shares } = inputs;
+  const { app, devices, timing, nowMs, byProfile } = inputs;
   const atMs = timing.pushTime?.getTime() ?? nowMs;
-  const [day, chinaDay] = [dayOf(atMs, 0), dayOf(atMs, chinaOffsetMs)];
+  const [day, dayInChina] = [utcDay(atMs), chinaDay(atMs)];
   const { counted, isLeast } = await countScheduledPushes(tx, inputs, atMs);
-  const inDay = counted.filter(({ push }) => dayOf(push.pushTime.getTime(), 0) === day);
-  const inChinaDay = counted.filter(
-    ({ push }) => dayOf(push.pushTime.getTime(), chinaOffsetMs) === chinaDay,
-  );
+  const inDay = counted.filter(({ push }) => utcDay(push.pushTime.getTime()) === day);
+  const inChina = counted.filter(({ push }) => chinaDay(push.pushTime.getTime()) === dayInChina);
   const scheduled = inDay.reduce((sum, one) => sum + one.devices, 0);
   const { recipients: used } = await readUsage(tx, app.appId, day);
   const limit = app.options.dailyRecipientCap;
   const left = Math.max(0, limit - used - scheduled);
-  const use = await listProfileUse(tx, app.appId, { day: chinaDay, limit: maxUse });
+  const use = await listProfileUse(tx, app.appId, { day: dayInChina, limit: maxUse });
   return {
     scheduledPushes: counted.length,
     scheduledIsLeast: isLeast,
@@ -183,12 +163,12 @@ export async function readForecast(tx: Handle, inputs: ForecastInputs) {
       over: Math.max(0, devices - left),
     },
     quotas: {
-      day: chinaDay,
+      day: dayInChina,
       zone: 'Asia/Shanghai',
       results: quotasOf(
         use,
-        inChinaDay.map((one) => one.shares),
-        shares,
+        inChina.map((one) => one.byProfile),
+        byProfile,
       ),
     },
   };
@@ -209,37 +189,32 @@ async function countScheduledPushes(
 }
 
 /** Returns the usage of each gateway and profile that has usage or that a push uses. */
-function quotasOf(use: ProfileUse[], scheduled: Shares[], draft: Shares) {
+function quotasOf(
+  use: ProfileUse[],
+  scheduled: ReadonlyMap<string, number>[],
+  draft: ReadonlyMap<string, number>,
+) {
   const useByKey = Map.groupBy(use, ({ connector, profile }) => profileKey(connector, profile));
-  const keys = new Set([...useByKey.keys(), ...[draft, ...scheduled].flatMap(keysOf)]);
+  const keys = new Set([
+    ...useByKey.keys(),
+    ...[draft, ...scheduled].flatMap((one) => [...one.keys()]),
+  ]);
   return [...keys].sort().flatMap((key) => {
     const [connector = '', profile = ''] = key.split('/');
     // The device channel has no quota.
     if (connector === 'channel') return [];
     const rows = useByKey.get(key) ?? [];
     const closedReason = rows.find((row) => row.closedReason !== null)?.closedReason ?? null;
-    const countIn = (shares: Shares) => devicesOf(shares, key);
     return [
       {
         connector,
         profile,
         used: rows.reduce((sum, { recipients }) => sum + recipients, 0),
-        scheduled: scheduled.reduce((sum, shares) => sum + countIn(shares), 0),
-        draft: countIn(draft),
+        scheduled: scheduled.reduce((sum, one) => sum + (one.get(key) ?? 0), 0),
+        draft: draft.get(key) ?? 0,
         closedReason: closedReason && reasonText(closedReason),
         closedMeaning: meaningOrNull(closedReason),
       },
     ];
   });
-}
-
-const keysOf = (shares: Shares): string[] =>
-  [...shares].flatMap(([connector, { profiles }]) =>
-    [...profiles.keys()].map((name) => profileKey(connector, name)),
-  );
-
-function devicesOf(shares: Shares, key: string): number {
-  for (const [connector, { profiles }] of shares)
-    for (const [name, n] of profiles) if (profileKey(connector, name) === key) return n;
-  return 0;
 }

@@ -1,5 +1,6 @@
 import type { MessageSource } from '../../../../connectors/contract/connector.ts';
 import type { Profile } from '../../../../connectors/routing.ts';
+import { utcDay } from '../../../../shared/clock.ts';
 import { equalInConstantTime, sha256, type Vault } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countScheduled } from '../../../../shared/db/tables/audience.ts';
@@ -9,7 +10,7 @@ import { type App, planLimits } from '../../../../shared/domain/apps/app.ts';
 import { breakerIdOf } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import { type ConnectorId, displayName } from '../../../../shared/domain/labels.ts';
+import { displayName } from '../../../../shared/domain/labels.ts';
 import { type PushTiming, pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';
 import {
   type Detail,
@@ -18,7 +19,7 @@ import {
   storedDetail,
 } from '../../../../shared/domain/texts/texts.ts';
 import { checkContent } from '../content-check.ts';
-import type { ConnectorShare } from './audience.ts';
+import type { Shares } from './audience.ts';
 
 /** Body of a push in the form that the caller sent, with its size. */
 export interface PushDraft {
@@ -35,7 +36,7 @@ export interface LimitInputs extends PushDraft {
   profiles: Profile[];
   /** Text about a profile that the push needs and the app lacks. */
   missing: Detail | undefined;
-  shares: Map<ConnectorId, ConnectorShare>;
+  shares: Shares;
   devices: number;
   estimatedSeconds: number | null;
   nowMs: number;
@@ -107,7 +108,7 @@ async function dailyCap(
   { app, devices, timing, nowMs }: LimitInputs,
 ): Promise<ForecastText[]> {
   const cap = app.options.dailyRecipientCap;
-  const day = new Date(timing.pushTime?.getTime() ?? nowMs).toISOString().slice(0, 10);
+  const day = utcDay(timing.pushTime?.getTime() ?? nowMs);
   const { recipients: used } = await readUsage(tx, app.appId, day);
   const remaining = Math.max(0, cap - used);
   if (devices <= remaining) return [];
