@@ -89,7 +89,7 @@ export class PushTraceService {
       nowMs: this.#deps.clock.now(),
     });
     const explained = trace.clause ? [] : await this.#explainRules(rules, trace);
-    return traceReply(facts, trace, { installation: found?.object_id ?? deviceId, explained });
+    return traceReply(trace, { installation: found?.object_id ?? deviceId, explained });
   }
 
   async #factsOfDevice(app: App, push: Push, device: TracedDevice): Promise<TraceFacts> {
@@ -168,31 +168,27 @@ export class PushTraceService {
 
 /** Describes what happened between the push and the device, as input for the texts of the reply. */
 function traceOf({ options }: App, facts: TraceFacts): PushTrace {
-  const { push, current, batch, failure: lastFailure, inbox, gatewayFailure } = facts;
-  const isPlanned = batch !== undefined || lastFailure !== undefined;
-  const outcome: Outcome | null = batch?.outcome ?? (batch ? null : (lastFailure?.outcome ?? null));
+  const { current, batch, failure } = facts;
+  const isPlanned = batch !== undefined || failure !== undefined;
+  const outcome = batch ? batch.outcome : (failure?.outcome ?? null);
   return {
-    push,
-    batch,
+    ...facts,
+    isPlanned,
     outcome,
-    inbox,
-    gatewayFailure,
     clause: isPlanned ? undefined : current?.unmetClause,
     device: current?.device,
     route: routeOf(facts),
-    failure: outcome !== null && outcome !== 'sent' ? lastFailure : undefined,
+    failure: outcome !== null && outcome !== 'sent' ? failure : undefined,
     validityDays: options.installationValidityDays,
   };
 }
 
 /** Writes the reply. `letter` and `sentence` are wire names. */
 function traceReply(
-  { current, failure: lastFailure }: TraceFacts,
   trace: PushTrace,
   { installation, explained }: { installation: string; explained: RuleExplanation[] },
 ): JsonObject {
-  const { clause, route, batch, outcome, failure, inbox, gatewayFailure } = trace;
-  const isPlanned = batch !== undefined || lastFailure !== undefined;
+  const { current, clause, route, batch, outcome, failure, inbox, gatewayFailure } = trace;
   const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
   const sentences = [
     ...traceTexts(trace),
@@ -201,7 +197,7 @@ function traceReply(
   ];
   return {
     installation,
-    isMatched: isPlanned || clause === undefined,
+    isMatched: trace.isPlanned || clause === undefined,
     clause: clause?.text ?? null,
     isValid: current?.device.valid ?? null,
     isFresh: current?.isFresh ?? null,
@@ -256,21 +252,20 @@ function routeOf({ current, batch, failure }: TraceFacts): PushTrace['route'] {
 type InboxState = 'waiting' | 'acknowledged' | 'expired' | 'gone';
 
 /** Facts of a push and a device from which the text is written. */
-interface PushTrace {
-  push: Push;
+interface PushTrace extends TraceFacts {
+  /** True if planning took the device into a batch, or recorded its failure. */
+  isPlanned: boolean;
   clause: Clause | undefined;
   device: TracedDevice | undefined;
   route: { connector: string; profile: string; problem?: string };
-  batch: TracedBatch | undefined;
   outcome: Outcome | null;
+  /** Only if the last outcome is a failure. */
   failure: TracedFailure | undefined;
-  inbox: InboxState | null;
-  gatewayFailure: GatewayFailure | undefined;
   validityDays: number;
 }
 
 /** Returns whether the device is a target that is not planned yet. */
-export const isAhead = (trace: Omit<PushTrace, 'validityDays'>): boolean =>
+const isAhead = (trace: PushTrace): boolean =>
   trace.outcome === null &&
   !trace.batch &&
   !trace.clause &&
