@@ -1,4 +1,5 @@
-import type { AddressInfo, Server } from 'node:net';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type BreakerTiming, defaultBreakerTiming } from '../shared/breaker.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
@@ -177,8 +178,7 @@ async function openListener(
 function closeHealth(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
-    if ('closeAllConnections' in server && typeof server.closeAllConnections === 'function')
-      server.closeAllConnections();
+    server.closeAllConnections();
   });
 }
 

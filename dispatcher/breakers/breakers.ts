@@ -66,22 +66,16 @@ interface Entry {
   writtenAtMs: number;
 }
 
-interface GatewayFailuresOptions {
-  db: Database;
-  clock: Clock;
-  log: Logger;
-}
-
 /**
  * Stores the last failure of each gateway in the table `gateway_failure`, which all processes read.
  * Writes at most once per gateway and second, and nothing while the gateway answers.
  */
 class GatewayFailures {
-  readonly #options: GatewayFailuresOptions;
+  readonly #options: Pick<BreakersOptions, 'db' | 'clock' | 'log'>;
   readonly #entries = new WeakMap<GatewayQueue, Entry>();
   #writes: Promise<void> = Promise.resolve();
 
-  constructor(options: GatewayFailuresOptions) {
+  constructor(options: Pick<BreakersOptions, 'db' | 'clock' | 'log'>) {
     this.#options = options;
   }
 
@@ -175,6 +169,17 @@ const maxForcedWaitMs = 15_000;
  */
 const secondWakeMs = 500;
 
+/**
+ * Maximum age of the cached overrides. An override must apply on every dispatcher within one second
+ * (protocol/admin-api.md#changes).
+ */
+const overridesMaxAgeMs = 400;
+
+interface BreakerOverride {
+  forced: OverrideState;
+  since: Date;
+}
+
 interface BreakersOptions {
   db: Database;
   webhooks: Pick<WebhookEvents, 'emit'>;
@@ -191,7 +196,7 @@ interface BreakersOptions {
 export class Breakers {
   readonly #options: BreakersOptions;
   readonly #queues = new Map<string, GatewayQueue>();
-  readonly #overrides: Overrides;
+  readonly #overrides: TtlCache<'all', Promise<Map<string, BreakerOverride>>>;
   readonly #inFlight: InFlightBatches;
   readonly #failures: GatewayFailures;
   readonly #states: BreakerStates;
@@ -199,13 +204,11 @@ export class Breakers {
 
   constructor(options: BreakersOptions) {
     this.#options = options;
-    this.#overrides = new Overrides(options.db, options.clock);
+    this.#overrides = new TtlCache({ clock: options.clock, maxAgeMs: overridesMaxAgeMs });
     this.#failures = new GatewayFailures(options);
     this.#states = new BreakerStates(options);
-    this.#inFlight = new InFlightBatches({
-      clock: options.clock,
-      forcedOpen: () => this.#overrides.forcedOpen(),
-    });
+    const readOverrides = () => this.#readOverrides();
+    this.#inFlight = new InFlightBatches({ clock: options.clock, readOverrides });
   }
 
   /**
@@ -215,7 +218,7 @@ export class Breakers {
   async waitMs(key: BreakerKey): Promise<number> {
     if (!isWatched(key)) return 0;
     const queue = this.#queueOf(key);
-    const override = (await this.#overrides.all()).get(queue.id);
+    const override = (await this.#readOverrides()).get(queue.id);
     if (override?.forced === 'open') {
       const forcedForMs = this.#options.clock.now() - override.since.getTime();
       return queue.enqueue(Math.min(forcedForMs / 4, maxForcedWaitMs));
@@ -234,7 +237,7 @@ export class Breakers {
   async acquire(key: BreakerKey, concurrencySlot?: ConcurrencySlot): Promise<PermitAnswer> {
     if (!isWatched(key)) return unwatchedPermit;
     const queue = this.#queueOf(key);
-    const override = (await this.#overrides.all()).get(queue.id);
+    const override = (await this.#readOverrides()).get(queue.id);
     if (override?.forced === 'open' || this.#isFull(queue)) return wait(queue.enqueue(0));
     if (override?.forced === 'closed') return this.#forcedPermit(queue, concurrencySlot);
     // The answer to a probe counts only after the breaker has judged it.
@@ -251,15 +254,15 @@ export class Breakers {
    * forced open.
    */
   async refreshOverrides(): Promise<void> {
-    this.#overrides.invalidate();
-    const overrides = await this.#overrides.all();
+    this.#overrides.delete('all');
+    const overrides = await this.#readOverrides();
     for (const queue of this.#queues.values())
       if (queue.hasWaiting && overrides.get(queue.id)?.forced !== 'open') this.#wakeWaiting(queue);
   }
 
   /** Sets the gauge of breaker states. If an operator forces a state, the gauge shows it. */
   async reportTo(metrics: Metrics): Promise<void> {
-    const overrides = await this.#overrides.all();
+    const overrides = await this.#readOverrides();
     const states = new Map<string, BreakerState>();
     for (const [id, queue] of this.#queues) states.set(id, queue.breaker.state);
     for (const [id, { forced }] of overrides) states.set(id, forced);
@@ -352,6 +355,14 @@ export class Breakers {
     };
   }
 
+  /**
+   * Returns the breakers that operators have forced open or closed, by breaker id. All dispatchers
+   * share them in the database.
+   */
+  #readOverrides(): Promise<Map<string, BreakerOverride>> {
+    return this.#overrides.getOrMake('all', () => readBreakerOverrides(this.#options.db));
+  }
+
   #isFull({ id }: GatewayQueue): boolean {
     return this.#inFlight.slowOf(id) >= this.#options.maxSlow;
   }
@@ -411,63 +422,19 @@ function isWatched({ connector }: BreakerKey): boolean {
 }
 
 /**
- * Maximum age of the cached overrides. An override must apply on every dispatcher within one second
- * (protocol/admin-api.md#changes).
- */
-const maxAgeMs = 400;
-
-interface BreakerOverride {
-  forced: OverrideState;
-  since: Date;
-}
-
-/**
- * Breakers that operators have forced open or closed. The database shares them between dispatchers.
- */
-class Overrides {
-  readonly #db: Database;
-  readonly #cache: TtlCache<'all', Promise<Map<string, BreakerOverride>>>;
-
-  constructor(db: Database, clock: Clock) {
-    this.#db = db;
-    this.#cache = new TtlCache({ clock, maxAgeMs });
-  }
-
-  /** Returns all overrides by breaker id, at most 400 ms old. */
-  all(): Promise<Map<string, BreakerOverride>> {
-    return this.#cache.getOrMake('all', () => readBreakerOverrides(this.#db));
-  }
-
-  /** Drops the cache: the next call reads the database. */
-  invalidate(): void {
-    this.#cache.delete('all');
-  }
-
-  /** Returns the ids of the breakers that are forced open. */
-  async forcedOpen(): Promise<Set<string>> {
-    const overrides = await this.all();
-    return new Set([...overrides].filter(([, { forced }]) => forced === 'open').map(([id]) => id));
-  }
-}
-
-/**
  * Stores the breaker states of this dispatcher in the table `breaker_state`, and reads the states
  * of other dispatchers.
  */
 class BreakerStates {
-  readonly #db: Database;
-  readonly #log: Logger;
+  readonly #options: Pick<BreakersOptions, 'db' | 'log' | 'webhooks'>;
   /** Name of this dispatcher in the table. */
   readonly #dispatcher = randomUUID();
   /** Time of the last answer that this dispatcher has shared, in ms. */
   readonly #sharedMs = new WeakMap<GatewayQueue, number>();
-  readonly #webhooks: Pick<WebhookEvents, 'emit'>;
   #writes: Promise<void> = Promise.resolve();
 
-  constructor({ db, log, webhooks }: Pick<BreakersOptions, 'db' | 'log' | 'webhooks'>) {
-    this.#db = db;
-    this.#log = log;
-    this.#webhooks = webhooks;
+  constructor(options: Pick<BreakersOptions, 'db' | 'log' | 'webhooks'>) {
+    this.#options = options;
   }
 
   /** Writes the state of one breaker in the background. */
@@ -495,7 +462,7 @@ class BreakerStates {
         isForced: false,
       };
       const type = state === 'open' ? 'breaker.opened' : 'breaker.closed';
-      await this.#webhooks.emit(tx, { appId: key.appId, type, data });
+      await this.#options.webhooks.emit(tx, { appId: key.appId, type, data });
     });
   }
 
@@ -503,7 +470,10 @@ class BreakerStates {
    * Returns whether another dispatcher got an answer from the gateway after this breaker opened.
    */
   hasAnsweredElsewhere({ key, openedAt }: GatewayQueue): Promise<boolean> {
-    return hasAnsweredElsewhere(this.#db, key, { dispatcher: this.#dispatcher, since: openedAt });
+    return hasAnsweredElsewhere(this.#options.db, key, {
+      dispatcher: this.#dispatcher,
+      since: openedAt,
+    });
   }
 
   /**
@@ -511,7 +481,7 @@ class BreakerStates {
    * The half-open breaker of that dispatcher can then close, even if it sends nothing itself.
    */
   async shareAnswers(queues: ReadonlyMap<string, GatewayQueue>): Promise<void> {
-    for (const id of await findFailingElsewhere(this.#db, this.#dispatcher)) {
+    for (const id of await findFailingElsewhere(this.#options.db, this.#dispatcher)) {
       const queue = queues.get(id);
       const answeredAt = queue?.breaker.state === 'closed' ? queue.healthyAt : null;
       if (!queue || !answeredAt || answeredAt.getTime() <= (this.#sharedMs.get(queue) ?? 0))
@@ -524,13 +494,13 @@ class BreakerStates {
   /** Waits for pending writes and deletes old states. */
   async maintain(): Promise<void> {
     await this.#writes;
-    await deleteOldBreakerStates(this.#db);
+    await deleteOldBreakerStates(this.#options.db);
   }
 
   /** Waits for pending writes and deletes the states of this dispatcher. */
   async close(): Promise<void> {
     await this.#writes;
-    await deleteBreakerStatesOf(this.#db, this.#dispatcher).catch(() => undefined);
+    await deleteBreakerStatesOf(this.#options.db, this.#dispatcher).catch(() => undefined);
   }
 
   #write(
@@ -543,17 +513,17 @@ class BreakerStates {
     this.#writes = this.#writes
       .then(() =>
         onSaved
-          ? this.#db.transaction(async (tx) => {
+          ? this.#options.db.transaction(async (tx) => {
               await lockBreaker(tx, key);
               const before = await findBreakerState(tx, key, this.#dispatcher);
               await saveBreakerState(tx, key, stored);
               // A failed probe of a half-open breaker opens it again, which is no news.
               if ((before ?? 'closed') === 'closed' || own.state === 'closed') await onSaved(tx);
             })
-          : saveBreakerState(this.#db, key, stored),
+          : saveBreakerState(this.#options.db, key, stored),
       )
       .catch((error: unknown) =>
-        this.#log.warn({ err: error }, 'breaker state could not be written'),
+        this.#options.log.warn({ err: error }, 'breaker state could not be written'),
       );
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { OverrideState } from '../../shared/domain/breaker.ts';
 import type { ConcurrencySlot } from '../../shared/queue/consumer.ts';
 import { InFlightBatch } from '../sending/shared-memory.ts';
 
@@ -33,8 +34,8 @@ export interface TrackedBatch {
 
 export interface InFlightOptions {
   clock: Clock;
-  /** Returns the ids of the breakers that are forced open, at most 400 ms old. */
-  forcedOpen(): Promise<Set<string>>;
+  /** Returns what operators have forced, by breaker id, at most 400 ms old. */
+  readOverrides(): Promise<ReadonlyMap<string, { forced: OverrideState }>>;
 }
 
 /**
@@ -100,8 +101,9 @@ export class InFlightBatches {
       return;
     }
     for (const batch of this.#batches) this.#measure(batch);
-    const open = await this.#options.forcedOpen().catch(() => undefined);
-    for (const { id, progress } of this.#batches) if (open?.has(id)) progress.stop();
+    const overrides = await this.#options.readOverrides().catch(() => undefined);
+    for (const { id, progress } of this.#batches)
+      if (overrides?.get(id)?.forced === 'open') progress.stop();
   }
 
   #measure(batch: TrackedBatch): void {

@@ -13,7 +13,7 @@ const gateway = (onFirstAnswer = () => {}) =>
 
 test('an untested gateway gets a second batch after its first reply', async () => {
   const queue = gateway();
-  const batches = new InFlightBatches({ clock: systemClock, forcedOpen: async () => new Set() });
+  const batches = new InFlightBatches({ clock: systemClock, readOverrides: async () => new Map() });
   const batch = batches.track(queue.id, undefined);
   const hasAnswer = () => batches.hasAnswer(queue.id);
   expect(await queue.canProbe(hasAnswer)).toBe(true);
