@@ -20,6 +20,7 @@ import {
 import { orderIn } from '../../shared/domain/pushes/languages.ts';
 import type { OpenPush } from '../../shared/domain/pushes/record.ts';
 import type { Logger } from '../../shared/process/logging.ts';
+import { TtlCache } from '../../shared/ttl-cache.ts';
 import { activityGroups } from './activity-tokens.ts';
 import { type LatenessBudget, sendPaced } from './pace.ts';
 import { personalSender } from './personal-sender.ts';
@@ -295,14 +296,11 @@ export class BatchSender {
   }
 }
 
-/** Maximum pushes of a thread whose successes are cached. */
-const maxPushes = 256;
-
 /**
- * Groups of recipients that had a success, by push, connector and profile. One batch may have only
- * refusals although other batches of its push have successes.
+ * Groups of recipients that had a success, by push, connector and profile, of the latest pushes of
+ * this thread. One batch may have only refusals although other batches of its push have successes.
  */
-const successes = new Map<string, Set<string>>();
+const successes = new TtlCache<string, Set<string>>({ maxEntries: 256 });
 
 /**
  * Returns the groups of recipients that had a success in an earlier batch of the same push and
@@ -314,10 +312,8 @@ function successesOf({
   profile,
 }: Pick<Batch, 'pushId' | 'connector' | 'profile'>): Set<string> {
   const key = `${pushId} ${connector} ${profile}`;
-  const existing = successes.get(key) ?? new Set<string>();
-  successes.delete(key);
-  successes.set(key, existing);
-  const oldest = successes.keys().next().value;
-  if (successes.size > maxPushes && oldest !== undefined) successes.delete(oldest);
-  return existing;
+  const ofPush = successes.get(key) ?? new Set<string>();
+  // Makes the push the newest one.
+  successes.set(key, ofPush);
+  return ofPush;
 }

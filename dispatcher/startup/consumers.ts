@@ -1,15 +1,14 @@
 import { connectors } from '../../connectors/registry.ts';
-import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
-import { Consumer, WaitingJobs } from '../../shared/queue/consumer.ts';
+import { Consumer, type JobContext, WaitingJobs } from '../../shared/queue/consumer.ts';
 import {
   continuedPlan,
-  type DeliverJob,
   deliverJob,
   freshPlan,
   type PlanJob,
   planJob,
 } from '../../shared/queue/jobs.ts';
+import type { Job } from '../../shared/queue/queue.ts';
 import type { Waking } from '../../shared/queue/waking.ts';
 import { deliverBatch, tracePush } from '../delivery/deliver.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -32,10 +31,6 @@ const planCooldownMs = 8;
  */
 const busyPlanCooldown = { jobs: 16, ms: 24 };
 
-interface ConsumerDeps extends DispatcherDeps, Waking {
-  waitingJobs: WaitingJobs;
-}
-
 /**
  * Starts the consumers of planning and of each connector. When they close, batches stop after their
  * requests in flight.
@@ -44,67 +39,43 @@ export async function startConsumers(
   deps: DispatcherDeps,
   { stack, listener, duePoll, threads }: Waking & { stack: ClosingStack; threads: number },
 ): Promise<void> {
+  const { queue, log } = deps;
   const waitingJobs = new WaitingJobs(threads * waitingPerThread);
-  const shared = { ...deps, listener, duePoll, waitingJobs };
-  const capacity = threads * batchesPerThread;
+  const shared = { queue, log, listener, duePoll, waitingJobs };
+  const plan = {
+    ...shared,
+    kind: planJob,
+    handle: (job: Job<PlanJob>, context: JobContext) =>
+      tracePush(deps, 'plan', job.data, () => planPush(deps, job, context)),
+  };
   const consumers = [
-    ...planConsumers(shared),
-    ...[...connectors.keys()].map((connector) => deliverConsumer(shared, connector, capacity)),
+    new Consumer({
+      ...plan,
+      capacity: freshPlansAtOnce,
+      range: { minPriority: freshPlan.priority },
+      cooldownMs: planCooldownMs,
+      busyCooldown: busyPlanCooldown,
+    }),
+    new Consumer({
+      ...plan,
+      capacity: continuedPlansAtOnce,
+      range: { maxPriority: continuedPlan.priority },
+      wakeName: continuedPlan.wakeName,
+    }),
+    ...[...connectors.keys()].map((connector) => {
+      const kind = deliverJob(connector);
+      return new Consumer({
+        ...shared,
+        kind,
+        capacity: threads * batchesPerThread,
+        handle: (job, { signal, concurrencySlot }) =>
+          deliverBatch(deps, job.data, { signal, concurrencySlot, job: { kind, job } }),
+      });
+    }),
   ];
   stack.add('consumers', () => {
     deps.pool.stopSending();
     return Promise.all(consumers.map((consumer) => consumer.stop(0)));
   });
   await Promise.all(consumers.map((consumer) => consumer.start()));
-}
-
-function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
-  const { queue, listener, duePoll, log, waitingJobs } = deps;
-  const kinds = [
-    {
-      capacity: freshPlansAtOnce,
-      range: { minPriority: freshPlan.priority },
-      cooldownMs: planCooldownMs,
-      busyCooldown: busyPlanCooldown,
-    },
-    {
-      capacity: continuedPlansAtOnce,
-      range: { maxPriority: continuedPlan.priority },
-      wakeName: continuedPlan.wakeName,
-    },
-  ];
-  return kinds.map(
-    (kind) =>
-      new Consumer({
-        queue,
-        listener,
-        duePoll,
-        log,
-        waitingJobs,
-        ...kind,
-        kind: planJob,
-        handle: (job, context) =>
-          tracePush(deps, 'plan', job.data, () => planPush(deps, job, context)),
-      }),
-  );
-}
-
-function deliverConsumer(
-  deps: ConsumerDeps,
-  connector: ConnectorId,
-  capacity: number,
-): Consumer<DeliverJob> {
-  const { queue, listener, duePoll, log, waitingJobs } = deps;
-  const kind = deliverJob(connector);
-  return new Consumer({
-    queue,
-    listener,
-    duePoll,
-    log,
-    waitingJobs,
-    kind,
-    capacity,
-    handle: (job, { signal, concurrencySlot }) =>
-      deliverBatch(deps, job.data, { signal, concurrencySlot, job: { kind, job } }),
-  });
 }
