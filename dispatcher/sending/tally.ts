@@ -87,12 +87,18 @@ export class Tally {
         if (attempt.form !== undefined) this.#countForm(attempt.form);
         if (attempt.messageId !== undefined) this.#recordMessage(attempt.messageId);
         break;
-      case 'rejected':
-        this.fail(index, attempt);
+      case 'rejected': {
+        const { outcome, status, reason } = attempt;
+        this.fail(index, { outcome, status, reason });
         break;
-      case 'invalid_token':
-        this.#failInvalid(index, attempt);
+      }
+      case 'invalid_token': {
+        const { status, reason, isProof = false, form } = attempt;
+        const invalidAsOfMs = this.#invalidAsOf(index, attempt);
+        const failure = { status, reason, invalidAsOfMs, isProof, form };
+        this.fail(index, { outcome: 'invalid_token', ...failure });
         break;
+      }
       case 'retry':
         this.#retry(
           index,
@@ -122,27 +128,13 @@ export class Tally {
   /** Ends a recipient without success. */
   fail(
     index: number,
-    { outcome, status, reason }: { outcome: Outcome; status: number; reason: string },
+    failure: Omit<RecipientFailure, 'installation' | 'invalidAsOfMs'> & {
+      invalidAsOfMs?: number | null;
+    },
   ): void {
-    this.#settle(index, outcome);
+    this.#settle(index, failure.outcome);
     const installation = this.#batch.recipients[index] ?? 0;
-    this.failures.push({ installation, outcome, status, reason, invalidAsOfMs: null });
-  }
-
-  #failInvalid(index: number, attempt: Extract<AttemptResult, { kind: 'invalid_token' }>): void {
-    const { status, reason, isProof = false, form } = attempt;
-    this.#settle(index, 'invalid_token');
-    const installation = this.#batch.recipients[index] ?? 0;
-    const invalidAsOfMs = this.#invalidAsOf(index, attempt);
-    this.failures.push({
-      installation,
-      outcome: 'invalid_token',
-      status,
-      reason,
-      invalidAsOfMs,
-      isProof,
-      form,
-    });
+    this.failures.push({ installation, invalidAsOfMs: null, ...failure });
   }
 
   /** Fails all open recipients, because this profile cannot send. */
