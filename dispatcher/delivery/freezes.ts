@@ -4,16 +4,14 @@ import { listFreezes } from '../../shared/db/tables/apps.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import { changeMaxAgeMs, TtlCache } from '../../shared/ttl-cache.ts';
 
-/** Scope of a freeze of the whole service. Other scopes are app ids. */
-const service = '';
-
 /**
  * Caches which apps are frozen, for at most half a second. A notification refreshes the cache
  * earlier (protocol/admin-api.md#freezes).
  */
 export class Freezes {
   readonly #db: Handle;
-  readonly #cache: TtlCache<'scopes', Promise<Set<string>>>;
+  /** Ids of the frozen apps, and null while the service is frozen. */
+  readonly #cache: TtlCache<'scopes', Promise<Set<string | null>>>;
 
   constructor(db: Handle, clock: Clock) {
     this.#db = db;
@@ -23,21 +21,21 @@ export class Freezes {
   /** Returns whether the app or the service is frozen. */
   async isFrozen(appId: string): Promise<boolean> {
     const scopes = await this.#scopes();
-    return scopes.size > 0 && (scopes.has(service) || scopes.has(appId));
+    return scopes.size > 0 && (scopes.has(null) || scopes.has(appId));
   }
 
   /** Sets the gauge to the number of freezes. */
   async reportTo({ freezes }: Metrics): Promise<void> {
     const scopes = await this.#scopes();
-    const ofService = scopes.has(service) ? 1 : 0;
+    const ofService = scopes.has(null) ? 1 : 0;
     freezes.set({ scope: 'service' }, ofService);
     freezes.set({ scope: 'app' }, scopes.size - ofService);
   }
 
-  #scopes(): Promise<Set<string>> {
+  #scopes(): Promise<Set<string | null>> {
     return this.#cache.getOrMake('scopes', async () => {
       const freezes = await listFreezes(this.#db);
-      return new Set(freezes.map(({ appId }) => appId ?? service));
+      return new Set(freezes.map(({ appId }) => appId));
     });
   }
 
