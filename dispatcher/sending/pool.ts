@@ -188,8 +188,8 @@ function balancerOf(tasks: number): Balancer {
 export class SenderPool {
   readonly #bulk: Threads;
   readonly #express: Threads;
-  readonly #stopFlag = new SharedArrayBuffer(4);
-  readonly #interrupts = new SharedArrayBuffer(interruptBytes);
+  readonly #stopFlag = new Int32Array(new SharedArrayBuffer(4));
+  readonly #interrupts = new Int32Array(new SharedArrayBuffer(interruptBytes));
   readonly #threads: number;
   readonly #reports = new ThreadReports();
   readonly #busyMs = new Map<number, number>();
@@ -200,8 +200,8 @@ export class SenderPool {
     this.#threads = threads;
     const workerData: ThreadData = {
       ...data,
-      stopFlag: this.#stopFlag,
-      interrupts: this.#interrupts,
+      stopFlag: this.#stopFlag.buffer,
+      interrupts: this.#interrupts.buffer,
     };
     const bulk = { count: threads, tasks: tasksPerBulkThread, niceIncrement: bulkNiceness };
     this.#bulk = new Threads({ ...bulk, workerData });
@@ -226,16 +226,9 @@ export class SenderPool {
     }
   }
 
-  /** Prepares all threads for their first batches, until `signal` aborts. Never rejects. */
-  async warmUp(profiles: RecentProfile[], signal: AbortSignal): Promise<void> {
-    const all = [this.#bulk, this.#express].flatMap((threads) =>
-      threads.runInEach('warmUp', { profiles }),
-    );
-    const aborted = new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      else signal.addEventListener('abort', () => resolve(), { once: true });
-    });
-    await Promise.race([Promise.all(all.map(({ settled }) => settled)), aborted]);
+  /** Prepares all threads for their first batches. Never rejects. */
+  async warmUp(profiles: RecentProfile[]): Promise<void> {
+    await Promise.all(this.#inEach('warmUp', { profiles }).map(({ settled }) => settled));
   }
 
   /** Returns the number of open HTTP/2 connections to gateways. */
@@ -246,21 +239,21 @@ export class SenderPool {
 
   /** Makes the threads stop sending. Batches in flight return with their outcomes. */
   stopSending(): void {
-    Atomics.store(new Int32Array(this.#stopFlag), 0, 1);
+    Atomics.store(this.#stopFlag, 0, 1);
   }
 
   get isStopping(): boolean {
-    return Atomics.load(new Int32Array(this.#stopFlag), 0) === 1;
+    return Atomics.load(this.#stopFlag, 0) === 1;
   }
 
   /** Makes the threads return the batches of one push, or of all pushes without `pushId`. */
   interrupt(pushId?: number): void {
-    interrupt(new Int32Array(this.#interrupts), pushId);
+    interrupt(this.#interrupts, pushId);
   }
 
   /** Returns the interrupt count of a push. Read it before the state of the push. */
   interruptCount(pushId: number): number {
-    return interruptCount(new Int32Array(this.#interrupts), pushId);
+    return interruptCount(this.#interrupts, pushId);
   }
 
   /** Returns the metrics of this process and its threads as the text of a scrape. */
@@ -285,17 +278,18 @@ export class SenderPool {
   async #read(): Promise<void> {
     const timer = new AbortController();
     const timeUp = sleep(reportWithinMs, timer.signal);
-    const all = [this.#bulk, this.#express].flatMap((threads) =>
-      threads.runInEach<ThreadReport>('report', {}),
-    );
     await Promise.all(
-      all.map(async ({ thread, settled }) => {
+      this.#inEach<ThreadReport>('report', {}).map(async ({ thread, settled }) => {
         const report = await Promise.race([settled, timeUp]);
         if (report) this.#reports.set(thread, report);
       }),
     );
     timer.abort();
     await this.#reports.keepEnded(new Set(this.#workers.map(({ threadId }) => threadId)));
+  }
+
+  #inEach<R>(name: ThreadFunction, task: object) {
+    return [this.#bulk, this.#express].flatMap((threads) => threads.runInEach<R>(name, task));
   }
 
   get #workers(): Worker[] {

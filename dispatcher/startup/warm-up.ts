@@ -38,14 +38,13 @@ export async function warmUp(
   const { db, readDb, queries, pool, clock, log, vault } = deps;
   const startedAtMs = clock.monotonicMs();
   const end = new AbortController();
-  const signal = AbortSignal.any([stopped, end.signal]);
   // The first decryption is slow, and planning a push decrypts the profiles of its app.
   vault.open(vault.seal({}, ''), '');
   const warn = (error: unknown) => void log.warn({ err: error }, 'could not warm up');
   const warmUpThreads = async () => {
     const sinceMs = clock.now() - limits.usedWithinMs;
     const profiles = await findRecentProfiles(db, { sinceMs, limit: limits.profiles });
-    await pool.warmUp(profiles, signal);
+    await pool.warmUp(profiles);
   };
   const parts = [
     warmUpThreads(),
@@ -54,7 +53,7 @@ export async function warmUp(
     queries.warmUp(),
   ];
   const work = Promise.all(parts.map((part) => part.catch(warn)));
-  await Promise.race([work, sleep(limits.totalMs, signal)]);
+  await Promise.race([work, sleep(limits.totalMs, AbortSignal.any([stopped, end.signal]))]);
   end.abort();
   log.debug({ tookMs: clock.monotonicMs() - startedAtMs }, 'warmed up');
 }
