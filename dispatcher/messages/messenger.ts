@@ -5,8 +5,8 @@ import {
   type Providers,
 } from '../../connectors/providers.ts';
 import { minRetryMs, retryMs } from '../../shared/backoff.ts';
-import { type Clock, hourMs, minuteMs } from '../../shared/clock.ts';
-import { SealError, type Vault } from '../../shared/crypto.ts';
+import { hourMs, minuteMs } from '../../shared/clock.ts';
+import { SealError } from '../../shared/crypto.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
 import { dueIn } from '../../shared/db/query.ts';
 import {
@@ -18,14 +18,13 @@ import {
 } from '../../shared/db/tables/outbox.ts';
 import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import { readReason, reasonText } from '../../shared/domain/reasons.ts';
-import type { Metrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
-import type { Logger } from '../../shared/process/logging.ts';
 import { Consumer, type JobContext, type JobEnd } from '../../shared/queue/consumer.ts';
 import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
 import { messagePriority } from '../../shared/queue/message-jobs.ts';
-import type { Job, JobQueue } from '../../shared/queue/queue.ts';
+import type { Job } from '../../shared/queue/queue.ts';
 import type { Waking } from '../../shared/queue/waking.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import { findProviderTemplate } from './provider-template.ts';
 
 /** Maximum messages that are sent at the same time. */
@@ -42,16 +41,10 @@ const graceMs = 3000;
  */
 const waits = { firstMs: 1000, maxMs: 10 * minuteMs, maxRequestedMs: hourMs };
 
-/** Dependencies of the messenger. */
-export interface MessengerDeps {
-  db: Database;
-  vault: Vault;
-  queue: JobQueue;
-  clock: Clock;
-  log: Logger;
-  metrics: Metrics;
-  webhooks: Pick<WebhookEvents, 'emit'>;
-}
+export type MessengerDeps = Pick<
+  DispatcherDeps,
+  'db' | 'vault' | 'queue' | 'clock' | 'log' | 'metrics'
+> & { webhooks: Pick<WebhookEvents, 'emit'> };
 
 /** Opens the providers and starts to send messages. `stack` closes both. */
 export async function startMessenger(
