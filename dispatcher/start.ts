@@ -68,7 +68,7 @@ export async function startDispatcher(
   const deps = await openDeps(config, { db, clock, log, stack, timing });
   // Runs in parallel with the first jobs. After a crash they must not wait for gateways that do not
   // answer.
-  const warmedUp = startWarmUp(deps, stack);
+  const warmedUp = warmUp(deps, abortedBy(stack, 'warm-up'));
   startBackgroundJobs(deps, stack);
   await startRegister(deps, config, stack);
   const listener = await openListener(config, deps, stack);
@@ -113,15 +113,14 @@ async function openHealth(config: Config, health: HealthState): Promise<Server> 
  * permanently.
  */
 async function untilReady(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {
-  const stop = new AbortController();
-  stack.add('wait for the database', () => stop.abort());
-  await readiness.whenReady(stop.signal);
+  await readiness.whenReady(abortedBy(stack, 'wait for the database'));
 }
 
-function startWarmUp(deps: DispatcherDeps, stack: ClosingStack): Promise<void> {
+/** Returns a signal that aborts when the process closes. */
+function abortedBy(stack: ClosingStack, name: string): AbortSignal {
   const stop = new AbortController();
-  stack.add('warm-up', () => stop.abort());
-  return warmUp(deps, stop.signal);
+  stack.add(name, () => stop.abort());
+  return stop.signal;
 }
 
 /** Registers this process, so that operators see which processes run. */
