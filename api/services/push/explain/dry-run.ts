@@ -149,19 +149,20 @@ export class DryRunService {
     const target = pushOrder.liveActivity?.target;
     if (!target || target.kind === 'channel') return 0;
     const { appId } = app;
-    return this.#deps.queries.read(
-      { app, isMaster: true },
-      async (tx) => {
-        if (target.kind === 'activity') {
-          const tokens = { appId, kind: 'update', name: target.name } as const;
-          return countEndedTokens(tx, tokens, updateTokenSince(nowMs));
-        }
-        const params = new Params();
-        const text = appleCondition(app, pushOrder, { params, nowMs });
-        return countDevices(tx, { text, values: params.values });
-      },
-      { timeoutMs: countTimeoutMs },
-    );
+    return this.#read(app, async (tx) => {
+      if (target.kind === 'activity') {
+        const tokens = { appId, kind: 'update', name: target.name } as const;
+        return countEndedTokens(tx, tokens, updateTokenSince(nowMs));
+      }
+      const params = new Params();
+      const text = appleCondition(app, pushOrder, { params, nowMs });
+      return countDevices(tx, { text, values: params.values });
+    });
+  }
+
+  #read<T>(app: App, work: (tx: Handle) => Promise<T>): Promise<T> {
+    const { queries } = this.#deps;
+    return queries.read({ app, isMaster: true }, work, { timeoutMs: countTimeoutMs });
   }
 
   #pushOf({ pushOrder, timing }: PushRequest, nowMs: number) {
@@ -179,9 +180,7 @@ export class DryRunService {
     const missing = await this.#missingProfiles.find(app, push.pushOrder);
     const profiles = await this.#deps.appCache.profiles(app.appId);
     const inputs = { ...draft, app, push, timing: request.timing, profiles, missing, nowMs };
-    return this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, inputs), {
-      timeoutMs: countTimeoutMs,
-    });
+    return this.#read(app, (tx) => measure(tx, inputs));
   }
 
   /**
@@ -199,10 +198,8 @@ export class DryRunService {
     const { pushOrder } = parseDraft(viewer, draft, nowMs);
     const sealed = { appId, body: draft.body };
     const explained = this.#seal.read(sealed, digest);
-    const devices = await this.#deps.queries.read(
-      { app, isMaster: true },
-      (tx) => countDevices(tx, targetsOf(app, pushOrder, nowMs)),
-      { timeoutMs: countTimeoutMs },
+    const devices = await this.#read(app, (tx) =>
+      countDevices(tx, targetsOf(app, pushOrder, nowMs)),
     );
     const isSame =
       explained !== undefined && Math.abs(devices - explained) <= explained * allowedShift;
