@@ -131,11 +131,13 @@ export async function recordResult(
   batch: BatchInWork,
   { result: reported, isCounted }: SentBatch,
 ): Promise<boolean> {
-  const result = isCounted ? endSpentTries(reported, batch.stored.tries) : reported;
+  const result = isCounted
+    ? endSpentTries(reported, batch.stored.tries)
+    : withUncountedTries(reported);
   countCalls(deps, result);
   const isSettled = !result.states.hasOpen;
-  if (isSettled) await recordSettled(deps, batch, { result, isCounted });
-  else await recordPartial(deps, batch, { result, isCounted });
+  if (isSettled) await recordSettled(deps, batch, result);
+  else await recordPartial(deps, batch, result);
   return isSettled;
 }
 
@@ -154,17 +156,16 @@ interface Settlement {
 async function recordSettled(
   deps: DispatcherDeps,
   batch: BatchInWork,
-  sent: SentBatch,
+  result: DeliverResult,
 ): Promise<void> {
   const { appId } = batch.ids;
-  const { connector } = sent.result;
   const settlement =
-    (await settleAlone(deps, batch, sent)) ?? (await settleWithRetries(deps, batch, sent));
+    (await settleAlone(deps, batch, result)) ?? (await settleWithRetries(deps, batch, result));
   if (settlement) {
-    countRecipients(deps, appId, connector, settlement.totals);
-    countRepeats(deps, connector, settlement.result.retries);
+    countRecipients(deps, appId, result.connector, settlement.totals);
+    countRepeats(deps, result.connector, settlement.result.retries);
   }
-  countGatewayUsage(deps, appId, { result: sent.result, recipients: settlement?.totals.sent ?? 0 });
+  countGatewayUsage(deps, appId, { result, recipients: settlement?.totals.sent ?? 0 });
   if (settlement?.closed) await finishClosed(deps, batch.ids, settlement.closed);
 }
 
@@ -175,7 +176,7 @@ async function recordSettled(
 async function settleAlone(
   deps: DispatcherDeps,
   batch: BatchInWork,
-  { result }: SentBatch,
+  result: DeliverResult,
 ): Promise<Settlement | undefined> {
   if (result.retries.length > 0 || result.profileError !== null) return undefined;
   const settled = resultOf(batch.ids, result);
@@ -204,12 +205,12 @@ async function settleAlone(
 function settleWithRetries(
   deps: DispatcherDeps,
   batch: BatchInWork,
-  sent: SentBatch,
+  result: DeliverResult,
 ): Promise<Settlement | undefined> {
   return recordThroughOutage(deps, () =>
     deps.db.transaction(async (tx) => {
-      const settled = await settle(tx, batch.ids, sent.result);
-      if (settled) await writeDetails(deps, tx, batch, { ...settled, isCounted: sent.isCounted });
+      const settled = await settle(tx, batch.ids, result);
+      if (settled) await writeDetails(deps, tx, batch, settled.result);
       await endJob(deps, tx, batch);
       return settled;
     }),
@@ -257,14 +258,14 @@ async function writeDetails(
   deps: DispatcherDeps,
   tx: Handle,
   batch: BatchInWork,
-  { result, isCounted }: SentBatch & Settlement,
+  result: DeliverResult,
 ): Promise<void> {
   const { ids } = batch;
-  const { connector, profile, retries, profileError } = result;
+  const { connector, profile, profileError } = result;
   const { failures, messages } = detailsOf(batch, result);
   await insertFailures(tx, [failures]);
   await insertGatewayMessages(tx, [messages]);
-  await recordRetries(deps, tx, batch, { retries, isCounted });
+  await recordRetries(deps, tx, batch, result.retries);
   const { appId, batchId, pushId } = ids;
   await deps.webhooks.emitOutcomes(tx, [{ appId, id: batchId, bytes: result.states.bytes }]);
   if (profileError === null) return;
@@ -294,12 +295,12 @@ async function writeDetails(
 async function recordPartial(
   deps: DispatcherDeps,
   batch: BatchInWork,
-  sent: SentBatch,
+  result: DeliverResult,
 ): Promise<void> {
   const retries = await recordThroughOutage(deps, () =>
-    sent.result.retries.length === 0
-      ? checkpoint(deps.db, batch, sent.result)
-      : deps.db.transaction((tx) => moveRetried(deps, tx, batch, sent)),
+    result.retries.length === 0
+      ? checkpoint(deps.db, batch, result)
+      : deps.db.transaction((tx) => moveRetried(deps, tx, batch, result)),
   );
   countRepeats(deps, batch.stored.connector, retries);
 }
@@ -321,7 +322,7 @@ async function moveRetried(
   deps: DispatcherDeps,
   tx: Handle,
   batch: BatchInWork,
-  { result, isCounted }: SentBatch,
+  result: DeliverResult,
 ): Promise<RetryGroup[]> {
   const locked = await lockBatch(tx, batch.ids.appId, batch.ids.batchId);
   if (!locked) return [];
@@ -332,7 +333,7 @@ async function moveRetried(
     locked,
     own.retries.flatMap(({ indexes }) => indexes),
   );
-  await recordRetries(deps, tx, batch, { retries: own.retries, isCounted });
+  await recordRetries(deps, tx, batch, own.retries);
   return own.retries;
 }
 
@@ -411,6 +412,12 @@ function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
   };
 }
 
+/** Returns a result whose tries do not count towards their limit. */
+const withUncountedTries = (result: DeliverResult): DeliverResult => ({
+  ...result,
+  retries: result.retries.map((retry) => ({ ...retry, isReached: false })),
+});
+
 /**
  * Writes retry batches and their jobs. If the push expires before the retry, the job starts at the
  * expiry, and the gates count the recipients as expired.
@@ -419,7 +426,7 @@ async function recordRetries(
   deps: DispatcherDeps,
   tx: Handle,
   { ids: { appId, pushId }, stored }: BatchInWork,
-  { retries, isCounted }: { retries: RetryGroup[]; isCounted: boolean },
+  retries: RetryGroup[],
 ): Promise<void> {
   const attempt = stored.attempt + 1;
   for (const retry of retries) {
@@ -431,7 +438,7 @@ async function recordRetries(
       recipients: retry.recipients,
       badges: retry.badges,
       attempt,
-      tries: stored.tries + (retry.isReached && isCounted ? 1 : 0),
+      tries: stored.tries + (retry.isReached ? 1 : 0),
       unanswered: stored.unanswered + (retry.isRepeat ? 1 : 0),
       isRepeat: retry.isRepeat,
       lastReason: mostFrequent(retry.why.map((one) => one.reason)),
