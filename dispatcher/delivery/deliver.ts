@@ -9,7 +9,7 @@ import type { DispatcherDeps } from '../deps.ts';
 import {
   type BatchInWork,
   type BatchJob,
-  loadBatch,
+  endJob,
   type OnlyBatch,
 } from '../recording/batch-in-work.ts';
 import { closePush, recordResult, type SentBatch } from '../recording/recorder.ts';
@@ -125,10 +125,12 @@ async function deliverOnce(
   const { planned, job, only } = context;
   // Read before the state of the push, so that a later pause or cancellation changes the count.
   const interruptCount = planned?.interruptCount ?? deps.pool.interruptCount(ids.pushId);
-  const batch = planned
-    ? { ids, stored: planned.stored, job, only }
-    : await loadBatch(deps, ids, context);
-  if (!batch) return 'done';
+  const stored = planned?.stored ?? (await deps.queries.readSnapshot(ids));
+  if (!stored || stored.isSettled) {
+    await endJob(deps, deps.db, context);
+    return 'done';
+  }
+  const batch = { ids, stored, job, only };
   const decision = await decide(deps, batch);
   if (decision.kind !== 'send') return recordDecision(deps, batch, decision);
   const reservation = await reserve(deps, batch);

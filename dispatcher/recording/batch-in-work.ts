@@ -32,21 +32,6 @@ export interface BatchInWork {
   only?: OnlyBatch | undefined;
 }
 
-/**
- * Loads the state of a batch. Returns undefined if the batch is settled or deleted. Its job ends
- * then.
- */
-export async function loadBatch(
-  deps: DispatcherDeps,
-  ids: DeliverJob,
-  { job, only }: Pick<BatchInWork, 'job' | 'only'>,
-): Promise<BatchInWork | undefined> {
-  const stored = await deps.queries.readSnapshot(ids);
-  if (stored && !stored.isSettled) return { ids, stored, job, only };
-  await endJob(deps, deps.db, { job });
-  return undefined;
-}
-
 /** Ends the job of a batch in `tx`. Does nothing if the batch has no job. */
 export async function endJob(
   { queue }: Pick<DispatcherDeps, 'queue'>,
