@@ -174,7 +174,11 @@ async function writeBatches(
   deps.metrics.scans.inc({ database: database.url === deps.db.url ? 'primary' : 'standby' });
   const start = await openStart(deps, database, begun);
   if (start?.waitsUntil) {
-    await postponeStart(deps, job, start.waitsUntil);
+    const { waitsUntil } = start;
+    await deps.db.transaction(async (tx) => {
+      if (await deps.queue.end(planJob, job, tx))
+        await sendStart(deps.queue, tx, job.data, waitsUntil);
+    });
     return 'done';
   }
   const half = start ? undefined : deps.audienceSizes.halfOf(push);
@@ -200,17 +204,6 @@ async function openStart(
   if (!rule) return undefined;
   const targets = targetsOf(app, push.pushOrder, clock.now());
   return rule.start?.({ db, scanDb, push, targets });
-}
-
-/** Postpones the planning job to the time of its start. */
-async function postponeStart(
-  { db, queue }: DispatcherDeps,
-  job: Job<PlanJob>,
-  at: Date,
-): Promise<void> {
-  await db.transaction(async (tx) => {
-    if (await queue.end(planJob, job, tx)) await sendStart(queue, tx, job.data, at);
-  });
 }
 
 /**
