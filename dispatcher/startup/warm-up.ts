@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { type Clock, hourMs, sleep } from '../../shared/clock.ts';
-import type { Vault } from '../../shared/crypto.ts';
+import { hourMs, sleep } from '../../shared/clock.ts';
 import { AppCache } from '../../shared/db/app-cache.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { listFreezes } from '../../shared/db/tables/apps.ts';
 import { findBatchesWithoutJob, lockBatch } from '../../shared/db/tables/batches.ts';
 import { readBreakerOverrides } from '../../shared/db/tables/gateways.ts';
 import { advancePlanning, countOpenPushes } from '../../shared/db/tables/push-progress.ts';
-import { findRecentProfiles, loadBatches } from '../../shared/db/tables/recipients.ts';
+import { findRecentProfiles } from '../../shared/db/tables/recipients.ts';
 import { targetPageQuery } from '../../shared/query/targets/targets.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import { highestPriority } from '../../shared/queue/queue-sql.ts';
@@ -65,37 +64,28 @@ const none = { appId: '', id: 0, batchId: 0 };
  * Runs the statements of planning and of a batch for a push that does not exist, so that the
  * connection has prepared them and cached the catalogue of their tables.
  */
-export async function runPushStatements(
+async function runPushStatements(
   connection: Handle,
   { queue, vault, clock }: Pick<DispatcherDeps, 'queue' | 'vault' | 'clock'>,
 ): Promise<void> {
-  const { appId, id } = none;
+  const { appId, id, batchId } = none;
+  const apps = new AppCache(connection, vault, clock);
   const kind = deliverJob('apns');
-  const noJob = { id: randomUUID(), retryCount: 0 };
+  const job = { id: randomUUID(), retryCount: 0, data: { appId, pushId: id, batchId } };
   await listFreezes(connection);
   await readBreakerOverrides(connection);
-  await readApp(connection, vault, clock);
+  await apps.app(appId);
+  await apps.profiles(appId);
   await findBatchesWithoutJob(connection, appId, id);
   await withinTransaction(connection, async () => {
     await advancePlanning(connection, none, { from: 0, through: 0, devices: 0, isLast: false });
     await highestPriority(connection, kind);
     await countOpenPushes(connection, appId);
   });
-  const job = { ...noJob, data: { appId, pushId: id, batchId: none.batchId } };
   await withinTransaction(connection, async () => {
-    await lockBatch(connection, appId, none.batchId);
+    await lockBatch(connection, appId, batchId);
     await queue.end(kind, job, connection);
   });
-}
-
-/**
- * Reads an app that does not exist, and its profiles, like the first batch of a push does in its
- * thread.
- */
-export async function readApp(connection: Handle, vault: Vault, clock: Clock): Promise<void> {
-  const cache = new AppCache(connection, vault, clock);
-  await cache.app(none.appId);
-  await cache.profiles(none.appId);
 }
 
 /**
@@ -108,13 +98,12 @@ async function withinTransaction(connection: Handle, work: () => Promise<unknown
 }
 
 /** Reads the targets of a push that does not exist. */
-export async function runScanStatements(connection: Handle): Promise<void> {
+async function runScanStatements(connection: Handle): Promise<void> {
   const app = { appId: none.appId, options: { installationValidityDays: 1 } };
   const target = { kind: 'query', where: {}, channels: null } as const;
   const order = { ...noContent, target };
   const { text, values } = targetPageQuery(app, order, { afterId: 0, nowMs: 0, size: pageSize });
   await connection.query(text, values);
-  await loadBatches(connection, [none], 'deviceToken');
 }
 
 const noContent = {
