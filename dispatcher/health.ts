@@ -1,4 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Config } from '../shared/config/config.ts';
 import type { Database } from '../shared/db/pool.ts';
 import type { DatabaseReadiness } from '../shared/db/schema/readiness.ts';
 import { mayReadMetrics, metricsRefusal } from '../shared/metrics.ts';
@@ -15,15 +17,6 @@ const limits = {
 };
 const maxConnections = 256;
 
-export interface HealthAddress {
-  port: number;
-  host: string;
-  /**
-   * Bearer token that `/metrics` requires. Undefined: only callers on this machine get an answer.
-   */
-  token: string | undefined;
-}
-
 /** State that the answers show. `deps` is set once the database is ready. */
 export interface HealthState {
   log: Logger;
@@ -34,24 +27,36 @@ export interface HealthState {
 }
 
 /**
- * Serves `/metrics`, `/healthz` and `/readyz` (protocol/operation.md#health). Resolves when the
- * port is bound.
+ * Serves `/metrics`, `/healthz` and `/readyz` (protocol/operation.md#health), until `state.stack`
+ * closes. Returns the port that it has bound. Without METRICS_TOKEN, `/metrics` answers only callers
+ * on this machine.
  */
-export function serveHealth(
+export async function serveHealth(
   state: HealthState,
-  { port, host, token }: HealthAddress,
-): Promise<Server> {
+  {
+    metricsPort,
+    metricsHost,
+    metricsToken,
+  }: Pick<Config, 'metricsPort' | 'metricsHost' | 'metricsToken'>,
+): Promise<number> {
   const server = createServer(limits, (request, response) => {
-    answer(state, { request, token }, response).catch((error: unknown) => {
+    answer(state, { request, token: metricsToken }, response).catch((error: unknown) => {
       state.log.error({ err: error }, 'health request failed');
       response.writeHead(500).end();
     });
   });
   server.maxConnections = maxConnections;
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => resolve(server));
-  });
+  server.listen(metricsPort, metricsHost);
+  await once(server, 'listening');
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  state.stack.add('metrics', close);
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return address.port;
 }
 
 async function answer(

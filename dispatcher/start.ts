@@ -1,5 +1,3 @@
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type BreakerTiming, defaultBreakerTiming } from '../shared/breaker.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
@@ -16,7 +14,6 @@ import { setPushHosts } from '../shared/domain/installations/push-services.ts';
 import { setPrivateHosts } from '../shared/http/outbound-addresses.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
-
 import { queueNeeds } from '../shared/queue/migrate.ts';
 import { DuePoll } from '../shared/queue/waking.ts';
 import { openBackgroundJobs, runBackgroundJob } from './background/jobs.ts';
@@ -63,9 +60,11 @@ export async function startDispatcher(
   const vault = new Vault(config.secrets);
   const readiness = new DatabaseReadiness(db, { vault, clock, log, queue: queueNeeds });
   const health: HealthState = { log, db, readiness, stack, deps: undefined };
-  const server = await openHealth(config, health);
-  await untilReady(readiness, stack);
-  const deps = await openDeps(config, { db, clock, log, stack, timing });
+  const metricsPort = await serveHealth(health, config);
+  // Waits until the database is migrated and matches CARILLON_SECRET. Before that, pushes would
+  // fail permanently.
+  await readiness.whenReady(abortedBy(stack, 'wait for the database'));
+  const deps = await openDeps(config, { db, vault, clock, log, stack, timing });
   // Runs in parallel with the first jobs. After a crash they must not wait for gateways that do not
   // answer.
   const warmedUp = warmUp(deps, abortedBy(stack, 'warm-up'));
@@ -81,7 +80,6 @@ export async function startDispatcher(
   await webhookSender.start(listener);
   await warmedUp;
   health.deps = deps;
-  const metricsPort = portOf(server.address());
   log.info({ metricsPort, threads: config.dispatcherThreads }, 'dispatcher is ready');
   return { metricsPort, stack, deps };
 }
@@ -99,21 +97,6 @@ async function openDatabase(config: Config, log: Logger, stack: ClosingStack): P
   stack.add('database', () => db.close());
   await waitForDatabase(db, log);
   return db;
-}
-
-async function openHealth(config: Config, health: HealthState): Promise<Server> {
-  const { metricsPort: port, metricsHost: host, metricsToken: token } = config;
-  const server = await serveHealth(health, { port, host, token });
-  health.stack.add('metrics', () => closeHealth(server));
-  return server;
-}
-
-/**
- * Waits until the database is migrated and matches CARILLON_SECRET. Before that, pushes would fail
- * permanently.
- */
-async function untilReady(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {
-  await readiness.whenReady(abortedBy(stack, 'wait for the database'));
 }
 
 /** Returns a signal that aborts when the process closes. */
@@ -172,16 +155,4 @@ async function openListener(
       .catch((error: unknown) => log.warn({ err: error }, 'could not read the breaker overrides'));
   });
   return listener;
-}
-
-function closeHealth(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
-}
-
-function portOf(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === 'string') throw new Error('the server has no port');
-  return address.port;
 }

@@ -1,7 +1,7 @@
 import type { BreakerTiming } from '../../shared/breaker.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { type Config, packageVersion } from '../../shared/config/config.ts';
-import { Vault } from '../../shared/crypto.ts';
+import type { Vault } from '../../shared/crypto.ts';
 import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { onePlanSettings } from '../../shared/db/sharding.ts';
@@ -25,6 +25,7 @@ import { SenderPool } from '../sending/pool.ts';
 
 interface Opened {
   db: Database;
+  vault: Vault;
   clock: Clock;
   log: Logger;
   stack: ClosingStack;
@@ -34,10 +35,9 @@ interface Opened {
 /** Opens the dependencies of a dispatcher. `stack` closes them. */
 export async function openDeps(
   config: Config,
-  { db, clock, log, stack, timing }: Opened,
+  { db, vault, clock, log, stack, timing }: Opened,
 ): Promise<DispatcherDeps> {
   const threads = config.dispatcherThreads;
-  const vault = new Vault(config.secrets);
   const readDb = openReadDatabase(config, log, stack);
   const queue = new JobQueue(db, log, { supervise: true });
   stack.add('queue', () => queue.stop());
