@@ -59,40 +59,31 @@ interface Routes {
 const maxCachedKeys = 10_000;
 
 /**
- * Routes of a push whose rules divide devices further, for example by language. Devices with the
- * same connector, profile and group share one route object, even if their routing keys differ.
- * Otherwise the push would have many small batches.
+ * Returns the routes of a push. Planning sorts each page into batches by route. If rules divide
+ * devices further, for example by language, devices with the same connector, profile and group
+ * share one route object, even if their routing keys differ. Otherwise the push would have many
+ * small batches.
  */
-class GroupedRoutes implements Routes {
-  readonly #router: Pick<Router, 'route'>;
-  readonly #rules: readonly Rule[];
-  readonly #byRoutingKey = new Map<string, BatchRoute>();
-  readonly #byParts = new Map<string, BatchRoute>();
-
-  constructor(router: Pick<Router, 'route'>, rules: readonly Rule[]) {
-    this.#router = router;
-    this.#rules = rules;
-  }
-
-  routeOf(routingKey: string, read: (routingKey: string) => RoutingKey): BatchRoute {
-    const cached = this.#byRoutingKey.get(routingKey);
-    if (cached) return cached;
-    const groups = this.#rules.map((rule) => rule.group?.(routingKey));
-    const route: BatchRoute = Object.assign({}, this.#router.route(read(routingKey)), ...groups);
-    const { connector, profile, error, language, quiet } = route;
-    const parts = JSON.stringify([connector, profile, error, language, quiet]);
-    const shared = this.#byParts.get(parts) ?? route;
-    this.#byParts.set(parts, shared);
-    if (this.#byRoutingKey.size >= maxCachedKeys) this.#byRoutingKey.clear();
-    this.#byRoutingKey.set(routingKey, shared);
-    return shared;
-  }
-}
-
-/** Returns the routes of a push. Planning sorts each page into batches by route. */
 export function batchRoutes(router: Router, rules: readonly Rule[]): Routes {
   const dividing = rules.filter(({ group }) => group !== undefined);
-  return dividing.length === 0 ? router : new GroupedRoutes(router, dividing);
+  if (dividing.length === 0) return router;
+  const byRoutingKey = new Map<string, BatchRoute>();
+  const byParts = new Map<string, BatchRoute>();
+  return {
+    routeOf(routingKey, read) {
+      const cached = byRoutingKey.get(routingKey);
+      if (cached) return cached;
+      const groups = dividing.map((rule) => rule.group?.(routingKey));
+      const route: BatchRoute = Object.assign({}, router.route(read(routingKey)), ...groups);
+      const { connector, profile, error, language, quiet } = route;
+      const parts = JSON.stringify([connector, profile, error, language, quiet]);
+      const shared = byParts.get(parts) ?? route;
+      byParts.set(parts, shared);
+      if (byRoutingKey.size >= maxCachedKeys) byRoutingKey.clear();
+      byRoutingKey.set(routingKey, shared);
+      return shared;
+    },
+  };
 }
 
 /** What `toBatches` needs to know about the push. */
