@@ -15,7 +15,7 @@ import {
 import { closePush, recordResult, type SentBatch } from '../recording/recorder.ts';
 import { recordPostponed, recordUnsent } from '../recording/unsent.ts';
 import type { ThreadPool } from '../sending/pool.ts';
-import type { CachedPush, DeliverTask, SendSlot } from '../sending/task.ts';
+import type { CachedPush, CallCount, DeliverTask, SendSlot } from '../sending/task.ts';
 import { decide, type GateDecision } from './gates.ts';
 import { holdBatch } from './holding.ts';
 import { reserve } from './reservations.ts';
@@ -49,16 +49,12 @@ function traceGateway(connector: string, work: () => Promise<SentBatch>): Promis
   return inSpan(
     'gateway',
     { kind: 'client', attributes: { 'carillon.connector': connector } },
-    (span) => {
-      const sending = work();
-      if (!span) return sending;
-      return sending.then((sent) => {
-        const calls = sent.result.calls.map(({ status, reason, count }) =>
-          `${count} × ${status} ${reason}`.trim(),
-        );
-        span.setAttribute('carillon.answers', calls);
-        return sent;
-      });
+    async (span) => {
+      const sent = await work();
+      const textOf = ({ status, reason, count }: CallCount) =>
+        `${count} × ${status} ${reason}`.trim();
+      span?.setAttribute('carillon.answers', sent.result.calls.map(textOf));
+      return sent;
     },
   );
 }
