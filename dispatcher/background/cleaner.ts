@@ -66,10 +66,8 @@ const auditRetentionMs = 400 * dayMs;
 /** Two years, so that a day can be compared with the same day of the year before. */
 const reportRetentionMs = 731 * dayMs;
 
-interface CleanerDeps {
-  db: Database;
+interface CleanerDeps extends InboxLimitDeps {
   clock: Clock;
-  metrics: Pick<Metrics, 'channelMessages'>;
 }
 
 /**

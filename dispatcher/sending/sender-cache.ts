@@ -31,13 +31,9 @@ import { type ConnectorId, isConnectorId } from '../../shared/domain/labels.ts';
 import { reason, reasonText } from '../../shared/domain/reasons.ts';
 import { callbackUrl } from '../../shared/http/outbound-addresses.ts';
 import type { ThreadMetrics } from '../../shared/metrics.ts';
-import {
-  addDuration,
-  type DurationCounts,
-  noDurations,
-} from '../../shared/process/operation-metrics.ts';
+import { addDuration, noDurations } from '../../shared/process/operation-metrics.ts';
 import { CanaryBatches, CanarySender } from './canary.ts';
-import type { CallCount } from './task.ts';
+import type { CallCount, DeliverResult } from './task.ts';
 
 /** A sender that is unused for this time is closed. */
 const idleMs = 10 * 60_000;
@@ -312,10 +308,7 @@ export function dayQuota(db: Database, key: ProfileKey): DayQuota {
 }
 
 /** Answers and durations of the requests to one profile's gateway. */
-export interface Calls {
-  calls: CallCount[];
-  durations: DurationCounts;
-}
+type Calls = Pick<DeliverResult, 'calls' | 'durations'>;
 
 /** Collects the answers of one profile's gateway until the next drain. */
 class CallLog {

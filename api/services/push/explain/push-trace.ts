@@ -189,7 +189,6 @@ function traceReply(
   { installation, explained }: { installation: string; explained: RuleExplanation[] },
 ): JsonObject {
   const { current, clause, route, batch, outcome, failure, inbox, gatewayFailure } = trace;
-  const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
   const sentences = [
     ...traceTexts(trace),
     ...subscriptionTexts(trace),
@@ -219,7 +218,7 @@ function traceReply(
           at: gatewayFailure.at.toISOString(),
         }
       : null,
-    at: at?.toISOString() ?? null,
+    at: outcome === null ? null : timeOf(trace),
     sentence: writeTrace(sentences, 'en'),
     texts: sentences.map(replyText),
   };
