@@ -1,4 +1,5 @@
 import type { Handle } from '../../shared/db/pool.ts';
+import { query } from '../../shared/db/query.ts';
 import { listFreezes } from '../../shared/db/tables/apps.ts';
 import {
   listOpenPushes,
@@ -26,7 +27,7 @@ const maxJobs = 50_000;
 
 type KeeperDeps = Pick<DispatcherDeps, 'db' | 'queue' | 'clock' | 'log'>;
 
-/** Number of push ids that one search covers. */
+/** Push ids that one search covers. */
 interface Range {
   afterId: number;
   throughId: number;
@@ -82,12 +83,8 @@ const keyOf = ({ pushId, batchId, isHeld }: OpenWork): string =>
   `${isHeld ? 'held' : 'lost'} ${pushId} ${batchId ?? ''}`;
 
 /** Locks the search until `tx` ends. Returns false while another process searches. */
-async function lockSearch(tx: Handle): Promise<boolean> {
-  const { rows } = await tx.query<{ isOurs: boolean }>(
-    `SELECT pg_try_advisory_xact_lock(hashtext('carillon lost jobs')) AS "isOurs"`,
-  );
-  return rows[0]?.isOurs === true;
-}
+const lockSearch = (tx: Handle): Promise<boolean> =>
+  query(tx).boolean(`SELECT pg_try_advisory_xact_lock(hashtext('carillon lost jobs'))`);
 
 const queueOf = ({ connector }: OpenWork) =>
   connector === null ? planJob.queue : deliverJob(connector).queue;

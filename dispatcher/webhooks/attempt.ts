@@ -14,6 +14,8 @@ const throttling = new Set([429, 502, 503, 504]);
 /** Longest wait of the whole endpoint that a response can request. */
 const maxThrottleMs = hourMs;
 
+type Attempted = Pick<DueDelivery, 'attempts' | 'isManual' | 'endedAt'>;
+
 /** What a response says about a delivery and its endpoint. */
 export interface Judgement extends AttemptResult {
   /** True if the endpoint answered that it does not exist any more. */
@@ -26,11 +28,7 @@ export interface Judgement extends AttemptResult {
  * Judges the response to an attempt. Success is a status of 2xx, and for a chat no error code in
  * the body. A redirect is a failure. 410 ends the endpoint.
  */
-export function judge(
-  result: HttpResult,
-  delivery: Pick<DueDelivery, 'attempts' | 'isManual' | 'endedAt'>,
-  format: WebhookFormat,
-): Judgement {
+export function judge(result: HttpResult, delivery: Attempted, format: WebhookFormat): Judgement {
   const status = result.kind === 'response' ? result.status : null;
   const response = result.kind === 'response' ? beginningOf(result.body) : null;
   const reason = failureOf(result, format);
@@ -58,10 +56,7 @@ function failureOf(result: HttpResult, format: WebhookFormat): string | null {
  * Returns the wait before the next attempt, with a tenth of jitter. Returns null after the last
  * attempt, and after a redelivery of a delivery that had ended.
  */
-function waitAfter(
-  { attempts, isManual, endedAt }: Pick<DueDelivery, 'attempts' | 'isManual' | 'endedAt'>,
-  requestedMs: number,
-): number | null {
+function waitAfter({ attempts, isManual, endedAt }: Attempted, requestedMs: number): number | null {
   if (isManual && endedAt !== null) return null;
   const waitMs = retryWaitsMs[attempts];
   if (waitMs === undefined) return null;

@@ -63,7 +63,7 @@ interface RequestContent {
 
 /** Returns the request of a delivery. Its path is relative to the origin of the endpoint's URL. */
 export function requestOf(
-  endpoint: Pick<Endpoint, 'format' | 'language' | 'secrets' | 'previousKey' | 'previousUntil'>,
+  endpoint: Pick<Endpoint, 'format' | 'language'> & SigningKeys,
   { delivery, data, nowMs }: RequestContent,
 ): HttpRequest {
   const { type, sourceApp, occurredAt } = delivery;
@@ -96,15 +96,10 @@ export function requestOf(
   };
 }
 
+type SigningKeys = Pick<Endpoint, 'secrets' | 'previousKey' | 'previousUntil'>;
+
 /** Returns the signing keys, newest first. After a rotation, the old key signs for a day. */
-const keysOf = (
-  {
-    secrets,
-    previousKey,
-    previousUntil,
-  }: Pick<Endpoint, 'secrets' | 'previousKey' | 'previousUntil'>,
-  nowMs: number,
-): string[] =>
+const keysOf = ({ secrets, previousKey, previousUntil }: SigningKeys, nowMs: number): string[] =>
   previousKey !== null && previousUntil !== null && previousUntil.getTime() > nowMs
     ? [secrets.key, previousKey]
     : [secrets.key];
