@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 import { say } from '../cli/language.ts';
 
@@ -48,5 +49,18 @@ export async function choosePort(choice: {
   }
 }
 
-/** Returns a loopback port that is free now. */
-export const freePort = (): Promise<number> => tryPort(0, '127.0.0.1');
+/** Ports that no system gives to a program that asks for any port, or to an outgoing connection. */
+const fixedPorts = { from: 20_000, below: 30_000 };
+const tries = 100;
+
+/**
+ * Returns a loopback port that is free now. It stays free while its server is down, because the
+ * system gives it to nobody else. Throws if no free port is found.
+ */
+export async function freePort(): Promise<number> {
+  for (let i = 0; i < tries; i += 1) {
+    const port = randomInt(fixedPorts.from, fixedPorts.below);
+    if (await isPortFree(port, '127.0.0.1')) return port;
+  }
+  throw new Error(`no free port between ${fixedPorts.from} and ${fixedPorts.below}`);
+}

@@ -1,6 +1,8 @@
-import { connect, createServer, type Server } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../../../ops/local/ports.ts';
 import { waitForDatabase } from '../../../shared/db/outage.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -29,15 +31,6 @@ function socketPath(): string {
   return `${host}/.s.PGSQL.5432`;
 }
 
-function listen(server: Server, port: number): Promise<number> {
-  return new Promise((resolve) => {
-    server.listen(port, '127.0.0.1', () => {
-      const address = server.address();
-      resolve(address !== null && typeof address === 'object' ? address.port : 0);
-    });
-  });
-}
-
 test('a process waits for a database that is not up yet', async () => {
   const relay = () =>
     createServer((socket) => {
@@ -45,10 +38,7 @@ test('a process waits for a database that is not up yet', async () => {
       socket.on('error', () => other.destroy()).pipe(other);
       other.on('error', () => socket.destroy()).pipe(socket);
     });
-  const free = createServer();
-  const port = await listen(free, 0);
-  await new Promise((resolve) => free.close(resolve));
-
+  const port = await freePort();
   const name = /test_[0-9a-f]+/.exec(database.url)?.[0];
   const url = `postgresql://carillon@127.0.0.1:${port}/${name}`;
   const db = new Database({ url, applicationName: 'late' });
@@ -56,7 +46,7 @@ test('a process waits for a database that is not up yet', async () => {
   const waiting = waitForDatabase(db, log);
   await firstLine;
   const server = relay();
-  await listen(server, port);
+  await once(server.listen(port, '127.0.0.1'), 'listening');
   await waiting;
   expect((await db.query<{ n: number }>('SELECT 1 AS n')).rows).toEqual([{ n: 1 }]);
   await db.close();

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { freePort } from '../../../ops/local/ports.ts';
 import {
   type ApnsGateway,
   createApnsCredentials,
@@ -23,16 +24,16 @@ export interface RestartableGateway {
 export async function startRestartableGateway(): Promise<RestartableGateway> {
   const credentials = createApnsCredentials();
   const identity = await loopbackIdentity();
-  const start = (port = 0) => startApnsGateway({ keys: [credentials], ...identity, port });
+  const port = await freePort();
+  const start = () => startApnsGateway({ keys: [credentials], ...identity, port });
   let gateway: ApnsGateway = await start();
-  const port = Number(new URL(gateway.url).port);
   const { publicKey: _, ...own } = credentials;
   return {
     own: { auth: 'token', ...own, endpoint: gateway.url, ca: gateway.ca },
     now: () => gateway,
     stop: () => gateway.close(),
     async restart() {
-      gateway = await start(port);
+      gateway = await start();
     },
   };
 }

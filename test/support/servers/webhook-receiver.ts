@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Webhook } from 'standardwebhooks';
+import { freePort } from '../../../ops/local/ports.ts';
 import type { EventTypeName } from '../../../shared/domain/webhooks/event-types.ts';
 import { eventTypes } from '../../../shared/domain/webhooks/event-types.ts';
 
@@ -44,8 +45,9 @@ export const status =
   (response) =>
     void response.writeHead(code, headers).end(body);
 
-/** Starts a receiver of webhooks on loopback. `port` 0 takes a free port. */
-export async function startWebhookReceiver({ port = 0 } = {}): Promise<WebhookReceiver> {
+/** Starts a receiver of webhooks on loopback, on a free port by default. */
+export async function startWebhookReceiver(options?: { port: number }): Promise<WebhookReceiver> {
+  const port = options?.port ?? (await freePort());
   const requests: ReceivedRequest[] = [];
   const responders: Responder[] = [];
   let open = 0;
@@ -66,10 +68,8 @@ export async function startWebhookReceiver({ port = 0 } = {}): Promise<WebhookRe
   });
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  const address = server.address();
-  const used = typeof address === 'object' && address ? address.port : 0;
   const receiver: WebhookReceiver = {
-    url: `http://127.0.0.1:${used}/hooks/carillon?tenant=a`,
+    url: `http://127.0.0.1:${port}/hooks/carillon?tenant=a`,
     requests,
     responders,
     respond: status(204),
