@@ -35,7 +35,7 @@ export async function choosePort(choice: {
   try {
     return await tryPort(requested ?? defaultPort, host);
   } catch (error) {
-    if (requested === undefined) return tryPort(0, host);
+    if (requested === undefined) return freePort(host);
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     throw new Error(
       say('{variable}={port} cannot be used on {host} ({code}); choose another port', {
@@ -50,17 +50,17 @@ export async function choosePort(choice: {
 }
 
 /** Ports that no system gives to a program that asks for any port, or to an outgoing connection. */
-const fixedPorts = { from: 20_000, below: 30_000 };
+const fixedPorts = { from: 28_000, below: 32_000 };
 const tries = 100;
 
 /**
- * Returns a loopback port that is free now. It stays free while its server is down, because the
- * system gives it to nobody else. Throws if no free port is found.
+ * Returns a port that is free now, on loopback by default. It stays free while its server is down,
+ * because the system gives it to nobody else. Throws if no free port is found.
  */
-export async function freePort(): Promise<number> {
+export async function freePort(host = '127.0.0.1'): Promise<number> {
   for (let i = 0; i < tries; i += 1) {
     const port = randomInt(fixedPorts.from, fixedPorts.below);
-    if (await isPortFree(port, '127.0.0.1')) return port;
+    if (await isPortFree(port, host)) return port;
   }
   throw new Error(`no free port between ${fixedPorts.from} and ${fixedPorts.below}`);
 }
