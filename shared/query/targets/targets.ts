@@ -109,13 +109,13 @@ export function targetCondition(
   );
 }
 
-/** Returns `targetCondition` and the values of its parameters. */
+/** Returns `targetCondition` and the values of its parameters, after those that `params` has. */
 export function targetsOf(
   app: TargetApp,
   pushOrder: PushOrder,
   nowMs: number,
+  params = new Params(),
 ): { text: string; values: unknown[] } {
-  const params = new Params();
   return { text: targetCondition(app, pushOrder, { params, nowMs }), values: params.values };
 }
 

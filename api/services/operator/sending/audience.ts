@@ -15,11 +15,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { detail, replyText, writeText } from '../../../../shared/domain/texts/texts.ts';
-import {
-  Params,
-  targetClauses,
-  targetCondition,
-} from '../../../../shared/query/targets/targets.ts';
+import { Params, targetClauses, targetsOf } from '../../../../shared/query/targets/targets.ts';
 import { Semaphore } from '../../../../shared/semaphore.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { planOf, splitByConnector } from '../../push/explain/audience.ts';
@@ -112,10 +108,10 @@ export class AudienceService {
 
   async #report(operator: Operator, count: Count, { sample, clauses }: AudienceRequest) {
     const { app, pushOrder, nowMs } = count;
-    const exact = await this.#read(count, exactMs, (tx) => countAudience(tx, conditionOf(count)));
+    const targets = targetsOf(app, pushOrder, nowMs);
+    const exact = await this.#read(count, exactMs, (tx) => countAudience(tx, targets));
     const part =
-      exact ??
-      (await this.#read(count, partMs, (tx) => countAudience(tx, conditionOf(count), maxPart)));
+      exact ?? (await this.#read(count, partMs, (tx) => countAudience(tx, targets, maxPart)));
     const { groups, devices } = part ?? { groups: [], devices: 0 };
     const sampled =
       sample === 0 ? [] : await this.#read(count, detailMs, (tx) => sampleOf(tx, count, sample));
@@ -192,12 +188,13 @@ export class AudienceService {
   }
 }
 
-function conditionOf({ app, pushOrder, nowMs }: Count, params = new Params()) {
-  return { text: targetCondition(app, pushOrder, { params, nowMs }), values: params.values };
-}
-
-async function sampleOf(tx: Handle, count: Count, limit: number): Promise<JsonObject[]> {
-  const { text: condition, values } = conditionOf(count, new Params([count.app.appId]));
+async function sampleOf(
+  tx: Handle,
+  { app, pushOrder, nowMs }: Count,
+  limit: number,
+): Promise<JsonObject[]> {
+  const params = new Params([app.appId]);
+  const { text: condition, values } = targetsOf(app, pushOrder, nowMs, params);
   const order = { orderBy: 'id DESC', conditionValues: values.length, skip: 0 };
   const rows = await selectInstallations(tx, { condition, values, limit, ...order });
   return rows.map((row) => installationDocument(row, { hasAcl: true, hasSubscription: false }));
