@@ -1,3 +1,4 @@
+import { utcDay } from '../clock.ts';
 import { claimFailures } from '../db/tables/push-failures.ts';
 import { findSentRoutes } from '../db/tables/recalls.ts';
 import { chargeDevices, countCappedDevices, readDeviceDay } from '../db/tables/recipients.ts';
@@ -129,7 +130,7 @@ export const deviceCap: PushRule = {
        * later day (UTC).
        */
       async forecast({ tx, targets, pushTime }) {
-        if (pushTime !== null && dayOf(pushTime) !== dayOf(new Date(nowMs))) return {};
+        if (pushTime !== null && utcDay(pushTime.getTime()) !== utcDay(nowMs)) return {};
         const over = await countCappedDevices(tx, targets, { appId, cap });
         return { limits: over === 0 ? [] : [forecast('deviceCap', { over, cap })] };
       },
@@ -141,8 +142,6 @@ export const deviceCap: PushRule = {
     };
   },
 };
-
-const dayOf = (time: Date): string => time.toISOString().slice(0, 10);
 
 function withoutCapped(
   { batches, unsent }: PageOfBatches,

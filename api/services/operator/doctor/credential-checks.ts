@@ -1,5 +1,5 @@
 import { inspectCredentials } from '../../../../connectors/registry.ts';
-import { dayMs } from '../../../../shared/clock.ts';
+import { dayMs, utcDay } from '../../../../shared/clock.ts';
 import type { Vault } from '../../../../shared/crypto.ts';
 import { isStatementTimeout } from '../../../../shared/db/limits/database-errors.ts';
 import type { Database, Handle } from '../../../../shared/db/pool.ts';
@@ -108,7 +108,7 @@ async function tryOpen(
 
 /** Returns the reason text for a certificate that ends soon. */
 function endOf(expiresAtMs: number): string {
-  const day = new Date(expiresAtMs).toISOString().slice(0, 10);
+  const day = utcDay(expiresAtMs);
   return reasonAs(`A certificate ends on ${day}.`, 'certificateEnds', { day });
 }
 

@@ -1,7 +1,7 @@
 import type { Rate } from '../../../../connectors/contract/connector.ts';
 import { connectors } from '../../../../connectors/registry.ts';
 import { readCredentials } from '../../../../connectors/routing.ts';
-import { dayMs, hourMs } from '../../../../shared/clock.ts';
+import { chinaDay, dayMs, utcDay } from '../../../../shared/clock.ts';
 import { listProfileUse, type ProfileUse } from '../../../../shared/db/tables/gateway-limits.ts';
 import type { StoredProfile } from '../../../../shared/db/tables/profiles.ts';
 import { listUsage, readUsage } from '../../../../shared/db/tables/usage.ts';
@@ -19,8 +19,6 @@ import { requireApp } from '../apps.ts';
 
 /** Maximum number of rows of a day. A profile has a handful of message classes. */
 const maxRows = 1000;
-/** Offset of China's only time zone from UTC. China has no summer time. */
-const chinaMs = 8 * hourMs;
 
 /** Use of a gateway, with its limits (protocol/admin-api.md#quotas). */
 interface QuotaRow {
@@ -55,7 +53,7 @@ export class QuotaService {
   async read(appId: string, day: string | undefined) {
     const { appCache, clock, db } = this.#deps;
     const app = await requireApp(this.#deps, appId);
-    const today = dayOf(clock.now() + chinaMs);
+    const today = chinaDay(clock.now());
     const requestedDay = day ?? today;
     const forecast =
       requestedDay === today
@@ -78,14 +76,12 @@ export class QuotaService {
 
   /** Returns the use of the app's daily cap. The cap counts by days in UTC. */
   async #ofApp(app: App, forecast: ScheduledForecast | null) {
-    const day = dayOf(this.#deps.clock.now());
+    const day = utcDay(this.#deps.clock.now());
     const { recipients: used } = await readUsage(this.#deps.db, app.appId, day);
     const limit = app.options.dailyRecipientCap;
     return { day, zone: 'UTC', used, limit, forecast: forecast?.devices ?? null };
   }
 }
-
-const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 interface RowInputs {
   profiles: StoredProfile[];
@@ -152,7 +148,7 @@ export class UsageService {
    */
   async report(appId: string, day: string | undefined): Promise<DayReport> {
     const app = await requireApp(this.#deps, appId);
-    const requestedDay = day ?? new Date(this.#deps.clock.now()).toISOString().slice(0, 10);
+    const requestedDay = day ?? utcDay(this.#deps.clock.now());
     const { calls, peakCallsPerMinute, recipients } = await readUsage(
       this.#deps.db,
       appId,
@@ -174,7 +170,7 @@ export class UsageService {
     const rows = await listUsage(this.#deps.db, appId, { from, to });
     const byDay = new Map(rows.map((row) => [row.day, row]));
     return Array.from({ length: days }, (_, i) => {
-      const day = new Date(Date.parse(from) + i * dayMs).toISOString().slice(0, 10);
+      const day = utcDay(Date.parse(from) + i * dayMs);
       const { calls = 0, peakCallsPerMinute = 0, recipients = 0 } = byDay.get(day) ?? {};
       const usage = { calls, peakCallsPerMinute, recipients };
       return { day, ...usage, fees: feesOf(app, usage) };

@@ -1,4 +1,4 @@
-import { dayMs } from '../../../../shared/clock.ts';
+import { dayMs, utcDay } from '../../../../shared/clock.ts';
 import {
   type Arrivals,
   countArrivals,
@@ -45,7 +45,7 @@ export class MoveInService {
   async read(appId: string) {
     const { clock, config, db, queries } = this.#deps;
     const app = await requireApp(this.#deps, appId);
-    const today = new Date(clock.now()).toISOString().slice(0, 10);
+    const today = utcDay(clock.now());
     const since = new Date(Date.parse(today) - (reportedDays - 1) * dayMs);
     const { arrivals, days } = await queries.read(
       { app, isMaster: true },

@@ -1,4 +1,4 @@
-import { dayMs } from '../../../../shared/clock.ts';
+import { dayMs, utcDay } from '../../../../shared/clock.ts';
 import { listAppIds } from '../../../../shared/db/tables/apps.ts';
 import {
   type Hit,
@@ -75,7 +75,7 @@ export class OverviewService {
     const app = appId === undefined ? undefined : await requireApp(this.#deps, appId);
     const apps = appId === undefined ? operator.apps : [appId];
     const { db, clock, queue } = this.#deps;
-    const day = new Date(clock.now()).toISOString().slice(0, 10);
+    const day = utcDay(clock.now());
     const breakers = await listBreakers(db);
     const since = new Date(clock.now() - dayMs);
     const recent = await readRecentPushes(db, apps, { since, limit: maxAddedUp });

@@ -1,4 +1,4 @@
-import { dayMs } from '../../../../shared/clock.ts';
+import { dayMs, utcDay } from '../../../../shared/clock.ts';
 import {
   type DayTotal,
   listDayTotals,
@@ -64,8 +64,8 @@ export class ReportService {
 
   #rangeOf({ from, to, connector, class: name }: ReportQuery): ReportRange {
     const today = this.#deps.clock.now();
-    const last = to ?? dayOf(today);
-    const first = from ?? dayOf(Date.parse(last) - (usualDays - 1) * dayMs);
+    const last = to ?? utcDay(today);
+    const first = from ?? utcDay(Date.parse(last) - (usualDays - 1) * dayMs);
     if (first > last) throw refuse('invalidParameter', detail('reportDays'));
     if (Date.parse(last) - Date.parse(first) >= maxReportDays * dayMs)
       throw refuse('invalidParameter', detail('reportTooLong', { days: maxReportDays }));
@@ -73,11 +73,9 @@ export class ReportService {
   }
 }
 
-const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-
 function daysOf({ from, to }: ReportRange): string[] {
   const days: string[] = [];
-  for (let ms = Date.parse(from); ms <= Date.parse(to); ms += dayMs) days.push(dayOf(ms));
+  for (let ms = Date.parse(from); ms <= Date.parse(to); ms += dayMs) days.push(utcDay(ms));
   return days;
 }
 
