@@ -59,13 +59,10 @@ function traceGateway(connector: string, work: () => Promise<SentBatch>): Promis
   );
 }
 
-/**
- * State of a batch that the planning job has just written, and the interrupts of its push
- * (`ThreadPool.interruptCount`) before the state of the push was read.
- */
+/** State of a batch that the planning job has just written, and its push. */
 export interface PlannedBatch {
   stored: BatchSnapshot;
-  interruptCount: number;
+  cachedPush: CachedPush;
 }
 
 /** Context that the job of a batch passes to its delivery. */
@@ -119,8 +116,7 @@ async function deliverOnce(
   context: DeliverContext,
 ): Promise<RoundEnd> {
   const { planned, job, only } = context;
-  // Read before the state of the push, so that a later pause or cancellation changes the count.
-  const interruptCount = planned?.interruptCount ?? deps.pool.interruptCount(ids.pushId);
+  const cachedPush = planned?.cachedPush ?? readCachedPush(deps, ids.pushId);
   const stored = planned?.stored ?? (await deps.queries.readSnapshot(ids));
   if (!stored || stored.isSettled) {
     await endJob(deps, deps.db, context);
@@ -132,9 +128,16 @@ async function deliverOnce(
   const reservation = await reserve(deps, batch);
   if (reservation.kind !== 'send') return recordDecision(deps, batch, reservation);
   if (context.signal.aborted) return 'again';
-  const push = deps.pushCache.get(ids.pushId);
-  const cachedPush = push && { push, interruptCount };
   return sendAndRecord(deps, batch, { ...context, slot: reservation.slot, cachedPush });
+}
+
+/**
+ * Returns a push from the cache with its interrupt count. Called before the state of the push is
+ * read, so that a later pause or cancellation changes the count.
+ */
+function readCachedPush({ pool, pushCache }: DispatcherDeps, id: number): CachedPush | undefined {
+  const push = pushCache.get(id);
+  return push && { push, interruptCount: pool.interruptCount(id) };
 }
 
 /** Records the decision of a gate not to send the batch now. */

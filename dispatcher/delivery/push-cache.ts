@@ -6,33 +6,31 @@ import { TtlCache } from '../../shared/ttl-cache.ts';
  * Maximum pushes in the cache. They are cached without their conditions and take some kilobytes
  * each.
  */
-const maxPushes = 512;
+const maxPushes = 32;
 
 /**
- * Returns a request without its condition and device ids. The channels remain, because the message
- * contains them. Only planning needs the rest, which may be large.
+ * Returns a planned push as the sending threads need it: without its condition and device ids,
+ * which may be large. The channels remain, because the message contains them.
  */
-function withoutCondition(whole: PushOrder): PushOrder {
-  const { redrive: _, ...order } = whole;
-  const target = originalTarget(whole);
+export function withoutCondition(push: OpenPush): OpenPush {
+  const { redrive: _, ...order } = push.pushOrder;
+  const target = originalTarget(push.pushOrder);
   const channels = target.kind === 'query' ? target.channels : null;
-  return { ...order, target: { kind: 'query', where: {}, channels } };
+  const pushOrder: PushOrder = { ...order, target: { kind: 'query', where: {}, channels } };
+  return { ...push, state: 'sending', pushOrder };
 }
 
 /**
  * Caches the pushes that this dispatcher has planned recently, so that the sending threads need not
- * read them. The content of a push never changes. Its state is read with each batch.
+ * read them. The content of a push never changes. Its state is read with each batch. A small push
+ * is not cached, because its planning job passes it on (`PlannedBatch`).
  */
 export class PushCache {
   readonly #pushes = new TtlCache<number, OpenPush>({ maxEntries: maxPushes });
 
   /** Adds a push that is about to be sent. */
   add(push: OpenPush): void {
-    this.#pushes.set(push.id, {
-      ...push,
-      state: 'sending',
-      pushOrder: withoutCondition(push.pushOrder),
-    });
+    this.#pushes.set(push.id, withoutCondition(push));
   }
 
   /**

@@ -17,6 +17,7 @@ import type { Job } from '../../shared/queue/queue.ts';
 import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared/rules/rule.ts';
 import { changesPages } from '../../shared/rules/rules.ts';
 import type { PlannedBatch } from '../delivery/deliver.ts';
+import { withoutCondition } from '../delivery/push-cache.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/recorder.ts';
 import { wakeWhenDue } from '../recording/unsent.ts';
@@ -88,6 +89,7 @@ export async function writePage(
 ): Promise<readonly InlineBatch[]> {
   const whole = await writeWhole(deps, plan, step);
   if (whole) return whole;
+  deps.pushCache.add(plan.push);
   const written = await deps.db.transaction((tx) => writeRuledPage(deps, tx, plan, step));
   await countPage(deps, plan, { ...step, ...written });
   return written.batchIds.map((id) => ({ id }));
@@ -108,11 +110,12 @@ async function writeWhole(
   if (unsent.length > 0) return undefined;
   const { push, interruptCount } = plan;
   const { appId, id } = push;
+  const cachedPush = { push: withoutCondition(push), interruptCount };
   const devices = step.page.size;
   const ids = await queries.planWhole({ appId, id, through: step.through, devices, batches });
   const planned = batches.map((batch) => ({
     stored: newBatchSnapshot(push, batch),
-    interruptCount,
+    cachedPush,
   }));
   return ids?.map((batchId, i) => ({ id: batchId, planned: planned[i] }));
 }

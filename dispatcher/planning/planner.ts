@@ -94,7 +94,6 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
     deps.appCache.profiles(appId),
   ]);
   if (!push || !app || !(push.state === 'queued' || push.state === 'sending')) return undefined;
-  deps.pushCache.add(push);
   const router = new Router(app, profiles, push);
   const { clock } = deps;
   // Rules read the time again for each page, because a scan may outlast quiet hours.

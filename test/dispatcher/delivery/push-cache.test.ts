@@ -19,12 +19,12 @@ test('the cache keeps a push with its content but without its target', () => {
   expect(cache.get(2)).toBeUndefined();
 });
 
-test('the cache keeps the 512 pushes that were added or used last', () => {
+test('the cache keeps the 32 pushes that were added or used last', () => {
   const cache = new PushCache();
-  for (let id = 1; id <= 512; id += 1) cache.add(pushOf(id));
+  for (let id = 1; id <= 32; id += 1) cache.add(pushOf(id));
   expect(cache.get(1)?.id).toBe(1);
-  cache.add(pushOf(513));
-  cache.add(pushOf(513));
-  const kept = Array.from({ length: 513 }, (_, i) => i + 1).filter((id) => cache.get(id));
-  expect(kept).toEqual([1, ...Array.from({ length: 511 }, (_, i) => i + 3)]);
+  cache.add(pushOf(33));
+  cache.add(pushOf(33));
+  const kept = Array.from({ length: 33 }, (_, i) => i + 1).filter((id) => cache.get(id));
+  expect(kept).toEqual([1, ...Array.from({ length: 31 }, (_, i) => i + 3)]);
 });
