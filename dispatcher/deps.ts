@@ -10,7 +10,6 @@ import type { JobQueue } from '../shared/queue/queue.ts';
 import type { BatchedQueries } from './batched-queries.ts';
 import type { Breakers } from './breakers/breakers.ts';
 import type { Freezes } from './delivery/freezes.ts';
-import type { PushCache } from './delivery/push-cache.ts';
 import type { AudienceSizes } from './planning/batches.ts';
 import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
@@ -30,7 +29,6 @@ export interface DispatcherDeps {
   breakers: Breakers;
   freezes: Freezes;
   gatewayUsage: GatewayUsage;
-  pushCache: PushCache;
   audienceSizes: AudienceSizes;
   scans: ScanShare;
   queries: BatchedQueries;

@@ -15,7 +15,7 @@ import {
 import { closePush, recordResult, type SentBatch } from '../recording/recorder.ts';
 import { recordPostponed, recordUnsent } from '../recording/unsent.ts';
 import type { ThreadPool } from '../sending/pool.ts';
-import type { CachedPush, CallCount, DeliverTask, SendSlot } from '../sending/task.ts';
+import type { CallCount, DeliverTask, PlannedPush, SendSlot } from '../sending/task.ts';
 import { decide, type GateDecision } from './gates.ts';
 import { holdBatch } from './holding.ts';
 import { reserve } from './reservations.ts';
@@ -62,7 +62,7 @@ function traceGateway(connector: string, work: () => Promise<SentBatch>): Promis
 /** State of a batch that the planning job has just written, and its push. */
 export interface PlannedBatch {
   stored: BatchSnapshot;
-  cachedPush: CachedPush;
+  plannedPush: PlannedPush;
 }
 
 /** Context that the job of a batch passes to its delivery. */
@@ -116,7 +116,6 @@ async function deliverOnce(
   context: DeliverContext,
 ): Promise<RoundEnd> {
   const { planned, job, only } = context;
-  const cachedPush = planned?.cachedPush ?? readCachedPush(deps, ids.pushId);
   const stored = planned?.stored ?? (await deps.queries.readSnapshot(ids));
   if (!stored || stored.isSettled) {
     await endJob(deps, deps.db, context);
@@ -128,16 +127,7 @@ async function deliverOnce(
   const reservation = await reserve(deps, batch);
   if (reservation.kind !== 'send') return recordDecision(deps, batch, reservation);
   if (context.signal.aborted) return 'again';
-  return sendAndRecord(deps, batch, { ...context, slot: reservation.slot, cachedPush });
-}
-
-/**
- * Returns a push from the cache with its interrupt count. Called before the state of the push is
- * read, so that a later pause or cancellation changes the count.
- */
-function readCachedPush({ pool, pushCache }: DispatcherDeps, id: number): CachedPush | undefined {
-  const push = pushCache.get(id);
-  return push && { push, interruptCount: pool.interruptCount(id) };
+  return sendAndRecord(deps, batch, { ...context, slot: reservation.slot });
 }
 
 /** Records the decision of a gate not to send the batch now. */
@@ -169,7 +159,6 @@ async function closeIfLast(deps: DispatcherDeps, { ids, job }: BatchInWork): Pro
 
 interface SendContext extends DeliverContext {
   slot: SendSlot | undefined;
-  cachedPush: CachedPush | undefined;
 }
 
 /**
@@ -222,7 +211,7 @@ function threadPoolOf(
 async function send(
   { pool }: DispatcherDeps,
   { ids, ...batch }: BatchInWork,
-  { permit, slot, cachedPush }: Omit<SendContext, 'permit'> & { permit: GatewayPermit },
+  { permit, slot, planned }: Omit<SendContext, 'permit'> & { permit: GatewayPermit },
 ): Promise<SentBatch> {
   const { probeSize, progressMemory } = permit;
   const ownSlot = probeSize === undefined ? slot : undefined;
@@ -233,7 +222,7 @@ async function send(
     probeSize,
     progressMemory,
     slot: ownSlot,
-    cachedPush,
+    plannedPush: planned?.plannedPush,
     size: batch.stored.size,
   };
   const result = await pool.run(task, threadPoolOf(batch, slot)).catch(async (error: unknown) => {

@@ -4,6 +4,7 @@ import type { PointLookup } from '../../shared/db/tables/point-devices.ts';
 import { insertFailures } from '../../shared/db/tables/push-failures.ts';
 import { advancePlanning, newBatchSnapshot } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
+import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
 import type { OpenPush } from '../../shared/domain/pushes/record.ts';
 import {
   continuedPlan,
@@ -17,7 +18,6 @@ import type { Job } from '../../shared/queue/queue.ts';
 import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared/rules/rule.ts';
 import { changesPages } from '../../shared/rules/rules.ts';
 import type { PlannedBatch } from '../delivery/deliver.ts';
-import { withoutCondition } from '../delivery/push-cache.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/recorder.ts';
 import { wakeWhenDue } from '../recording/unsent.ts';
@@ -89,7 +89,6 @@ export async function writePage(
 ): Promise<readonly InlineBatch[]> {
   const whole = await writeWhole(deps, plan, step);
   if (whole) return whole;
-  deps.pushCache.add(plan.push);
   const written = await deps.db.transaction((tx) => writeRuledPage(deps, tx, plan, step));
   await countPage(deps, plan, { ...step, ...written });
   return written.batchIds.map((id) => ({ id }));
@@ -110,14 +109,26 @@ async function writeWhole(
   if (unsent.length > 0) return undefined;
   const { push, interruptCount } = plan;
   const { appId, id } = push;
-  const cachedPush = { push: withoutCondition(push), interruptCount };
   const devices = step.page.size;
   const ids = await queries.planWhole({ appId, id, through: step.through, devices, batches });
+  const plannedPush = { push: withoutCondition(push), interruptCount };
   const planned = batches.map((batch) => ({
     stored: newBatchSnapshot(push, batch),
-    cachedPush,
+    plannedPush,
   }));
   return ids?.map((batchId, i) => ({ id: batchId, planned: planned[i] }));
+}
+
+/**
+ * Returns a planned push as the sending threads need it: without its condition and device ids,
+ * which may be large. The channels remain, because the message contains them.
+ */
+function withoutCondition(push: OpenPush): OpenPush {
+  const { redrive: _, ...order } = push.pushOrder;
+  const target = originalTarget(push.pushOrder);
+  const channels = target.kind === 'query' ? target.channels : null;
+  const pushOrder: PushOrder = { ...order, target: { kind: 'query', where: {}, channels } };
+  return { ...push, state: 'sending', pushOrder };
 }
 
 const contextOf = ({ push, routes, half }: Plan, { planned }: PageStep) => ({

@@ -77,13 +77,13 @@ export class BatchLoader {
     pushId,
     connector,
     size,
-    cachedPush,
+    plannedPush,
   }: DeliverTask): Promise<BatchRows> {
     const key = { appId, batchId, size };
     const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
     const [loaded, push] = await Promise.all([
       this.#batches[tokenField].run(key),
-      cachedPush?.push ?? findPush(this.#db, appId, pushId),
+      plannedPush?.push ?? findPush(this.#db, appId, pushId),
     ]);
     return { loaded, push };
   }
@@ -173,11 +173,11 @@ export class BatchSender {
 
   /** Sends to the open recipients. Rejects only if the database is unavailable. */
   async run(): Promise<DeliverResult> {
-    const { appId, pushId, cachedPush } = this.#task;
+    const { appId, pushId, plannedPush } = this.#task;
     const { appCache, loader } = this.#deps;
     // Read before the push, so that a later pause or cancellation changes the count.
     const interrupts = interruptCount(this.#deps.interrupts, pushId);
-    this.#interruptCount = cachedPush?.interruptCount ?? interrupts;
+    this.#interruptCount = plannedPush?.interruptCount ?? interrupts;
     const [{ loaded, push }, app] = await Promise.all([
       loader.load(this.#task),
       appCache.app(appId),

@@ -42,7 +42,7 @@ export interface SendSlot {
 }
 
 /** A push that the main thread has read, so that the thread need not read it. */
-export interface CachedPush {
+export interface PlannedPush {
   push: OpenPush;
   /** Interrupt count of the push, read before the state of the push. */
   interruptCount: number;
@@ -59,7 +59,7 @@ export type DeliverTask = DeliverJob & {
   /** Number of all recipients of the batch. */
   size: number;
   /** The push. If absent, the thread reads it. */
-  cachedPush?: CachedPush | undefined;
+  plannedPush?: PlannedPush | undefined;
 };
 
 /** What a thread reports for a scrape. */

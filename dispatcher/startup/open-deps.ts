@@ -15,7 +15,6 @@ import { JobQueue } from '../../shared/queue/queue.ts';
 import { idleBatchedConnections, openBatchedQueries } from '../batched-queries.ts';
 import { Breakers } from '../breakers/breakers.ts';
 import { Freezes } from '../delivery/freezes.ts';
-import { PushCache } from '../delivery/push-cache.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { batchesPerThread, maxScanMs, scansPerApp, singlesAtOnce, warmScans } from '../limits.ts';
 import { AudienceSizes } from '../planning/batches.ts';
@@ -71,7 +70,6 @@ export async function openDeps(
     breakers,
     freezes: new Freezes(db, clock),
     gatewayUsage,
-    pushCache: new PushCache(),
     audienceSizes: new AudienceSizes(),
     scans,
     queries: openBatchedQueries({
