@@ -9,15 +9,7 @@ import { type Hint, httpReason, reasonText } from '../../shared/domain/reasons.t
 import { isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult } from '../contract/connector.ts';
 import type { RequestResult } from '../http2/transport.ts';
-import {
-  failed,
-  notProcessed,
-  profileError,
-  refusedAddressHint,
-  retry,
-  retryAtOnce,
-  withCause,
-} from '../kit/response-rules.ts';
+import { failed, notSent, profileError, retry, retryAtOnce } from '../kit/response-rules.ts';
 import { parseObject } from '../kit/values.ts';
 
 /** How the connector reacts to an error response. */
@@ -268,11 +260,7 @@ export function unansweredResult(
   isRepeatHidden: boolean,
 ): AttemptResult {
   if (reply.kind === 'unknown') return { kind: 'unknown', reason: reply.reason, isRepeatHidden };
-  if (reply.reason === 'certificate_refused')
-    return withCause(profileError(0, reply.reason, 'certificateRefused'), reply.cause);
-  if (reply.reason === 'address_refused')
-    return withCause(profileError(0, reply.reason, refusedAddressHint), reply.cause);
-  return withCause(notProcessed(reply.reason, reply.afterMs), reply.cause);
+  return notSent(reply, 'certificateRefused');
 }
 
 /** Number of digits in the last group of a UUID. */

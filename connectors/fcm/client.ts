@@ -25,13 +25,12 @@ import {
   attemptResult,
   expired,
   failed,
-  notProcessed,
+  notSent,
   profileError,
   reportAll,
   retry,
   stopping,
   unrenderable,
-  withCause,
 } from '../kit/response-rules.ts';
 import { accountTokens, type FcmCredentials, tokenAddress } from './credentials.ts';
 import {
@@ -186,7 +185,8 @@ class Delivery {
         reason,
         isRepeatHidden: payload.isRepeatHidden,
       });
-    } else if (reply.reason !== 'stopped') request.report(recipient.index, unsent(reply));
+    } else if (reply.reason !== 'stopped')
+      request.report(recipient.index, notSent(reply, 'certificateWanted'));
     else if (ending) request.report(recipient.index, ending);
     else this.#remaining.push(recipient);
     return ending ? 'stop' : undefined;
@@ -308,20 +308,6 @@ const malformed = failed(0, reason('registrationMalformed'));
 
 const isWellFormed = ({ deviceToken }: Recipient): boolean =>
   deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken);
-
-/**
- * Returns the result of a request that was not processed: it was not written, or the peer refused
- * it.
- */
-function unsent({
-  afterMs,
-  reason,
-  cause,
-}: Extract<RequestResult, { kind: 'not_sent' }>): AttemptResult {
-  if (reason === 'certificate_refused')
-    return withCause(profileError(0, reason, 'certificateWanted'), cause);
-  return withCause(notProcessed(reason, afterMs), cause);
-}
 
 /**
  * Returns a success with the message id, which is the part after the last slash of

@@ -332,16 +332,29 @@ export function unanswered(
   isRepeatHidden: boolean,
 ): AttemptResult {
   if (kind === 'unknown') return withCause({ kind: 'unknown', reason, isRepeatHidden }, cause);
-  if (reason === 'certificate_refused')
-    return withCause(profileError(0, reason, untrustedHint(cause)), cause);
-  if (reason === 'address_refused')
-    return withCause(profileError(0, reason, refusedAddressHint), cause);
   if (reason === 'bad_request') return failed(0, reason);
-  return withCause(notProcessed(reason), cause);
+  return notSent({ reason, cause }, untrustedHint(cause));
 }
 
-/** Hint if a profile's URL leads to a private address (shared/http/outbound-addresses.ts). */
-export const refusedAddressHint = 'privateAddress' satisfies Hint;
+/**
+ * Returns the result of a request that the gateway certainly did not process. `certificateHint` is
+ * the hint for `certificate_refused`: over HTTP/2 the gateway refuses our certificate, and in other
+ * clients we refuse the gateway's certificate.
+ */
+export function notSent(
+  {
+    reason,
+    afterMs,
+    cause,
+  }: { reason: string; afterMs?: number | null; cause?: string | undefined },
+  certificateHint: Hint,
+): AttemptResult {
+  if (reason === 'certificate_refused')
+    return withCause(profileError(0, reason, certificateHint), cause);
+  if (reason === 'address_refused')
+    return withCause(profileError(0, reason, 'privateAddress'), cause);
+  return withCause(notProcessed(reason, afterMs), cause);
+}
 
 const untrustedHint = (cause: string | undefined): Hint =>
   cause === undefined ? 'untrusted' : { code: 'untrusted', params: { cause } };

@@ -523,6 +523,19 @@ describe('the service account', () => {
     expect(gateway.total).toBe(0);
   });
 
+  test('cannot be used with a private address of FCM, which is a profile error', async () => {
+    const credentials = { endpoint: gateway.url.replace('127.0.0.1', '10.255.255.1') };
+    expect((await push(2, { credentials })).attempts).toEqual(
+      Array(2).fill({
+        kind: 'profile_error',
+        status: 0,
+        reason: 'address_refused',
+        hint: 'privateAddress',
+        cause: 'ADDRESS_REFUSED',
+      }),
+    );
+  });
+
   test('of another project is refused by FCM itself', async () => {
     const serviceAccount = { ...account, project_id: 'another-project' };
     expect((await push(2, { credentials: { serviceAccount } })).attempts[0]).toMatchObject({
