@@ -154,8 +154,7 @@ export class ResponseReader {
     }
     this.#guard.count();
     if (code === errorCode.enhanceYourCalm) this.#connection.onCalm();
-    if (code === errorCode.refusedStream && this.#table.statuses[slot] === 0)
-      this.settleUnprocessed(slot, 'refused_stream');
+    if (code === errorCode.refusedStream) this.settleUnprocessed(slot, 'refused_stream');
     else this.settleLost(slot, 'stream_reset');
   }
 
@@ -189,8 +188,15 @@ export class ResponseReader {
     });
   }
 
-  /** Settles a stream as unprocessed. The request may be sent again. */
+  /**
+   * Settles a stream that the peer calls unprocessed. The request may be sent again, unless a status
+   * was received, which shows that the peer did process the request.
+   */
   settleUnprocessed(slot: number, reason: TransportReason): void {
+    if ((this.#table.statuses[slot] ?? 0) > 0) {
+      this.#settleResponse(slot);
+      return;
+    }
     const batch = this.#table.batches[slot];
     const index = this.#table.indices[slot] ?? 0;
     this.#release(slot);

@@ -161,6 +161,11 @@ describe('the transport, with all frames in one read', () => {
       (ids) => [...ids.map((id) => numberFrame(frame.reset, id, 2)), goaway(last, 7)],
       { 'unknown stream_reset': 8 },
     ],
+    [
+      'the heads of responses and a GOAWAY that calls their requests unprocessed',
+      (ids) => [...ids.map((id) => headersFrame(id, block([':status', '200']), false)), goaway(0)],
+      { 'response 200': 8 },
+    ],
     ['a GOAWAY with REFUSED_STREAM', () => [goaway(last, 7)], { 'unknown connection_lost': 8 }],
   ])('%s, repeats nothing', async (_, frames, expected) => {
     const seen: number[] = [];
