@@ -65,7 +65,10 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
   #connectWaiters: (() => void)[] = [];
   /** Error code of the last connection failure. The next success clears it. */
   #lastFailure: string | undefined;
-  /** Reason that waiting requests get because of the last connection failure. */
+  /**
+   * Reason that waiting requests get because of the last connection failure. The next success resets
+   * it.
+   */
   #failureReason: TransportReason = 'connect_failed';
 
   /** Throws the errors of `targetOf`. */
@@ -156,6 +159,7 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
 
   onOpen(): void {
     this.#lastFailure = undefined;
+    this.#failureReason = 'connect_failed';
     this.#emit('connected', '');
     this.#endConnect();
     this.#schedulePump();

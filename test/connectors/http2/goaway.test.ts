@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { constants } from 'node:http2';
+import { connect, createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import {
   flag,
@@ -19,6 +21,7 @@ import {
   aBatch,
   ok,
   openTransport,
+  portOf,
   repliesOf,
   startPeer,
   tally,
@@ -187,6 +190,38 @@ describe('the transport, with all frames in one read', () => {
     const replies = await repliesOf(transport, aBatch(8));
     expect(tally(replies)).toEqual(expected);
     expect(peer.connections).toHaveLength(1);
+  });
+
+  test('on every connection is no refused certificate, even if an earlier connection had one', async () => {
+    const peer = await startRawPeer(async (connection) => {
+      connection.write(settingsFrame([]));
+      await connection.request();
+      connection.write(goaway(0));
+      connection.socket.end();
+    });
+    onTestFinished(() => peer.close());
+    let connections = 0;
+    const front = createServer((near) => {
+      near.on('error', () => undefined);
+      connections += 1;
+      if (connections === 1) {
+        // A fatal alert of TLS: bad_certificate (RFC 8446 6.2).
+        near.end(Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 42]));
+        return;
+      }
+      const far = connect(Number(new URL(peer.url).port), '127.0.0.1');
+      far.on('error', () => undefined);
+      near.pipe(far).pipe(near);
+    });
+    front.listen(0, '127.0.0.1');
+    await once(front, 'listening');
+    onTestFinished(() => void front.close());
+    const { transport } = transportOfTest({ ...peer, url: `https://127.0.0.1:${portOf(front)}` });
+    expect(tally(await repliesOf(transport, aBatch(1)))).toEqual({
+      'not_sent certificate_refused': 1,
+    });
+    expect(tally(await repliesOf(transport, aBatch(1)))).toEqual({ 'not_sent connect_failed': 1 });
+    expect(connections).toBe(3);
   });
 
   const reset = (code: number) => (id: number) => [numberFrame(frame.reset, id, code)];
