@@ -442,7 +442,7 @@ class ApnsSender implements Sender {
 
   check(): Promise<GatewayCheck> {
     const environment = this.#credentials.environment ?? 'prod';
-    return checkHttp2(this.#transportOptions(environment));
+    return checkHttp2(this.#transportOptions(environment), 'certificateRefused');
   }
 
   load(): TransportLoad {

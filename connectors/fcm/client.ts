@@ -358,7 +358,7 @@ export function openFcm(
   const options = { baseUrl: endpoint, ca, proxy, ...tuning, clock, onEvent: context.onTransport };
   const transport = openTransport(options);
   const tokens = accountTokens({ credentials, store, clock, client });
-  const connect = () => checkHttp2(options);
+  const connect = () => checkHttp2(options, 'certificateWanted');
   const projectId = serviceAccount.project_id;
   return new FcmSender({ label, context, client, transport, connect, tokens, projectId });
 }

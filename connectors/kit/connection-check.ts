@@ -2,19 +2,28 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import type { Hint } from '../../shared/domain/reasons.ts';
 import { guardedLookup, requireAllowedAddress } from '../../shared/http/outbound-addresses.ts';
 import { failureCodeOf } from '../../shared/http/result.ts';
 import { sharedSecureContext } from '../../shared/http/trust.ts';
 import type { GatewayCheck } from '../contract/connector.ts';
-import { connectTls as connectHttp2Tls, serverNameOf, targetOf } from '../http2/connect.ts';
+import {
+  connectTls as connectHttp2Tls,
+  isCertificateRefusal,
+  serverNameOf,
+  targetOf,
+} from '../http2/connect.ts';
 import type { TransportOptions } from '../http2/transport.ts';
-import { retry, unanswered, withCause } from './response-rules.ts';
+import { notSent, untrustedHint } from './response-rules.ts';
 
 /**
  * Opens an HTTP/2 connection and closes it. It counts as open when the peer's SETTINGS have
- * arrived.
+ * arrived. `certificateHint` is the hint if the gateway refuses our certificate.
  */
-export async function checkHttp2(options: TransportOptions): Promise<GatewayCheck> {
+export async function checkHttp2(
+  options: TransportOptions,
+  certificateHint: Hint,
+): Promise<GatewayCheck> {
   const signal = AbortSignal.timeout(options.timing.connectMs);
   try {
     const { default: http2 } = await import('http2-wrapper');
@@ -29,7 +38,7 @@ export async function checkHttp2(options: TransportOptions): Promise<GatewayChec
       session.destroy();
     }
   } catch (error) {
-    return refusedConnection(failureCodeOf(error));
+    return refusedConnection(failureCodeOf(error), certificateHint);
   }
 }
 
@@ -68,15 +77,22 @@ export async function checkConnection(
   }
 }
 
-/** Returns the result for a connection that failed with an error code. */
-function refusedConnection(cause: string | undefined): GatewayCheck {
-  if (cause === 'ADDRESS_REFUSED') {
-    const failure = { kind: 'not_sent', reason: 'address_refused', seconds: 0, cause } as const;
-    return { ok: false, attempt: unanswered(failure, false) };
-  }
-  if (cause !== undefined && /CERT|SELF_SIGNED|ALTNAME|VERIFY|ISSUER/.test(cause)) {
-    const failure = { kind: 'not_sent', reason: 'certificate_refused', seconds: 0, cause } as const;
-    return { ok: false, attempt: unanswered(failure, false) };
-  }
-  return { ok: false, attempt: withCause(retry(0, 'connect_failed'), cause) };
+/**
+ * Returns the result for a connection that failed with an error code. With `certificateHint`, an
+ * alert means that the gateway refuses our certificate, as in the transport. The other codes refuse
+ * the gateway's certificate.
+ */
+function refusedConnection(cause: string | undefined, certificateHint?: Hint): GatewayCheck {
+  if (certificateHint !== undefined && cause !== undefined && isCertificateRefusal(cause))
+    return {
+      ok: false,
+      attempt: notSent({ reason: 'certificate_refused', cause }, certificateHint),
+    };
+  const reason =
+    cause === 'ADDRESS_REFUSED'
+      ? 'address_refused'
+      : cause !== undefined && /CERT|SELF_SIGNED|ALTNAME|VERIFY|ISSUER/.test(cause)
+        ? 'certificate_refused'
+        : 'connect_failed';
+  return { ok: false, attempt: notSent({ reason, cause }, untrustedHint(cause)) };
 }

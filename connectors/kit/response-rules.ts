@@ -356,11 +356,12 @@ export function notSent(
   return withCause(notProcessed(reason, afterMs), cause);
 }
 
-const untrustedHint = (cause: string | undefined): Hint =>
+/** Hint if we refuse the gateway's certificate. */
+export const untrustedHint = (cause: string | undefined): Hint =>
   cause === undefined ? 'untrusted' : { code: 'untrusted', params: { cause } };
 
 /** Adds the error code of the connection, if there is one. */
-export function withCause(
+function withCause(
   attempt: Retry | ProfileError | Extract<AttemptResult, { kind: 'unknown' }>,
   cause: string | undefined,
 ): AttemptResult {

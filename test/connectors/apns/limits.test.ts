@@ -53,9 +53,11 @@ describe('over HTTP/2', () => {
       const credentials = apnsCredentials.parse({ ...own, ca: authority.certificate });
       const sender = apnsConnector(calmTuning).open(credentials, aContext());
       const { attempts } = await sendAll(sender, recipients(20));
+      expect(peer.refused).toBeGreaterThan(0);
+      const check = await sender.check?.();
       await sender.close();
       await peer.close();
-      expect(peer.refused).toBeGreaterThan(0);
+      expect(check).toEqual({ ok: false, attempt: attempts[0] });
       for (const attempt of attempts)
         expect(attempt).toEqual({
           kind: 'profile_error',
