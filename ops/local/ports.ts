@@ -22,8 +22,8 @@ export const isPortFree = (port: number, host: string): Promise<boolean> =>
 
 /**
  * Chooses a port: the requested port, otherwise the default port, otherwise any free port. The
- * default port is taken if, for example, a second clone runs on the machine. If the requested port
- * is taken, throws an error for the operator.
+ * default port is taken if, for example, a second clone runs on the machine. Port 0 requests any
+ * free port. If the requested port is taken, throws an error for the operator.
  */
 export async function choosePort(choice: {
   requested: number | undefined;
@@ -32,6 +32,7 @@ export async function choosePort(choice: {
   variable: string;
 }): Promise<number> {
   const { requested, defaultPort, host, variable } = choice;
+  if (requested === 0) return freePort(host);
   try {
     return await tryPort(requested ?? defaultPort, host);
   } catch (error) {
