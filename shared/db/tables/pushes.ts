@@ -352,12 +352,15 @@ export const saveFailureCount = (db: Handle, push: PushKey, n: number) =>
     [push.appId, push.id, n],
   );
 
-/** The oldest push with failures beyond the limit of its app. */
+/**
+ * The oldest push with failures beyond the limit of its app. A push without failures is left out:
+ * it would be found again in each pass.
+ */
 const surplusPush = `
   SELECT app_id AS "appId", push_id AS "pushId"
-    FROM (SELECT app_id, push_id, sum(n) OVER (PARTITION BY app_id
+    FROM (SELECT app_id, push_id, n, sum(n) OVER (PARTITION BY app_id
       ORDER BY push_id DESC) - $1 AS beyond FROM failure_count) AS kept
-   WHERE beyond > 0 ORDER BY push_id LIMIT 1`;
+   WHERE beyond > 0 AND n > 0 ORDER BY push_id LIMIT 1`;
 
 /**
  * Reads the number again with the row locked. Returns no rows while another dispatcher deletes the

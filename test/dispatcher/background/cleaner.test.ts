@@ -87,6 +87,17 @@ test('above the limit of an app, the failures of its oldest push are deleted fir
   expect(await countOf('failure_count', apps[0]?.appId ?? '')).toBe(0);
 });
 
+test('after the failures of the oldest push, those of the next push are deleted', async () => {
+  const { appId } = await api.createApp();
+  for (const n of [5, 10, 35, 10])
+    await saveFailureCount(api.db, { appId, id: await insertOldPush(appId, n) }, n);
+  const passes: number[] = [];
+  for (let i = 0; i < 4; i += 1)
+    passes.push(await deleteSurplusFailures(api.db, { keptPerApp: 40 }));
+  expect(passes).toEqual([5, 10, 5, 0]);
+  expect(await countOf('push_failure', appId)).toBe(40);
+});
+
 test('a failed deletion is reported and delays no other deletion', async () => {
   const { appId } = await api.createApp();
   await insertOldPush(appId, 1);
