@@ -63,13 +63,8 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
   #isPumping = false;
   /** Callers of `connect` that wait until a connection attempt ends. */
   #connectWaiters: (() => void)[] = [];
-  /** Error code of the last connection failure. The next success clears it. */
-  #lastFailure: string | undefined;
-  /**
-   * Reason that waiting requests get because of the last connection failure. The next success resets
-   * it.
-   */
-  #failureReason: TransportReason = 'connect_failed';
+  /** The last connection failure. The next success clears it. */
+  #lastFailure: { reason: TransportReason; cause: string | undefined } | undefined;
 
   /** Throws the errors of `targetOf`. */
   constructor(options: TransportOptions) {
@@ -114,7 +109,7 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
 
   /** Returns the result of a waiting request. Adds the cause if the connection failed. */
   #notSent(reason: TransportReason, afterMs: number | null): NotSent {
-    const cause = connectReasons.has(reason) ? this.#lastFailure : undefined;
+    const cause = connectReasons.has(reason) ? this.#lastFailure?.cause : undefined;
     return { kind: 'not_sent', reason, afterMs, ...(cause === undefined ? {} : { cause }) };
   }
 
@@ -159,7 +154,6 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
 
   onOpen(): void {
     this.#lastFailure = undefined;
-    this.#failureReason = 'connect_failed';
     this.#emit('connected', '');
     this.#endConnect();
     this.#schedulePump();
@@ -183,9 +177,9 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
       else this.#emit(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
     } else if (!connection.isRetired) {
       this.#emit('connect_failed', code);
-      this.#lastFailure = failureCode(code);
-      this.#failureReason = failureReason(code);
-      if (this.#failureReason !== 'connect_failed') this.#rejectWaiting(this.#failureReason, null);
+      const reason = failureReason(code);
+      this.#lastFailure = { reason, cause: failureCode(code) };
+      if (reason !== 'connect_failed') this.#rejectWaiting(reason, null);
       else if (isUnreachable && this.#pool.size === 0)
         this.#rejectWaiting('connect_failed', waitMs);
     }
@@ -210,10 +204,8 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
     const { waitMs, isUnreachable } = this.#pool.grow();
     if (waitMs === 0) return;
     if (isUnreachable) {
-      this.#rejectWaiting(
-        this.#failureReason,
-        this.#failureReason === 'connect_failed' ? waitMs : null,
-      );
+      const { reason } = this.#lastFailure ?? { reason: 'connect_failed' };
+      this.#rejectWaiting(reason, reason === 'connect_failed' ? waitMs : null);
       return;
     }
     this.#retryTimer ??= setTimeout(() => {
