@@ -83,16 +83,15 @@ export async function checkConnection(
  * the gateway's certificate.
  */
 function refusedConnection(cause: string | undefined, certificateHint?: Hint): GatewayCheck {
-  if (certificateHint !== undefined && cause !== undefined && isCertificateRefusal(cause))
-    return {
-      ok: false,
-      attempt: notSent({ reason: 'certificate_refused', cause }, certificateHint),
-    };
-  const reason =
-    cause === 'ADDRESS_REFUSED'
-      ? 'address_refused'
-      : cause !== undefined && /CERT|SELF_SIGNED|ALTNAME|VERIFY|ISSUER/.test(cause)
-        ? 'certificate_refused'
-        : 'connect_failed';
-  return { ok: false, attempt: notSent({ reason, cause }, untrustedHint(cause)) };
+  const refused = (reason: string, hint: Hint): GatewayCheck => ({
+    ok: false,
+    attempt: notSent({ reason, cause }, hint),
+  });
+  const code = cause ?? '';
+  if (certificateHint !== undefined && isCertificateRefusal(code))
+    return refused('certificate_refused', certificateHint);
+  const hint = untrustedHint(cause);
+  if (code === 'ADDRESS_REFUSED') return refused('address_refused', hint);
+  const isUntrusted = /CERT|SELF_SIGNED|ALTNAME|VERIFY|ISSUER/.test(code);
+  return refused(isUntrusted ? 'certificate_refused' : 'connect_failed', hint);
 }
