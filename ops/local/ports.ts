@@ -2,14 +2,12 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 import { say } from '../cli/language.ts';
 
+/** Returns the port if it is free now. Rejects if it cannot be used. */
 function tryPort(port: number, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
-    server.listen(port, host, () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : port));
-    });
+    server.listen(port, host, () => server.close(() => resolve(port)));
   });
 }
 
