@@ -1,6 +1,6 @@
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import { dayMs } from '../../shared/clock.ts';
+import { dayMs, utcDay } from '../../shared/clock.ts';
 import { isBaseUrl } from '../../shared/domain/addresses.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import type { CredentialReport } from '../contract/connector.ts';
@@ -313,12 +313,12 @@ export function inspectApns(credentials: ApnsCredentials, nowMs: number): Creden
   if (credentials.auth === 'token') return { kind: 'token', ...trust };
   const { validFromDate, validToDate } = new X509Certificate(credentials.certificate);
   const leftMs = validToDate.getTime() - nowMs;
-  const day = dayOf(validToDate);
+  const day = utcDay(validToDate.getTime());
   const expired = reason('certificateEnded', { day });
   const problems = leftMs <= 0 ? [expired] : originProblems(credentials);
   if (leftMs > 0 && leftMs < warnBeforeMs) problems.push(reason('certificateEnds', { day }));
   if (validFromDate.getTime() > nowMs)
-    problems.push(reason('certificateNotYet', { day: dayOf(validFromDate) }));
+    problems.push(reason('certificateNotYet', { day: utcDay(validFromDate.getTime()) }));
   const refusal = leftMs <= 0 ? expired : trust.refusal;
   return {
     kind: 'certificate',
@@ -327,8 +327,6 @@ export function inspectApns(credentials: ApnsCredentials, nowMs: number): Creden
     ...(refusal === undefined ? {} : { refusal }),
   };
 }
-
-const dayOf = (date: Date): string => date.toISOString().slice(0, 10);
 
 /**
  * Returns problems of a certificate that does not look like Apple's certificate for the topic. APNs

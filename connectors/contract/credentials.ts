@@ -1,5 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { utcDay } from '../../shared/clock.ts';
 import { isBaseUrl } from '../../shared/domain/addresses.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import type { CredentialReport } from './connector.ts';
@@ -85,7 +86,7 @@ export function inspectTrust(
   const expiresAtMs = ends.length > 0 ? Math.min(...ends) : null;
   const problems =
     expiresAtMs !== null && expiresAtMs <= nowMs
-      ? [reason('caExpired', { day: new Date(expiresAtMs).toISOString().slice(0, 10) })]
+      ? [reason('caExpired', { day: utcDay(expiresAtMs) })]
       : [];
   // The credentials are refused only if all certificates in `ca` have expired.
   const isUseless = ends.length > 0 && ends.every((end) => end <= nowMs);

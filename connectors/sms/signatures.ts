@@ -1,4 +1,5 @@
 import { createHash, createHmac } from 'node:crypto';
+import { utcDay } from '../../shared/clock.ts';
 
 /**
  * Request signatures of Aliyun and Tencent Cloud, and the callback signature of Twilio. They are
@@ -105,7 +106,7 @@ export function signTencent(
   { secretId, secretKey }: { secretId: string; secretKey: string },
 ): Record<string, string> {
   const timestamp = String(Math.floor(call.epochMs / 1000));
-  const date = new Date(call.epochMs).toISOString().slice(0, 10);
+  const date = utcDay(call.epochMs);
   const contentType = 'application/json; charset=utf-8';
   const { signed, text } = canonicalOf({
     method: 'POST',

@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto';
-import { type Clock, minuteMs, systemClock } from '../../../shared/clock.ts';
+import { type Clock, minuteMs, systemClock, utcDay } from '../../../shared/clock.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { type ReviewedTemplate, type SmsCall, type SmsReply, SmsSandbox } from './server.ts';
 
@@ -83,7 +83,7 @@ function refusalOf(
   const atMs = Number(timestamp) * 1000;
   if (!/^\d{10}$/.test(timestamp) || Math.abs(atMs - nowMs) > 5 * minuteMs)
     return 'AuthFailure.SignatureExpire';
-  if (new Date(atMs).toISOString().slice(0, 10) !== date) return 'AuthFailure.SignatureFailure';
+  if (utcDay(atMs) !== date) return 'AuthFailure.SignatureFailure';
   const names = signed.split(';');
   if (!names.includes('host') || !names.includes('content-type') || service !== 'sms')
     return 'AuthFailure.SignatureFailure';
