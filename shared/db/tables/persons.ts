@@ -359,6 +359,10 @@ const containsText = (name: TextsName) => {
            WHERE strpos(${all}${target}, one) > 0)`;
 };
 
+/** SQL of the JSON of a row, as a list. */
+const valuesSql = (name: TextsName): string =>
+  `jsonb_build_array(${textsOfPersons[name].columns.map((column) => `t.${column}`).join(', ')})`;
+
 /**
  * Lists rows whose JSON contains one of `texts`, in the order of their key, above `after`.
  */
@@ -367,11 +371,11 @@ export function listTextRows(
   name: TextsName,
   { appId, texts, after, limit }: { appId: string; texts: string[]; after: string; limit: number },
 ): Promise<TextRow[]> {
-  const { app, columns, key, table } = textsOfPersons[name];
+  const { app, key, table } = textsOfPersons[name];
   const keyText = key.map((column) => `t.${column}::text`).join(` || ' ' || `);
   return query(db).rows<TextRow>(
     `SELECT ARRAY[${key.map((column) => `t.${column}::text`).join(', ')}] AS key,
-            jsonb_build_array(${columns.map((column) => `t.${column}`).join(', ')}) AS values,
+            ${valuesSql(name)} AS values,
             ${name === 'audit' ? 't.target' : 'NULL'} AS target
        FROM ${table} t WHERE t.${app} = $1 AND ${keyText} > $3 AND ${containsText(name)}
       ORDER BY ${keyText} LIMIT $4`,
@@ -388,12 +392,15 @@ export const countTextRows = (db: Handle, name: TextsName, appId: string, texts:
   );
 };
 
-/** Writes the JSON of a row in which the texts of a person are replaced. */
+/**
+ * Writes the JSON of a row in which the texts of a person are replaced. Returns false without a
+ * change if the JSON is no longer the JSON that was read.
+ */
 export async function replaceTexts(
   tx: Handle,
   name: TextsName,
   { appId, row, texts }: { appId: string; row: TextRow; texts: PersonTexts },
-): Promise<void> {
+): Promise<boolean> {
   const { app, columns, key, table } = textsOfPersons[name];
   const targets = (row.target ?? '').split(',');
   const isAbout = targets.some((one) => texts.targets.has(one));
@@ -413,10 +420,12 @@ export async function replaceTexts(
   if (name === 'webhookDeliveries') sets.push('response = NULL');
   const at = key.map((column, i) => {
     values.push(row.key[i] ?? '');
-    return `${column}::text = $${values.length}`;
+    return `t.${column}::text = $${values.length}`;
   });
-  await tx.query(
-    `UPDATE ${table} SET ${sets.join(', ')} WHERE ${app} = $1 AND ${at.join(' AND ')}`,
+  values.push(JSON.stringify(row.values));
+  return query(tx).hasRows(
+    `UPDATE ${table} t SET ${sets.join(', ')} WHERE t.${app} = $1 AND ${at.join(' AND ')}
+        AND ${valuesSql(name)} = $${values.length}::jsonb`,
     values,
   );
 }

@@ -214,10 +214,16 @@ export class PersonalDataService {
           async (tx) => {
             const page = { appId, texts: searched(texts), after, limit: textRowsAtOnce };
             const rows = await listTextRows(tx, name, page);
-            for (const row of rows) await replaceTexts(tx, name, { appId, row, texts });
-            add({ [name]: rows.length });
-            after = rows.at(-1)?.key.join(' ') ?? '';
             isLast = rows.length < textRowsAtOnce;
+            for (const row of rows) {
+              if (!(await replaceTexts(tx, name, { appId, row, texts }))) {
+                // The row has changed since it was read: the next page begins with it.
+                isLast = false;
+                break;
+              }
+              add({ [name]: 1 });
+              after = row.key.join(' ');
+            }
           },
           { statementTimeoutMs: timeoutMs },
         );
