@@ -7,6 +7,7 @@ import { isHiddenMember } from '../../domain/admin/masking.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
 import { query } from '../query.ts';
+import { deleteMatching } from './installations.ts';
 
 /** A user and the values by which rows of the user are found. */
 export interface Person {
@@ -277,7 +278,8 @@ export const readReceiptsOf = (
 
 /**
  * Deletes devices of a person and everything that is stored with them, as part of `tx`. Returns the
- * numbers of rows by part.
+ * numbers of rows by part. Locks the rows of each table in the order of receipts, of
+ * acknowledgements and of saves, so that two transactions cannot deadlock.
  */
 export async function eraseDevices(
   tx: Handle,
@@ -287,22 +289,35 @@ export async function eraseDevices(
   const erased: Record<string, number> = {};
   const values = [person.appId, devices];
   erased.receipts = await query(tx).rowCount(
-    `UPDATE push_receipt r SET delivered = r.delivered & ~m.bits, clicked = r.clicked & ~m.bits,
-            dismissed = r.dismissed & ~m.bits
-       FROM (SELECT i / 512 AS block, bit_or(set_bit(0::bit(512), (i % 512)::int, 1)) AS bits
-               FROM unnest($2::bigint[]) AS i GROUP BY 1) AS m
-      WHERE r.app_id = $1 AND r.block = m.block
-        AND ((r.delivered | r.clicked | r.dismissed) & m.bits) <> 0::bit(512)`,
-    values,
-  );
-  const inbox = await query(tx).column<number>(
-    `DELETE FROM channel_inbox WHERE app_id = $1 AND ${ofDevice} RETURNING message_id`,
+    `WITH m AS (
+       SELECT i / 512 AS block, bit_or(set_bit(0::bit(512), (i % 512)::int, 1)) AS bits
+         FROM unnest($2::bigint[]) AS i GROUP BY 1),
+     locked AS MATERIALIZED (
+       SELECT r.push_id, r.connector, r.block, m.bits
+         FROM push_receipt r JOIN m ON r.block = m.block
+        WHERE r.app_id = $1 AND ((r.delivered | r.clicked | r.dismissed) & m.bits) <> 0::bit(512)
+        ORDER BY r.connector, r.push_id, r.block FOR UPDATE OF r)
+     UPDATE push_receipt r SET delivered = r.delivered & ~l.bits, clicked = r.clicked & ~l.bits,
+            dismissed = r.dismissed & ~l.bits
+       FROM locked l
+      WHERE r.app_id = $1 AND r.push_id = l.push_id AND r.connector = l.connector
+        AND r.block = l.block`,
     values,
   );
   const groups = await query(tx).column<number>(
-    `UPDATE channel_group SET pending = ARRAY(
-       SELECT unnest(pending) EXCEPT SELECT unnest($2::bigint[]) ORDER BY 1)
-      WHERE app_id = $1 AND pending && $2::bigint[] RETURNING message_id`,
+    `WITH locked AS MATERIALIZED (
+       SELECT id FROM channel_group WHERE app_id = $1 AND pending && $2::bigint[]
+        ORDER BY id FOR UPDATE)
+     UPDATE channel_group g SET pending = ARRAY(
+       SELECT unnest(g.pending) EXCEPT SELECT unnest($2::bigint[]) ORDER BY 1)
+       FROM locked WHERE g.app_id = $1 AND g.id = locked.id RETURNING g.message_id`,
+    values,
+  );
+  const inbox = await query(tx).column<number>(
+    `WITH locked AS MATERIALIZED (
+       SELECT id FROM channel_inbox WHERE app_id = $1 AND ${ofDevice} ORDER BY id FOR UPDATE)
+     DELETE FROM channel_inbox i USING locked WHERE i.app_id = $1 AND i.id = locked.id
+       RETURNING i.message_id`,
     values,
   );
   erased.channelMessages = inbox.length + groups.length;
@@ -318,10 +333,8 @@ export async function eraseDevices(
   );
   for (const name of rowsNames.filter((one) => isOfDevices(one) && one !== 'channelMessages'))
     erased[name] = await deleteRows(tx, name, person, devices);
-  erased.installations = await query(tx).rowCount(
-    'DELETE FROM installation WHERE app_id = $1 AND id = ANY ($2::bigint[])',
-    values,
-  );
+  const ofDevices = { condition: 'true', values: [person.appId] };
+  erased.installations = await deleteMatching(tx, ofDevices, devices);
   return erased;
 }
 
