@@ -39,7 +39,10 @@ const receipt = (name: string, column: string, comparison: string) =>
   `SELECT app_id, push_id, connector, '${name}' AS outcome, ${column} AS n FROM push_receipt_total
     WHERE app_id = $1 AND connector ${comparison} 'app' AND ${column} > 0`;
 
-/** Computes the totals of the last days again. */
+/**
+ * Computes the totals of the last days again. The number of a reason never falls: above the limit
+ * of an app, its oldest failures are deleted while their day is still computed again.
+ */
 export async function writePushDays(tx: Handle, appId: string): Promise<void> {
   await tx.query(
     `INSERT INTO push_day (app_id, day, connector, class, outcome, n)
@@ -64,7 +67,7 @@ export async function writePushDays(tx: Handle, appId: string): Promise<void> {
     [appId],
   );
   await tx.query(
-    `INSERT INTO reason_day (app_id, day, connector, reason, sample, n)
+    `INSERT INTO reason_day AS d (app_id, day, connector, reason, sample, n)
      SELECT app_id, day, connector, reason, sample, n FROM (
        SELECT n.app_id, ${endDay} AS day, f.connector, ${reasonTextSql('f.reason')} AS reason,
               max(f.reason) AS sample, count(*) AS n,
@@ -73,7 +76,7 @@ export async function writePushDays(tx: Handle, appId: string): Promise<void> {
         WHERE ${ended} GROUP BY 1, 2, 3, 4) AS counted
       WHERE place <= ${maxReasons}
      ON CONFLICT (app_id, day, connector, reason) DO UPDATE
-        SET n = excluded.n, sample = excluded.sample`,
+        SET n = greatest(d.n, excluded.n), sample = excluded.sample`,
     [appId],
   );
 }

@@ -87,6 +87,27 @@ describe('the report of an app', () => {
     expect((await report(app)).days).toEqual(before.days);
   });
 
+  test('keeps the number of a reason after some of its failures were deleted', async () => {
+    const app = await appWithDevices(3);
+    for (const { deviceToken } of await readDevices(service.db, app))
+      service.apns.deadTokens.set(deviceToken ?? '', Date.now() - dayMs);
+    const reasons = async () => {
+      await compute(service);
+      return (await report(app)).reasons.map(({ n }: { n: number }) => n);
+    };
+    await push(app);
+    await service.db.query(`UPDATE push_failure SET reason = 'down' WHERE app_id = $1`, [
+      app.appId,
+    ]);
+    expect(await reasons()).toEqual([3]);
+    await service.db.query(
+      `DELETE FROM push_failure WHERE app_id = $1
+          AND installation = (SELECT min(installation) FROM push_failure WHERE app_id = $1)`,
+      [app.appId],
+    );
+    expect(await reasons()).toEqual([3]);
+  });
+
   test('is computed by one of several dispatchers', async () => {
     const app = await appWithDevices(0);
     const later = new Date(Date.now() + dayMs);
