@@ -58,6 +58,7 @@ export class LiveActivityService {
     const reported = { appId, kind, name, installation: installation.id };
     await this.#deps.db.transaction(async (tx) => {
       const limit = await limitOfToken(tx, reported);
+      if (limit === undefined) throw refuse('objectNotFound');
       if (limit === 'device')
         throw refuse(
           'thresholdExceeded',

@@ -5,6 +5,7 @@ import type {
 } from '../../domain/pushes/live-activity.ts';
 import type { Handle } from '../pool.ts';
 import { query, sweepOf } from '../query.ts';
+import { lockAppRow } from './apps.ts';
 
 /** Tokens of Live Activities, the clocks of activities, and broadcast channels. */
 
@@ -27,14 +28,27 @@ export const maxTokensOfDevice = 50;
 export const maxTypesOfApp = 200;
 
 /**
- * Returns which limit a new token would exceed; null if none. A report of a token that replaces
- * another token never exceeds a limit.
+ * Returns which limit a new token would exceed; null if none; undefined if the installation was
+ * deleted. A report of a token that replaces another token never exceeds a limit. Locks the
+ * installation until `tx` ends, and the app before a new type, so that the limits are exact.
  */
-export const limitOfToken = (
+export async function limitOfToken(
   tx: Handle,
   { appId, kind, name, installation }: Omit<ReportedToken, 'token'>,
-) =>
-  query(tx).value<'device' | 'app' | null>(
+): Promise<'device' | 'app' | null | undefined> {
+  const isThere = await query(tx).hasRows(
+    'SELECT FROM installation WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE',
+    [appId, installation],
+  );
+  if (!isThere) return undefined;
+  const isOfApp =
+    kind === 'start' &&
+    !(await query(tx).hasRows(
+      'SELECT FROM live_activity_token WHERE app_id = $1 AND kind = $2 AND name = $3 LIMIT 1',
+      [appId, kind, name],
+    ));
+  if (isOfApp) await lockAppRow(tx, appId);
+  return query(tx).value<'device' | 'app' | null>(
     `SELECT CASE
        WHEN EXISTS (SELECT FROM live_activity_token
          WHERE app_id = $1 AND kind = $2 AND name = $3 AND installation = $4) THEN NULL
@@ -53,6 +67,7 @@ export const limitOfToken = (
      END AS value`,
     [appId, kind, name, installation],
   );
+}
 
 /**
  * Stores a token in place of the device's earlier token of this activity or type. A token belongs to
@@ -60,6 +75,10 @@ export const limitOfToken = (
  */
 export async function saveToken(tx: Handle, reported: ReportedToken): Promise<void> {
   const { appId, kind, name, installation, token } = reported;
+  // A report of the same token by another device waits, so that it finds this one.
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `live activity token ${appId} ${token}`,
+  ]);
   await tx.query(
     'DELETE FROM live_activity_token WHERE app_id = $1 AND token = $2 AND installation <> $3',
     [appId, token, installation],
