@@ -51,12 +51,16 @@ export async function pauseRestoredWork(tx: Handle, asOf: Date): Promise<PausedW
   return held;
 }
 
+/** A push that an earlier restore held belongs to the new restore. */
+const insertHeld = `
+  INSERT INTO restored_push (app_id, push_id, restoration_id) SELECT app_id, id, $1 FROM paused
+  ON CONFLICT (app_id, push_id) DO UPDATE SET restoration_id = excluded.restoration_id`;
+
 const pauseOpen = `
   WITH paused AS (
     UPDATE notification SET state = 'paused', updated_at = now()
       WHERE state IN ('queued', 'sending')
-    RETURNING app_id, id)
-  INSERT INTO restored_push (app_id, push_id, restoration_id) SELECT app_id, id, $1 FROM paused`;
+    RETURNING app_id, id)${insertHeld}`;
 
 /**
  * Their planning has no job yet. A resume gives it a job, as for planning that a pause has held.
@@ -66,8 +70,7 @@ const pauseOverdue = `
   paused AS (
     UPDATE notification n SET state = 'paused', is_plan_held = true, updated_at = now()
       FROM overdue o WHERE n.app_id = o.app_id AND n.id = o.push_id AND n.state = 'scheduled'
-    RETURNING n.app_id, n.id)
-  INSERT INTO restored_push (app_id, push_id, restoration_id) SELECT app_id, id, $1 FROM paused`;
+    RETURNING n.app_id, n.id)${insertHeld}`;
 
 const dropMessages = `
   UPDATE outbox SET state = 'failed', reason = 'dropped after a restore', settled_at = now()
