@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, inject } from 'vitest';
+import { afterAll, inject, vi } from 'vitest';
 import { Database, type DatabaseOptions, type Handle } from '../../shared/db/pool.ts';
 // Declares the type of `inject('postgres')`.
 import type {} from './global-setup.ts';
@@ -70,4 +70,23 @@ export async function countWaitingForLocks(db: Handle): Promise<number> {
       WHERE datname = current_database() AND wait_event_type = 'Lock'`,
   );
   return rows[0]?.n ?? 0;
+}
+
+/**
+ * Runs `first` in a transaction, and `second` in another one that begins before the first one ends:
+ * it has then ended, or waits for a lock. Returns the result of `second`.
+ */
+export async function runDuring<T>(
+  db: Database,
+  first: (tx: Handle) => Promise<unknown>,
+  second: (tx: Handle) => Promise<T>,
+): Promise<T> {
+  const { result } = await db.transaction(async (tx) => {
+    await first(tx);
+    const result = db.transaction(second);
+    const isWaiting = async () => (await countWaitingForLocks(db)) === 1;
+    await Promise.race([result, vi.waitUntil(isWaiting, { timeout: 5000 })]);
+    return { result };
+  });
+  return result;
 }

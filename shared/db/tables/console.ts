@@ -231,8 +231,11 @@ export const listTokens = (db: Handle, page: PageBefore) =>
     [page.before, page.limit],
   );
 
-export const countTokens = (db: Handle) =>
-  query(db).number('SELECT count(*) AS n FROM console_token WHERE subject IS NULL');
+/** Counts tokens. No other transaction that counts them adds one until `tx` ends. */
+export async function countTokensLocked(tx: Handle): Promise<number> {
+  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('console tokens', 0))`);
+  return query(tx).number('SELECT count(*) AS n FROM console_token WHERE subject IS NULL');
+}
 
 /** Counts tokens and the people who log in by OpenID Connect. */
 export const countCallers = (db: Handle) =>

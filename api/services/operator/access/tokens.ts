@@ -3,7 +3,7 @@ import { equalInConstantTime, sha256 } from '../../../../shared/crypto.ts';
 import {
   type ConsoleSession,
   type ConsoleToken,
-  countTokens,
+  countTokensLocked,
   deleteToken,
   findSession,
   findToken,
@@ -172,7 +172,7 @@ export class ConsoleTokenService {
     if (expiresAt && expiresAt <= now) throw refuse('invalidParameter', detail('expiresPast'));
     const secret = tokenPrefix + randomBytes(32).toString('base64url');
     const token = await db.transaction(async (tx) => {
-      if ((await countTokens(tx)) >= maxTokens)
+      if ((await countTokensLocked(tx)) >= maxTokens)
         throw refuse('conflict', detail('tooManyTokens', { n: maxTokens }));
       const { name, role, apps = null } = request;
       const values = { name, role, apps, createdBy: creator.name, createdAt: now, expiresAt };

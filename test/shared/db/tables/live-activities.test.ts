@@ -1,5 +1,4 @@
-import { expect, test, vi } from 'vitest';
-import type { Handle } from '../../../../shared/db/pool.ts';
+import { expect, test } from 'vitest';
 import { query } from '../../../../shared/db/query.ts';
 import {
   limitOfToken,
@@ -7,7 +6,7 @@ import {
   maxTypesOfApp,
   saveToken,
 } from '../../../../shared/db/tables/live-activities.ts';
-import { countWaitingForLocks, openTestDatabase } from '../../../support/database.ts';
+import { openTestDatabase, runDuring } from '../../../support/database.ts';
 
 const { db } = await openTestDatabase();
 
@@ -33,28 +32,12 @@ const insertTokens = (appId: string, kind: string, [device]: number[], n: number
     [appId, kind, device, n],
   );
 
-/** Runs `second` in a transaction that begins before the transaction of `first` ends. */
-async function during<T>(
-  first: (tx: Handle) => Promise<unknown>,
-  second: (tx: Handle) => Promise<T>,
-): Promise<T> {
-  const started = await db.transaction(async (tx) => {
-    await first(tx);
-    const result = db.transaction(second);
-    await Promise.race([
-      result,
-      vi.waitUntil(async () => (await countWaitingForLocks(db)) === 1, { timeout: 5000 }),
-    ]);
-    return { result };
-  });
-  return started.result;
-}
-
 test('concurrent reports do not exceed the limit of a device', async () => {
   const { appId, devices } = await anApp('limit of a device');
   await insertTokens(appId, 'update', devices, maxTokensOfDevice - 1);
   const key = { appId, kind: 'update', installation: devices[0] ?? 0 } as const;
-  const limit = await during(
+  const limit = await runDuring(
+    db,
     async (tx) => {
       expect(await limitOfToken(tx, { ...key, name: 'x' })).toBeNull();
       await saveToken(tx, { ...key, name: 'x', token: 'x' });
@@ -74,7 +57,8 @@ test('concurrent reports do not exceed the limit of an app', async () => {
     [appId],
   );
   const key = { appId, kind: 'start' } as const;
-  const limit = await during(
+  const limit = await runDuring(
+    db,
     async (tx) => {
       expect(await limitOfToken(tx, { ...key, installation: device, name: 'x' })).toBeNull();
       await saveToken(tx, { ...key, installation: device, name: 'x', token: 'x' });
@@ -88,7 +72,8 @@ test('a token that two devices report at the same time belongs to one of them', 
   const { appId, devices } = await anApp('one token');
   const [one = 0, other = 0] = devices;
   const key = { appId, kind: 'start', name: 'x', token: 'same' } as const;
-  await during(
+  await runDuring(
+    db,
     (tx) => saveToken(tx, { ...key, installation: one }),
     (tx) => saveToken(tx, { ...key, installation: other }),
   );
@@ -102,7 +87,8 @@ test('a token that two devices report at the same time belongs to one of them', 
 test('a device that is deleted during the report gets no token', async () => {
   const { appId, devices } = await anApp('a deleted device');
   const installation = devices[0] ?? 0;
-  const limit = await during(
+  const limit = await runDuring(
+    db,
     (tx) => tx.query('DELETE FROM installation WHERE app_id = $1', [appId]),
     (tx) => limitOfToken(tx, { appId, kind: 'update', name: 'x', installation }),
   );
