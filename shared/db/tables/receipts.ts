@@ -235,7 +235,7 @@ export interface SealedCall {
 }
 
 /**
- * Stores a refused callback, unless the app has `maxKept` of them. Returns whether it is stored.
+ * Stores a refused callback, unless the app has `maxKept` others. Returns whether it is stored.
  */
 export function keepFailedReceipt(
   db: Handle,
@@ -249,6 +249,7 @@ export function keepFailedReceipt(
      SELECT $1, $2, $3, $4, $5, $6, $7
       WHERE (SELECT count(*) FROM (SELECT FROM failed_receipt WHERE app_id = $1
         LIMIT $8) AS kept) < $8
+         OR EXISTS (SELECT FROM failed_receipt WHERE app_id = $1 AND connector = $2 AND digest = $3)
      ON CONFLICT (app_id, connector, digest) DO UPDATE
        SET status = excluded.status, reason = excluded.reason`,
     [appId, connector, digest, status, reason, bytes, call, maxKept],
