@@ -281,7 +281,10 @@ async function deliverInline(
       { appId, pushId, batchId, waitedUntilMs },
       { signal, concurrencySlot, only, planned },
     );
-  if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
+  // If one batch fails, the job must not return to the queue while others are being sent.
+  const ends = await Promise.allSettled(open.map(deliver));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  if (ends.some((end) => end.status === 'fulfilled' && end.value === 'again')) return 'again';
   if (!only?.isEnded) await closePush(deps, job.data, job);
   return 'done';
 }
