@@ -1,5 +1,5 @@
 import { Batcher } from '../shared/batcher.ts';
-import { isConnectionFailure } from '../shared/db/limits/database-errors.ts';
+import { againAfterDeadlock, isConnectionFailure } from '../shared/db/limits/database-errors.ts';
 import { retryDuringOutage } from '../shared/db/outage.ts';
 import type { Database, Handle, TransactionWork } from '../shared/db/pool.ts';
 import {
@@ -264,15 +264,20 @@ async function runStatements(connection: Handle): Promise<void> {
 /** Maximum time to retry recording a result. After it, the batch is delivered again. */
 const recordPatienceMs = 120_000;
 
+/** Maximum tries of a transaction that records a result and is deadlocked. */
+const deadlockTries = 5;
+
 /**
- * Retries recording while the database is unavailable. Only this process knows the outcomes until
- * they are recorded. Without the retry, a restart of PostgreSQL would cause the whole batch to be
- * sent again.
+ * Retries recording while the database is unavailable, and after a deadlock. Only this process knows
+ * the outcomes until they are recorded. Without the retry, a restart of PostgreSQL would cause the
+ * whole batch to be sent again.
  */
 export function recordThroughOutage<T>(
   { log }: { log: Logger },
   record: () => Promise<T>,
 ): Promise<T> {
   const message = 'database unavailable; outcomes wait to be recorded';
-  return retryDuringOutage({ log, message, patienceMs: recordPatienceMs }, record);
+  return retryDuringOutage({ log, message, patienceMs: recordPatienceMs }, () =>
+    againAfterDeadlock(record, deadlockTries),
+  );
 }

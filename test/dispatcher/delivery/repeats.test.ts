@@ -1,11 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
+import { query } from '../../../shared/db/query.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
-import { changeBatches, deleteRows } from '../../support/tables.ts';
+import { changeBatches, deleteRows, readPush } from '../../support/tables.ts';
 
 let vendors: AllVendors;
 let dispatcher: RunningDispatcher;
@@ -226,4 +227,66 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
     expect(reply.status).toBe(400);
     expect(app.options.unknownOutcome).toBe('repeat');
   });
+});
+
+/**
+ * Makes the database refuse to settle batches of a connector, with this error code, as often as
+ * `times` says. Returns the number of refusals so far.
+ */
+async function refuseToSettle(
+  { appId }: App,
+  connector: ConnectorId,
+  { code, times }: { code: string; times: number },
+): Promise<() => Promise<number>> {
+  const name = `refusals_${connector}`;
+  await service.db.query(`
+    CREATE SEQUENCE ${name} MINVALUE 0 START 0;
+    CREATE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF nextval('${name}') < ${times} THEN RAISE EXCEPTION 'refused' USING ERRCODE = '${code}';
+      END IF;
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER ${name} BEFORE UPDATE ON push_batch FOR EACH ROW
+      WHEN (NEW.app_id = '${appId}' AND NEW.connector = '${connector}' AND NEW.is_settled)
+      EXECUTE FUNCTION ${name}()`);
+  onTestFinished(async () => {
+    await service.db.query(
+      `DROP TRIGGER ${name} ON push_batch; DROP FUNCTION ${name}; DROP SEQUENCE ${name}`,
+    );
+  });
+  return () => query(service.db).number(`SELECT last_value AS n FROM ${name}`);
+}
+
+test('a batch of a small push that cannot be recorded does not repeat the others', async () => {
+  const { apns, fcm } = vendors.gateways;
+  const ofFcm = await prepare('fcm', 1);
+  const { app } = ofFcm;
+  await vendors.put(app, vendors.instance('apns'));
+  const [iphone = ''] = await vendors.add(app, 'apns', 1);
+  // A gateway that has answered gets further batches at once.
+  expect(await push(ofFcm, { alert: 'First' })).toMatchObject({ successes: 2 });
+  const refusals = await refuseToSettle(app, 'fcm', { code: 'P0001', times: 2 });
+  apns.misbehave({ kind: 'slow', delayMs: 3000 });
+  const objectId = await beginPush(service, app);
+  const endOf = async () => {
+    // A planning job that has returned to the queue starts at once.
+    await service.db.query(
+      `UPDATE pgboss.job SET start_after = now() WHERE data ->> 'appId' = $1 AND state = 'retry'`,
+      [app.appId],
+    );
+    return (await readPush(service.db, app, objectId)).state;
+  };
+  await expect.poll(endOf, { timeout: 30_000 }).toBe('done');
+  expect(await refusals()).toBeGreaterThanOrEqual(2);
+  expect(fcm.total).toBe(3);
+  expect(apns.seen(iphone)).toBe(2);
+});
+
+test('a deadlock while a result is recorded sends nothing again', async () => {
+  const { apns } = vendors.gateways;
+  const prepared = await prepare('apns', 2);
+  const refusals = await refuseToSettle(prepared.app, 'apns', { code: '40P01', times: 2 });
+  expect(await push(prepared, { alert: 'Hello' })).toMatchObject({ status: 'done', successes: 2 });
+  expect(await refusals()).toBeGreaterThanOrEqual(2);
+  expect(apns.total).toBe(2);
 });
