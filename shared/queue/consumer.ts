@@ -129,7 +129,11 @@ export class Consumer<T extends object> {
   readonly #options: ConsumerOptions<T>;
   readonly #stop = new AbortController();
   readonly #interrupt = new AbortController();
-  readonly #active = new Map<string, Entry<T>>();
+  /**
+   * The jobs in work. A job that lost its heartbeats can be taken again while its first try still
+   * runs.
+   */
+  readonly #active = new Set<Entry<T>>();
   readonly #busyGroups: BusyGroups<T>;
   /** Concurrency slots in use. */
   #slotsInUse = 0;
@@ -169,7 +173,7 @@ export class Consumer<T extends object> {
     this.#stop.abort();
     this.#wake.abort('woken');
     await this.#loop;
-    const finished = Promise.all([...this.#active.values()].map((entry) => entry.done));
+    const finished = Promise.all([...this.#active].map((entry) => entry.done));
     await Promise.race([finished, sleep(graceMs)]);
     this.#interrupt.abort();
     await finished;
@@ -197,7 +201,7 @@ export class Consumer<T extends object> {
     this.#isDrained = false;
     const takenBefore = this.#taken;
     try {
-      const ignoreGroups = this.#busyGroups.busyGroups(this.#active.values());
+      const ignoreGroups = this.#busyGroups.busyGroups(this.#active);
       if (ignoreGroups) await this.#busyGroups.runAndMeasure(() => this.#take({ ignoreGroups }));
       this.#isDrained = await this.#take({});
     } catch (error) {
@@ -243,17 +247,17 @@ export class Consumer<T extends object> {
     entry.done = this.#work(job, {
       release: (waitingJobs) => this.#release(entry, waitingJobs),
     }).finally(() => {
-      this.#active.delete(job.id);
+      this.#active.delete(entry);
       this.#leave(entry);
       this.#wakeForMore();
     });
-    this.#active.set(job.id, entry);
+    this.#active.add(entry);
   }
 
   #release(entry: Entry<T>, waitingJobs = this.#options.waitingJobs): void {
     // A job that has ended has no slot.
-    const isActive = this.#active.get(entry.job.id) === entry;
-    if (!isActive || entry.waitingIn === waitingJobs || !waitingJobs?.tryAdd()) return;
+    if (!this.#active.has(entry)) return;
+    if (entry.waitingIn === waitingJobs || !waitingJobs?.tryAdd()) return;
     this.#leave(entry);
     entry.waitingIn = waitingJobs;
     this.#wakeForMore();
@@ -280,7 +284,7 @@ export class Consumer<T extends object> {
 
   async #beat(): Promise<void> {
     const takenBeforeMs = systemClock.monotonicMs() - freshMs;
-    const jobs = [...this.#active.values()]
+    const jobs = [...this.#active]
       .filter(({ takenAtMs }) => takenAtMs <= takenBeforeMs)
       .map(({ job }) => job);
     await this.#options.queue.touch(this.#options.kind, jobs).catch((error: unknown) => {

@@ -63,13 +63,48 @@ test('slots that a fetch has left are filled after the cooldown, while the other
   expect(fetched).toEqual([[1, 2], [3]]);
 });
 
+test('a job that is taken again counts as in work until its last try has ended', async () => {
+  const tries = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+  const taken = Promise.withResolvers<void>();
+  const events: string[] = [];
+  let begun = 0;
+  const { consumer, queue } = await consume(1, { capacity: 2, isEnded: false }, async () => {
+    begun += 1;
+    if (begun === 2) {
+      taken.resolve();
+      await tries[1].promise;
+      events.push('second try ended');
+      return;
+    }
+    // As the supervision does after lost heartbeats.
+    await service.db.query(`UPDATE pgboss.job SET state = 'retry', start_after = now()`);
+    void queue.wake(messageJob);
+    await tries[0].promise;
+  });
+  await taken.promise;
+  tries[0].resolve();
+  await service.db.query('SELECT 1');
+  const stopped = consumer.stop(0).then(() => events.push('stopped'));
+  // A consumer that does not wait stops within this time.
+  for (let i = 0; i < 20; i += 1) await service.db.query('SELECT 1');
+  tries[1].resolve();
+  await stopped;
+  expect(events).toEqual(['second try ended', 'stopped']);
+});
+
 /**
  * Starts a consumer after jobs 1 to `jobs` were sent. `fetched` contains the jobs of each fetch.
  * The consumer stops at the end of the test.
  */
 async function consume(
   jobs: number,
-  options: Pick<ConsumerOptions<MessageJob>, 'capacity' | 'cooldownMs' | 'busyCooldown'>,
+  {
+    isEnded = true,
+    ...options
+  }: Pick<ConsumerOptions<MessageJob>, 'capacity' | 'cooldownMs' | 'busyCooldown'> & {
+    /** False if the jobs stay in the queue while they are handled. */
+    isEnded?: boolean;
+  },
   handle: (messageId: number) => Promise<void>,
 ) {
   const { db } = service;
@@ -95,7 +130,7 @@ async function consume(
     duePoll: { add: () => () => undefined },
     ...options,
     handle: async (job) => {
-      await queue.end(messageJob, job, db);
+      if (isEnded) await queue.end(messageJob, job, db);
       await handle(job.data.messageId);
       return 'done';
     },
@@ -109,5 +144,5 @@ async function consume(
     await listener.close();
     await queue.stop();
   });
-  return { fetched, send };
+  return { fetched, send, consumer, queue };
 }
