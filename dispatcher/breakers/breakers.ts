@@ -242,11 +242,12 @@ export class Breakers {
     if (override?.forced === 'closed') return this.#forcedPermit(queue, concurrencySlot);
     // The answer to a probe counts only after the breaker has judged it.
     const hasAnswer = () => queue.breaker.state === 'closed' && this.#inFlight.hasAnswer(queue.id);
-    const isFree = await queue.canProbe(hasAnswer);
-    return (
-      (isFree && this.#breakerPermit(queue, concurrencySlot)) ||
-      wait(queue.enqueue(queue.breaker.cooldownLeftMs))
-    );
+    if (await queue.tryTrack(hasAnswer)) {
+      const permit = this.#breakerPermit(queue, concurrencySlot);
+      if (permit) return permit;
+      queue.untrack();
+    }
+    return wait(queue.enqueue(queue.breaker.cooldownLeftMs));
   }
 
   /**
@@ -326,7 +327,10 @@ export class Breakers {
     };
   }
 
-  /** Returns a permit of the breaker. Returns undefined while the breaker lets no batch pass. */
+  /**
+   * Returns a permit of the breaker for a batch that the queue counts as in flight. Returns
+   * undefined while the breaker lets no batch pass.
+   */
   #breakerPermit(
     queue: GatewayQueue,
     concurrencySlot: ConcurrencySlot | undefined,
@@ -334,7 +338,6 @@ export class Breakers {
     const isProbe = queue.breaker.state === 'half-open';
     const permit = queue.breaker.acquire();
     if (!permit) return undefined;
-    queue.track();
     const batch = this.#inFlight.track(queue.id, concurrencySlot);
     return {
       kind: 'permit',

@@ -153,22 +153,26 @@ export class GatewayQueue {
   }
 
   /**
-   * Returns whether another batch may be sent. If the health of the gateway is unknown, waits
-   * shortly for its first answer: to a batch in flight (`hasAnswer`) or to a batch that has ended.
+   * Returns whether another batch may be sent. The batch then counts as in flight until `untrack`.
+   * If the health of the gateway is unknown, waits shortly for its first answer: to a batch in
+   * flight (`hasAnswer`) or to a batch that has ended.
    */
-  async canProbe(hasAnswer: () => boolean): Promise<boolean> {
+  async tryTrack(hasAnswer: () => boolean): Promise<boolean> {
     const nowMs = this.#clock.monotonicMs();
     const untilMs = Math.max(this.#probedAtMs + firstAnswerMs, nowMs + answerPollMs);
     for (let atMs = nowMs; ; atMs += answerPollMs) {
-      if (!this.#canProbe && hasAnswer()) this.markHealthy();
-      if (this.#canProbe || atMs >= untilMs) return this.#canProbe;
+      if (!this.#isFree && hasAnswer()) this.markHealthy();
+      if (this.#isFree) {
+        this.#track();
+        return true;
+      }
+      if (atMs >= untilMs) return false;
       this.#batchEnd ??= Promise.withResolvers();
       await Promise.race([this.#batchEnd.promise, sleep(answerPollMs)]);
     }
   }
 
-  /** Counts a batch as in flight until `untrack`. */
-  track(): void {
+  #track(): void {
     if (this.#inFlight === 0) this.#probedAtMs = this.#clock.monotonicMs();
     this.#inFlight += 1;
   }
@@ -179,7 +183,8 @@ export class GatewayQueue {
     this.#batchEnd = undefined;
   }
 
-  get #canProbe(): boolean {
+  /** True if the gateway is known to be up, or if no batch is in flight that will tell. */
+  get #isFree(): boolean {
     return this.#inFlight === 0 || this.#clock.monotonicMs() - this.#healthyAtMs < healthyForMs;
   }
 }
