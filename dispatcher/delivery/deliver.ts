@@ -175,6 +175,7 @@ async function sendAndRecord(
   if (context.slot && context.slot.durationMs >= longSlotMs) context.concurrencySlot?.release();
   // From here on, a push to one device mostly waits for its gateway.
   if (context.only && batch.stored.size === 1) context.concurrencySlot?.release(deps.singles);
+  let firstSend: FirstSend | undefined;
   for (;;) {
     const permit = await deps.breakers.acquire(
       { connector, appId, profile },
@@ -182,7 +183,7 @@ async function sendAndRecord(
     );
     if (permit.kind === 'wait')
       return recordDecision(deps, batch, { kind: 'postpone', afterMs: permit.afterMs });
-    const firstSend = new FirstSend(deps, batch);
+    firstSend ??= new FirstSend(deps, batch);
     const sent = await firstSend.during(
       traceGateway(connector, () => send(deps, batch, { ...context, permit })),
     );
@@ -256,7 +257,8 @@ const slowMs = 1000;
 class FirstSend {
   readonly #deps: DispatcherDeps;
   readonly #batch: BatchInWork;
-  readonly #at: Date | null;
+  /** Null once the time is saved or is being saved. */
+  #at: Date | null;
 
   constructor(deps: DispatcherDeps, batch: BatchInWork) {
     this.#deps = deps;
@@ -293,11 +295,13 @@ class FirstSend {
 
   /** Never rejects: the batch is already being sent, and the next batch saves its own time. */
   async #save(): Promise<void> {
-    if (!this.#at) return;
+    const at = this.#at;
+    if (!at) return;
+    this.#at = null;
     const { queries, log } = this.#deps;
     const { appId, pushId: id } = this.#batch.ids;
     try {
-      if (await queries.markFirstSend({ appId, id, at: this.#at })) this.#observe(this.#at);
+      if (await queries.markFirstSend({ appId, id, at })) this.#observe(at);
     } catch (error) {
       log.warn({ err: error, push: id }, 'could not save the time of the first send');
     }

@@ -10,8 +10,9 @@ const service = useTestService();
 /** Allows for a busy machine. */
 vi.setConfig({ testTimeout: 120_000 });
 let dispatcher: RunningDispatcher;
+const dispatch = () => service.dispatch({ breakers: { coolDownMs: 300 } });
 beforeAll(async () => {
-  dispatcher = await service.dispatch();
+  dispatcher = await dispatch();
 });
 afterEach(() => service.apns.behave());
 
@@ -179,7 +180,7 @@ describe('the time to the first send', () => {
     await dispatcher.stack.close();
     const objectId = await beginPush(service, app, devices === 1 ? oneDevice(tokens) : {});
     await age(app);
-    dispatcher = await service.dispatch();
+    dispatcher = await dispatch();
     await service.untilDone(app, objectId);
     expect((await measured()).seconds).toBeGreaterThan(36_000);
   });
@@ -197,4 +198,23 @@ test('the time of the first send is kept if the push is cancelled then', async (
     .toBe(1);
   const saved = 'notification WHERE app_id = $1 AND first_sent_at IS NOT NULL';
   await expect.poll(() => countOf(on.app, saved), poll).toBe(1);
+});
+
+test('a push whose first recipients are the probe of a breaker is measured once', async () => {
+  const on = await createAppOn(service, null, 60);
+  service.apns.misbehave({ kind: 'answer', status: 503 });
+  const refused = await beginPush(service, on.app, { data: { alert: 'refused' } });
+  const stateOf = async () => {
+    const { body } = await admin('GET', '/breakers');
+    return body.results.find(({ id }: { id: string }) => id === on.id)?.state;
+  };
+  await expect.poll(stateOf, poll).toBe('open');
+  await control(on, refused, 'cancel');
+  await service.untilDone(on.app, refused);
+  await expect.poll(stateOf, poll).toBe('half-open');
+  service.apns.behave();
+  const earlier = await measured();
+  const objectId = await beginPush(service, on.app);
+  expect(await service.untilDone(on.app, objectId)).toMatchObject({ successes: 60 });
+  expect((await measured()).count - earlier.count).toBe(1);
 });
