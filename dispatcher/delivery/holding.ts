@@ -24,7 +24,7 @@ import { continuePushes } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import { startHeldJobs } from '../../shared/queue/queue-sql.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import type { BatchInWork } from '../recording/batch-in-work.ts';
+import { type BatchInWork, replaceDelivery } from '../recording/batch-in-work.ts';
 
 /**
  * Result of holding a job. `done`: the work is held. `again`: another consumer has taken over the
@@ -45,11 +45,11 @@ export function holdPlanning(deps: DispatcherDeps, job: Job<PlanJob>): Promise<H
 /**
  * Holds a batch of a push that is paused or frozen. It gets its own job when the push continues.
  */
-export function holdBatch(deps: DispatcherDeps, { ids, job }: BatchInWork): Promise<HoldEnd> {
+export function holdBatch(deps: DispatcherDeps, batch: BatchInWork): Promise<HoldEnd> {
   return hold(deps, async (tx) => {
-    if (!(await lockWaiting(tx, ids, 'SHARE'))) return 'changed';
-    if (job && !(await deps.queue.end(job.kind, job.job, tx))) return 'again';
-    await markBatchHeld(tx, ids);
+    if (!(await lockWaiting(tx, batch.ids, 'SHARE'))) return 'changed';
+    if (!(await replaceDelivery(deps, tx, batch))) return 'again';
+    await markBatchHeld(tx, batch.ids);
     return 'done';
   });
 }

@@ -1,4 +1,5 @@
 import type { Handle } from '../../shared/db/pool.ts';
+import { markJobCreated } from '../../shared/db/tables/batches.ts';
 import type { BatchSnapshot } from '../../shared/db/tables/push-progress.ts';
 import type { DeliverJob, JobKind, PlanJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
@@ -39,4 +40,17 @@ export async function endJob(
   { job }: Pick<BatchInWork, 'job'>,
 ): Promise<void> {
   if (job) await queue.end(job.kind, job.job, tx);
+}
+
+/**
+ * Ends the delivery of a batch in `tx`, so that a new job can deliver it later. The batch of a small
+ * push has no job: it is marked, so that no other process sends it meanwhile. Returns false if
+ * another process has taken over the batch.
+ */
+export function replaceDelivery(
+  { queue }: Pick<DispatcherDeps, 'queue'>,
+  tx: Handle,
+  { ids, job }: Pick<BatchInWork, 'ids' | 'job'>,
+): Promise<boolean> {
+  return job ? queue.end(job.kind, job.job, tx) : markJobCreated(tx, ids.appId, ids.batchId);
 }

@@ -5,7 +5,6 @@ import {
   checkpointBatch,
   findBatch,
   lockBatch,
-  markJobCreated,
   settleBatches,
 } from '../../shared/db/tables/batches.ts';
 import { insertFailures, type RecipientFailure } from '../../shared/db/tables/push-failures.ts';
@@ -13,7 +12,7 @@ import { recordQuietWait } from '../../shared/db/tables/push-reports.ts';
 import type { Outcome, OutcomeTotals } from '../../shared/domain/outcome.ts';
 import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { type BatchInWork, endJob } from './batch-in-work.ts';
+import { type BatchInWork, endJob, replaceDelivery } from './batch-in-work.ts';
 import { countRecipients } from './recorder.ts';
 
 /** Outcome of recipients that are not sent to, and its reason. */
@@ -103,7 +102,7 @@ export interface Postponement {
 
 /**
  * Postpones a batch: replaces its job by a later one. This does not count as a try. Does nothing if
- * another consumer has taken over the job.
+ * another process has taken over the batch.
  */
 export async function recordPostponed(
   deps: DispatcherDeps,
@@ -115,8 +114,7 @@ export async function recordPostponed(
   const kind = deliverJob(stored.connector);
   const data = { ...ids, waitedUntilMs: startAfter.getTime() };
   await deps.db.transaction(async (tx) => {
-    if (batch.job && !(await deps.queue.end(kind, batch.job.job, tx))) return;
-    await markJobCreated(tx, ids.appId, ids.batchId);
+    if (!(await replaceDelivery(deps, tx, batch))) return;
     if (quietUntil) await recordQuietWait(tx, { ...ids, stored, until: quietUntil });
     await deps.queue.send(kind, [data], { tx, startAfter });
   });

@@ -241,9 +241,13 @@ export const findWaitingForGateway = (db: Handle, { appId, connector, profile }:
     [appId, connector, profile],
   );
 
-/** Records that the batch now has a job. */
+/** Records that the batch now has a job. Returns false if it has one, or if it is settled. */
 export const markJobCreated = (tx: Handle, appId: string, id: number) =>
-  query(tx).run('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
+  query(tx).hasRows(
+    `UPDATE push_batch SET has_job = true
+      WHERE app_id = $1 AND id = $2 AND NOT has_job AND NOT is_settled`,
+    [appId, id],
+  );
 
 /**
  * Saves the settled recipients of a batch in flight, and the reasons of failures. If the batch is

@@ -67,10 +67,13 @@ export async function lockWaiting(
   return isPaused !== undefined && (isPaused || (await lockFreeze(tx, appId)));
 }
 
-/** Marks a batch as held. It has no job until its push continues. Its time slot becomes void. */
+/**
+ * Marks a batch as held. It has no job until its push continues, although `has_job` is true. Its
+ * time slot becomes void.
+ */
 export const markBatchHeld = (tx: Handle, { appId, batchId }: { appId: string; batchId: number }) =>
   query(tx).run(
-    `UPDATE push_batch SET is_held = true, has_job = true, slot_at = NULL, slot_ms = NULL,
+    `UPDATE push_batch SET is_held = true, slot_at = NULL, slot_ms = NULL,
       slot_epoch = NULL
       WHERE app_id = $1 AND id = $2`,
     [appId, batchId],

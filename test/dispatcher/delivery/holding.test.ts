@@ -1,15 +1,18 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { Freezes } from '../../../dispatcher/delivery/freezes.ts';
-import { endFreezes, holdPlanning } from '../../../dispatcher/delivery/holding.ts';
+import { endFreezes, holdBatch, holdPlanning } from '../../../dispatcher/delivery/holding.ts';
 import type { DispatcherDeps } from '../../../dispatcher/deps.ts';
+import { recordPostponed } from '../../../dispatcher/recording/unsent.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { insertFreeze, releaseFreeze } from '../../../shared/db/tables/apps.ts';
-import { planJob } from '../../../shared/queue/jobs.ts';
+import { insertBatches } from '../../../shared/db/tables/batches.ts';
+import { readBatchSnapshots } from '../../../shared/db/tables/push-progress.ts';
+import { deliverJob, planJob } from '../../../shared/queue/jobs.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
-import { changePush, countJobs, readPushes } from '../../support/tables.ts';
+import { changePush, countJobs, readBatches, readPushes } from '../../support/tables.ts';
 
 const service = useTestService();
 
@@ -86,4 +89,33 @@ test('a job of the previous release continues the frozen work of its push', asyn
   await expect.poll(stateOfPush).toEqual({ isHeld: true, jobs: 0 });
   await db.transaction((tx) => releaseFreeze(tx, appId));
   expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 0 });
+});
+
+test('a batch of a small push that another process has taken over gets no second job', async () => {
+  const { app, db, deps } = await open();
+  const { appId } = app;
+  await beginPush(service, app);
+  const [push] = await readPushes(db, app);
+  const pushId = push?.id ?? 0;
+  const [batchId = 0] = await insertBatches(db, appId, pushId, [
+    {
+      connector: 'apns',
+      profile: '_default',
+      recipients: [1],
+      badges: null,
+      attempt: 0,
+      hasJob: false,
+    },
+  ]);
+  const [stored] = await readBatchSnapshots(db, [{ appId, batchId }]);
+  if (!stored) throw new Error('no batch');
+  const batch = { ids: { appId, pushId, batchId }, stored };
+  const jobs = () => countJobs(db, app, { queue: deliverJob('apns').queue });
+  await recordPostponed(deps, batch, { afterMs: 1000 });
+  expect(await jobs()).toBe(1);
+  await recordPostponed(deps, batch, { afterMs: 1000 });
+  expect(await jobs()).toBe(1);
+  await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
+  expect(await holdBatch(deps, batch)).toBe('again');
+  expect(await readBatches(db, app)).toMatchObject([{ isHeld: false, hasJob: true }]);
 });
