@@ -108,11 +108,14 @@ const maxClosedAtOnce = 100;
 
 /**
  * Closes pushes that a crash left open after their last batch. Returns the number of pushes that it
- * found.
+ * found. If some cannot be closed, rejects after it has closed the others.
  */
 export async function closeSettledPushes(deps: ClosingDeps): Promise<number> {
   const found = await findSettledPushes(deps.db, maxClosedAtOnce);
-  for (const { appId, id } of found) await closePush(deps, { appId, pushId: id });
+  const failures: unknown[] = [];
+  for (const { appId, id } of found)
+    await closePush(deps, { appId, pushId: id }).catch((error) => failures.push(error));
+  if (failures.length > 0) throw failures[0];
   return found.length;
 }
 
