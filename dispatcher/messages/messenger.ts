@@ -124,7 +124,7 @@ async function trySend(
   const send = senderFor({ db, providers }, message, { id, appId });
   if (!send) return { state: 'kept', reason: null };
   if (message.expiresAt.getTime() <= clock.now()) return { state: 'failed', reason: 'expired' };
-  const result = await Promise.race([send(), aborted(signal)]);
+  const result = await sendUntil(signal, send);
   if (result === 'stopped' || result.kind === 'retry') return result;
   if (result.kind === 'sent') return { state: 'sent', reason: null, providerId: result.providerId };
   const { reason, isSetting = false } = result;
@@ -155,11 +155,20 @@ function senderFor(
   return undefined;
 }
 
-function aborted(signal: AbortSignal): Promise<'stopped'> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve('stopped');
-    else signal.addEventListener('abort', () => resolve('stopped'), { once: true });
-  });
+/** Sends a message. Does not wait for the provider any longer when `signal` aborts. */
+async function sendUntil(
+  signal: AbortSignal,
+  send: () => Promise<ProviderResult>,
+): Promise<ProviderResult | 'stopped'> {
+  const stopped = Promise.withResolvers<'stopped'>();
+  const stop = () => stopped.resolve('stopped');
+  if (signal.aborted) stop();
+  signal.addEventListener('abort', stop);
+  try {
+    return await Promise.race([send(), stopped.promise]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
 }
 
 async function record(
@@ -174,8 +183,8 @@ async function record(
   const { appId, messageId } = job.data;
   const { db, queue, metrics, log, webhooks } = deps;
   const result = 'state' in outcome ? outcome : expiredResult(deps, message, outcome);
-  await db.transaction(async (tx) => {
-    if (!(await queue.end(messageJob, job, tx))) return;
+  const isRecorded = await db.transaction(async (tx) => {
+    if (!(await queue.end(messageJob, job, tx))) return false;
     if (result) await settle(webhooks, tx, job.data, result);
     else if ('kind' in outcome && (await countTry(tx, appId, messageId, outcome.reason)))
       await queue.send(messageJob, [job.data], {
@@ -183,7 +192,10 @@ async function record(
         startAfter: await dueIn(tx, retryMs(message.attempts, outcome.afterMs, waits)),
         priority: messagePriority(message.kind),
       });
+    return true;
   });
+  // Another consumer has taken over the job, and counts its own result.
+  if (!isRecorded) return;
   const label = result?.state ?? 'retried';
   metrics.messages.inc({ kind: message.kind, outcome: label });
   const isSetting = 'isSetting' in outcome && outcome.isSetting === true;
