@@ -1,4 +1,4 @@
-import { Breaker, type BreakerPermit, type BreakerTiming } from '../../shared/breaker.ts';
+import { Breaker, type BreakerTiming } from '../../shared/breaker.ts';
 import { minuteMs, sleep } from '../../shared/clock.ts';
 import { retryDuringOutage } from '../../shared/db/outage.ts';
 import type { Handle } from '../../shared/db/pool.ts';
@@ -184,14 +184,12 @@ export class EndpointRun {
     while (this.#inFlight.size < webhookLimits.concurrency) {
       const [delivery] = this.#queue;
       if (!delivery) return;
-      const mayPass = !delivery.isManual && endpoint.isEnabled && this.#pauseMs === 0;
-      const permit = mayPass ? this.#state.breaker.acquire() : undefined;
-      if (!delivery.isManual && !permit) {
+      if (!delivery.isManual && !(endpoint.isEnabled && this.#pauseMs === 0)) {
         this.#queue = [];
         return;
       }
       this.#queue.shift();
-      const work = this.#deliver(endpoint, delivery, permit).finally(() =>
+      const work = this.#deliver(endpoint, delivery).finally(() =>
         this.#inFlight.delete(delivery.id),
       );
       this.#inFlight.set(delivery.id, work);
@@ -199,22 +197,11 @@ export class EndpointRun {
   }
 
   /** Sends one delivery and records the result. Never rejects. */
-  async #deliver(
-    endpoint: Endpoint,
-    delivery: DueDelivery,
-    permit: BreakerPermit | undefined,
-  ): Promise<void> {
-    let judgement: Judgement | undefined;
+  async #deliver(endpoint: Endpoint, delivery: DueDelivery): Promise<void> {
     try {
-      judgement = await this.#attempt(endpoint, delivery);
-      await permit?.release(
-        judgement.isAttempt
-          ? { requests: 1, failed: judgement.state === 'delivered' ? 0 : 1 }
-          : undefined,
-      );
-      await this.#record(delivery, judgement);
+      const judgement = await this.#send(endpoint, delivery);
+      if (judgement) await this.#record(delivery, judgement);
     } catch (error) {
-      if (!judgement) await permit?.release(undefined);
       this.#hasFault = true;
       const { appId: app, name: webhook } = this.#key;
       this.#deps.log.warn(
@@ -224,16 +211,29 @@ export class EndpointRun {
     }
   }
 
-  async #attempt(endpoint: Endpoint, delivery: DueDelivery): Promise<Judgement> {
+  /**
+   * Sends one delivery. Returns undefined if the breaker lets no request pass. A delivery that needs
+   * no request does not ask the breaker, because it could not be its probe.
+   */
+  async #send(endpoint: Endpoint, delivery: DueDelivery): Promise<Judgement | undefined> {
     const { db, clock } = this.#deps;
-    const nowMs = clock.now();
-    if (!delivery.isManual && nowMs - delivery.createdAt.getTime() > webhookLimits.maxAgeMs)
+    const { isManual, createdAt } = delivery;
+    if (!isManual && clock.now() - createdAt.getTime() > webhookLimits.maxAgeMs)
       return ended('expired');
     const data = await this.#query(() => dataOf(db, delivery));
-    if (!data) return ended('push_deleted');
-    const request = requestOf(endpoint, { delivery, data, nowMs });
-    const result = await this.#clientOf(endpoint).request(request);
-    return judge(result, delivery, endpoint.format);
+    if (data === undefined) return ended('push_deleted');
+    const permit = isManual ? undefined : this.#state.breaker.acquire();
+    if (!isManual && !permit) return undefined;
+    try {
+      const request = requestOf(endpoint, { delivery, data, nowMs: clock.now() });
+      const result = await this.#clientOf(endpoint).request(request);
+      const judgement = judge(result, delivery, endpoint.format);
+      await permit?.release({ requests: 1, failed: judgement.state === 'delivered' ? 0 : 1 });
+      return judgement;
+    } catch (error) {
+      await permit?.release(undefined);
+      throw error;
+    }
   }
 
   async #record(delivery: DueDelivery, judgement: Judgement): Promise<void> {

@@ -57,7 +57,7 @@ export class WebhookSender {
   readonly #dispatcher = randomUUID();
   readonly #states: EndpointStates;
   readonly #statements: Semaphore;
-  readonly #runs = new Map<string, Promise<void>>();
+  readonly #runs = new Map<string, { key: EndpointKey; done: Promise<void> }>();
   readonly #stop = new AbortController();
   #wake = new AbortController();
   #loop: Promise<void> | undefined;
@@ -78,11 +78,10 @@ export class WebhookSender {
 
   async start(listener: Listener): Promise<void> {
     this.#unlisten = await listener.listen(webhookTopic, () => this.#wake.abort());
-    const { dispatcher, leaseMs } = this.#lease;
     const { db, log } = this.#deps;
     this.#renewal = setInterval(() => {
-      if (this.#runs.size === 0) return;
-      renewLeases(db, { dispatcher, leaseMs }).catch((error: unknown) =>
+      const keys = [...this.#runs.values()].map(({ key }) => key);
+      renewLeases(db, this.#lease, keys).catch((error: unknown) =>
         log.warn({ err: error }, 'could not renew the leases of webhooks'),
       );
     }, this.#limits.renewMs);
@@ -95,7 +94,10 @@ export class WebhookSender {
     this.#stop.abort();
     this.#wake.abort();
     await this.#loop;
-    await Promise.race([Promise.all(this.#runs.values()), sleep(graceMs)]);
+    await Promise.race([
+      Promise.all([...this.#runs.values()].map(({ done }) => done)),
+      sleep(graceMs),
+    ]);
     clearInterval(this.#renewal);
     await releaseEndpoints(this.#deps.db, this.#dispatcher).catch(() => undefined);
     await this.#states.forgetUnused(0);
@@ -133,22 +135,22 @@ export class WebhookSender {
   #begin(key: EndpointKey): void {
     const { appId: app, name: webhook } = key;
     const id = JSON.stringify([app, webhook]);
-    const before = this.#runs.get(id) ?? Promise.resolve();
+    const before = this.#runs.get(id)?.done ?? Promise.resolve();
     const context = {
       dispatcher: this.#dispatcher,
       statements: this.#statements,
       stopped: this.#stop.signal,
       othersWait: () => this.#othersWait,
     };
-    const run = before
+    const done = before
       .then(() => new EndpointRun(this.#deps, key, context, this.#states.of(key)).run())
       .catch((error: unknown) =>
         this.#deps.log.warn({ err: error, app, webhook }, 'a webhook cannot be sent to'),
       )
       .finally(() => {
-        if (this.#runs.get(id) === run) this.#runs.delete(id);
+        if (this.#runs.get(id)?.done === done) this.#runs.delete(id);
         if (this.#othersWait) this.#wake.abort();
       });
-    this.#runs.set(id, run);
+    this.#runs.set(id, { key, done });
   }
 }

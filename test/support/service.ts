@@ -27,7 +27,9 @@ export interface TestService {
   databaseUrl: string;
   apns: ApnsGateway;
   /** Starts a dispatcher in this process. It is closed with the service. */
-  dispatch(options?: Pick<DispatcherOptions, 'clock' | 'breakers'>): Promise<RunningDispatcher>;
+  dispatch(
+    options?: Pick<DispatcherOptions, 'clock' | 'breakers' | 'webhooks'>,
+  ): Promise<RunningDispatcher>;
   /** Adds a token profile for the APNs sandbox to an app. */
   addApnsProfile(app: App, name?: string): Promise<void>;
   /** Inserts iOS installations directly into the table. Returns their tokens. */

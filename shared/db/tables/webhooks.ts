@@ -251,14 +251,18 @@ const shareStatement = prepare(
 export const shareEndpoints = (tx: Handle, appId: string, names: readonly string[]) =>
   query(tx).rows<{ name: string; mustWake: boolean }>(shareStatement, [appId, names]);
 
-const wakeStatement = prepare(
-  `WITH due AS (
-     SELECT app_id, name FROM webhook
-      WHERE app_id = $1 AND name = ANY ($2) AND (due_at IS NULL OR due_at > now())
+/**
+ * Updates endpoints of one app, and returns their names. All such statements lock the rows in the
+ * order of the names, so that two transactions cannot deadlock.
+ */
+const updateInOrder = (condition: string, change: string): string =>
+  `WITH locked AS (
+     SELECT name FROM webhook WHERE app_id = $1 AND name = ANY ($2) AND (${condition})
       ORDER BY name FOR NO KEY UPDATE)
-   UPDATE webhook w SET due_at = now() FROM due
-    WHERE w.app_id = $1 AND w.name = due.name`,
-);
+   UPDATE webhook w SET ${change} FROM locked
+    WHERE w.app_id = $1 AND w.name = locked.name RETURNING w.name`;
+
+const wakeStatement = prepare(updateInOrder('due_at IS NULL OR due_at > now()', 'due_at = now()'));
 
 /** Makes endpoints due now, and wakes the dispatchers when `tx` commits. */
 export async function wakeEndpoints(
@@ -295,24 +299,30 @@ export async function claimEndpoints(
   const claimed: EndpointKey[] = [];
   // One statement for each app, because a sharded database cannot lock rows of several apps.
   for (const [appId, ofApp] of Map.groupBy(due, (key) => key.appId)) {
-    const names = await query(db).column<string>(
-      `UPDATE webhook SET leased_by = $3, leased_until = now() + $4 * interval '1 ms',
-              is_paused = false
-        WHERE app_id = $1 AND name = ANY ($2) AND due_at <= now()
-          AND (leased_until IS NULL OR leased_until < now()) RETURNING name`,
-      [appId, ofApp.map(({ name }) => name), dispatcher, leaseMs],
-    );
-    claimed.push(...names.map((name) => ({ appId, name })));
+    const names = ofApp.map(({ name }) => name);
+    const ours = await query(db).column<string>(claimText, [appId, names, dispatcher, leaseMs]);
+    claimed.push(...ours.map((name) => ({ appId, name })));
   }
   return claimed;
 }
 
-/** Extends the leases of a dispatcher. */
-export const renewLeases = (db: Handle, { dispatcher, leaseMs }: Lease) =>
-  query(db).run(
-    `UPDATE webhook SET leased_until = now() + $2 * interval '1 ms' WHERE leased_by = $1`,
-    [dispatcher, leaseMs],
-  );
+const claimText = updateInOrder(
+  'due_at <= now() AND (leased_until IS NULL OR leased_until < now())',
+  `leased_by = $3, leased_until = now() + $4 * interval '1 ms', is_paused = false`,
+);
+
+/** Extends the leases that a dispatcher still has on these endpoints. */
+export async function renewLeases(
+  db: Handle,
+  { dispatcher, leaseMs }: Lease,
+  keys: readonly EndpointKey[],
+): Promise<void> {
+  // One statement for each app, because a sharded database cannot lock rows of several apps.
+  for (const [appId, ofApp] of Map.groupBy(keys, (key) => key.appId))
+    await query(db).run(renewText, [appId, ofApp.map(({ name }) => name), dispatcher, leaseMs]);
+}
+
+const renewText = updateInOrder('leased_by = $3', `leased_until = now() + $4 * interval '1 ms'`);
 
 /** How a run on an endpoint ends. */
 interface RunEnd {
