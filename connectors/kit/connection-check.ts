@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import type { Hint } from '../../shared/domain/reasons.ts';
+import { type Hint, isUntrustedCertificate } from '../../shared/domain/reasons.ts';
 import { guardedLookup, requireAllowedAddress } from '../../shared/http/outbound-addresses.ts';
 import { failureCodeOf } from '../../shared/http/result.ts';
 import { sharedSecureContext } from '../../shared/http/trust.ts';
@@ -92,6 +92,5 @@ function refusedConnection(cause: string | undefined, certificateHint?: Hint): G
     return refused('certificate_refused', certificateHint);
   const hint = untrustedHint(cause);
   if (code === 'ADDRESS_REFUSED') return refused('address_refused', hint);
-  const isUntrusted = /CERT|SELF_SIGNED|ALTNAME|VERIFY|ISSUER/.test(code);
-  return refused(isUntrusted ? 'certificate_refused' : 'connect_failed', hint);
+  return refused(isUntrustedCertificate(code) ? 'certificate_refused' : 'connect_failed', hint);
 }

@@ -289,17 +289,20 @@ const nodeCodes: ReadonlySet<string> = new Set<ReasonCode>([
 ]);
 
 /**
- * Words in the error codes of Node.js and OpenSSL that mean an untrusted certificate or a TLS
- * failure.
+ * Returns whether an error code of Node.js or OpenSSL means that we do not trust the certificate of
+ * the other side. An alert comes from the other side, which may not trust ours.
  */
-const certificateWords = ['CERT', 'SELF_SIGNED', 'ALTNAME', 'VERIFY', 'ISSUER'];
+export const isUntrustedCertificate = (code: string): boolean =>
+  /CERT|SELF_SIGNED|ALTNAME|VERIFY|ISSUER/.test(code) && !code.includes('ALERT');
+
+/** Words in error codes that mean a TLS failure. */
 const tlsWords = ['SSL', 'TLS', 'EPROTO'];
 
 /** Returns the reason of a broken connection for an error code of Node.js, OpenSSL or the proxy. */
 export function connectionReason(cause: string): string {
   if (nodeCodes.has(cause)) return cause;
   if (cause.startsWith('PROXY_')) return reason('proxyRefused', { cause });
-  const has = (word: string) => cause.includes(word);
-  if (certificateWords.some(has)) return reason('certificateUntrusted', { cause });
-  return reason(tlsWords.some(has) ? 'tlsFailed' : 'connectionCode', { cause });
+  if (isUntrustedCertificate(cause)) return reason('certificateUntrusted', { cause });
+  const isTls = tlsWords.some((word) => cause.includes(word));
+  return reason(isTls ? 'tlsFailed' : 'connectionCode', { cause });
 }

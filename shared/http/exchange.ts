@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
+import { isUntrustedCertificate } from '../domain/reasons.ts';
 import {
   type ForwardResult,
   failureCodeOf,
@@ -248,5 +249,5 @@ function reasonOf(error: Error): HttpFailureReason {
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect_timeout';
   if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') return 'closed';
   if (code === 'UND_ERR_INVALID_ARG') return 'bad_request';
-  return /CERT|SELF_SIGNED|ALTNAME|VERIFY/.test(code) ? 'certificate_refused' : 'connect_failed';
+  return isUntrustedCertificate(code) ? 'certificate_refused' : 'connect_failed';
 }

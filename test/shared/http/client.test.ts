@@ -10,6 +10,7 @@ import {
   type HttpClient,
   jsonPost,
 } from '../../../shared/http/client.ts';
+import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts';
 
 let gateway: SandboxGateway;
 const clients: HttpClient[] = [];
@@ -116,6 +117,20 @@ describe('an HTTP client', () => {
     });
     expect(gateway.total).toBe(0);
   });
+
+  test.each(Object.entries(alerts))(
+    'does not call the server untrusted for the alert %s',
+    async (_, alert) => {
+      const peer = await startRefusingPeer(alert);
+      const reply = await open({ baseUrl: peer.url }).request(jsonPost('/', {}));
+      expect(reply).toMatchObject({
+        kind: 'not_sent',
+        reason: 'connect_failed',
+        cause: expect.stringContaining('ALERT'),
+      });
+      await peer.close();
+    },
+  );
 
   test('reports not_sent for a server that does not finish its handshake', async () => {
     const sockets: Socket[] = [];
