@@ -144,3 +144,11 @@ function textProblem(text: string): string | undefined {
     return 'it holds half of a UTF-16 pair (a lone surrogate), which is no character.';
   return text.includes('\0') ? 'it holds the character U+0000, which cannot be stored.' : undefined;
 }
+
+/**
+ * Returns a text from another server in a form that PostgreSQL stores: without U+0000 and lone
+ * surrogates, and at most `maxChars` characters long. Otherwise one such text would make the whole
+ * statement fail.
+ */
+export const storableText = (text: string, maxChars: number): string =>
+  text.slice(0, maxChars).toWellFormed().replaceAll('\0', '');

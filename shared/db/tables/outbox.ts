@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
+import { storableText } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
 import { type PageBefore, query, reasonTextSql, sweepOf } from '../query.ts';
@@ -110,6 +111,9 @@ export interface MessageResult {
   providerId?: string | undefined;
 }
 
+/** Returns an id of a provider as it is stored. */
+const storableId = (id: string): string => storableText(id, 200);
+
 /**
  * Saves the final result. Returns the kind and the purpose of the message; undefined if it had ended
  * before.
@@ -124,7 +128,7 @@ export const settleMessage = (
     `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int,
       settled_at = now(), provider_id = $5
       WHERE app_id = $1 AND id = $2 AND state = 'waiting' RETURNING kind, type`,
-    [appId, id, state, reason, providerId],
+    [appId, id, state, reason, providerId && storableId(providerId)],
   );
 
 /** Delivery that a provider reported for a message. */
@@ -148,10 +152,10 @@ export function recordDelivery(
       AND delivery IS DISTINCT FROM $1`;
   const values = [isDelivered ? 'delivered' : 'undelivered', reason];
   return 'providerId' in message
-    ? query(db).hasRows(`${set} AND provider_id = $3`, [...values, message.providerId])
+    ? query(db).hasRows(`${set} AND provider_id = $3`, [...values, storableId(message.providerId)])
     : query(db).hasRows(`${set} AND app_id = $3 AND id = $4`, [
         ...values,
-        message.appId,
+        storableId(message.appId),
         message.id,
       ]);
 }

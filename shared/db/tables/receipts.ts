@@ -1,3 +1,4 @@
+import { storableText } from '../../domain/json.ts';
 import type { ConnectorId } from '../../domain/labels.ts';
 import { openCode, outcomeCode } from '../../domain/outcome.ts';
 import type { ReceiptTotals } from '../../domain/pushes/push.ts';
@@ -313,13 +314,20 @@ export interface BatchMessages {
   messages: readonly GatewayMessage[];
 }
 
+/** Maximum length of a stored message id. */
+const maxMessageIdChars = 200;
+
 /** Saves the message ids of batches. The gateway's support asks for them. */
 export async function insertGatewayMessages(
   tx: Handle,
   list: readonly BatchMessages[],
 ): Promise<void> {
   const rows = list.flatMap(({ batch, messages }) =>
-    messages.map((message) => ({ ...batch, ...message })),
+    messages.map(({ messageId, devices }) => ({
+      ...batch,
+      messageId: storableText(messageId, maxMessageIdChars),
+      devices,
+    })),
   );
   if (rows.length === 0) return;
   await tx.query(
