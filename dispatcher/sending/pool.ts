@@ -28,8 +28,8 @@ export class ThreadReports {
   readonly #latest = new Map<number, ThreadReport>();
   #ended: MetricValues = [];
 
-  set(thread: number, report: ThreadReport): void {
-    this.#latest.set(thread, report);
+  set(report: ThreadReport): void {
+    this.#latest.set(report.thread, report);
   }
 
   /** Keeps only the counters of threads that no longer run. */
@@ -144,18 +144,15 @@ class Threads {
   }
 
   /**
-   * Calls a function once in each thread. `settled` contains undefined for a thread that failed.
+   * Calls a function once in each thread. The result is undefined for a thread that failed. Another
+   * thread answers for a thread that is still starting.
    */
-  runInEach<R>(
-    name: ThreadFunction,
-    task: object,
-  ): { thread: number; settled: Promise<R | undefined> }[] {
-    return this.workers.map(({ threadId: thread }) => ({
-      thread,
-      settled: this.#pool
+  runInEach<R>(name: ThreadFunction, task: object): Promise<R | undefined>[] {
+    return this.workers.map(({ threadId: thread }) =>
+      this.#pool
         .run({ ...task, [Piscina.queueOptionsSymbol]: { thread } }, { name })
         .catch(() => undefined),
-    }));
+    );
   }
 
   close(): Promise<void> {
@@ -228,7 +225,7 @@ export class SenderPool {
 
   /** Prepares all threads for their first batches. Never rejects. */
   async warmUp(profiles: RecentProfile[]): Promise<void> {
-    await Promise.all(this.#inEach('warmUp', { profiles }).map(({ settled }) => settled));
+    await Promise.all(this.#inEach('warmUp', { profiles }));
   }
 
   /** Returns the number of open HTTP/2 connections to gateways. */
@@ -279,9 +276,9 @@ export class SenderPool {
     const timer = new AbortController();
     const timeUp = sleep(reportWithinMs, timer.signal);
     await Promise.all(
-      this.#inEach<ThreadReport>('report', {}).map(async ({ thread, settled }) => {
+      this.#inEach<ThreadReport>('report', {}).map(async (settled) => {
         const report = await Promise.race([settled, timeUp]);
-        if (report) this.#reports.set(thread, report);
+        if (report) this.#reports.set(report);
       }),
     );
     timer.abort();

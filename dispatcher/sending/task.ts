@@ -64,6 +64,8 @@ export type DeliverTask = DeliverJob & {
 
 /** What a thread reports for a scrape. */
 export interface ThreadReport {
+  /** Id of the thread that answered. */
+  thread: number;
   values: MetricValues;
   /** Heap of the thread, in bytes. */
   heap: { used: number; limit: number };

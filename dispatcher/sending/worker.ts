@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { workerData } from 'node:worker_threads';
+import { threadId, workerData } from 'node:worker_threads';
 import { connectors } from '../../connectors/registry.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
@@ -77,7 +77,8 @@ export async function report(): Promise<ThreadReport> {
   senders.reportTo(metrics);
   metrics.poolWaitSeconds.add('dispatcher thread', db.takeWaits());
   const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
-  return { values: await metrics.registry.getMetricsAsJSON(), heap: { used, limit } };
+  const values = await metrics.registry.getMetricsAsJSON();
+  return { thread: threadId, values, heap: { used, limit } };
 }
 
 /**

@@ -43,14 +43,18 @@ test('reports of threads are summed; an ended thread keeps only its counters', a
   const metrics = createMetrics();
   metrics.poolWaitSeconds.add('dispatcher', { ...noDurations(), sumSeconds: 2 });
   const reports = new ThreadReports();
-  const report = async (connections: number, resets: number): Promise<ThreadReport> => {
-    const thread = createThreadMetrics();
-    thread.http2Connections.set({ connector: 'fcm' }, connections);
-    thread.http2Events.inc({ connector: 'fcm', event: 'reset' }, resets);
-    thread.http2RoundTripSeconds.observe({ connector: 'fcm' }, 0.02);
-    thread.poolWaitSeconds.add('dispatcher thread', { ...noDurations(), sumSeconds: 1 });
-    const values = structuredClone(await thread.registry.getMetricsAsJSON());
-    return { values, heap: { used: 10 * connections, limit: 100 } };
+  const report = async (
+    thread: number,
+    connections: number,
+    resets: number,
+  ): Promise<ThreadReport> => {
+    const own = createThreadMetrics();
+    own.http2Connections.set({ connector: 'fcm' }, connections);
+    own.http2Events.inc({ connector: 'fcm', event: 'reset' }, resets);
+    own.http2RoundTripSeconds.observe({ connector: 'fcm' }, 0.02);
+    own.poolWaitSeconds.add('dispatcher thread', { ...noDurations(), sumSeconds: 1 });
+    const values = structuredClone(await own.registry.getMetricsAsJSON());
+    return { thread, values, heap: { used: 10 * connections, limit: 100 } };
   };
   const numbers = async () => {
     reports.reportHeaps(metrics);
@@ -68,12 +72,12 @@ test('reports of threads are summed; an ended thread keeps only its counters', a
       return Number(lines[0]?.split(' ').at(-1));
     });
   };
-  reports.set(1, await report(2, 1));
-  reports.set(2, await report(3, 5));
+  reports.set(await report(1, 2, 1));
+  reports.set(await report(2, 3, 5));
   expect(await numbers()).toEqual([5, 6, 2, 2, 2, 50]);
   expect(reports.connections).toBe(5);
   await reports.keepEnded(new Set([2]));
-  reports.set(3, await report(1, 0));
+  reports.set(await report(3, 1, 0));
   expect(await numbers()).toEqual([4, 6, 3, 3, 2, 40]);
   expect(reports.connections).toBe(4);
 });
