@@ -9,6 +9,7 @@ import {
   mergedMetrics,
   textOfMetrics,
 } from '../../shared/metrics.ts';
+import type { Logger } from '../../shared/process/logging.ts';
 import { threadMemory } from '../../shared/process/memory.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 import { interrupt, interruptBytes, interruptCount } from './shared-memory.ts';
@@ -92,6 +93,7 @@ interface PoolOptions {
   /** Number of bulk threads (DISPATCHER_THREADS). */
   threads: number;
   data: Omit<ThreadData, 'stopFlag' | 'interrupts'>;
+  log: Logger;
 }
 
 /**
@@ -112,13 +114,14 @@ interface ThreadOptions {
   tasks: number;
   niceIncrement: number;
   workerData: ThreadData;
+  log: Logger;
 }
 
 /** Threads of one kind, with one queue of tasks. */
 class Threads {
   readonly #pool: Piscina;
 
-  constructor({ count, tasks, niceIncrement, workerData }: ThreadOptions) {
+  constructor({ count, tasks, niceIncrement, workerData, log }: ThreadOptions) {
     this.#pool = new Piscina({
       filename: moduleUrl('./worker.ts', import.meta.url).href,
       minThreads: count,
@@ -133,6 +136,9 @@ class Threads {
       resourceLimits: threadMemory,
       workerData,
     });
+    // piscina replaces the thread. If the thread had tasks, they reject instead. Without a listener,
+    // the error would end the process.
+    this.#pool.on('error', (error) => log.error({ err: error }, 'a sending thread failed'));
   }
 
   get workers(): Worker[] {
@@ -193,7 +199,7 @@ export class SenderPool {
   #pendingRead: Promise<void> | undefined;
   #active = 0;
 
-  constructor({ threads, data }: PoolOptions) {
+  constructor({ threads, data, log }: PoolOptions) {
     this.#threads = threads;
     const workerData: ThreadData = {
       ...data,
@@ -201,12 +207,13 @@ export class SenderPool {
       interrupts: this.#interrupts.buffer,
     };
     const bulk = { count: threads, tasks: tasksPerBulkThread, niceIncrement: bulkNiceness };
-    this.#bulk = new Threads({ ...bulk, workerData });
+    this.#bulk = new Threads({ ...bulk, workerData, log });
     this.#express = new Threads({
       count: 1,
       tasks: tasksPerExpressThread,
       niceIncrement: 0,
       workerData,
+      log,
     });
   }
 

@@ -41,7 +41,7 @@ export async function openDeps(
   const queue = new JobQueue(db, log, { supervise: true });
   stack.add('queue', () => queue.stop());
   await queue.start();
-  const pool = openPool(config, stack);
+  const pool = openPool(config, log, stack);
   const appCache = new AppCache(db, vault, clock);
   const webhooks = new WebhookEvents(db, appCache);
   stack.add('webhook events', () => webhooks.close());
@@ -130,7 +130,7 @@ async function openBatchedDatabase(
   return batchedDb;
 }
 
-function openPool(config: Config, stack: ClosingStack): SenderPool {
+function openPool(config: Config, log: Logger, stack: ClosingStack): SenderPool {
   const pool = new SenderPool({
     threads: config.dispatcherThreads,
     data: {
@@ -143,6 +143,7 @@ function openPool(config: Config, stack: ClosingStack): SenderPool {
       pushHosts: config.pushHosts,
       logLevel: config.logLevel,
     },
+    log,
   });
   stack.add('threads', () => pool.close());
   return pool;
