@@ -87,6 +87,7 @@ export class CanarySender implements Sender {
   async close(): Promise<void> {}
 
   #count(attempt: AttemptResult): void {
+    if (isUnsent(attempt)) return;
     this.#answers.asked += 1;
     if (attempt.kind === 'sent') this.#answers.accepted += 1;
     else
@@ -106,6 +107,13 @@ const isFinal = (
   attempt: AttemptResult,
 ): attempt is Extract<AttemptResult, { kind: 'sent' | 'unknown' }> =>
   attempt.kind === 'sent' || attempt.kind === 'unknown';
+
+/**
+ * Returns whether this process ended the request, for example because the push was paused. Such a
+ * result is no answer to the candidate.
+ */
+const isUnsent = (attempt: AttemptResult): boolean =>
+  attempt.kind === 'retry' && attempt.status === 0 && attempt.afterMs === 0;
 
 /** Batches that a thread counts with one statement. Must divide `canaryShare`. */
 const batchesAtOnce = 10;

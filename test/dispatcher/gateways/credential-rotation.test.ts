@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkRotations } from '../../../api/services/operator/doctor/credential-checks.ts';
+import type { Sender } from '../../../connectors/contract/connector.ts';
+import { stopping } from '../../../connectors/kit/response-rules.ts';
 import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
 import { reviewCanaries } from '../../../dispatcher/background/profiles.ts';
 import { CanarySender } from '../../../dispatcher/sending/canary.ts';
@@ -274,6 +276,22 @@ test('a pause requested of a candidate also applies to the current version', asy
   ]);
   expect(gateway.total).toBe(2);
   await close();
+});
+
+test.each([
+  ['before the first answer', 0],
+  ['after three answers', 3],
+])('a stop %s counts no recipient that the candidate was not sent for', async (_when, sent) => {
+  const stopped: Sender = {
+    async send({ recipients: all, report }) {
+      for (const [i, { index }] of all.entries())
+        report(index, i < sent ? { kind: 'sent' } : stopping);
+    },
+    close: () => Promise.resolve(),
+  };
+  const sender = new CanarySender(stopped, stopped);
+  await sendAll(sender, recipients(10));
+  expect(sender.answers).toMatchObject({ asked: sent, accepted: sent, detail: null });
 });
 
 describe('the decision', () => {
