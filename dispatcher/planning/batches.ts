@@ -105,18 +105,29 @@ export function toBatches(
   { idsByRoutingKey }: Pick<TargetPage, 'idsByRoutingKey'>,
   context: PageContext,
 ): PageOfBatches {
-  const groups = new Map<BatchRoute, number[]>();
+  const groups = new Map<BatchRoute, number[][]>();
   for (const [routingKey, ids] of idsByRoutingKey) {
     const route = context.routes.routeOf(routingKey, parseRoutingKey);
-    const existing = groups.get(route);
-    groups.set(route, existing ? [...existing, ...ids].sort((one, other) => one - other) : ids);
+    const lists = groups.get(route);
+    if (lists) lists.push(ids);
+    else groups.set(route, [ids]);
   }
   const page: PageOfBatches = { batches: [], unsent: [] };
-  for (const [route, ids] of groups) {
+  for (const [route, lists] of groups) {
+    const ids = inOneList(lists);
     const size = batchSizeOf(route, ids.length, context);
     for (let i = 0; i < ids.length; i += size) addBatch(page, route, ids.slice(i, i + size));
   }
   return page;
+}
+
+/**
+ * Merges sorted lists of ids. Sorts once, because a page may have one list for each device
+ * (`maxCachedKeys`).
+ */
+function inOneList(lists: readonly number[][]): number[] {
+  const [first = []] = lists;
+  return lists.length > 1 ? lists.flat().sort((one, other) => one - other) : first;
 }
 
 /**

@@ -64,3 +64,21 @@ test('each page of a push with two expected halves is a batch', () => {
   expect(sizesOfHalf(apns, 5000)).toEqual([5000]);
   expect(sizesOfHalf(fcm, 2500)).toEqual([1000, 1000, 500]);
 });
+
+test('a page with a routing key per device, all of one route, does not block the process', () => {
+  const ids = Array.from({ length: 10_000 }, (_, i) => i + 1);
+  // The keys come in another order than the ids.
+  const rows = ids.map((id) => ({ id, routingKey: `key ${(id * 7919) % ids.length}` }));
+  const page = pageOfRows(rows.toSorted((a, b) => (a.routingKey < b.routingKey ? -1 : 1)));
+  const startedAtMs = performance.now();
+  const { batches } = toBatches(page, {
+    routes: { routeOf: () => apns },
+    flowControl: null,
+    planned: 20_000,
+  });
+  expect(performance.now() - startedAtMs).toBeLessThan(300);
+  expect(batches.map(({ recipients }) => recipients)).toEqual([
+    ids.slice(0, 5000),
+    ids.slice(5000),
+  ]);
+});
