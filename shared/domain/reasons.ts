@@ -130,10 +130,17 @@ export function reason<C extends keyof Templates>(
   return reasonAs(text, code, params);
 }
 
-/** Builds a stored reason with a text that is not in the catalogue. */
+/**
+ * Builds a stored reason with a text that is not in the catalogue. A value that was cut may end
+ * with half of a character (a lone surrogate). PostgreSQL refuses it in JSON, and the results of
+ * the whole batch with it.
+ */
 export function reasonAs(text: string, code: string, values: Values = {}): string {
-  const entries = Object.entries(values).map(([name, value]) => [name, String(value)]);
-  const line = text.replaceAll(separator, ' ');
+  const entries = Object.entries(values).map(([name, value]) => [
+    name,
+    String(value).toWellFormed(),
+  ]);
+  const line = text.replaceAll(separator, ' ').toWellFormed();
   if (entries.length === 0) return line === code ? code : `${line}${separator}${code}`;
   return `${line}${separator}${code} ${JSON.stringify(Object.fromEntries(entries))}`;
 }

@@ -45,6 +45,19 @@ test.for(awkward)('a value %j is written into the text', (topic) => {
   expect(meaningOf(stored)).toMatchObject({ code: 'foreignTopic', params: { topic } });
 });
 
+test.each([
+  ['x\ud83d', 'x\ufffd'],
+  ['\ude00x', '\ufffdx'],
+  ['😀', '😀'],
+])('a value %j is stored as whole characters', (topic, whole) => {
+  const stored = reason('foreignTopic', { topic });
+  const { text, params } = readReason(stored);
+  expect([text, params]).toEqual([
+    `the topic ${whole} is not among those of the profile`,
+    { topic: whole },
+  ]);
+});
+
 test('a code that equals its text is stored unchanged', () => {
   expect(reasonAs('timeout', 'timeout')).toBe('timeout');
   expect(readReason('timeout')).toEqual({ text: 'timeout', code: 'timeout', params: {} });

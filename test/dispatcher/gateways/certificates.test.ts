@@ -98,3 +98,19 @@ test('a refused client certificate ends the push with a hint and deletes no toke
   });
   await peer.close();
 });
+
+test('a device whose topic is shortened within a character fails, and others get the push', async () => {
+  const app = await appWithCertificate('prod');
+  const tokens = await service.addIosInstallations(app, 2);
+  const apnsTopic = `${'x'.repeat(99)}😀`;
+  const body = { deviceType: 'ios', deviceToken: tokens[0], apnsTopic };
+  const saved = await service.api.request('POST', '/1.1/installations', {
+    app,
+    master: true,
+    body,
+  });
+  expect(saved.status).toBe(200);
+  const record = await push(app, {});
+  expect(record).toMatchObject({ status: 'done', outcomes: { sent: 1, failed: 1 } });
+  expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 1]);
+});
