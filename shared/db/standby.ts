@@ -9,22 +9,33 @@ const pollMs = 5;
 /**
  * Chooses the database of a scan. Returns the standby once it has replayed the primary's current
  * position, so that devices registered before the push are found. Returns the primary if the
- * standby lags or is unreachable (develop/architecture.md#processes).
+ * standby lags, is unreachable or does not answer (develop/architecture.md#processes).
  */
 export async function chooseScanDatabase(primary: Database, standby: Database): Promise<Database> {
   if (primary.url === standby.url) return standby;
   const lsn = await query(primary).value<string>('SELECT pg_current_wal_insert_lsn()::text AS lsn');
-  const endsAtMs = performance.now() + patienceMs;
-  try {
-    while (performance.now() < endsAtMs) {
-      const text = 'SELECT coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, true)';
-      if (await query(standby).boolean(text, [lsn])) return standby;
-      await sleep(pollMs);
-    }
-  } catch {
-    // Use the primary instead.
+  const end = new AbortController();
+  // The statement timeout of scans is long, and a server that was lost never applies it.
+  const isReady = await Promise.race([
+    hasReplayed(standby, lsn, end.signal).catch(() => false),
+    sleep(patienceMs, end.signal).then(() => false),
+  ]);
+  end.abort();
+  return isReady ? standby : primary;
+}
+
+/** Waits until a standby has replayed a position. Returns false if the signal aborts before. */
+async function hasReplayed(
+  standby: Database,
+  lsn: string | undefined,
+  signal: AbortSignal,
+): Promise<boolean> {
+  while (!signal.aborted) {
+    const text = 'SELECT coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, true)';
+    if (await query(standby).boolean(text, [lsn])) return true;
+    await sleep(pollMs, signal);
   }
-  return primary;
+  return false;
 }
 
 /**

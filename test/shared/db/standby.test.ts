@@ -1,0 +1,48 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { Database } from '../../../shared/db/pool.ts';
+import { chooseScanDatabase } from '../../../shared/db/standby.ts';
+import { openTestDatabase } from '../../support/database.ts';
+
+const { db: primary, url } = await openTestDatabase();
+
+/**
+ * Starts a proxy in front of the server of the tests, which listens on a Unix socket. `freeze` keeps
+ * the connections open, and drops all their data.
+ */
+async function startProxy() {
+  const [, user, database, folder] = /^postgresql:\/\/(.+)@\/(.+)\?host=(.+)&port/.exec(url) ?? [];
+  const sockets: Socket[] = [];
+  const server = createServer((near) => {
+    const far = connect(`${folder}/.s.PGSQL.5432`);
+    sockets.push(near, far);
+    near.on('data', (data) => far.write(data));
+    far.on('data', (data) => near.write(data));
+    for (const socket of [near, far]) socket.on('error', () => undefined);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  return {
+    url: `postgresql://${user}@127.0.0.1:${port}/${database}`,
+    freeze() {
+      for (const socket of sockets) socket.removeAllListeners('data').resume();
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+test('a standby that stops answering is not waited for: the primary is read', async () => {
+  const proxy = await startProxy();
+  const standby = new Database({ url: proxy.url, applicationName: 'test' });
+  expect(await chooseScanDatabase(primary, standby)).toBe(standby);
+  proxy.freeze();
+  expect(await chooseScanDatabase(primary, standby)).toBe(primary);
+  proxy.close();
+  await standby.close();
+});
