@@ -6,7 +6,12 @@ import type { DatabaseReadiness } from '../shared/db/schema/readiness.ts';
 import { mayReadMetrics, metricsRefusal } from '../shared/metrics.ts';
 import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
-import { reportDatabases, reportQueues, reportStandby } from '../shared/queue/report.ts';
+import {
+  reportDatabases,
+  reportQueues,
+  reportStandby,
+  waitForPart,
+} from '../shared/queue/report.ts';
 import type { DispatcherDeps } from './deps.ts';
 
 /** Limits against slow or many connections. Probes and scrapes are short and few. */
@@ -112,9 +117,9 @@ async function writeMetrics(
 ): Promise<void> {
   await reportQueues(db, queue, metrics);
   await reportDatabases({ databases: [db, readDb, queries.database], readiness }, metrics);
-  await reportStandby(db, readDb, metrics).catch(() => undefined);
-  await breakers.reportTo(metrics).catch(() => undefined);
-  await freezes.reportTo(metrics).catch(() => undefined);
+  await waitForPart(reportStandby(db, readDb, metrics));
+  await waitForPart(breakers.reportTo(metrics));
+  await waitForPart(freezes.reportTo(metrics));
   metrics.lastScrape.scrapedAtMs = clock.now();
   const text = await pool.metricsText(metrics);
   response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text);

@@ -4,7 +4,7 @@ import { channelPath, routeTtlSeconds } from '../../../shared/domain/installatio
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import { mayReadMetrics, metricsRefusal, type Scrape } from '../../../shared/metrics.ts';
-import { reportDatabases, reportQueues } from '../../../shared/queue/report.ts';
+import { reportDatabases, reportQueues, waitForPart } from '../../../shared/queue/report.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { PumpingGuard } from '../sms/budgets.ts';
 
@@ -66,7 +66,7 @@ export class HealthService {
       { databases: [db, savesDb, admissionDb, ...queries.databases], readiness },
       metrics,
     );
-    await this.#pumping.updateGauge().catch(() => undefined);
+    await waitForPart(this.#pumping.updateGauge());
     metrics.lastScrape.scrapedAtMs = clock.now();
     return { text: await metrics.registry.metrics(), type: metrics.registry.contentType };
   }

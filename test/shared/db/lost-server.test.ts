@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
+import { startDispatcher } from '../../../dispatcher/start.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { chooseScanDatabase } from '../../../shared/db/standby.ts';
+import { silentLog, testConfig } from '../../support/api.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const { db: primary, url } = await openTestDatabase();
@@ -46,3 +48,25 @@ test('a standby that stops answering is not waited for: the primary is read', as
   proxy.close();
   await standby.close();
 });
+
+test.each(['DATABASE_READ_URL', 'DATABASE_URL'])(
+  'a scrape of a dispatcher does not wait for the server of %s',
+  async (variable) => {
+    const proxy = await startProxy();
+    const urls = variable === 'DATABASE_URL' ? [proxy.url, url] : [url, proxy.url];
+    const config = testConfig(urls[0] ?? '', { DATABASE_READ_URL: urls[1] ?? '' });
+    const { metricsPort, stack } = await startDispatcher(config, silentLog);
+    const scrape = async () =>
+      (
+        await fetch(`http://127.0.0.1:${metricsPort}/metrics`, {
+          signal: AbortSignal.timeout(10_000),
+        })
+      ).text();
+    expect(await scrape()).toContain('carillon_breaker_state');
+    proxy.freeze();
+    expect(await scrape()).toContain('carillon_breaker_state');
+    proxy.close();
+    await stack.close();
+  },
+  30_000,
+);
