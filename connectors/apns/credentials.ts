@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { dayMs, utcDay } from '../../shared/clock.ts';
 import { isBaseUrl } from '../../shared/domain/addresses.ts';
 import { reason } from '../../shared/domain/reasons.ts';
+import { failureCodeOf } from '../../shared/http/result.ts';
+import { secureContextTrusting } from '../../shared/http/trust.ts';
 import type { CredentialReport } from '../contract/connector.ts';
 import {
   inspectTrust,
@@ -263,6 +265,9 @@ function readPair({
   );
   if (!best) return { member: 'privateKey', error: 'privateKey does not belong to certificate' };
   const pem = keys.find(({ key }) => key.equals(best.key))?.pem ?? privateKey;
+  const problem = tlsProblem({ cert: String(best.certificate), key: pem });
+  if (problem !== null)
+    return { member: 'certificate', error: `certificate cannot be used for TLS (${problem})` };
   const chain = issuersOf(best.certificate, certificates).map(String).join('');
   return {
     pair: {
@@ -270,6 +275,19 @@ function readPair({
       privateKey: originalIfUsual(privateKey, pem),
     },
   };
+}
+
+/**
+ * Returns why OpenSSL does not use a certificate and its key, for example because the key is too
+ * short; null if it uses them. Such credentials would make each connection throw.
+ */
+function tlsProblem(pair: { cert: string; key: string }): string | null {
+  try {
+    secureContextTrusting(undefined, pair);
+    return null;
+  } catch (error) {
+    return failureCodeOf(error) ?? 'ERR_SSL';
+  }
 }
 
 export const apnsCredentials = z.discriminatedUnion('auth', [token, certificate], {

@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { apnsCredentials, inspectApns } from '../../../connectors/apns/credentials.ts';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
@@ -91,6 +92,17 @@ describe('credentials', () => {
     expect(problemsOf({ ...mixed, certificate: 'x' })).toMatch(/certificate must be a PEM/);
     expect(problemsOf({ ...mixed, privateKey: 'y' })).toMatch(/privateKey must be/);
   });
+});
+
+test('a certificate whose key is too short for TLS is refused', async () => {
+  const pem = await readFile(
+    new URL('../../fixtures/weak-certificate.pem', import.meta.url),
+    'utf8',
+  );
+  const weak = { auth: 'certificate', certificate: pem, privateKey: pem, topic };
+  expect(problemsOf(weak)).toBe(
+    'certificate: certificate cannot be used for TLS (ERR_SSL_EE_KEY_TOO_SMALL)',
+  );
 });
 
 describe('inspection', () => {

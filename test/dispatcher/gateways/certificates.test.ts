@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { Vault } from '../../../shared/crypto.ts';
@@ -113,4 +114,16 @@ test('a device whose topic is shortened within a character fails, and others get
   const record = await push(app, {});
   expect(record).toMatchObject({ status: 'done', outcomes: { sent: 1, failed: 1 } });
   expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 1]);
+});
+
+test('a push by a stored certificate that TLS cannot use is refused', async () => {
+  const pem = await readFile(
+    new URL('../../fixtures/weak-certificate.pem', import.meta.url),
+    'utf8',
+  );
+  const weak = { auth: 'certificate', certificate: pem, privateKey: pem, topic: 'com.example.app' };
+  const { app } = await createAppOn(service, { ...weak, endpoint: service.apns.url }, 1);
+  const request = { app, master: true, body: { data: { alert: 'Hello' } } };
+  const reply = await service.api.request('POST', '/1.1/push', request);
+  expect(reply).toMatchObject({ status: 400, body: { code: 1 } });
 });
