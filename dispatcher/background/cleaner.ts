@@ -43,6 +43,7 @@ import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator
 import { webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import { forEachItem } from './each.ts';
 
 const recordRetentionMs = 7 * dayMs;
 /** Maximum failures of an app, about 2 GB. The oldest ones are deleted. */
@@ -120,16 +121,10 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
 export async function cleanOnce(deps: CleanerDeps, rows: number): Promise<number> {
   const now = deps.clock.now();
   let largestCount = 0;
-  const errors: unknown[] = [];
-  for (const remove of deletions) {
-    try {
-      const deleted = await remove(deps, now, rows);
-      if (typeof deleted === 'number') largestCount = Math.max(largestCount, deleted);
-    } catch (error) {
-      errors.push(error);
-    }
-  }
-  if (errors.length > 0) throw errors[0];
+  await forEachItem(deletions, async (remove) => {
+    const deleted = await remove(deps, now, rows);
+    if (typeof deleted === 'number') largestCount = Math.max(largestCount, deleted);
+  });
   return largestCount;
 }
 
@@ -146,14 +141,14 @@ export async function deleteIdle(
   limit: number,
 ): Promise<number> {
   let largestCount = 0;
-  for (const appId of await listAppIds(db)) {
+  await forEachItem(await listAppIds(db), async (appId) => {
     const app = await appCache.app(appId);
-    if (!app) continue;
+    if (!app) return;
     const now = clock.now();
     const before = new Date(now - app.options.installationValidityDays * dayMs);
     const walk = { appId, before, limit, now: new Date(now), nextAt: new Date(now + walkEveryMs) };
     largestCount = Math.max(largestCount, await continueIdleWalk(db, walk));
-  }
+  });
   return largestCount;
 }
 
@@ -176,14 +171,22 @@ const messageRetentionMs = 7 * 24 * hourMs;
 export async function cleanVerification(db: Handle, nowMs: number, limit: number): Promise<number> {
   const now = new Date(nowMs);
   const before = (ageMs: number) => new Date(nowMs - ageMs);
-  await deleteOldConversions(db, before(conversionRetentionMs));
-  return Math.max(
-    await deleteExpiredCodes(db, now, limit),
-    await deleteExpiredCaptchas(db, now, limit),
-    await deleteExpiredLinks(db, now, limit),
-    await deleteOldSends(db, before(sendRetentionMs), limit),
-    await deleteOldMessages(db, before(messageRetentionMs), limit),
+  let largestCount = 0;
+  const count = async (deleted: Promise<number>) => {
+    largestCount = Math.max(largestCount, await deleted);
+  };
+  await forEachItem(
+    [
+      () => deleteOldConversions(db, before(conversionRetentionMs)),
+      () => count(deleteExpiredCodes(db, now, limit)),
+      () => count(deleteExpiredCaptchas(db, now, limit)),
+      () => count(deleteExpiredLinks(db, now, limit)),
+      () => count(deleteOldSends(db, before(sendRetentionMs), limit)),
+      () => count(deleteOldMessages(db, before(messageRetentionMs), limit)),
+    ],
+    (remove) => remove(),
   );
+  return largestCount;
 }
 
 /**
@@ -197,11 +200,11 @@ export async function mergeDevices(
 ): Promise<number> {
   const tokens = await rewriteTokens(db, limit);
   let isMore = false;
-  for (const appId of await listAppIds(db)) {
+  await forEachItem(await listAppIds(db), async (appId) => {
     const now = clock.now();
     const walk = { appId, now: new Date(now), nextAt: new Date(now + walkEveryMs) };
     if (await continueRegistrationWalk(db, walk)) isMore = true;
-  }
+  });
   return isMore ? limit : tokens;
 }
 

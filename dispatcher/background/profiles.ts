@@ -10,6 +10,7 @@ import { displayName } from '../../shared/domain/labels.ts';
 import { enqueueMessage } from '../../shared/queue/message-jobs.ts';
 import type { EndingCredentials } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import { forEachItem } from './each.ts';
 
 const canariesAtOnce = 500;
 /** Time for which replaced credentials are kept, for a rollback. */
@@ -26,14 +27,14 @@ export async function reviewCanaries({
 }: Pick<DispatcherDeps, 'db' | 'clock' | 'log'>): Promise<number> {
   const nowMs = clock.now();
   let changed = await forgetPrevious(db, new Date(nowMs - previousMs));
-  for (const rotation of await listCanaries(db, canariesAtOnce)) {
-    if (!judgeCanary(rotation, nowMs - rotation.changedAt.getTime())) continue;
+  await forEachItem(await listCanaries(db, canariesAtOnce), async (rotation) => {
+    if (!judgeCanary(rotation, nowMs - rotation.changedAt.getTime())) return;
     const state = await reviewCanary(db, rotation, nowMs);
-    if (!state) continue;
+    if (!state) return;
     changed += 1;
     const { appId, connector, name } = rotation;
     log.info({ appId, connector, profile: name, state }, 'a canary of credentials has ended');
-  }
+  });
   return changed;
 }
 
@@ -58,12 +59,12 @@ export async function noticeEnding(
   credentials: readonly EndingCredentials[],
 ): Promise<void> {
   const { operatorMail: to, clock } = deps;
-  for (const ending of credentials) {
+  await forEachItem(credentials, async (ending) => {
     const days = steps.find((step) => ending.endsAtMs - clock.now() <= step * dayMs);
-    if (days === undefined) continue;
+    if (days === undefined) return;
     await emitOnce(deps, ending, days);
     if (to !== undefined) await mailOnce(deps, ending, { to, days });
-  }
+  });
 }
 
 /** Reports a step to webhooks, once for each endpoint. */

@@ -6,6 +6,7 @@ import {
   writePushDays,
 } from '../../shared/db/tables/reports.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import { forEachItem } from './each.ts';
 
 /** Interval at which the totals of an app are computed. Reports are at most this old. */
 const reportEveryMs = 15 * minuteMs;
@@ -20,10 +21,10 @@ export async function computeReports({
   db,
   clock,
 }: Pick<DispatcherDeps, 'db' | 'clock'>): Promise<void> {
-  for (const appId of await listAppIds(db)) {
+  await forEachItem(await listAppIds(db), async (appId) => {
     const nextAt = new Date(clock.now() + reportEveryMs);
-    if (!(await claimReports(db, appId, nextAt))) continue;
+    if (!(await claimReports(db, appId, nextAt))) return;
     await db.transaction((tx) => writePushDays(tx, appId), { statementTimeoutMs });
     await db.transaction((tx) => writeInstallationDay(tx, appId), { statementTimeoutMs });
-  }
+  });
 }

@@ -15,6 +15,7 @@ import { dueTimes, maxOpenStarts } from '../../shared/domain/pushes/recurrence.t
 import { planJob } from '../../shared/queue/jobs.ts';
 import { acceptedEvent, insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import { forEachItem } from './each.ts';
 
 /**
  * Pause after a pass that fired pushes. Pushes that become due during the pause are fired together.
@@ -69,17 +70,11 @@ type Outcomes = Partial<Record<'started' | 'caught_up' | 'missed' | 'held_back',
  */
 export async function startRecurring(deps: DispatcherDeps, limit: number): Promise<number> {
   const due = await listDueRecurring(deps.db, limit);
-  const failures: unknown[] = [];
-  for (const { appId, id } of due) {
-    try {
-      const outcomes = await deps.db.transaction((tx) => startOne(deps, tx, { appId, id }));
-      for (const [outcome, n] of Object.entries(outcomes))
-        deps.metrics.recurringStarts.inc({ outcome }, n);
-    } catch (error) {
-      failures.push(error);
-    }
-  }
-  if (failures.length > 0) throw failures[0];
+  await forEachItem(due, async ({ appId, id }) => {
+    const outcomes = await deps.db.transaction((tx) => startOne(deps, tx, { appId, id }));
+    for (const [outcome, n] of Object.entries(outcomes))
+      deps.metrics.recurringStarts.inc({ outcome }, n);
+  });
   return due.length;
 }
 
