@@ -62,7 +62,14 @@ interface NewSession {
   endsAt: Date | null;
 }
 
+/** Locks the sessions and login codes of a token until `tx` ends, so that their limits are exact. */
+const lockLogins = (tx: Handle, tokenId: number | null) =>
+  query(tx).run('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `console logins ${tokenId ?? 'admin'}`,
+  ]);
+
 export async function insertSession(tx: Handle, session: NewSession): Promise<number> {
+  await lockLogins(tx, session.tokenId);
   await tx.query(
     `DELETE FROM console_session WHERE id IN (
        SELECT id FROM console_session WHERE token_id IS NOT DISTINCT FROM $2
@@ -131,6 +138,7 @@ export async function insertLoginCode(
   tx: Handle,
   code: { digest: Buffer; adminMark: Buffer; tokenId: number | null; expiresAt: Date },
 ): Promise<void> {
+  await lockLogins(tx, code.tokenId);
   await tx.query(
     `DELETE FROM console_login_code WHERE digest IN (
        SELECT digest FROM console_login_code WHERE token_id IS NOT DISTINCT FROM $2
@@ -260,6 +268,8 @@ interface NewPerson {
 /** Saves a person with the rights of this login. Returns the id. */
 export async function savePerson(tx: Handle, person: NewPerson): Promise<number> {
   const { subject, name, mail, role, apps, digest, now } = person;
+  // Another login waits, so that it counts this person.
+  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('console people', 0))`);
   await tx.query(
     `DELETE FROM console_token WHERE id IN (
        SELECT id FROM console_token WHERE subject IS NOT NULL AND subject <> $2
