@@ -62,14 +62,21 @@ interface NewSession {
   endsAt: Date | null;
 }
 
-/** Locks the sessions and login codes of a token until `tx` ends, so that their limits are exact. */
-const lockLogins = (tx: Handle, tokenId: number | null) =>
-  query(tx).run('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+/**
+ * Locks the sessions and login codes of a token until `tx` ends, so that their limits are exact.
+ * Locks the token against deletion. Returns false if the token was deleted.
+ */
+async function lockLogins(tx: Handle, tokenId: number | null): Promise<boolean> {
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `console logins ${tokenId ?? 'admin'}`,
   ]);
+  const text = 'SELECT FROM console_token WHERE id = $1 FOR KEY SHARE';
+  return tokenId === null || query(tx).hasRows(text, [tokenId]);
+}
 
-export async function insertSession(tx: Handle, session: NewSession): Promise<number> {
-  await lockLogins(tx, session.tokenId);
+/** Inserts a session. Returns undefined if its token was deleted. */
+export async function insertSession(tx: Handle, session: NewSession): Promise<number | undefined> {
+  if (!(await lockLogins(tx, session.tokenId))) return undefined;
   await tx.query(
     `DELETE FROM console_session WHERE id IN (
        SELECT id FROM console_session WHERE token_id IS NOT DISTINCT FROM $2
@@ -133,12 +140,15 @@ export async function deleteEndedSessions(db: Handle, bounds: SessionBounds): Pr
   await db.query('DELETE FROM console_login_code WHERE expires_at <= $1', [bounds.now]);
 }
 
-/** Stores a login code. If its token has too many codes, replaces the oldest ones. */
+/**
+ * Stores a login code. If its token has too many codes, replaces the oldest ones. Returns false if
+ * the token was deleted.
+ */
 export async function insertLoginCode(
   tx: Handle,
   code: { digest: Buffer; adminMark: Buffer; tokenId: number | null; expiresAt: Date },
-): Promise<void> {
-  await lockLogins(tx, code.tokenId);
+): Promise<boolean> {
+  if (!(await lockLogins(tx, code.tokenId))) return false;
   await tx.query(
     `DELETE FROM console_login_code WHERE digest IN (
        SELECT digest FROM console_login_code WHERE token_id IS NOT DISTINCT FROM $2
@@ -149,6 +159,7 @@ export async function insertLoginCode(
     'INSERT INTO console_login_code (digest, admin_mark, token_id, expires_at) VALUES ($1, $2, $3, $4)',
     [code.digest, code.adminMark, code.tokenId, code.expiresAt],
   );
+  return true;
 }
 
 /**

@@ -248,12 +248,11 @@ export class ConsoleSessionService {
     const expiresAt = new Date(clock.now() + codeLifeMs);
     const [adminMark = Buffer.alloc(0)] = this.#identities.marks;
     await db.transaction(async (tx) => {
-      await insertLoginCode(tx, {
-        digest: sha256(code),
-        adminMark,
-        tokenId: operator.tokenId,
-        expiresAt,
-      });
+      const digest = sha256(code);
+      const { tokenId } = operator;
+      // False if the token was deleted at the same time.
+      if (!(await insertLoginCode(tx, { digest, adminMark, tokenId, expiresAt })))
+        throw new Refusal('unauthorized');
       await recordChange(tx, { action: 'login-link.create', target: operator.name });
     });
     // Browsers do not send the fragment, so the code is in no proxy log.

@@ -4,6 +4,7 @@ import type { Handle } from '../../../../shared/db/pool.ts';
 import { query } from '../../../../shared/db/query.ts';
 import {
   countTokensLocked,
+  deleteToken,
   insertLoginCode,
   insertSession,
   insertToken,
@@ -98,4 +99,17 @@ test('concurrent logins do not exceed the limit of people', async () => {
     'SELECT count(*) FROM console_token WHERE subject IS NOT NULL',
   );
   expect(people).toBe(1000);
+});
+
+test.each([
+  ['session', logIn, undefined],
+  ['login code', createCode, false],
+])('a token that is deleted at the same time gets no %s', async (_of, add, none) => {
+  const { id } = await insertSomeToken(db, 'deleted');
+  const added = await runDuring<unknown>(
+    db,
+    (tx) => deleteToken(tx, id),
+    (tx) => add(tx, id),
+  );
+  expect(added).toBe(none);
 });
