@@ -166,16 +166,23 @@ export async function insertLoginCode(
  * Uses up a login code. Only one of several concurrent calls gets it. Returns undefined for an
  * invalid code.
  */
-export const spendLoginCode = (
+export async function spendLoginCode(
   tx: Handle,
   digest: Buffer,
   { marks, now }: { marks: readonly Buffer[]; now: Date },
-) =>
-  query(tx).row<{ tokenId: number | null }>(
+): Promise<{ tokenId: number | null } | undefined> {
+  // The deletion of a token locks in the same order: the token before its codes.
+  await tx.query(
+    `SELECT FROM console_token WHERE id = (
+       SELECT token_id FROM console_login_code WHERE digest = $1) FOR KEY SHARE`,
+    [digest],
+  );
+  return query(tx).row(
     `DELETE FROM console_login_code WHERE digest = $1 AND admin_mark = ANY($2) AND expires_at > $3
      RETURNING token_id AS "tokenId"`,
     [digest, marks, now],
   );
+}
 
 /** A token of the admin API, without its secret. */
 export interface ConsoleToken {

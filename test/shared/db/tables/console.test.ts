@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { query } from '../../../../shared/db/query.ts';
 import {
@@ -9,10 +9,11 @@ import {
   insertSession,
   insertToken,
   savePerson,
+  spendLoginCode,
 } from '../../../../shared/db/tables/console.ts';
-import { openTestDatabase, runDuring } from '../../../support/database.ts';
+import { countWaitingForLocks, openTestDatabase, runDuring } from '../../../support/database.ts';
 
-const { db } = await openTestDatabase();
+const { db } = await openTestDatabase({ settings: { deadlock_timeout: '10ms' } });
 const now = new Date();
 const adminMark = Buffer.alloc(32);
 
@@ -112,4 +113,22 @@ test.each([
     (tx) => add(tx, id),
   );
   expect(added).toBe(none);
+});
+
+test('a token can be deleted while its login code is used', async () => {
+  const { id } = await insertSomeToken(db, 'used');
+  const digest = randomBytes(32);
+  await createCode(db, id, digest);
+  const { used } = await db.transaction(async (tx) => {
+    await tx.query('SELECT FROM console_token WHERE id = $1 FOR UPDATE', [id]);
+    const used = db.transaction(async (other) => {
+      const spent = await spendLoginCode(other, digest, { marks: [adminMark], now });
+      return spent && logIn(other, spent.tokenId);
+    });
+    used.catch(() => undefined);
+    await vi.waitUntil(async () => (await countWaitingForLocks(db)) === 1, { timeout: 5000 });
+    expect(await deleteToken(tx, id)).toMatchObject({ id });
+    return { used };
+  });
+  expect(await used).toBeUndefined();
 });
