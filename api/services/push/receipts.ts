@@ -420,21 +420,14 @@ async function keepRefusedCall(
   const bytes = Buffer.byteLength(call.body);
   const isSmall = Buffer.byteLength(JSON.stringify(stored)) <= maxStoredBytes;
   const digest = sha256(call.body).toString('hex');
+  const { status, error: reason } = refusal;
+  const sealed = () => vault.seal(stored, sealContexts.receipt(appId, connector, digest));
   const isKept =
     isSmall &&
-    (await keepFailedReceipt(
-      db,
-      appId,
-      {
-        connector,
-        digest,
-        status: refusal.status,
-        reason: refusal.error,
-        bytes,
-        call: vault.seal(stored, sealContexts.receipt(appId, connector, digest)),
-      },
-      maxStoredCalls,
-    ));
+    (await db.transaction((tx) => {
+      const failed = { connector, digest, status, reason, bytes, call: sealed() };
+      return keepFailedReceipt(tx, appId, failed, maxStoredCalls);
+    }));
   metrics.refusedReceiptCalls.inc({ connector, kept: isKept ? 'yes' : 'no' });
 }
 

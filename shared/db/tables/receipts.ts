@@ -237,15 +237,19 @@ export interface SealedCall {
 
 /**
  * Stores a refused callback, unless the app has `maxKept` others. Returns whether it is stored.
+ * Other calls of the app wait until `tx` ends, so that the limit is exact.
  */
-export function keepFailedReceipt(
-  db: Handle,
+export async function keepFailedReceipt(
+  tx: Handle,
   appId: string,
   failed: Pick<FailedReceipt, 'connector' | 'status' | 'reason' | 'bytes'> & SealedCall,
   maxKept: number,
 ): Promise<boolean> {
   const { connector, digest, status, reason, bytes, call } = failed;
-  return query(db).hasRows(
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `failed receipts ${appId}`,
+  ]);
+  return query(tx).hasRows(
     `INSERT INTO failed_receipt (app_id, connector, digest, status, reason, bytes, call)
      SELECT $1, $2, $3, $4, $5, $6, $7
       WHERE (SELECT count(*) FROM (SELECT FROM failed_receipt WHERE app_id = $1
