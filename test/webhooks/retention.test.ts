@@ -47,6 +47,13 @@ test('a log keeps its newest deliveries, and everything that waits', async () =>
   expect(await left('long')).toEqual({ waiting: 5, delivered: 10, failed: 10 });
 });
 
+test('a log is shortened even if its oldest deliveries wait', async () => {
+  await insert('stuck', 10, 'waiting');
+  await insert('stuck', 30, 'delivered');
+  while ((await deleteOldDeliveries(db, { before, kept: 20, limit: 7 })) > 0);
+  expect(await left('stuck')).toEqual({ waiting: 10, delivered: 20 });
+});
+
 test('an endpoint is full while as many deliveries wait as the limit', async () => {
   const isFull = async () =>
     (await db.query<{ full: boolean }>(`SELECT is_full AS full FROM webhook WHERE name = 'full'`))

@@ -229,7 +229,8 @@ export async function deleteOldDeliveries(
     const deleted = await query(db).rowCount(
       `WITH oldest AS MATERIALIZED (
          SELECT id, state, created_at FROM webhook_delivery
-          WHERE app_id = $1 AND webhook = $2 ORDER BY id LIMIT $5),
+          WHERE app_id = $1 AND webhook = $2 AND (created_at < $3 OR state <> 'waiting')
+          ORDER BY id LIMIT $5),
        surplus AS (
          SELECT id FROM webhook_delivery
           WHERE app_id = $1 AND webhook = $2 ORDER BY id DESC OFFSET $4 LIMIT 1)
