@@ -225,10 +225,11 @@ export async function deleteOldDeliveries(
   );
   let largest = 0;
   // One statement for each endpoint, so that each of them reads only the oldest rows of an index.
+  // Its condition is on `d`, because a delivery may have been sent again since `oldest` was read.
   for (const { appId, name } of endpoints) {
     const deleted = await query(db).rowCount(
       `WITH oldest AS MATERIALIZED (
-         SELECT id, state, created_at FROM webhook_delivery
+         SELECT id FROM webhook_delivery
           WHERE app_id = $1 AND webhook = $2 AND (created_at < $3 OR state <> 'waiting')
           ORDER BY id LIMIT $5),
        surplus AS (
@@ -236,8 +237,8 @@ export async function deleteOldDeliveries(
           WHERE app_id = $1 AND webhook = $2 ORDER BY id DESC OFFSET $4 LIMIT 1)
        DELETE FROM webhook_delivery d USING oldest o
         WHERE d.app_id = $1 AND d.webhook = $2 AND d.id = o.id
-          AND (o.created_at < $3
-            OR o.state <> 'waiting' AND o.id <= (SELECT id FROM surplus))`,
+          AND (d.created_at < $3
+            OR d.state <> 'waiting' AND d.id <= (SELECT id FROM surplus))`,
       [appId, name, before, kept, limit],
     );
     largest = Math.max(largest, deleted);
