@@ -360,6 +360,8 @@ export interface TextRow {
   key: string[];
   /** Values of the columns. */
   values: (Json | null)[];
+  /** Digest of the stored values. `values` may contain numbers that JavaScript has rounded. */
+  digest: string;
   target: string | null;
 }
 
@@ -376,6 +378,8 @@ const containsText = (name: TextsName) => {
 const valuesSql = (name: TextsName): string =>
   `jsonb_build_array(${textsOfPersons[name].columns.map((column) => `t.${column}`).join(', ')})`;
 
+const digestSql = (name: TextsName): string => `md5(${valuesSql(name)}::text)`;
+
 /**
  * Lists rows whose JSON contains one of `texts`, in the order of their key, above `after`.
  */
@@ -388,7 +392,7 @@ export function listTextRows(
   const keyText = key.map((column) => `t.${column}::text`).join(` || ' ' || `);
   return query(db).rows<TextRow>(
     `SELECT ARRAY[${key.map((column) => `t.${column}::text`).join(', ')}] AS key,
-            ${valuesSql(name)} AS values,
+            ${valuesSql(name)} AS values, ${digestSql(name)} AS digest,
             ${name === 'audit' ? 't.target' : 'NULL'} AS target
        FROM ${table} t WHERE t.${app} = $1 AND ${keyText} > $3 AND ${containsText(name)}
       ORDER BY ${keyText} LIMIT $4`,
@@ -435,10 +439,10 @@ export async function replaceTexts(
     values.push(row.key[i] ?? '');
     return `t.${column}::text = $${values.length}`;
   });
-  values.push(JSON.stringify(row.values));
+  values.push(row.digest);
   return query(tx).hasRows(
     `UPDATE ${table} t SET ${sets.join(', ')} WHERE t.${app} = $1 AND ${at.join(' AND ')}
-        AND ${valuesSql(name)} = $${values.length}::jsonb`,
+        AND ${digestSql(name)} = $${values.length}`,
     values,
   );
 }

@@ -37,6 +37,20 @@ test('the erasure of a text does not undo a change made since the text was read'
   });
 });
 
+test('the erasure of a text ends for a row with a number that JavaScript rounds', async () => {
+  await db.query(
+    `INSERT INTO saved_item (app_id, kind, name, content, updated_by)
+     VALUES ($1, 'audience', 'rounded', '{"id": "device-of-bob", "n": 0.12345678901234567890}', 'x')`,
+    [appId],
+  );
+  const page = { appId, texts: ['"device-of-bob"'], after: '', limit: 10 };
+  const texts = { whole: new Set(['device-of-bob']), guarded: new Set(''), targets: new Set('') };
+  const [row] = await listTextRows(db, 'savedItems', page);
+  if (!row) throw new Error('no row');
+  expect(await replaceTexts(db, 'savedItems', { appId, row, texts })).toBe(true);
+  expect(await listTextRows(db, 'savedItems', page)).toEqual([]);
+});
+
 const person: Person = { appId, userId: 1, objectId: 'ada', contacts: [], lockDigests: [] };
 
 /** Devices of the person. */
