@@ -295,12 +295,17 @@ export const listUndelivered = (
     [appId, connector, reason, from, to, page.before, page.limit],
   );
 
-/** Locks rows in the order of ids, so that two redrives cannot deadlock. */
+/**
+ * Locks the push first, as its deletion does, and rows in the order of ids, so that two redrives
+ * cannot deadlock.
+ */
 const claimStatement = prepare(
-  `WITH own AS MATERIALIZED (
+  `WITH push AS MATERIALIZED (
+     SELECT id FROM notification WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE),
+   own AS MATERIALIZED (
      SELECT installation FROM push_failure
-      WHERE app_id = $1 AND push_id = $2 AND installation = ANY($4::bigint[])
-        AND redriven_by IS NULL
+      WHERE app_id = $1 AND push_id = (SELECT id FROM push)
+        AND installation = ANY($4::bigint[]) AND redriven_by IS NULL
       ORDER BY installation FOR UPDATE),
    claimed AS (
      UPDATE push_failure f SET redriven_by = $3 FROM own
