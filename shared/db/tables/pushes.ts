@@ -364,7 +364,7 @@ const surplusPush = `
 
 /**
  * Reads the number again with the row locked. Returns no rows while another dispatcher deletes the
- * failures.
+ * failures. Locks the failures in the order of a redrive (`claimFailures`).
  */
 const surplusStatement = `
   WITH held AS MATERIALIZED (
@@ -375,7 +375,7 @@ const surplusStatement = `
         AND push_id > $2) AS newer),
   part AS MATERIALIZED (
     SELECT installation FROM push_failure WHERE app_id = $1 AND push_id = $2
-      LIMIT (SELECT greatest(n, 0) FROM surplus)),
+      ORDER BY installation LIMIT (SELECT greatest(n, 0) FROM surplus) FOR UPDATE),
   deleted AS (
     DELETE FROM push_failure f USING part
      WHERE f.app_id = $1 AND f.push_id = $2 AND f.installation = part.installation)
