@@ -1,3 +1,4 @@
+import { isMissingReference } from '../../../shared/db/limits/database-errors.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   deleteLinksOfUser,
@@ -170,10 +171,16 @@ export class EmailService {
     const recipient = isDryRun ? unknownRecipient(address) : user;
     const { isMaster, ipAddress } = caller;
     const request = { purpose, ipAddress: isMaster ? undefined : ipAddress, isDryRun };
-    await this.#parts.store.transaction(async (tx) => {
-      if (!(await this.#parts.links.send(tx, app, recipient, request)))
-        throw refuse('tooManyMails');
-    });
+    try {
+      await this.#parts.store.transaction(async (tx) => {
+        if (!(await this.#parts.links.send(tx, app, recipient, request)))
+          throw refuse('tooManyMails');
+      });
+    } catch (error) {
+      if (!isMissingReference(error)) throw error;
+      // The user was deleted at the same time. The next try does not find the user.
+      await this.#request(caller, purpose, { email, isEligible });
+    }
   }
 
   /**

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { countWaitingForLocks } from '../../support/database.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import {
@@ -55,6 +56,27 @@ async function newUser(of = app): Promise<{ user: TestUser; email: string }> {
   const email = newEmail();
   return { user: await signUp(api, of, { email }), email };
 }
+
+test.each([
+  { concealUsers: false, reply: { status: 400, body: { code: 205 } } },
+  { concealUsers: true, reply: { status: 200 } },
+])(
+  'a mail to a user who is deleted at the same time: concealUsers $concealUsers',
+  async ({ concealUsers, reply }) => {
+    const of = await api.createApp({ concealUsers });
+    const { user, email } = await newUser(of);
+    const { requested } = await api.db.transaction(async (tx) => {
+      await tx.query('DELETE FROM app_user WHERE app_id = $1 AND object_id = $2', [
+        of.appId,
+        user.body.objectId,
+      ]);
+      const requested = post('requestPasswordReset', { email }, of);
+      await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, { timeout: 5000 });
+      return { requested };
+    });
+    expect(await requested).toMatchObject(reply);
+  },
+);
 
 describe('verification of an address', () => {
   test('starts at sign-up: the flag is false and a mail is sent', async () => {
