@@ -135,6 +135,7 @@ function childrenFirst(
   items: SaveItem[],
   refuseOne: (item: SaveItem, failure: InnerFailure) => void,
 ): SaveItem[] {
+  const byInternalId = Map.groupBy(items, ({ internalId }) => internalId);
   const ordered = new Set<SaveItem>();
   const open = new Set<SaveItem>();
   const add = (item: SaveItem): void => {
@@ -144,8 +145,8 @@ function childrenFirst(
       return;
     }
     open.add(item);
-    for (const { cid } of item.children)
-      for (const child of items.filter(({ internalId }) => internalId === cid)) add(child);
+    for (const cid of new Set(item.children.map((child) => child.cid)))
+      for (const child of byInternalId.get(cid) ?? []) add(child);
     ordered.add(item);
   };
   for (const item of items) add(item);
@@ -159,10 +160,13 @@ async function saveOne(
 ): Promise<Result> {
   if (!call) throw new Error('a call that was not read has failed');
   const pointers: [string, Json][] = [];
+  // A reply may be large, and thousands of members may point to its object.
+  const objectIds = new Map<string, Json | undefined>();
   for (const { cid, className, key } of children) {
     const child = results.get(cid);
     if (child && !child.ok) return child;
-    const objectId = child && dictionaryOf(child.text).objectId;
+    if (child && !objectIds.has(cid)) objectIds.set(cid, dictionaryOf(child.text).objectId);
+    const objectId = objectIds.get(cid);
     if (typeof objectId !== 'string')
       return failed(refuse('incorrectType', 'A child is not part of the batch.'));
     pointers.push([key, { __type: 'Pointer', className, objectId }]);
