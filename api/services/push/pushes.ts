@@ -5,10 +5,10 @@ import {
   advanceClock,
   readClock,
 } from '../../../shared/db/tables/live-activities.ts';
-import type { NewPush } from '../../../shared/db/tables/pushes.ts';
+import { findRequestId, type NewPush } from '../../../shared/db/tables/pushes.ts';
 import { cancelScheduled, listScheduled } from '../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { type Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { timestampOf, withTimestamp } from '../../../shared/domain/pushes/live-activity.ts';
@@ -32,7 +32,7 @@ import { checkTargets } from '../../../shared/query/targets/targets.ts';
 import { masterViewer, type Viewer } from '../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../deps.ts';
 import { checkContent } from './content-check.ts';
-import { PushStore } from './push-store.ts';
+import { PushStore, repeatWindowMs } from './push-store.ts';
 import { MissingProfiles } from './unserved-devices.ts';
 
 /** Reply to an accepted push. */
@@ -90,15 +90,40 @@ export class PushService {
 
   /** Handles POST /1.1/push. Throws as `parsePush`, or error 1 with a message. */
   async send(sender: PushSender, body: JsonObject): Promise<AcceptedPush> {
-    const now = new Date(this.#deps.clock.now());
-    const earliestMs = await this.#earliestMs(now, body);
-    return this.#accept(sender, parsePush(withoutCql(body), sender.prodHeader, earliestMs), now);
+    return this.orFirst(sender.app, body.req_id, async () => {
+      const now = new Date(this.#deps.clock.now());
+      const earliestMs = await this.#earliestMs(now, body);
+      return this.#accept(sender, parsePush(withoutCql(body), sender.prodHeader, earliestMs), now);
+    });
   }
 
   /** Handles POST /1.1/push/devices. */
   sendToDevices(sender: PushSender, body: JsonObject): Promise<AcceptedPush> {
-    const now = new Date(this.#deps.clock.now());
-    return this.#accept(sender, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
+    return this.orFirst(sender.app, body.req_id, async () => {
+      const now = new Date(this.#deps.clock.now());
+      return this.#accept(sender, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
+    });
+  }
+
+  /**
+   * Runs `accept`, which accepts a push. If it is refused and an earlier call used the same
+   * `req_id`, returns the push of that call (protocol/push.md#repeated-requests): a repeat may be
+   * refused because of the first call, or because its times are over.
+   */
+  async orFirst(
+    { appId }: App,
+    reqId: unknown,
+    accept: () => Promise<AcceptedPush>,
+  ): Promise<AcceptedPush> {
+    try {
+      return await accept();
+    } catch (error) {
+      if (!(error instanceof Refusal) || !isRequestId(reqId)) throw error;
+      const { admissionDb } = this.#deps;
+      const claim = await findRequestId(admissionDb, { appId, reqId }, repeatWindowMs);
+      if (!claim) throw error;
+      return { objectId: claim.objectId, createdAt: claim.acceptedAt, warnings: [] };
+    }
   }
 
   /**
@@ -130,7 +155,9 @@ export class PushService {
       if (at === undefined) throw await staleTimestamp(tx, clock);
       push.pushOrder = { ...push.pushOrder, data: withTimestamp(push.pushOrder.data, at) };
     };
-    return this.#accept(sender, request, new Date(nowMs), prepare);
+    return this.orFirst(sender.app, request.timing.reqId, () =>
+      this.#accept(sender, request, new Date(nowMs), prepare),
+    );
   }
 
   /**
@@ -149,7 +176,9 @@ export class PushService {
 
   /** Sends a push whose order another service has built. Throws error 1 with a message. */
   sendOrder(sender: PushSender, request: PushRequest): Promise<AcceptedPush> {
-    return this.#accept(sender, request, new Date(this.#deps.clock.now()));
+    return this.orFirst(sender.app, request.timing.reqId, () =>
+      this.#accept(sender, request, new Date(this.#deps.clock.now())),
+    );
   }
 
   /**
@@ -226,6 +255,9 @@ export class PushService {
     if (missing) throw refuse('invalidParameter', missing);
   }
 }
+
+const isRequestId = (value: unknown): value is string =>
+  typeof value === 'string' && /^[A-Za-z0-9]{1,16}$/.test(value);
 
 /** Returns the clock of the activity or channel of a push. A start has none. */
 function clockOf({ appId }: App, { liveActivity }: PushOrder): ActivityClock | undefined {

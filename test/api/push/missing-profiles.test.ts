@@ -27,6 +27,25 @@ const pushTo = async (app: App, where: object): Promise<number> =>
     })
   ).status;
 
+test('a repeated request returns the first push, even if it would be refused now', async () => {
+  const app = await api.createApp({ hybridPush: true });
+  const push = (body: object) =>
+    api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { data: { alert: 'Hello' }, where: {}, ...body },
+    });
+  const first = await push({ req_id: 'repeated' });
+  expect(first.status).toBe(200);
+  const registered = await api.request('POST', '/1.1/installations', {
+    app,
+    body: { deviceType: 'android', vendor: 'HMS', registrationId: 'r', installationId: 'i' },
+  });
+  expect(registered.status).toBe(201);
+  expect((await push({ req_id: 'other' })).status).toBe(400);
+  expect(await push({ req_id: 'repeated' })).toMatchObject({ status: 200, body: first.body });
+});
+
 describe('a push to devices of a vendor without a profile', () => {
   test('is refused if an index or the first thousand devices show it', async () => {
     const app = await api.createApp({ hybridPush: true });
