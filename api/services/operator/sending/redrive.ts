@@ -86,16 +86,19 @@ export class RedriveService {
   async redrive(operator: Operator, name: PushName, request: RedriveRequest): Promise<SentPush> {
     const { appId } = name;
     const app = await requireApp(this.#deps, appId);
-    const push = await this.find(name);
     return runForApp(appId, async () => {
-      const order = orderOf(push, request);
-      if (!order.redrive || !(await this.#isPossible(appId, order.redrive)))
-        throw refuse('conflict', detail('nothingFailed'));
-      const sender = recordingRedrive(
-        this.#sending.senderOf(operator, app, senderOptions(push)),
-        push,
-      );
-      const sent = await this.#pushes.sendOrder(sender, requestOf(push, order, request));
+      // The first redrive may have claimed all recipients when its call is repeated.
+      const sent = await this.#pushes.orFirst(app, request.idempotencyKey, async () => {
+        const push = await this.find(name);
+        const order = orderOf(push, request);
+        if (!order.redrive || !(await this.#isPossible(appId, order.redrive)))
+          throw refuse('conflict', detail('nothingFailed'));
+        const sender = recordingRedrive(
+          this.#sending.senderOf(operator, app, senderOptions(push)),
+          push,
+        );
+        return this.#pushes.sendOrder(sender, requestOf(push, order, request));
+      });
       return this.#sending.withStatus(appId, sent);
     });
   }

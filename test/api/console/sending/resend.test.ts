@@ -77,6 +77,28 @@ test('a push is sent again, once, to recipients who certainly did not get it', a
   expect((await resend(id, ['failed'])).body).toMatchObject({ code: 409 });
 });
 
+test('a repeated redrive returns the first one, even if all failures are redriven', async () => {
+  const [token = ''] = await service.addIosInstallations(app, 1);
+  const id = await closedPush([[token, 'failed', 500, 'InternalServerError']]);
+  const redrive = () =>
+    sender('POST', `/apps/${app.appId}/notifications/${id}/redrive`, {
+      body: {},
+      headers: { 'Idempotency-Key': 'repeated' },
+    });
+  const first = await redrive();
+  expect(first.status).toBe(201);
+  // The planning of the redrive claims the failures.
+  await service.db.query(
+    `UPDATE push_failure SET redriven_by = 1 WHERE app_id = $1 AND push_id = (
+       SELECT id FROM notification WHERE app_id = $1 AND object_id = $2)`,
+    [app.appId, id],
+  );
+  expect(await redrive()).toMatchObject({
+    status: 201,
+    body: { objectId: first.body.objectId },
+  });
+});
+
 test('rows of this and the previous version have one cause, which its text selects', async () => {
   const [one = '', other = '', more = ''] = await service.addIosInstallations(app, 3);
   const stored = reason('retriesExhausted', { why: withStatus(503, httpReason(503)) });
