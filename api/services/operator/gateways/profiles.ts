@@ -7,6 +7,7 @@ import {
 } from '../../../../connectors/registry.ts';
 import type { Vault } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
+import { lockAppRow } from '../../../../shared/db/tables/apps.ts';
 import {
   deleteProfile,
   endRotation,
@@ -169,7 +170,8 @@ function checkedClasses(
 
 /**
  * Returns the credentials to store: those that were sent, with the members that the connector adds
- * (`Connector.complete`). Locks the stored profile until the transaction ends.
+ * (`Connector.complete`). Locks the app and the stored profile until the transaction ends, so that
+ * concurrent calls do not create two pairs of keys.
  */
 export async function completedCredentials(
   tx: Handle,
@@ -178,6 +180,7 @@ export async function completedCredentials(
 ): Promise<JsonObject> {
   const connector = connectors.get(connectorOf(id.connector));
   if (!connector?.complete) return sent;
+  await lockAppRow(tx, id.appId);
   const stored = await openProfile(tx, vault, id, { isLocked: true });
   return jsonObject.parse(connector.complete(sent, stored?.credentials));
 }
