@@ -3,6 +3,7 @@ import { SealError } from '../../shared/crypto.ts';
 import {
   isConnectionFailure,
   isInvalidValue,
+  isMissingReference,
   isStatementTimeout,
   isUndefinedTable,
 } from '../../shared/db/limits/database-errors.ts';
@@ -87,6 +88,8 @@ export function toRefusal(error: unknown): Refusal {
     return new Refusal('misconfigured', { cause: error, retryAfterSeconds: 60 });
   if (isStatementTimeout(error)) return new Refusal('timedOut', { cause: error });
   if (isInvalidValue(error)) return new Refusal('incorrectType', { cause: error });
+  // A concurrent call deleted the app or the object to which a new row refers.
+  if (isMissingReference(error)) return new Refusal('conflict', { cause: error });
   if (isConnectionFailure(error))
     return new Refusal('unavailable', { cause: error, retryAfterSeconds: 1 });
   if (error instanceof URIError)

@@ -1,5 +1,6 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { countWaitingForLocks } from '../../support/database.ts';
 import { countRows } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp } from '../../support/users.ts';
@@ -202,4 +203,15 @@ test('GET /1.1/date returns the time, even without keys', async () => {
   const time = { __type: 'Date', iso: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/) };
   expect((await api.request('GET', '/1.1/date', { app })).body).toEqual(time);
   expect(await api.request('GET', '/1.1/date')).toMatchObject({ status: 200, body: time });
+});
+
+test('a sign-up while its app is deleted gets 409', async () => {
+  const deleted = await api.createApp();
+  const { signedUp } = await api.db.transaction(async (tx) => {
+    await tx.query('DELETE FROM app WHERE app_id = $1', [deleted.appId]);
+    const signedUp = api.request('POST', '/1.1/users', { app: deleted, body: user() });
+    await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, { timeout: 5000 });
+    return { signedUp };
+  });
+  expect(await signedUp).toMatchObject({ status: 409, body: { code: 409 } });
 });
