@@ -3,7 +3,7 @@ import { openOrUndefined } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   type ListedMessage,
-  lockUnsent,
+  listUnsent,
   openListed,
   reopenMessages,
   type UnsentFilter,
@@ -51,7 +51,7 @@ export class MessageRedriveService {
     const { db, clock, queue, metrics } = this.#deps;
     const now = new Date(clock.now());
     const { sorted, next } = await db.transaction(async (tx) => {
-      const page = await this.#page(tx, appId, { request, now });
+      const page = await this.#page(tx, appId, { request, now, isLocked: true });
       const { possible } = page.sorted;
       if (possible.length === 0) return page;
       const expiresAt = new Date(now.getTime() + dayMs);
@@ -81,15 +81,19 @@ export class MessageRedriveService {
   async explain(appId: string, request: MessageRedrive) {
     await requireApp(this.#deps, appId);
     const now = new Date(this.#deps.clock.now());
-    const { sorted, next } = await this.#deps.db.transaction((tx) =>
-      this.#page(tx, appId, { request, now }),
-    );
+    const page = { request, now, isLocked: false };
+    const { sorted, next } = await this.#page(this.#deps.db, appId, page);
     return { ...countsOf(sorted), causes: causesOf(sorted.possible), next };
   }
 
-  async #page(tx: Handle, appId: string, { request, now }: { request: MessageRedrive; now: Date }) {
+  async #page(
+    db: Handle,
+    appId: string,
+    { request, now, isLocked }: { request: MessageRedrive; now: Date; isLocked: boolean },
+  ) {
     const { cursor = 0, ...filter } = request;
-    const messages = await lockUnsent(tx, appId, filter, { after: cursor, limit: maxMessages });
+    const page = { after: cursor, limit: maxMessages, isLocked };
+    const messages = await listUnsent(db, appId, filter, page);
     const last = messages.length < maxMessages ? undefined : messages.at(-1);
     const sorted: Sorted = { possible: [], expired: 0, unreadable: 0 };
     for (const message of messages) {

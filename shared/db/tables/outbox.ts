@@ -294,12 +294,15 @@ export interface UnsentFilter {
   to?: Date | undefined;
 }
 
-/** Locks a page of unsent messages, oldest first. Skips messages that are already locked. */
-export const lockUnsent = (
+/**
+ * Lists a page of unsent messages, oldest first. `isLocked`: locks them until `tx` ends, and skips
+ * messages that are already locked.
+ */
+export const listUnsent = (
   tx: Handle,
   appId: string,
   { kind, state, reason, from, to }: UnsentFilter,
-  page: { after: number; limit: number },
+  page: { after: number; limit: number; isLocked: boolean },
 ) =>
   query(tx).rows<ListedMessage>(
     `SELECT ${columns} FROM outbox
@@ -307,7 +310,7 @@ export const lockUnsent = (
         AND ($4::text IS NULL OR ${reasonTextSql()} = $4)
         AND ($5::timestamptz IS NULL OR created_at >= $5)
           AND ($6::timestamptz IS NULL OR created_at < $6) AND id > $7
-      ORDER BY id LIMIT $8 FOR UPDATE SKIP LOCKED`,
+      ORDER BY id LIMIT $8 ${page.isLocked ? 'FOR UPDATE SKIP LOCKED' : ''}`,
     [appId, state, kind, reason, from, to, page.after, page.limit],
   );
 

@@ -110,7 +110,11 @@ test('sends failed messages again together, except expired codes', async () => {
               expires_at = now() - interval '1 hour' WHERE app_id = $1`,
     [other.appId],
   );
-  const dryRun = await operator('POST', `${to}/redrive/explain`, { body: {} });
+  // A dry run neither waits for locks nor takes any, which a redrive would skip.
+  const dryRun = await api.db.transaction(async (tx) => {
+    await tx.query('SELECT FROM outbox WHERE app_id = $1 FOR UPDATE', [other.appId]);
+    return operator('POST', `${to}/redrive/explain`, { body: {} });
+  });
   expect(dryRun.body).toMatchObject({
     messages: 2,
     expired: 1,
