@@ -53,8 +53,12 @@ function named<T>(member: string, value: unknown, change: () => T): T {
 /** Returns `current` with the write applied at `path`; undefined if the value is deleted. */
 function changed(current: Json | undefined, path: string[], write: unknown): Json | undefined {
   const [name, ...inner] = path;
-  if (name === undefined)
-    return isOperation(write) ? operated(current, write, 0) : canonicalValue(write);
+  if (name === undefined) {
+    if (!isOperation(write)) return canonicalValue(write);
+    const operand = new Operand(current);
+    operate(operand, write, 0);
+    return operand.value;
+  }
   const parent = current ?? {};
   if (!isJsonObject(parent) || Object.hasOwn(parent, '__type'))
     throw refuse('incorrectType', 'A dotted key leads into a value that is no object.');
@@ -75,32 +79,116 @@ export function isOperation(value: unknown): value is JsonObject {
 export const isDeletion = (value: unknown): boolean =>
   isOperation(value) && value.__op === 'Delete';
 
-function operated(
-  current: Json | undefined,
-  operation: JsonObject,
-  depth: number,
-): Json | undefined {
+/**
+ * Value that operations change one after the other. A `Batch` may contain thousands of operations
+ * of an array, so the array is not copied for each of them.
+ */
+class Operand {
+  #value: Json | undefined;
+  #list: ListEdit | undefined;
+
+  constructor(value: Json | undefined) {
+    this.#value = value;
+  }
+
+  get value(): Json | undefined {
+    if (this.#list) this.value = this.#list.items;
+    return this.#value;
+  }
+
+  set value(value: Json | undefined) {
+    this.#value = value;
+    this.#list = undefined;
+  }
+
+  get list(): ListEdit {
+    this.#list ??= new ListEdit(listOf(this.#value));
+    return this.#list;
+  }
+}
+
+/** Array that operations change. Its items are found by their `stableText`. */
+class ListEdit {
+  /** A removed item is undefined. */
+  readonly #items: (Json | undefined)[];
+  /** Positions of the items by their text. Undefined until an operation searches for an item. */
+  #positions: Map<string, number[]> | undefined;
+
+  constructor(items: readonly Json[]) {
+    this.#items = [...items];
+  }
+
+  get items(): Json[] {
+    return this.#items.filter((item) => item !== undefined);
+  }
+
+  add(items: readonly Json[]): void {
+    for (const item of items) {
+      if (this.#positions) place(this.#positions, stableText(item), this.#items.length);
+      this.#items.push(item);
+    }
+  }
+
+  addUnique(items: readonly Json[]): void {
+    for (const item of items) if (!this.#byText().has(stableText(item))) this.add([item]);
+  }
+
+  remove(items: readonly Json[]): void {
+    for (const text of items.map(stableText)) {
+      for (const position of this.#byText().get(text) ?? []) this.#items[position] = undefined;
+      this.#byText().delete(text);
+    }
+  }
+
+  #byText(): Map<string, number[]> {
+    if (this.#positions) return this.#positions;
+    const positions = new Map<string, number[]>();
+    for (const [position, item] of this.#items.entries())
+      if (item !== undefined) place(positions, stableText(item), position);
+    this.#positions = positions;
+    return positions;
+  }
+}
+
+function place(positions: Map<string, number[]>, text: string, position: number): void {
+  const known = positions.get(text);
+  if (known) known.push(position);
+  else positions.set(text, [position]);
+}
+
+/** Applies an operation to its operand. */
+function operate(operand: Operand, operation: JsonObject, depth: number): void {
   switch (operation.__op) {
     case 'Delete':
-      return undefined;
+      operand.value = undefined;
+      return;
     case 'Increment':
-      return sum(current, numberOf(operation.amount ?? 1));
+      operand.value = sum(operand.value, numberOf(operation.amount ?? 1));
+      return;
     case 'Decrement':
-      return sum(current, -numberOf(operation.amount ?? 1));
+      operand.value = sum(operand.value, -numberOf(operation.amount ?? 1));
+      return;
     case 'Add':
-      return [...listOf(current), ...objectsOf(operation)];
+      operand.list.add(objectsOf(operation));
+      return;
     case 'AddUnique':
-      return unique(listOf(current), objectsOf(operation));
+      operand.list.addUnique(objectsOf(operation));
+      return;
     case 'Remove':
-      return without(listOf(current), objectsOf(operation));
+      operand.list.remove(objectsOf(operation));
+      return;
     case 'BitAnd':
-      return bits(current, operation.value, (a, b) => a & b);
+      operand.value = bits(operand.value, operation.value, (a, b) => a & b);
+      return;
     case 'BitOr':
-      return bits(current, operation.value, (a, b) => a | b);
+      operand.value = bits(operand.value, operation.value, (a, b) => a | b);
+      return;
     case 'BitXor':
-      return bits(current, operation.value, (a, b) => a ^ b);
+      operand.value = bits(operand.value, operation.value, (a, b) => a ^ b);
+      return;
     case 'Batch':
-      return batch(current, operation, depth);
+      operateBatch(operand, operation, depth);
+      return;
     case 'AddRelation':
     case 'RemoveRelation':
       throw refuse('incorrectType', 'This service keeps no relations: use an array of pointers.');
@@ -109,13 +197,13 @@ function operated(
   }
 }
 
-function batch(current: Json | undefined, { ops }: JsonObject, depth: number): Json | undefined {
+function operateBatch(operand: Operand, { ops }: JsonObject, depth: number): void {
   if (!Array.isArray(ops) || depth >= maxBatchDepth)
     throw refuse('incorrectType', 'Batch takes a list of ops.');
-  return ops.reduce<Json | undefined>((value, operation) => {
+  for (const operation of ops) {
     if (!isOperation(operation)) throw refuse('incorrectType', 'Batch takes a list of ops.');
-    return operated(value, operation, depth + 1);
-  }, current);
+    operate(operand, operation, depth + 1);
+  }
 }
 
 function numberOf(value: Json | undefined): number | bigint {
@@ -160,22 +248,6 @@ function listOf(current: Json | undefined): Json[] {
 function objectsOf({ objects }: JsonObject): Json[] {
   if (!Array.isArray(objects)) throw refuse('incorrectType', 'objects must be an array.');
   return objects.map((item) => canonicalValue(item));
-}
-
-function unique(list: Json[], more: Json[]): Json[] {
-  const known = new Set(list.map(stableText));
-  const added = more.filter((item) => {
-    const text = stableText(item);
-    const isNew = !known.has(text);
-    known.add(text);
-    return isNew;
-  });
-  return [...list, ...added];
-}
-
-function without(list: Json[], removed: Json[]): Json[] {
-  const texts = new Set(removed.map(stableText));
-  return list.filter((item) => !texts.has(stableText(item)));
 }
 
 /** Returns a JSON text that is equal for equal values, whatever the order of their members. */
