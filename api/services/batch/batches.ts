@@ -185,6 +185,8 @@ async function runTogether(
       const done = Promise.all(before).then(() => runOne(at, call));
       for (const target of targets) lastOf.set(target, done);
       await done;
+      // A batch may name millions of objects.
+      for (const target of targets) if (lastOf.get(target) === done) lastOf.delete(target);
     }
   };
   await Promise.all(Array.from({ length: maxParallel }, work));
