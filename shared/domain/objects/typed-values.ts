@@ -14,6 +14,11 @@ const memberName = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 const forbiddenInName = /[$.\0]/;
 const pointerClass = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const pointerId = /^[A-Za-z0-9_-]{1,64}$/;
+/**
+ * Base64 with blanks. No blank can match two parts of the pattern, so that a long text takes linear
+ * time.
+ */
+const base64Text = /^[A-Za-z0-9+/_\-\s]*(?:={1,2}\s*)?$/;
 
 /** True if a stored object may have a member with this name (protocol/objects.md#member-names). */
 export const isMemberName = (name: string): boolean => memberName.test(name);
@@ -70,10 +75,7 @@ function typedValue(object: JsonObject, depth: number): Json {
     case 'GeoPoint':
       return geoPoint(object);
     case 'Bytes':
-      if (
-        typeof object.base64 !== 'string' ||
-        !/^[A-Za-z0-9+/_\-\s]*={0,2}\s*$/.test(object.base64)
-      )
+      if (typeof object.base64 !== 'string' || !base64Text.test(object.base64))
         return malformed('Bytes');
       return { __type: 'Bytes', base64: Buffer.from(object.base64, 'base64').toString('base64') };
     case 'File':
