@@ -77,9 +77,17 @@ export function exactNumber(source: string): number | bigint | undefined {
 
 /** Returns the integer of a JSON number; undefined if it is a fraction. */
 export function integerOf(source: string): bigint | undefined {
-  const [, whole = '', fraction = '', exponent = '0'] = numberParts.exec(source) ?? [];
+  const [, whole = '', decimals = '', exponent = '0'] = numberParts.exec(source) ?? [];
+  const fraction = withoutLastZeros(decimals);
   const zeros = Number(exponent) - fraction.length;
   return zeros < 0 ? undefined : BigInt(whole + fraction) * 10n ** BigInt(zeros);
 }
 
-const numberParts = /^(-?\d+)(?:\.(\d*?)0*)?(?:[eE](.+))?$/;
+const numberParts = /^(-?\d+)(?:\.(\d+))?(?:[eE](.+))?$/;
+
+/** A pattern would take quadratic time for a number with many zeros inside. */
+function withoutLastZeros(digits: string): string {
+  let { length } = digits;
+  while (digits[length - 1] === '0') length -= 1;
+  return digits.slice(0, length);
+}
