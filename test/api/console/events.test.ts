@@ -90,6 +90,17 @@ describe('live updates', () => {
     await untilPolled(0);
   });
 
+  test('name the topic as each listener does', async () => {
+    const headers = await bearer('viewer');
+    const body = { data: { alert: 'live' }, notification_id: 'byBothIds' };
+    const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+    const topics = [sent.body.objectId, 'byBothIds'].map((id) => `push:${app.appId}/${id}`);
+    for (const topic of topics) {
+      const stream = await watch(topic, headers);
+      expect(await stream.until('progress')).toMatchObject({ topic });
+    }
+  });
+
   test('for several tabs of one push read it once', async () => {
     const headers = await bearer('viewer');
     const find = vi.spyOn(PushRecordService.prototype, 'find');

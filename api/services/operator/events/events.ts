@@ -64,7 +64,7 @@ export class EventService {
       case 'overview':
         return this.#overviewTopic(operator, name, subject);
       case 'breakers':
-        return this.#breakersTopic(operator, name);
+        return this.#breakersTopic(operator);
       case 'queues':
         return { key: 'queues', name: 'queues', poll: () => this.#queues() };
       default:
@@ -78,7 +78,8 @@ export class EventService {
     const objectId = await this.#objectIdOf(appId, id);
     let lastStatus: unknown;
     return {
-      key: pushKey(appId, objectId),
+      // All listeners of a topic get the same bytes, which contain its name.
+      key: pushKey(appId, objectId) + (id === objectId ? '' : ` as ${id}`),
       name,
       poll: async () => {
         const push = await this.#services.records.find(appId, objectId);
@@ -122,13 +123,13 @@ export class EventService {
     return { key: `overview:${appId} ${keyOf(apps)}`, name, poll };
   }
 
-  #breakersTopic({ apps }: Operator, name: string): Topic {
+  #breakersTopic({ apps }: Operator): Topic {
     const poll = async () => {
       const all = await listBreakers(this.#deps.db);
       const results = all.filter(({ appId }) => mayUseApp({ apps }, appId)).map(toBreakerReply);
       return { event: 'breakers', data: { results }, pollAfterMs: statePollMs };
     };
-    return { key: `breakers ${keyOf(apps)}`, name, poll };
+    return { key: `breakers ${keyOf(apps)}`, name: 'breakers', poll };
   }
 
   async #queues() {
