@@ -82,7 +82,12 @@ export class FunctionHosts {
   #connect({ appId }: App, url: string): FunctionHost {
     const key = `${appId} ${url}`;
     const cached = this.#hosts.get(key);
-    if (cached) return cached;
+    if (cached) {
+      // Moves the host to the end, so that the least recently used host is closed first.
+      this.#hosts.delete(key);
+      this.#hosts.set(key, cached);
+      return cached;
+    }
     const [oldest] = this.#hosts;
     if (oldest && this.#hosts.size >= maxHosts) {
       this.#hosts.delete(oldest[0]);

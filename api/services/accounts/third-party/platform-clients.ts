@@ -100,7 +100,12 @@ export class PlatformClients {
   #client({ baseUrl, ca }: PlatformAddress): HttpClient {
     const key = `${baseUrl} ${ca ?? ''}`;
     const cached = this.#clients.get(key);
-    if (cached) return cached;
+    if (cached) {
+      // Moves the client to the end, so that the least recently used client is closed first.
+      this.#clients.delete(key);
+      this.#clients.set(key, cached);
+      return cached;
+    }
     const [oldest] = this.#clients;
     if (oldest && this.#clients.size >= maxClients) {
       this.#clients.delete(oldest[0]);
