@@ -43,7 +43,7 @@ import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator
 import { webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { forEachItem } from './each.ts';
+import { forEachItem } from '../each.ts';
 
 const recordRetentionMs = 7 * dayMs;
 /** Maximum failures of an app, about 2 GB. The oldest ones are deleted. */

@@ -10,7 +10,7 @@ import { displayName } from '../../shared/domain/labels.ts';
 import { enqueueMessage } from '../../shared/queue/message-jobs.ts';
 import type { EndingCredentials } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { forEachItem } from './each.ts';
+import { forEachItem } from '../each.ts';
 
 const canariesAtOnce = 500;
 /** Time for which replaced credentials are kept, for a rollback. */

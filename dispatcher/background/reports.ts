@@ -6,7 +6,7 @@ import {
   writePushDays,
 } from '../../shared/db/tables/reports.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { forEachItem } from './each.ts';
+import { forEachItem } from '../each.ts';
 
 /** Interval at which the totals of an app are computed. Reports are at most this old. */
 const reportEveryMs = 15 * minuteMs;

@@ -33,6 +33,7 @@ import { type DeliverJob, deliverJob, type PlanJob } from '../../shared/queue/jo
 import type { Job } from '../../shared/queue/queue.ts';
 import { recordThroughOutage } from '../batched-queries.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import { forEachItem } from '../each.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import { type BatchInWork, endJob } from './batch-in-work.ts';
 
@@ -112,10 +113,7 @@ const maxClosedAtOnce = 100;
  */
 export async function closeSettledPushes(deps: ClosingDeps): Promise<number> {
   const found = await findSettledPushes(deps.db, maxClosedAtOnce);
-  const failures: unknown[] = [];
-  for (const { appId, id } of found)
-    await closePush(deps, { appId, pushId: id }).catch((error) => failures.push(error));
-  if (failures.length > 0) throw failures[0];
+  await forEachItem(found, ({ appId, id }) => closePush(deps, { appId, pushId: id }));
   return found.length;
 }
 

@@ -1,4 +1,4 @@
-import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
+import { isConnectionFailure } from '../shared/db/limits/database-errors.ts';
 
 /**
  * Runs `work` for one item after the other. If an item fails, the others continue, and the first
