@@ -37,9 +37,12 @@ export const isTokenMember = (name: string): boolean => tokenMembers.includes(na
  */
 export const isShortened = (text: string): boolean => text.endsWith('…');
 
-/** Returns the beginning of an identifier, which is enough to compare two identifiers. */
+/**
+ * Returns the beginning of an identifier, which is enough to compare two identifiers. Half of a
+ * surrogate pair is replaced, because PostgreSQL would refuse the audit entry.
+ */
 export const shortened = (text: string): string =>
-  `${text.slice(0, Math.min(visibleLength, text.length >> 1))}…`;
+  `${text.slice(0, Math.min(visibleLength, text.length >> 1)).toWellFormed()}…`;
 
 /**
  * Shortens device tokens and values that identify a user, at any depth of a document or condition.
