@@ -298,10 +298,14 @@ async function recordPartial(
   batch: BatchInWork,
   result: DeliverResult,
 ): Promise<void> {
+  const { messages } = detailsOf(batch, result);
   const retries = await recordThroughOutage(deps, () =>
-    result.retries.length === 0
-      ? checkpoint(deps.db, batch, result)
-      : deps.db.transaction((tx) => moveRetried(deps, tx, batch, result)),
+    deps.db.transaction(async (tx) => {
+      await insertGatewayMessages(tx, [messages]);
+      return result.retries.length === 0
+        ? checkpoint(tx, batch, result)
+        : moveRetried(deps, tx, batch, result);
+    }),
   );
   countRepeats(deps, batch.stored.connector, retries);
 }
@@ -311,7 +315,7 @@ async function checkpoint(db: Handle, { ids, stored }: BatchInWork, result: Deli
   const { unanswered } = stored;
   const { connector, profile } = result;
   const row = { appId, id: batchId, pushId, connector, profile, unanswered };
-  await checkpointBatch(db, row, result.states, result.failures);
+  await checkpointBatch(db, row, result);
   return result.retries;
 }
 

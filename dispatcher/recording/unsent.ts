@@ -70,7 +70,7 @@ export async function recordCapped(
   const beyond = batch.states.openIndexes.filter((index) => index >= granted);
   if (beyond.length === 0) return;
   const failures = endRecipients(batch, beyond, { outcome: 'capped', reason });
-  await checkpointBatch(db, batch, batch.states, failures);
+  await checkpointBatch(db, batch, { ...batch, failures });
 }
 
 /** Ends recipients in the states of a batch. Returns their failures. */

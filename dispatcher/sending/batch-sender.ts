@@ -123,9 +123,11 @@ class Checkpoints {
 
   async #write(): Promise<void> {
     const { changes } = this.#tally;
+    const { sentBy } = this.#tally;
     const failures = this.#tally.failures.slice(this.#failures);
     try {
-      await checkpointBatch(this.#deps.db, this.#batch, this.#tally.checkpoint(), failures);
+      const states = this.#tally.checkpoint();
+      await checkpointBatch(this.#deps.db, this.#batch, { states, sentBy, failures });
       this.#changes = changes;
       this.#failures += failures.length;
     } catch (error) {

@@ -41,8 +41,8 @@ export class Tally {
   /** Times at which the installations of the recipients were last saved. */
   #recipients: SaveTimes | undefined;
   readonly failures: RecipientFailure[] = [];
-  /** Number of recipients by the form of their token; null if the connector has only one form. */
-  sentBy: Record<string, number> | null = null;
+  /** As `Batch#sentBy`, with the earlier deliveries of the batch. */
+  sentBy: Batch['sentBy'];
   readonly health: HealthSample = { requests: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
   /** Reason of the last failed or unanswered request; null if there was none. */
@@ -62,6 +62,7 @@ export class Tally {
   constructor(batch: Batch, unknownOutcome: UnknownOutcome = 'repeat') {
     this.#batch = batch;
     this.#states = batch.states;
+    this.sentBy = batch.sentBy && { ...batch.sentBy };
     this.#unknownOutcome = unknownOutcome;
   }
 

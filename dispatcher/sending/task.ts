@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import type { HealthSample } from '../../shared/breaker.ts';
+import type { Batch } from '../../shared/db/tables/batches.ts';
 import type { RecipientFailure } from '../../shared/db/tables/push-failures.ts';
 import type { GatewayMessage } from '../../shared/db/tables/receipts.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
@@ -115,8 +116,7 @@ export interface DeliverResult {
   /** Recipients that had moved to retry batches before this delivery. */
   retriedCount: number;
   failures: RecipientFailure[];
-  /** Number of recipients by the form of their token; null if the connector has only one form. */
-  sentBy: Record<string, number> | null;
+  sentBy: Batch['sentBy'];
   retries: RetryGroup[];
   /**
    * True if the push was paused or cancelled while its batch was sent, or if the time slot was

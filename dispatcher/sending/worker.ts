@@ -102,7 +102,8 @@ async function runBatchStatements(connection: Handle): Promise<void> {
   await apps.profiles(batch.appId);
   await findPush(connection, batch.appId, batch.pushId);
   await loadBatches(connection, [{ appId: '', batchId: 0 }], 'deviceToken');
-  await checkpointBatch(connection, batch, new RecipientStates(new Uint8Array(1)), []);
+  const states = new RecipientStates(new Uint8Array(1));
+  await checkpointBatch(connection, batch, { states, sentBy: null, failures: [] });
 }
 
 /** Sends one batch. piscina calls this function. */

@@ -64,6 +64,11 @@ export interface Batch {
   states: RecipientStates;
   /** Indexes of recipients that moved to retry batches while others stayed open. */
   retried: number[];
+  /**
+   * Number of recipients sent to by the form of their token; null if the connector has only one
+   * form.
+   */
+  sentBy: Record<string, number> | null;
   isSettled: boolean;
   attempt: number;
   /** Number of tries that reached the gateway. */
@@ -83,7 +88,7 @@ export interface Batch {
 export const batchColumns = {
   short:
     'app_id, id, push_id, connector, profile, is_settled, attempt, tries, unanswered, expires_at, language',
-  ofRecipients: 'recipients, badges, settled, moved',
+  ofRecipients: 'recipients, badges, settled, moved, sent_by',
 };
 
 export type BatchRow = Omit<Batch, 'states' | 'retried'> & {
@@ -257,10 +262,10 @@ export const markJobCreated = (tx: Handle, appId: string, id: number) =>
 export async function checkpointBatch(
   db: Handle,
   batch: FailedBatch & { id: number },
-  states: RecipientStates,
-  failures: RecipientFailure[],
+  { states, sentBy, failures }: Pick<Batch, 'states' | 'sentBy'> & { failures: RecipientFailure[] },
 ): Promise<void> {
-  const values = [batch.appId, batch.id, bytesOf(states), failuresText(batch, failures)];
+  const { appId, id } = batch;
+  const values = [appId, id, bytesOf(states), failuresText(batch, failures), sentBy];
   await db.query(checkpointStatement, values);
 }
 
@@ -272,11 +277,7 @@ export interface SettledBatch {
   totals: OutcomeTotals;
   /** Number of recipients that had already moved to retry batches when this result was computed. */
   retriedCount: number;
-  /**
-   * Number of recipients by the form of their token; absent or null if the connector has only one
-   * form.
-   */
-  sentBy?: Record<string, number> | null;
+  sentBy?: Batch['sentBy'];
 }
 
 const settleStatement = new AppStatement(
@@ -333,7 +334,7 @@ export const markRetried = (tx: Handle, batch: Batch, indexes: number[]) =>
   );
 
 const checkpointStatement = prepare(
-  `WITH saved AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2
+  `WITH saved AS (UPDATE push_batch SET settled = $3, sent_by = $5 WHERE app_id = $1 AND id = $2
     AND NOT is_settled RETURNING 1)
    ${insertFailuresSql(4, ' AND i.app_id = $1')} WHERE EXISTS (SELECT 1 FROM saved) ON CONFLICT DO NOTHING`,
 );

@@ -104,7 +104,7 @@ const loadStatement = (tokens: string): AppStatement =>
                count(*)::int AS count
           FROM installation i WHERE i.app_id = b.app_id AND i.id = ANY(b.recipients)${andApp('i')}
          GROUP BY device_type, vendor_name, topic, team_id) AS g ON true
-       LEFT JOIN LATERAL (SELECT b.recipients, b.badges, b.settled, b.moved) AS r
+       LEFT JOIN LATERAL (SELECT b.recipients, b.badges, b.settled, b.moved, b.sent_by) AS r
          ON coalesce(g.place, 1) = 1
       ORDER BY b.id, g.place`,
     { isPrepared: true },

@@ -3,7 +3,8 @@ import { recordResult } from '../../../dispatcher/recording/recorder.ts';
 import { RetryGroups, Tally } from '../../../dispatcher/sending/tally.ts';
 import type { DeliverResult } from '../../../dispatcher/sending/task.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import { type Batch, findBatch, insertBatches } from '../../../shared/db/tables/batches.ts';
+import { query } from '../../../shared/db/query.ts';
+import { findBatch, insertBatches } from '../../../shared/db/tables/batches.ts';
 import { readBatchSnapshots } from '../../../shared/db/tables/push-progress.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { noDurations } from '../../../shared/process/operation-metrics.ts';
@@ -202,44 +203,39 @@ describe('a token whose gateway asked for a pause', { timeout: 60_000 }, () => {
   };
 });
 
+/** Writes a batch that no dispatcher delivers. */
+async function writeBatch(devices: number) {
+  const { app } = await appWithIos(devices);
+  const objectId = await begin(app, {
+    push_time: new Date(Date.now() + 3_600_000).toISOString(),
+  });
+  const { id: pushId } = await readPush(service.db, app, objectId);
+  const recipients = (await readDevices(service.db, app)).map(({ id }) => id);
+  const row = { connector: 'apns', profile: '_default', badges: null, attempt: 0 } as const;
+  const batches = [{ ...row, recipients, hasJob: true }];
+  const [batchId = 0] = await insertBatches(service.db, app.appId, pushId, batches);
+  const ids = { appId: app.appId, pushId, batchId };
+  const [stored] = await readBatchSnapshots(service.db, [ids]);
+  if (!stored) throw new Error('the batch is gone');
+  const load = async () => {
+    const batch = await findBatch(service.db, app.appId, batchId);
+    if (!batch) throw new Error('the batch is gone');
+    return new Tally(batch);
+  };
+  const record = (tally: Tally, isStopped: boolean) => {
+    const { failures, sentBy, messages } = tally;
+    const result = { ...emptyResult, failures, sentBy, messages, ...tally.end(isStopped) };
+    return recordResult(dispatcher.deps, { ids, stored }, { isCounted: true, result });
+  };
+  return { app, recipients, load, record };
+}
+
 describe('recipients that have moved to a retry batch', () => {
   test('are counted only there, even by a worker that did not know about the move', async () => {
-    const { app } = await appWithIos(4);
-    // A push that no dispatcher processes.
-    const objectId = await begin(app, {
-      push_time: new Date(Date.now() + 3_600_000).toISOString(),
-    });
-    const { id: pushId } = await readPush(service.db, app, objectId);
-    const recipients = (await readDevices(service.db, app)).map(({ id }) => id);
-    const [batchId = 0] = await insertBatches(service.db, app.appId, pushId, [
-      {
-        connector: 'apns',
-        profile: '_default',
-        recipients,
-        badges: null,
-        attempt: 0,
-        hasJob: true,
-      },
-    ]);
-    const ids = { appId: app.appId, pushId, batchId };
-    const [stored] = await readBatchSnapshots(service.db, [ids]);
-    if (!stored) throw new Error('the batch is gone');
-    const tallyOf = (stored: Batch | undefined) => {
-      if (!stored) throw new Error('the batch is gone');
-      return new Tally(stored);
-    };
-    const record = (tally: Tally, isStopped: boolean) =>
-      recordResult(
-        dispatcher.deps,
-        { ids, stored },
-        {
-          isCounted: true,
-          result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) },
-        },
-      );
+    const { app, recipients, load, record } = await writeBatch(4);
     // Both workers load the batch before the move.
-    const early = tallyOf(await findBatch(service.db, app.appId, batchId));
-    const late = tallyOf(await findBatch(service.db, app.appId, batchId));
+    const early = await load();
+    const late = await load();
     early.record(0, { kind: 'sent' });
     early.record(1, { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 600_000 });
     early.record(2, { kind: 'retry', status: 0, reason: 'aborted', afterMs: 0 });
@@ -255,6 +251,25 @@ describe('recipients that have moved to a retry batch', () => {
       { attempt: 1, recipients: [recipients[3]], isSettled: false, totals: null },
     ]);
   });
+});
+
+test('a batch that is delivered in parts keeps the forms and message ids of each part', async () => {
+  const { app, load, record } = await writeBatch(3);
+  const sent = (form: string, messageId: string) => ({ kind: 'sent', form, messageId }) as const;
+  const first = await load();
+  first.record(0, sent('v3', 'message 1'));
+  expect(await record(first, true)).toBe(false);
+  const second = await load();
+  second.record(1, sent('v1', 'message 2'));
+  second.record(2, sent('v3', 'message 3'));
+  expect(await record(second, false)).toBe(true);
+  const columnOf = (column: string, table: string) =>
+    query(service.db).column(`SELECT ${column} FROM ${table} WHERE app_id = $1 ORDER BY 1`, [
+      app.appId,
+    ]);
+  expect(await columnOf('sent_by', 'push_batch')).toEqual([{ v1: 1, v3: 2 }]);
+  const ids = ['message 1', 'message 2', 'message 3'];
+  expect(await columnOf('message_id', 'gateway_message')).toEqual(ids);
 });
 
 /** Result of a batch without any attempt. */
