@@ -215,15 +215,17 @@ export class PersonalDataService {
             const page = { appId, texts: searched(texts), after, limit: textRowsAtOnce };
             const rows = await listTextRows(tx, name, page);
             isLast = rows.length < textRowsAtOnce;
+            let replaced = 0;
             for (const row of rows) {
               if (!(await replaceTexts(tx, name, { appId, row, texts }))) {
                 // The row has changed since it was read: the next page begins with it.
                 isLast = false;
                 break;
               }
-              add({ [name]: 1 });
+              replaced += 1;
               after = row.key.join(' ');
             }
+            add({ [name]: replaced });
           },
           { statementTimeoutMs: timeoutMs },
         );
