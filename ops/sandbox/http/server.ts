@@ -77,7 +77,11 @@ export class SandboxGateway extends LoopbackGateway<SeenCall> {
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => this.#process(request, response, Buffer.concat(chunks)));
+    request.on('end', () => {
+      // Over HTTP/2, a request whose connection broke ends too, with a part of its body.
+      if (request.stream?.destroyed !== true)
+        this.#process(request, response, Buffer.concat(chunks));
+    });
   }
 
   #process(request: Http2ServerRequest, response: Http2ServerResponse, body: Buffer): void {
