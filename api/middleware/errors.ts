@@ -2,6 +2,7 @@ import type { Context, Middleware } from 'koa';
 import { SealError } from '../../shared/crypto.ts';
 import {
   isConnectionFailure,
+  isDeadlock,
   isInvalidValue,
   isMissingReference,
   isStatementTimeout,
@@ -90,7 +91,7 @@ export function toRefusal(error: unknown): Refusal {
   if (isInvalidValue(error)) return new Refusal('incorrectType', { cause: error });
   // A concurrent call deleted the app or the object to which a new row refers.
   if (isMissingReference(error)) return new Refusal('conflict', { cause: error });
-  if (isConnectionFailure(error))
+  if (isConnectionFailure(error) || isDeadlock(error))
     return new Refusal('unavailable', { cause: error, retryAfterSeconds: 1 });
   if (error instanceof URIError)
     return new Refusal('invalidParameter', { text: detail('malformedUrl'), cause: error });

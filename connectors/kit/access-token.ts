@@ -55,6 +55,8 @@ interface AccessTokensOptions {
  * A token is renewed when this lifetime is left, or a quarter of its lifetime if that is shorter.
  */
 const renewBeforeMs = 5 * minuteMs;
+/** Maximum lifetime of a token. No vendor grants more than a day, and a longer time may be no date. */
+const maxLifetimeMs = 30 * dayMs;
 /**
  * Maximum duration of a claim to renew the token. It is longer than any token call. If a process
  * crashes during its call, another process may renew the token after this time.
@@ -170,7 +172,7 @@ export class AccessTokens {
       const token = {
         value,
         madeAtMs,
-        expiresAtMs: madeAtMs + lifetimeMs,
+        expiresAtMs: madeAtMs + Math.min(lifetimeMs, maxLifetimeMs),
         isReplacement: refused !== null,
       };
       this.#current = token;

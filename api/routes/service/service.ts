@@ -126,7 +126,10 @@ export default [
     reply: { 200: { contentType } },
     refusals: [],
     handle: async ({ raw }): Promise<Reply> => {
-      document ??= build();
+      document ??= build().catch((error: unknown) => {
+        document = undefined;
+        throw error;
+      });
       const { text, headers } = await document;
       const isKnown = raw?.headers['if-none-match'] === headers.ETag;
       return isKnown
