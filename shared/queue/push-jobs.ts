@@ -39,6 +39,12 @@ export const acceptedEvent = ({ appId, objectId, pushTime, state, sender }: NewP
 });
 
 /**
+ * Lowest priority of a job, an int4. Priorities fall while a queue is never empty. Below this one,
+ * the order is by time.
+ */
+const lowestPriority = -(2 ** 31);
+
+/**
  * Start-time fair queueing of the batches of one push (develop/architecture.md#fairness). The first
  * batch gets the priority at the front of the queue. Each further batch has a priority that is
  * lower by the number of open pushes of its app. So apps share a gateway equally, the pushes of an
@@ -65,8 +71,9 @@ export class FairPriorities {
     // Start behind the push's own earlier batches. If the queue has moved past them, start at its
     // front.
     const first = last === undefined ? front : Math.min(front, last - step);
-    this.#last.set(kind.queue, first - (count - 1) * step);
-    return (index) => first - index * step;
+    const priorityOf = (index: number) => Math.max(lowestPriority, first - index * step);
+    this.#last.set(kind.queue, priorityOf(count - 1));
+    return priorityOf;
   }
 }
 

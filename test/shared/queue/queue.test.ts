@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Database } from '../../../shared/db/pool.ts';
+import { query } from '../../../shared/db/query.ts';
 import { type DeliverJob, deliverJob } from '../../../shared/queue/jobs.ts';
 import { FairPriorities } from '../../../shared/queue/push-jobs.ts';
 import { type Job, JobQueue } from '../../../shared/queue/queue.ts';
@@ -125,4 +126,19 @@ test("further batches of a push are spaced by the app's open pushes", async () =
   // The queue has moved past these batches, so the next batches start at its front.
   for (const job of await take(2)) await queue.end(kind, job, db);
   expect(await next(1)).toEqual([-6]);
+});
+
+test('a queue whose priorities have fallen to the lowest one takes further batches', async () => {
+  const lowest = -(2 ** 31);
+  const kind = deliverJob('vendor_b');
+  await db.transaction((tx) => queue.send(kind, [jobOf(0)], { tx, priority: lowest + 1 }));
+  await db.transaction(async (tx) => {
+    const priority = await new FairPriorities('another app').next(tx, kind, 3);
+    await queue.send(kind, [1, 2, 3].map(jobOf), { tx, priority });
+  });
+  const priorities = await query(db).column<number>(
+    'SELECT priority FROM pgboss.job WHERE name = $1 ORDER BY priority DESC',
+    [kind.queue],
+  );
+  expect(priorities).toEqual([lowest + 1, lowest + 1, lowest, lowest]);
 });
