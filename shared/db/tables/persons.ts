@@ -134,11 +134,12 @@ const textsOfPersons = {
   },
   savedItems: { table: 'saved_item', app: 'app_id', key: ['kind', 'name'], columns: ['content'] },
   audit: { table: 'audit', app: 'app_id', key: ['id'], columns: ['before', 'after'] },
-  // An endpoint of the service gets events of all apps.
+  // An endpoint of the service gets events of all apps, so its `app_id` differs. The key contains it,
+  // because a sharded database locks rows of one app only.
   webhookDeliveries: {
     table: 'webhook_delivery',
     app: 'source_app',
-    key: ['webhook', 'id'],
+    key: ['app_id', 'webhook', 'id'],
     columns: ['data'],
   },
 } as const;
@@ -410,8 +411,8 @@ export const countTextRows = (db: Handle, name: TextsName, appId: string, texts:
 };
 
 /**
- * Writes the JSON of a row in which the texts of a person are replaced. Returns false without a
- * change if the JSON is no longer the JSON that was read.
+ * Writes the JSON of a row in which the texts of a person are replaced, as part of `tx`. Returns
+ * false without a change if the JSON is no longer the JSON that was read.
  */
 export async function replaceTexts(
   tx: Handle,
@@ -419,6 +420,14 @@ export async function replaceTexts(
   { appId, row, texts }: { appId: string; row: TextRow; texts: PersonTexts },
 ): Promise<boolean> {
   const { app, columns, key, table } = textsOfPersons[name];
+  const ofRow = (first: number) =>
+    key.map((column, i) => `AND t.${column}::text = $${first + i}`).join(' ');
+  // A sharded database cannot compute the digest in an UPDATE.
+  const digest = await query(tx).value<string>(
+    `SELECT ${digestSql(name)} AS value FROM ${table} t WHERE t.${app} = $1 ${ofRow(2)} FOR UPDATE`,
+    [appId, ...row.key],
+  );
+  if (digest !== row.digest) return false;
   const targets = (row.target ?? '').split(',');
   const isAbout = targets.some((one) => texts.targets.has(one));
   const values = [
@@ -435,16 +444,11 @@ export async function replaceTexts(
   }
   // A receiver may have answered with what it got.
   if (name === 'webhookDeliveries') sets.push('response = NULL');
-  const at = key.map((column, i) => {
-    values.push(row.key[i] ?? '');
-    return `t.${column}::text = $${values.length}`;
-  });
-  values.push(row.digest);
-  return query(tx).hasRows(
-    `UPDATE ${table} t SET ${sets.join(', ')} WHERE t.${app} = $1 AND ${at.join(' AND ')}
-        AND ${digestSql(name)} = $${values.length}`,
-    values,
+  await tx.query(
+    `UPDATE ${table} t SET ${sets.join(', ')} WHERE t.${app} = $1 ${ofRow(values.length + 1)}`,
+    [...values, ...row.key],
   );
+  return true;
 }
 
 const json = (value: Json | null): string | null => (value === null ? null : JSON.stringify(value));
