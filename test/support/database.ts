@@ -75,6 +75,7 @@ export async function countWaitingForLocks(db: Handle): Promise<number> {
 /**
  * Runs `first` in a transaction, and `second` in another one that begins before the first one ends:
  * it has then ended, or waits for a lock. Returns the result of `second`.
+ * Does not see locks on the workers of a sharded database.
  */
 export async function runDuring<T>(
   db: Database,

@@ -3,7 +3,7 @@ import { dayMs } from '../../shared/clock.ts';
 import { query } from '../../shared/db/query.ts';
 import { deleteOldDeliveries, redeliver } from '../../shared/db/tables/webhook-deliveries.ts';
 import { updateFull } from '../../shared/db/tables/webhooks.ts';
-import { openTestDatabase, runDuring } from '../support/database.ts';
+import { areDatabasesSharded, openTestDatabase, runDuring } from '../support/database.ts';
 
 const { db } = await openTestDatabase();
 
@@ -55,19 +55,22 @@ test('a log is shortened even if its oldest deliveries wait', async () => {
   expect(await left('stuck')).toEqual({ waiting: 10, delivered: 20 });
 });
 
-test('a delivery that is sent again at the same time stays in its log', async () => {
-  await insert('again', 3, 'failed');
-  const key = { appId: 'app', name: 'again' };
-  const [oldest] = await query(db).column<number>(
-    `SELECT min(id) FROM webhook_delivery WHERE webhook = 'again'`,
-  );
-  await runDuring(
-    db,
-    (tx) => redeliver(tx, key, oldest ?? 0),
-    (tx) => deleteOldDeliveries(tx, { before, kept: 1, limit: 500 }),
-  );
-  expect(await left('again')).toEqual({ waiting: 1, failed: 1 });
-});
+test.skipIf(areDatabasesSharded())(
+  'a delivery that is sent again at the same time stays in its log',
+  async () => {
+    await insert('again', 3, 'failed');
+    const key = { appId: 'app', name: 'again' };
+    const [oldest] = await query(db).column<number>(
+      `SELECT min(id) FROM webhook_delivery WHERE webhook = 'again'`,
+    );
+    await runDuring(
+      db,
+      (tx) => redeliver(tx, key, oldest ?? 0),
+      (tx) => deleteOldDeliveries(tx, { before, kept: 1, limit: 500 }),
+    );
+    expect(await left('again')).toEqual({ waiting: 1, failed: 1 });
+  },
+);
 
 test('an endpoint is full while as many deliveries wait as the limit', async () => {
   const isFull = async () =>
