@@ -127,6 +127,11 @@ interface OldRows {
   condition?: string;
 }
 
+/** Locks a name until `tx` ends. Other transactions that lock the same name wait. */
+export async function lockName(tx: Handle, name: string): Promise<void> {
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [name]);
+}
+
 /** Deletes rows that are older than a time, oldest first, up to `limit`. Returns their number. */
 type Sweep = (db: Handle, before: Date, limit: number) => Promise<number>;
 

@@ -4,7 +4,7 @@ import type { OperatorRole } from '../../domain/admin/operator.ts';
 import { storedFormsOfToken } from '../../domain/installations/identity.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
-import { type PageBefore, query, sweepOf } from '../query.ts';
+import { lockName, type PageBefore, query, sweepOf } from '../query.ts';
 import { lockAppRow, switchOn } from './apps.ts';
 
 /** Session of the console. `tokenId` is null for CARILLON_ADMIN_TOKEN. */
@@ -67,9 +67,7 @@ interface NewSession {
  * Locks the token against deletion. Returns false if the token was deleted.
  */
 async function lockLogins(tx: Handle, tokenId: number | null): Promise<boolean> {
-  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `console logins ${tokenId ?? 'admin'}`,
-  ]);
+  await lockName(tx, `console logins ${tokenId ?? 'admin'}`);
   const text = 'SELECT FROM console_token WHERE id = $1 FOR KEY SHARE';
   return tokenId === null || query(tx).hasRows(text, [tokenId]);
 }
@@ -259,7 +257,7 @@ export const listTokens = (db: Handle, page: PageBefore) =>
 
 /** Counts tokens. No other transaction that counts them adds one until `tx` ends. */
 export async function countTokensLocked(tx: Handle): Promise<number> {
-  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('console tokens', 0))`);
+  await lockName(tx, 'console tokens');
   return query(tx).number('SELECT count(*) AS n FROM console_token WHERE subject IS NULL');
 }
 
@@ -287,7 +285,7 @@ interface NewPerson {
 export async function savePerson(tx: Handle, person: NewPerson): Promise<number> {
   const { subject, name, mail, role, apps, digest, now } = person;
   // Another login waits, so that it counts this person.
-  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('console people', 0))`);
+  await lockName(tx, 'console people');
   await tx.query(
     `DELETE FROM console_token WHERE id IN (
        SELECT id FROM console_token WHERE subject IS NOT NULL AND subject <> $2

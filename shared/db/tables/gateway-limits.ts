@@ -1,5 +1,5 @@
 import type { Handle } from '../pool.ts';
-import { query, sweepOf } from '../query.ts';
+import { lockName, query, sweepOf } from '../query.ts';
 
 /** SQL of the number of recipients of a `push_batch`. Rows of older versions have no `size`. */
 export const sizeSql = (alias: string): string =>
@@ -199,9 +199,7 @@ export async function grantTest(
   { appId, connector, pushId, batchId, devices }: TestBatch,
   limit: { pushesPerDay: number; devicesPerPush: number },
 ): Promise<number> {
-  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `gateway test ${appId} ${connector}`,
-  ]);
+  await lockName(tx, `gateway test ${appId} ${connector}`);
   const granted = await query(tx).value<number>(
     `WITH used AS (
        SELECT count(DISTINCT push_id) FILTER (WHERE push_id <> $3 AND devices > 0

@@ -4,7 +4,7 @@ import type {
   LiveActivity,
 } from '../../domain/pushes/live-activity.ts';
 import type { Handle } from '../pool.ts';
-import { query, sweepOf } from '../query.ts';
+import { lockName, query, sweepOf } from '../query.ts';
 import { lockAppRow } from './apps.ts';
 
 /** Tokens of Live Activities, the clocks of activities, and broadcast channels. */
@@ -76,9 +76,7 @@ export async function limitOfToken(
 export async function saveToken(tx: Handle, reported: ReportedToken): Promise<void> {
   const { appId, kind, name, installation, token } = reported;
   // A report of the same token by another device waits, so that it finds this one.
-  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `live activity token ${appId} ${token}`,
-  ]);
+  await lockName(tx, `live activity token ${appId} ${token}`);
   await tx.query(
     'DELETE FROM live_activity_token WHERE app_id = $1 AND token = $2 AND installation <> $3',
     [appId, token, installation],

@@ -3,7 +3,7 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import { openCode, outcomeCode } from '../../domain/outcome.ts';
 import type { ReceiptTotals } from '../../domain/pushes/push.ts';
 import type { Handle } from '../pool.ts';
-import { listsOf, type PageAfter, type PageBefore, query, sweepOf } from '../query.ts';
+import { listsOf, lockName, type PageAfter, type PageBefore, query, sweepOf } from '../query.ts';
 import type { PushKey } from './pushes.ts';
 
 /** App and connector of the receipts in a callback. */
@@ -246,9 +246,7 @@ export async function keepFailedReceipt(
   maxKept: number,
 ): Promise<boolean> {
   const { connector, digest, status, reason, bytes, call } = failed;
-  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `failed receipts ${appId}`,
-  ]);
+  await lockName(tx, `failed receipts ${appId}`);
   return query(tx).hasRows(
     `INSERT INTO failed_receipt (app_id, connector, digest, status, reason, bytes, call)
      SELECT $1, $2, $3, $4, $5, $6, $7

@@ -1,7 +1,7 @@
 import type { RelationName, Role, RoleDraft } from '../../domain/roles/role.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { query } from '../query.ts';
+import { lockName, query } from '../query.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
 const columns = membersOf('role', 'id, object_id, name, acl, fields, created_at, updated_at');
@@ -30,7 +30,7 @@ export const selectRoles = (tx: Handle, selection: Selection) =>
 
 /** Counts the roles of an app. No other transaction adds one until `tx` ends. */
 export async function countRolesLocked(tx: Handle, appId: string): Promise<number> {
-  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`roles ${appId}`]);
+  await lockName(tx, `roles ${appId}`);
   return query(tx).number('SELECT count(*) AS count FROM role WHERE app_id = $1', [appId]);
 }
 

@@ -3,7 +3,7 @@ import type { SendKind, TemplateType } from '../../domain/messages/sms.ts';
 import type { TemplateProviders } from '../../domain/messages/sms-provider.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { query, sweepOf } from '../query.ts';
+import { lockName, query, sweepOf } from '../query.ts';
 
 export interface SmsSignature {
   name: string;
@@ -261,9 +261,7 @@ export async function readNumberHistory(
   now: Date,
 ): Promise<NumberHistory> {
   // A separate statement, so that its snapshot begins after the lock was granted.
-  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `sms ${appId} ${number}`,
-  ]);
+  await lockName(tx, `sms ${appId} ${number}`);
   const rows = await query(tx).rows<{ sentAt: Date; isSameKind: boolean }>(
     `SELECT sent_at AS "sentAt", kind = $3 AND (kind = 'voice' OR sign = $4) AS "isSameKind"
        FROM sms_send WHERE app_id = $1 AND number = $2 AND sent_at > $5`,
