@@ -1,4 +1,5 @@
 import { type Clock, dayMs, hourMs } from '../../shared/clock.ts';
+import { forEachItem } from '../../shared/db/outage.ts';
 import type { Database, Handle } from '../../shared/db/pool.ts';
 import { listAppIds } from '../../shared/db/tables/apps.ts';
 import {
@@ -43,7 +44,6 @@ import { sessionIdleMs, sessionLifeMs } from '../../shared/domain/admin/operator
 import { webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { forEachItem } from '../each.ts';
 
 const recordRetentionMs = 7 * dayMs;
 /** Maximum failures of an app, about 2 GB. The oldest ones are deleted. */

@@ -1,4 +1,5 @@
 import { dayMs } from '../../shared/clock.ts';
+import { forEachItem } from '../../shared/db/outage.ts';
 import {
   forgetPrevious,
   listCanaries,
@@ -10,7 +11,6 @@ import { displayName } from '../../shared/domain/labels.ts';
 import { enqueueMessage } from '../../shared/queue/message-jobs.ts';
 import type { EndingCredentials } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { forEachItem } from '../each.ts';
 
 const canariesAtOnce = 500;
 /** Time for which replaced credentials are kept, for a rollback. */

@@ -1,4 +1,5 @@
 import { minuteMs } from '../../shared/clock.ts';
+import { forEachItem } from '../../shared/db/outage.ts';
 import { listAppIds } from '../../shared/db/tables/apps.ts';
 import {
   claimReports,
@@ -6,7 +7,6 @@ import {
   writePushDays,
 } from '../../shared/db/tables/reports.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { forEachItem } from '../each.ts';
 
 /** Interval at which the totals of an app are computed. Reports are at most this old. */
 const reportEveryMs = 15 * minuteMs;

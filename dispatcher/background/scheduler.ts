@@ -1,3 +1,4 @@
+import { forEachItem } from '../../shared/db/outage.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import type { NewPush } from '../../shared/db/tables/pushes.ts';
 import {
@@ -15,7 +16,6 @@ import { dueTimes, maxOpenStarts } from '../../shared/domain/pushes/recurrence.t
 import { planJob } from '../../shared/queue/jobs.ts';
 import { acceptedEvent, insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { forEachItem } from '../each.ts';
 
 /**
  * Pause after a pass that fired pushes. Pushes that become due during the pause are fired together.

@@ -1,5 +1,6 @@
 import { retryMs } from '../../shared/backoff.ts';
 import { dayMs } from '../../shared/clock.ts';
+import { forEachItem } from '../../shared/db/outage.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { dueIn } from '../../shared/db/query.ts';
 import {
@@ -33,7 +34,6 @@ import { type DeliverJob, deliverJob, type PlanJob } from '../../shared/queue/jo
 import type { Job } from '../../shared/queue/queue.ts';
 import { recordThroughOutage } from '../batched-queries.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { forEachItem } from '../each.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import { type BatchInWork, endJob } from './batch-in-work.ts';
 
