@@ -181,9 +181,7 @@ export async function reportQueues(
     });
   }
   const { ended, atMs } = state.pending;
-  const waited = new AbortController();
-  await Promise.race([ended, sleep(Math.max(0, atMs + waitMs - nowMs), waited.signal)]);
-  waited.abort();
+  await waitForPart(ended, Math.max(0, atMs + waitMs - nowMs));
   metrics.sharedSampleAge.set((performance.now() - state.madeAtMs) / 1000);
 }
 
@@ -277,9 +275,12 @@ const partPatienceMs = 1000;
  * Waits for a part of a scrape, for a limited time. Never rejects. A server that was lost without
  * closing its connections would otherwise delay the other metrics for minutes.
  */
-export async function waitForPart(part: Promise<unknown>): Promise<void> {
+export async function waitForPart(
+  part: Promise<unknown>,
+  maxMs: number = partPatienceMs,
+): Promise<void> {
   const waited = new AbortController();
-  await Promise.race([part.catch(() => undefined), sleep(partPatienceMs, waited.signal)]);
+  await Promise.race([part.catch(() => undefined), sleep(maxMs, waited.signal)]);
   waited.abort();
 }
 
