@@ -11,6 +11,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { isRequestId } from '../../../shared/domain/pushes/body.ts';
 import { timestampOf, withTimestamp } from '../../../shared/domain/pushes/live-activity.ts';
 import type { ActivityRequest } from '../../../shared/domain/pushes/live-activity-body.ts';
 import {
@@ -255,9 +256,6 @@ export class PushService {
     if (missing) throw refuse('invalidParameter', missing);
   }
 }
-
-const isRequestId = (value: unknown): value is string =>
-  typeof value === 'string' && /^[A-Za-z0-9]{1,16}$/.test(value);
 
 /** Returns the clock of the activity or channel of a push. A start has none. */
 function clockOf({ appId }: App, { liveActivity }: PushOrder): ActivityClock | undefined {

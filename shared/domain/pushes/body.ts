@@ -16,10 +16,14 @@ const maxDeviceIds = 500;
 /** `flow_control` of a push, and of the call that resumes a push. */
 export const flowControl = z.number().min(0).max(1_000_000_000).nullish();
 
-const shortId = z
+const shortIdText = z
   .string()
-  .regex(/^[A-Za-z0-9]{1,16}$/, 'expected at most 16 letters or digits')
-  .nullish();
+  .regex(/^[A-Za-z0-9]{1,16}$/, 'expected at most 16 letters or digits');
+const shortId = shortIdText.nullish();
+
+/** Returns whether a value is a `req_id`. */
+export const isRequestId = (value: unknown): value is string =>
+  shortIdText.safeParse(value).success;
 
 /** May also be `{"__type":"Date","iso":…}`, the form in which SDKs encode dates. */
 const pushTime = z
