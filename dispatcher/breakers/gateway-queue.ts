@@ -163,18 +163,14 @@ export class GatewayQueue {
     for (let atMs = nowMs; ; atMs += answerPollMs) {
       if (!this.#isFree && hasAnswer()) this.markHealthy();
       if (this.#isFree) {
-        this.#track();
+        if (this.#inFlight === 0) this.#probedAtMs = this.#clock.monotonicMs();
+        this.#inFlight += 1;
         return true;
       }
       if (atMs >= untilMs) return false;
       this.#batchEnd ??= Promise.withResolvers();
       await Promise.race([this.#batchEnd.promise, sleep(answerPollMs)]);
     }
-  }
-
-  #track(): void {
-    if (this.#inFlight === 0) this.#probedAtMs = this.#clock.monotonicMs();
-    this.#inFlight += 1;
   }
 
   untrack(): void {

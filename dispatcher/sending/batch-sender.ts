@@ -122,8 +122,7 @@ class Checkpoints {
   }
 
   async #write(): Promise<void> {
-    const { changes } = this.#tally;
-    const { sentBy } = this.#tally;
+    const { changes, sentBy } = this.#tally;
     const failures = this.#tally.failures.slice(this.#failures);
     try {
       const states = this.#tally.checkpoint();
