@@ -44,8 +44,8 @@ export async function endJob(
 
 /**
  * Ends the delivery of a batch in `tx`, so that a new job can deliver it later. The batch of a small
- * push has no job: it is marked, so that no other process sends it meanwhile. Returns false if
- * another process has taken over the batch.
+ * push has no job: it is marked, so that no other process sends it before the new job. Returns
+ * false if another process has taken over the batch.
  */
 export function replaceDelivery(
   { queue }: Pick<DispatcherDeps, 'queue'>,
