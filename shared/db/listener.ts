@@ -2,6 +2,7 @@ import pg from 'pg';
 import type { z } from 'zod';
 import { connectionUrl } from '../config/environment.ts';
 import type { Logger } from '../process/logging.ts';
+import { keepAlive } from './limits/client-pool.ts';
 
 /**
  * Returns the name of a process's LISTEN connection in pg_stat_activity. Each process has one such
@@ -58,7 +59,7 @@ export class Listener {
     const client = new pg.Client({
       connectionString: connectionUrl(this.#url),
       application_name: this.#name,
-      keepAlive: true,
+      ...keepAlive,
       connectionTimeoutMillis: 5000,
     });
     client.on('error', (error) => this.#lost(client, error));

@@ -5,6 +5,7 @@ import type { DurationCounts } from '../process/operation-metrics.ts';
 import type { Semaphore } from '../semaphore.ts';
 import {
   currentApp,
+  keepAlive,
   localSettings,
   type Pooler,
   type PoolUse,
@@ -13,7 +14,7 @@ import {
   TimedPool,
   UnnamedClient,
 } from './limits/client-pool.ts';
-import { type FailureKind, failureKind } from './limits/database-errors.ts';
+import { type FailureKind, failureKind, isConnectionFailure } from './limits/database-errors.ts';
 import { beginText, limitStatements, type TransactionOptions } from './limits/transaction.ts';
 import type { PreparedStatement } from './prepared.ts';
 
@@ -66,15 +67,18 @@ export interface DatabaseOptions {
   fairShare?: Semaphore;
   /** PostgreSQL settings of these connections, by name. */
   settings?: ServerSettings;
-  /**
-   * Sends a statement before the previous statement is answered. Such a pool has no cursors
-   * (`scan`).
-   */
+  /** Sends a statement before the previous statement is answered. */
   isPipelined?: boolean;
   /** Pooler behind `url`. Default: none. */
   pooler?: Pooler;
   onError?: (error: Error) => void;
 }
+
+/**
+ * Time after the timeout of a statement in which the server must answer. A server that was lost with
+ * its network never applies the timeout, and TCP repeats a request for 15 minutes.
+ */
+const answerGraceMs = 5000;
 
 /** A pool of connections to one PostgreSQL. */
 export class Database implements Handle {
@@ -109,7 +113,8 @@ export class Database implements Handle {
       min: options.minConnections ?? 0,
       connectionTimeoutMillis: 5000,
       idleTimeoutMillis: 30_000,
-      keepAlive: true,
+      ...keepAlive,
+      ...(statementTimeoutMs > 0 ? { query_timeout: statementTimeoutMs + answerGraceMs } : {}),
       types: typeParsers,
       pipeline: !isPooled && (options.isPipelined ?? false),
       ...(isPooled ? { Client: UnnamedClient } : { statement_timeout: statementTimeoutMs }),
@@ -214,13 +219,14 @@ export class Database implements Handle {
         );
         if (client.pipeline) begun.catch(() => undefined);
         else await begun;
-        const value = await work(client, client.pipeline ? committing : client);
+        const tx = withAnswerTimeout(client, options.statementTimeoutMs);
+        const value = await work(tx, client.pipeline ? committing : tx);
         await begun;
         await (committed ?? client.query('COMMIT'));
         return value;
       });
     } catch (error) {
-      failure = await rollBack(client);
+      failure = await rollBack(client, error);
       throw error;
     } finally {
       client.release(failure);
@@ -288,8 +294,25 @@ function writeTogether({ connection: { stream } }: Pick<pg.Client, 'connection'>
   process.nextTick(() => stream.uncork());
 }
 
+/** Returns a handle to a connection whose statements have their own timeout, if there is one. */
+function withAnswerTimeout(client: pg.PoolClient, statementTimeoutMs?: number): Handle {
+  if (statementTimeoutMs === undefined) return client;
+  const query_timeout = statementTimeoutMs + answerGraceMs;
+  return {
+    query<R extends pg.QueryResultRow>(statement: string | PreparedStatement, values?: unknown[]) {
+      const config = {
+        ...(typeof statement === 'string' ? { text: statement } : statement),
+        query_timeout,
+      };
+      return client.query<R>(config, values);
+    },
+  };
+}
+
 /** Rolls back a failed transaction. Returns an error if the connection must not be used again. */
-async function rollBack(client: pg.PoolClient): Promise<Error | undefined> {
+async function rollBack(client: pg.PoolClient, cause: unknown): Promise<Error | undefined> {
+  // A server that was lost would not answer.
+  if (cause instanceof Error && isConnectionFailure(cause)) return cause;
   try {
     await client.query('ROLLBACK');
     return undefined;

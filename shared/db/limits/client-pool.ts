@@ -54,6 +54,12 @@ export class TimedPool extends pg.Pool {
   }
 }
 
+/**
+ * TCP options of a connection. The system finds out within 20 s that the server of an idle
+ * connection is lost; by default it takes two hours.
+ */
+export const keepAlive = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
+
 const appOfWork = new AsyncLocalStorage<string>();
 
 /**
@@ -98,8 +104,7 @@ export class UnnamedClient extends pg.Client {
 }
 
 /**
- * Returns a statement without its name. Cursors and COPY submit themselves, so they are returned
- * unchanged.
+ * Returns a statement without its name. COPY submits itself, so it is returned unchanged.
  */
 function withoutName(statement: unknown): unknown {
   if (typeof statement !== 'object' || statement === null) return statement;

@@ -57,7 +57,7 @@ export function isInvalidValue(error: unknown): boolean {
 }
 
 /**
- * Returns whether the database is unavailable: it is down, restarting, out of connections or
+ * Returns whether the database is unavailable: it is down, lost, restarting, out of connections or
  * read-only. A former primary is read-only until the proxy in front of it notices (25006).
  */
 export function isConnectionFailure(error: unknown): boolean {
@@ -66,7 +66,7 @@ export function isConnectionFailure(error: unknown): boolean {
   const code = 'code' in error ? String(error.code) : '';
   return (
     /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_)/.test(code) ||
-    /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error/.test(
+    /timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error/.test(
       error.message,
     )
   );

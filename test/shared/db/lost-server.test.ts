@@ -2,7 +2,10 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { startDispatcher } from '../../../dispatcher/start.ts';
+import { isConnectionFailure } from '../../../shared/db/limits/database-errors.ts';
+import { QueryLimiter, queryLimitsFor } from '../../../shared/db/limits/query-limits.ts';
 import { Database } from '../../../shared/db/pool.ts';
+import { query } from '../../../shared/db/query.ts';
 import { chooseScanDatabase } from '../../../shared/db/standby.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
 import { openTestDatabase } from '../../support/database.ts';
@@ -48,6 +51,32 @@ test('a standby that stops answering is not waited for: the primary is read', as
   proxy.close();
   await standby.close();
 });
+
+test('a statement fails when its server is lost, and a limited read uses the primary', async () => {
+  const proxy = await startProxy();
+  const lost = new Database({ url: proxy.url, applicationName: 'test', statementTimeoutMs: 100 });
+  const limits = queryLimitsFor(4);
+  const limiter = new QueryLimiter({ primary, standby: lost, limits });
+  const caller = { app: { appId: 'app' }, isMaster: false };
+  const read = () =>
+    limiter.read(caller, (tx) => query(tx).value<number>('SELECT 1'), { timeoutMs: 200 });
+  await Promise.all([lost.warmUp((connection) => connection.query('SELECT 1'), 5), read()]);
+  proxy.freeze();
+  const select = { text: 'SELECT 1', name: 'one' };
+  const failures = await Promise.allSettled([
+    lost.query('SELECT 1'),
+    lost.transaction((tx) => tx.query(select)),
+    lost.transaction((tx) => tx.query(select), { statementTimeoutMs: 200 }),
+    lost.queryWithin(300, select),
+  ]);
+  expect(
+    failures.map((end) => end.status === 'rejected' && isConnectionFailure(end.reason)),
+  ).toEqual([true, true, true, true]);
+  expect(lost.takeFailures()).toEqual({ unreachable: 4 });
+  expect(await read()).toBe(1);
+  proxy.close();
+  await lost.close();
+}, 30_000);
 
 test.each(['DATABASE_READ_URL', 'DATABASE_URL'])(
   'a scrape of a dispatcher does not wait for the server of %s',
