@@ -135,15 +135,11 @@ export function withoutCql({ cql, ...body }: JsonObject): JsonObject {
 /** Parses a subquery in place of a list. Returns the operand of `$select`. */
 export type ReadSubquery = (reader: TokenReader) => Json;
 
-/** Maximum depth of nested parentheses. */
-const maxDepth = 10;
-
 /** Parses `a = 1 and (b > 2 or …)` into a `where` (protocol/queries.md#cql). Throws error 300. */
-export function readCondition(reader: TokenReader, readSubquery: ReadSubquery, depth = 0): Json {
-  if (depth > maxDepth) throw syntaxError('the condition is nested too deeply');
+export function readCondition(reader: TokenReader, readSubquery: ReadSubquery): Json {
   const readOne = (): Json => {
     if (!reader.acceptSign('(')) return readPredicate(reader, readSubquery);
-    const inner = readCondition(reader, readSubquery, depth + 1);
+    const inner = readCondition(reader, readSubquery);
     reader.expectSign(')');
     return inner;
   };

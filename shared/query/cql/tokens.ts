@@ -5,6 +5,8 @@ import { isJsonObject, type Json } from '../../domain/json.ts';
 
 /** Maximum length of a statement, the same as for a URL. */
 const maxLength = 16_384;
+/** Maximum depth of nested brackets. Each level of a statement is in brackets of its own. */
+const maxDepth = 16;
 
 type Token =
   | { kind: 'name'; text: string }
@@ -53,14 +55,28 @@ function unquoted(text: string): string {
 /** Keeps the backslash before other letters, because patterns of `regexp` need it. */
 const keptEscape = (char: string): string => (/['"\\]/.test(char) ? char : `\\${char}`);
 
-/** Splits a statement into tokens, with an end token. Throws error 300. */
+/** Change of the depth by a bracket. */
+const depthSteps = new Map([
+  ['(', 1],
+  ['[', 1],
+  [')', -1],
+  [']', -1],
+]);
+
+/**
+ * Splits a statement into tokens, with an end token. Limits the depth, so that recursive code does
+ * not overflow the stack. Throws error 300.
+ */
 function tokenize(cql: string): Token[] {
   if (cql.length > maxLength) throw syntaxError('the statement is too long');
   const tokens: Token[] = [];
   let at = 0;
+  let depth = 0;
   while (at < cql.length) {
     const [length, token] = tokenAt(cql, at);
     if (token) tokens.push(token);
+    if (token?.kind === 'sign') depth += depthSteps.get(token.text) ?? 0;
+    if (depth > maxDepth) throw syntaxError('the statement is nested too deeply');
     at += length;
   }
   return [...tokens, { kind: 'end' }];

@@ -151,12 +151,21 @@ describe('a statement', () => {
     'select * from C limit -1',
     'select * from C limit 1.5',
     'select * from C order a',
-    `select * from C where ${'('.repeat(12)}a = 1${')'.repeat(12)}`,
+    `select * from C where ${'('.repeat(17)}a = 1${')'.repeat(17)}`,
     `select * from C where a = '${'x'.repeat(17_000)}'`,
     'select * from C where a = ?',
   ])('is refused with 300: %j', (cql) => {
     expect(() => parseCql(cql)).toThrow(expect.objectContaining({ code: 300 }));
   });
+
+  test.each(['[', 'date(', '(', 'x in (select x from C where '])(
+    'is refused with 300 if it is nested too deeply: %s',
+    (opening) => {
+      const value = /^[[d]/.test(opening) ? 'a = ' : '';
+      const cql = `select * from C where ${value}${opening.repeat(16_000 / opening.length)}`;
+      expect(() => parseCql(cql)).toThrow(expect.objectContaining({ code: 300 }));
+    },
+  );
 
   test('ignores values beyond its placeholders', () => {
     expect(parseCql('select * from C where a = ?', [1, 2]).where).toEqual({ a: 1 });
