@@ -177,8 +177,11 @@ function toStored(column: ScalarColumn, value: Json): string | number | boolean 
       return typeof value === 'boolean' ? value : undefined;
     case 'integer':
       return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : undefined;
-    case 'time':
+    case 'time': {
       // A Date is an object. Old clients send a plain ISO text instead.
-      return typeof value === 'string' ? canonicalTime(value) : timeOfDate(value);
+      const text = typeof value === 'string' ? canonicalTime(value) : timeOfDate(value);
+      // PostgreSQL has no year 0: the year before 1 is 1 BC.
+      return text?.replace(/^0000(.*)/, '0001$1 BC');
+    }
   }
 }

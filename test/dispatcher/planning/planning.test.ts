@@ -56,6 +56,17 @@ test('a background job closes a push whose last step was lost', async () => {
   expect(record).toMatchObject({ status: 'done', devices: 3, outcomes: { sent: 3 } });
 });
 
+test('a condition with a time in the year 0 selects its devices', async () => {
+  await start();
+  const { app } = await createAppOn(service, null, 2);
+  // Clients in China send the first day of their calendar in this form.
+  const first = { __type: 'Date', iso: '0001-01-01T00:00:00+08:00' };
+  const second = { __type: 'Date', iso: '0001-01-02T00:00:00+08:00' };
+  const where = { createdAt: { $gt: first, $nin: [first, second] } };
+  const objectId = await beginPush(service, app, { where });
+  expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 2 });
+});
+
 test('every recipient is planned once while devices change and a dispatcher stops', {
   timeout: 120_000,
 }, async () => {
