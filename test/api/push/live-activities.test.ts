@@ -459,6 +459,15 @@ describe('dry runs', () => {
     );
   });
 
+  test('show a payload that is nested as deeply as a body may be', async () => {
+    const { app, ids } = await anApp();
+    await report(app, { objectId: ids[0], token: token(), attributesType: 'OrderAttributes' });
+    const contentState = JSON.parse(`${'{"a":'.repeat(98)}{}${'}'.repeat(98)}`);
+    expect(await call(app, '', { ...start, contentState, dryRun: true })).toMatchObject({
+      status: 200,
+    });
+  });
+
   test('refuse what the call refuses', async () => {
     const { app } = await anApp();
     await call(app, '/a1', { ...update, timestamp: '2026-12-01T10:00:00Z' });

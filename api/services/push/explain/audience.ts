@@ -15,7 +15,7 @@ import {
   wholeAppIndexes,
 } from '../../../../shared/db/tables/query-plans.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import { type Json, type JsonObject, parseJson } from '../../../../shared/domain/json.ts';
+import { type Json, type JsonObject, parseExactly } from '../../../../shared/domain/json.ts';
 import { type ConnectorId, canonicalDeviceType } from '../../../../shared/domain/labels.ts';
 import { type Translations, translated } from '../../../../shared/domain/pushes/languages.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
@@ -206,7 +206,7 @@ function requestOf(
   if (rendering?.ok !== true)
     return { payload: null, payloadBytes: null, ...(rendering ? { error: rendering.error } : {}) };
   const text = connector?.preview?.(rendering.payload) ?? JSON.stringify(rendering.payload);
-  return { payload: parseJson(text), payloadBytes: Buffer.byteLength(text) };
+  return { payload: parseExactly(text), payloadBytes: Buffer.byteLength(text) };
 }
 
 /** Number of rows that a query may read without an index before the reply warns. */
