@@ -17,16 +17,20 @@ const userMembers = ['username', 'email', 'mobilePhoneNumber', 'authData'];
 const hiddenMembers = new Set([...tokenMembers, ...userMembers]);
 
 /**
- * String literals of a CQL statement. The last literal may have no end, because a template may
- * contain any statement.
+ * String literals and long numbers of a CQL statement. The last literal may have no end, because a
+ * template may contain any statement.
  */
-const cqlText = /(['"])(?:\\.|(?!\1).)*(?:\1|$)/gs;
+const cqlText = /(['"])(?:\\.|(?!\1).)*(?:\1|$)|\d{7,}/gs;
 
 /** True if the values of a member or path are device tokens or identify a person. */
 export const isHiddenMember = (path: string): boolean =>
   hiddenMembers.has(path.split('.', 1)[0] ?? '');
 
 const visibleLength = 6;
+
+/** True if a value can be a token or identify a person. A phone number may be sent as a number. */
+export const isIdentifying = (value: Json): value is string | number | bigint =>
+  ['string', 'number', 'bigint'].includes(typeof value);
 
 /** True if the values of a member are tokens or ids that address a device. */
 export const isTokenMember = (name: string): boolean => tokenMembers.includes(name);
@@ -54,8 +58,7 @@ export function shortenTokens(document: JsonObject): JsonObject {
 }
 
 function shortenNamed(name: string, value: Json, isHidden: boolean): Json {
-  // All string literals are hidden, because a literal does not show which member it is compared
-  // with.
+  // All literals are hidden, because a literal does not show which member it is compared with.
   if (name === 'cql' && typeof value === 'string') return value.replace(cqlText, "'…'");
   if (name === 'where' && typeof value === 'string') return shortenText(value);
   return shortenMember(value, isHidden || isHiddenMember(name));
@@ -72,7 +75,7 @@ function shortenText(text: string): string {
 }
 
 function shortenMember(value: Json, isHidden: boolean): Json {
-  if (typeof value === 'string') return isHidden ? shortened(value) : value;
+  if (isIdentifying(value)) return isHidden ? shortened(String(value)) : value;
   if (Array.isArray(value)) return value.map((item) => shortenMember(item, isHidden));
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(

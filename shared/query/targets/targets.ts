@@ -9,7 +9,7 @@ import {
   zonedRoutingKeyText,
   zoneExpression,
 } from '../../db/tables/routing-keys.ts';
-import { isHiddenMember } from '../../domain/admin/masking.ts';
+import { isHiddenMember, isIdentifying } from '../../domain/admin/masking.ts';
 import type { App } from '../../domain/apps/app.ts';
 import { storedFormsOfToken } from '../../domain/installations/identity.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';
@@ -442,7 +442,7 @@ function testsOf(test: Json): Json[] {
 
 /** Replaces the values of hidden members by `…`, because replies and logs must not quote them. */
 function withoutHiddenValues(value: Json, isHidden: boolean): Json {
-  if (typeof value === 'string') return isHidden ? '…' : value;
+  if (isIdentifying(value)) return isHidden ? '…' : value;
   if (Array.isArray(value)) return value.map((item) => withoutHiddenValues(item, isHidden));
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(

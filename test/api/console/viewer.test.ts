@@ -14,6 +14,7 @@ const base = '/console/api';
 const hidden = {
   phone: '+8613912345678',
   otherPhone: '13987654321',
+  numericPhone: '13701234567',
   email: 'hidden.person@example.com',
   username: 'hidden-person-name',
   nick: 'hidden-nick-name',
@@ -102,9 +103,10 @@ async function addUser(): Promise<string> {
 /** Adds a device for each kind of token. Returns the id of the first device. */
 async function addDevices(): Promise<string> {
   const { deviceToken, listedToken, registrationId, installationId } = hidden;
+  const mobilePhoneNumber = Number(hidden.numericPhone);
   const ids: string[] = [];
   for (const body of [
-    { deviceType: 'ios', deviceToken, apnsTopic: 'com.example.app' },
+    { deviceType: 'ios', deviceToken, apnsTopic: 'com.example.app', mobilePhoneNumber },
     { deviceType: 'ios', deviceToken: listedToken, apnsTopic: 'com.example.other' },
     { deviceType: 'android', installationId, registrationId, vendor: 'oppo' },
   ]) {
@@ -126,8 +128,11 @@ const conditions = (): object[] => [
   },
   { owner: { $inQuery: { className: '_User', where: { email: hidden.email } } } },
   { owner: { $inQuery: { className: '_User', where: { mobilePhoneNumber: hidden.phone } } } },
+  { mobilePhoneNumber: { $in: [Number(hidden.numericPhone)] } },
 ];
-const cql = () => `select * from _Installation where deviceToken = '${hidden.deviceToken}'`;
+const cql = () =>
+  `select * from _Installation where deviceToken = '${hidden.deviceToken}'
+    or mobilePhoneNumber = ${hidden.numericPhone}`;
 
 /**
  * Sends pushes of each form, some of them scheduled. Returns all ids, and the id of a push that

@@ -282,11 +282,13 @@ describe('a device that the push does not match', () => {
     expect(explanation.sentence).toMatch(/^It was not matched: /);
   });
 
-  test('does not quote device tokens of a condition', async () => {
+  test('does not quote device tokens or phone numbers of a condition', async () => {
     const { app, tokens } = await appWithIos(2);
-    const objectId = await push(app, { where: { deviceToken: { $in: [tokens[0] ?? ''] } } });
+    const objectId = await push(app, {
+      where: { deviceToken: { $in: [tokens[0] ?? '', 13_912_345_678] } },
+    });
     expect(await why(app, objectId, tokens[1] ?? '')).toMatchObject({
-      clause: '{"deviceToken":{"$in":["…"]}}',
+      clause: '{"deviceToken":{"$in":["…","…"]}}',
     });
   });
 
