@@ -173,7 +173,8 @@ export class Batcher<T, R = void> {
       if (room <= 0) break;
       const isAlone = isApart?.(key) ?? false;
       if (isAlone && batch.length > 0) continue;
-      const items = this.#takeOf(own, { count: fairBy && !isAlone ? 1 : size, room, unique });
+      const takesTurns = fairBy && !isAlone && this.#keys.size > 1;
+      const items = this.#takeOf(own, { count: takesTurns ? 1 : size, room, unique });
       if (items.length === 0) continue;
       for (const { weight } of items) room -= weight;
       batch.push(...items);

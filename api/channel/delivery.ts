@@ -54,7 +54,7 @@ export class Delivery {
       uniqueBy: ({ sessionId }) => String(sessionId),
       run: (sessions) => findPendingStates(deps.db, sessions),
     });
-    this.#acknowledgements = new Batcher({
+    this.#acknowledgements = new Batcher<Acknowledgement>({
       ...writeBatches('acknowledgements', deps.log),
       delayMs: deps.limits.acknowledgeDelayMs,
       run: (acknowledgements) => this.#storeAcknowledgements(acknowledgements),

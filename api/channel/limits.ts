@@ -124,14 +124,15 @@ export const channelLimits: ChannelLimits = {
 
 /**
  * Returns the options of a `Batcher` that combines small writes of many connections. Otherwise a
- * thousand devices that acknowledge one push would queue for its row. While the database is
- * unavailable, the batcher keeps a limited number of items and drops others. This is safe, because
- * devices get these messages again.
+ * thousand devices that acknowledge one push would queue for its row. If the database is slower than
+ * the devices of an app, the batcher keeps a limited number of the app's items and drops others.
+ * This is safe, because devices get these messages again.
  */
 export const writeBatches = (name: string, log: Logger) => ({
   size: 4000,
   concurrency: 1,
   maxWaiting: 100_000,
+  fairBy: ({ appId }: { appId: string }) => appId,
   retry: {
     afterMs: 500,
     onError: (error: unknown) => log.warn({ err: error, buffer: name }, 'write failed, will retry'),

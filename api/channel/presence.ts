@@ -97,7 +97,7 @@ export class Presence {
       uniqueBy: ({ appId, installationId }) => `${appId}/${installationId}`,
       run: (logins) => this.#openSessions(logins),
     });
-    this.#closedSessions = new Batcher({
+    this.#closedSessions = new Batcher<DeviceSession>({
       ...writeBatches('closed sessions', deps.log),
       delayMs: deps.limits.writeDelayMs,
       run: async (sessions) => {

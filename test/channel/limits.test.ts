@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { countSessions } from '../support/tables.ts';
+import { countSessions, insertDevices } from '../support/tables.ts';
 import { startBareChannel } from './support/bare-channel.ts';
 import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
 import { RawClient } from './support/raw-client.ts';
@@ -68,6 +68,29 @@ describe('limits of a connection', () => {
     const pinging = await RawClient.login(api.channelUrl, fixture.appId, 'flood');
     for (let i = 0; i < 1000; i += 1) pinging.socket.ping();
     expect([1006, 1008], 'the library may be first').toContain((await pinging.closed).code);
+  });
+
+  test('acknowledgements of one app do not drop those of another', async () => {
+    const noisy = await api.createApp();
+    await insertDevices(fixture.db, noisy, [{ deviceType: 'android', installationId: 'noisy' }]);
+    const [id = 0] = await fixture.install(['calm']);
+    const calm = await RawClient.login(api.channelUrl, fixture.appId, 'calm');
+    const pushId = await fixture.enqueue([id]);
+    await calm.untilFrames(() => calm.messageIds.length === 1);
+    const flood = await RawClient.login(api.channelUrl, noisy.appId, 'noisy');
+    const ids = Array.from({ length: 4000 }, () => '1');
+    await fixture.db.transaction(async (tx) => {
+      await tx.query('LOCK channel_inbox');
+      for (let i = 0; i < 50; i += 1) flood.send({ cmd: 'ack', ids });
+      flood.send({});
+      await flood.untilFrames((frames) => frames.length === 2);
+      calm.send({ cmd: 'ack', ids: calm.messageIds });
+      calm.send({});
+      await calm.untilFrames((frames) => frames.length === 3);
+    });
+    await eventually(async () => (await fixture.ackedOf(pushId)) === 1);
+    flood.close();
+    calm.close();
   });
 
   test('the window limits unacknowledged messages, and acknowledgements open it', async () => {
