@@ -273,12 +273,12 @@ export class Authenticated extends LoggedIn {
     return [...this.#unacknowledged.keys()];
   }
 
-  get unacknowledgedCount(): number {
-    return this.#unacknowledged.size;
+  isUnacknowledged(pushId: number): boolean {
+    return this.#unacknowledged.has(pushId);
   }
 
   get canTakeMessages(): boolean {
-    return this.unacknowledgedCount < this.limits.unacknowledgedMessages;
+    return this.#unacknowledged.size < this.limits.unacknowledgedMessages;
   }
 
   /** Returns the messages to send now and counts them as unacknowledged. */

@@ -99,10 +99,10 @@ export class Delivery {
     metrics.channelMessages.inc({ event: 'expired' }, await moveToInboxes(db, ageMs));
     const devices = await devicesWithMessages(db, presence.nodeId);
     await Promise.all(
-      devices.map(async ({ appId, installation, messages }) => {
+      devices.map(async ({ appId, installation, pushIds }) => {
         const connection = presence.find(appId, installation);
         const state = connection?.authenticated;
-        if (connection && state && state.unacknowledgedCount < messages)
+        if (connection && state && !pushIds.every((pushId) => state.isUnacknowledged(pushId)))
           await this.pull(connection);
       }),
     );

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../ops/local/ports.ts';
 import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
+import { deleteExpiredMessages } from '../../shared/db/tables/channel-messages.ts';
 import { testEnvironment } from '../support/api.ts';
 import { countSessions } from '../support/tables.ts';
 import { startBareChannel } from './support/bare-channel.ts';
@@ -22,11 +23,14 @@ describe('several api processes on one database', () => {
   });
   afterAll(() => fixture.drop());
 
-  const cutListeners = () =>
-    fixture.db.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE application_name = 'carillon listener' AND datname = current_database()`,
-    );
+  /** Ends the LISTEN connections. Returns when they are gone: they connect again after 100 ms. */
+  const cutListeners = async () => {
+    const listeners = `FROM pg_stat_activity
+      WHERE application_name LIKE 'carillon listener%' AND datname = current_database()`;
+    const { rowCount } = await fixture.db.query(`SELECT pg_terminate_backend(pid) ${listeners}`);
+    expect(rowCount).toBeGreaterThan(0);
+    await eventually(async () => (await fixture.db.query(`SELECT ${listeners}`)).rowCount === 0);
+  };
 
   test('a second login closes the first with 4101, also in another process', async () => {
     await fixture.install(['roaming']);
@@ -85,6 +89,19 @@ describe('several api processes on one database', () => {
     expect((await stale.closed).code).toBe(4101);
     deaf.close();
     moved.close();
+  });
+
+  test('a missed message is sent, although an expired one was never acknowledged', async () => {
+    const [id = 0] = await fixture.install(['silent']);
+    const client = await RawClient.login(one.channelUrl, fixture.appId, 'silent');
+    const expired = await fixture.enqueue([id], {}, { expiresAt: new Date(Date.now() + 60_000) });
+    await client.untilFrames(() => client.messageIds.length === 1);
+    await deleteExpiredMessages(fixture.db, new Date(Date.now() + 3_000_000), 1000);
+    await cutListeners();
+    const missed = await fixture.enqueue([id]);
+    await client.untilFrames(() => client.messageIds.length === 2);
+    expect(client.messageIds).toEqual([String(expired), String(missed)]);
+    client.close();
   });
 
   test('notifications with an invalid payload are ignored', async () => {

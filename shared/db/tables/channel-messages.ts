@@ -357,16 +357,16 @@ export async function findMessages(
 }
 
 /**
- * Lists the devices of this node with messages in their inboxes. Counts at most 1,000 messages of
- * each.
+ * Lists the devices of this node with messages in their inboxes, and the pushes of at most 1,000
+ * messages of each.
  */
 export const devicesWithMessages = (db: Handle, nodeId: string) =>
-  query(db).rows<{ appId: string; installation: number; messages: number }>(
-    `SELECT s.app_id AS "appId", s.installation, waiting.messages
+  query(db).rows<{ appId: string; installation: number; pushIds: number[] }>(
+    `SELECT s.app_id AS "appId", s.installation, waiting.ids AS "pushIds"
        FROM channel_session s CROSS JOIN LATERAL (
-         SELECT count(*) AS messages FROM (
-           SELECT FROM channel_inbox i
-            WHERE i.app_id = s.app_id AND i.installation = s.installation LIMIT 1000) found) waiting
-      WHERE s.node_id = $1 AND waiting.messages > 0`,
+         SELECT ARRAY(
+           SELECT i.push_id FROM channel_inbox i
+            WHERE i.app_id = s.app_id AND i.installation = s.installation LIMIT 1000) AS ids) waiting
+      WHERE s.node_id = $1 AND waiting.ids <> '{}'`,
     [nodeId],
   );
