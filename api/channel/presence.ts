@@ -84,8 +84,8 @@ export class Presence {
   readonly #devicesByApp = new Map<string, number>();
   #loginsInProgress = 0;
   /**
-   * True if a login found that this node had been removed. The node's other sessions must then be
-   * restored.
+   * True if a heartbeat or a login found that this node had been removed. The node's other sessions
+   * must then be restored.
    */
   #wasRemoved = false;
 
@@ -227,13 +227,14 @@ export class Presence {
    */
   async heartbeat(): Promise<boolean> {
     const { db, limits } = this.#deps;
-    const isNew = (await recordHeartbeat(db, this.nodeId)) || this.#wasRemoved;
-    this.#wasRemoved = false;
+    if (await recordHeartbeat(db, this.nodeId)) this.#wasRemoved = true;
     await removeDeadNodes(db, limits.deadAfterMs);
     for (const [key, { receivedAtMs }] of this.#takeovers)
       if (receivedAtMs < this.#deps.clock.monotonicMs() - limits.deadAfterMs)
         this.#takeovers.delete(key);
-    return isNew;
+    const wasRemoved = this.#wasRemoved;
+    this.#wasRemoved = false;
+    return wasRemoved;
   }
 
   /**

@@ -295,20 +295,24 @@ export class Channel {
     await this.#delivery.pullAll(this.#limits.moveAfterMs);
   }
 
+  /** Records a heartbeat. Repeats a recovery that failed. */
   async #heartbeat(): Promise<void> {
-    if (await this.#presence.heartbeat()) await this.#recover();
+    if ((await this.#presence.heartbeat()) || this.#hasMissed) this.#onMissed();
   }
 
   /**
-   * Recovers from missed notifications. Repeats this if more notifications are missed during the
-   * recovery.
+   * Recovers from missed notifications, or from the removal of this node. Repeats this if more
+   * notifications are missed during the recovery.
    */
   #onMissed(): void {
     this.#hasMissed = true;
     void this.#inBackground('recover', async () => {
       while (this.#hasMissed) {
         this.#hasMissed = false;
-        await this.#recover();
+        await this.#recover().catch((error: unknown) => {
+          this.#hasMissed = true;
+          throw error;
+        });
       }
     });
   }

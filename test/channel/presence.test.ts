@@ -6,6 +6,7 @@ import { freePort } from '../../ops/local/ports.ts';
 import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
 import { deleteExpiredMessages } from '../../shared/db/tables/channel-messages.ts';
 import { testEnvironment } from '../support/api.ts';
+import { areDatabasesSharded } from '../support/database.ts';
 import { countSessions } from '../support/tables.ts';
 import { startBareChannel } from './support/bare-channel.ts';
 import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
@@ -128,6 +129,30 @@ describe('several api processes on one database', () => {
     expect(client.messageIds).toEqual([String(pushId)]);
     await channel.close();
   });
+
+  test.skipIf(areDatabasesSharded())(
+    'a removed node restores its sessions, although the first try fails',
+    async () => {
+      const [id = 0] = await fixture.install(['refused']);
+      const channel = await startBareChannel(fixture.database.url, { heartbeatEveryMs: 50 });
+      await RawClient.login(channel.url, fixture.appId, 'refused');
+      await fixture.db.query(`
+        CREATE SEQUENCE refusals;
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+          IF nextval('refusals') = 1 THEN RAISE EXCEPTION 'refused'; END IF;
+          RETURN NEW;
+        END $$;
+        CREATE TRIGGER refuse BEFORE INSERT ON channel_session FOR EACH ROW
+          WHEN (NEW.installation = ${id}) EXECUTE FUNCTION refuse()`);
+      await fixture.db.query(
+        'DELETE FROM channel_node WHERE id = (SELECT node_id FROM channel_session WHERE installation = $1)',
+        [id],
+      );
+      await eventually(async () => (await countSessions(fixture.db, [id])) === 1);
+      await fixture.db.query('DROP TRIGGER refuse ON channel_session');
+      await channel.close();
+    },
+  );
 
   test('a login at a removed node does not wait for the next heartbeat', async () => {
     const [id = 0] = await fixture.install(['early']);
