@@ -36,15 +36,24 @@ const latitude = `(item ->> 'latitude')::float8`;
 const longitude = `(item ->> 'longitude')::float8`;
 
 /**
+ * Decimals of a coordinate in a distance. PostgreSQL refuses a product that is too small for a
+ * float8, such as the square of a tiny difference.
+ */
+const decimals = 12;
+
+/**
  * Compiles the great-circle distance from `item` to a point, in radians (haversine formula). The
  * distance is NULL if `item` is not a geo point.
  */
 function compileDistance(point: Point, params: Params): string {
   const [lat, lng] = [point.latitude, point.longitude].map(
-    (degrees) => `radians(${params.add(degrees)}::float8)`,
+    (degrees) => `radians(${params.add(Number(degrees.toFixed(decimals)))}::float8)`,
   );
-  const half = (a: string, b: string | undefined) => `power(sin((radians(${a}) - ${b}) / 2), 2)`;
-  const sum = `${half(latitude, lat)} + cos(radians(${latitude})) * cos(${lat}) * ${half(longitude, lng)}`;
+  const [itemLat, itemLng] = ['latitude', 'longitude'].map(
+    (name) => `radians(round((item -> '${name}')::numeric, ${decimals})::float8)`,
+  );
+  const half = (a = '', b = '') => `power(sin((${a} - ${b}) / 2), 2)`;
+  const sum = `${half(itemLat, lat)} + cos(${itemLat}) * cos(${lat}) * ${half(itemLng, lng)}`;
   return `CASE WHEN ${isPoint} THEN 2 * asin(least(1, sqrt(${sum}))) END`;
 }
 

@@ -22,7 +22,12 @@ beforeAll(async () => {
     { installationId: 'd0', at: geo(48.85, 2.35), owner: pointer(bob), city: 'Paris' },
     { installationId: 'd1', at: geo(31.2, 121.5), owner: pointer(ann), city: 'Shanghai' },
     { installationId: 'd2', at: geo(39.1, 117.2), owner: [pointer(ann), pointer(bob)] },
-    { installationId: 'd3', city: 'Beijing', raw: { __type: 'Bytes', base64: '_-8=' } },
+    {
+      installationId: 'd3',
+      city: 'Beijing',
+      raw: { __type: 'Bytes', base64: '_-8=' },
+      spot: geo(1e-200, 5e-324),
+    },
   ];
   for (const device of devices)
     await api.request('POST', '/1.1/installations', {
@@ -65,6 +70,11 @@ describe('$nearSphere', () => {
     expect(await within({ $maxDistance: 500 / 6371 })).toBe('2');
     expect(await within({ $maxDistanceInRadians: 1.4, $minDistanceInKilometers: 500 })).toBe('10');
     expect(await within({ $minDistance: 0.5 })).toBe('0');
+  });
+
+  test('finds points whose coordinates are too small to be squared', async () => {
+    for (const point of [geo(0, 0), geo(5e-324, -1e-160), geo(1e-200, 45)])
+      expect(await found({ spot: { $nearSphere: point, $maxDistance: 1 } })).toBe('3');
   });
 
   test('counts in addition to sorting', async () => {
