@@ -1,17 +1,21 @@
 import { Router } from '../../connectors/routing.ts';
+import { isInvalidValue } from '../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { dueIn } from '../../shared/db/query.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
 import { findBatchesWithoutJob } from '../../shared/db/tables/batches.ts';
+import { failPush } from '../../shared/db/tables/push-progress.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
 import { channelRoutingKey } from '../../shared/db/tables/routing-keys.ts';
 import { channelRecipient } from '../../shared/domain/pushes/live-activity.ts';
+import type { OpenPush } from '../../shared/domain/pushes/record.ts';
+import { reason, reasonText } from '../../shared/domain/reasons.ts';
 import { activeSince, pointTarget, targetsOf } from '../../shared/query/targets/targets.ts';
 import type { JobContext, JobEnd } from '../../shared/queue/consumer.ts';
 import { continuedPlan, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import { continuePushes, FairPriorities } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
-import type { PlannedStart, Rule } from '../../shared/rules/rule.ts';
+import type { PlannedStart, Rule, Stop } from '../../shared/rules/rule.ts';
 import { rulesOf } from '../../shared/rules/rules.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
 import { holdPlanning } from '../delivery/holding.ts';
@@ -46,8 +50,28 @@ export async function planPush(
     return typeof end === 'string' ? end : deliverInline(deps, job, { ...context, ...end });
   } catch (error) {
     if (error instanceof Superseded) return endPlanning(deps, job, context);
+    if (isInvalidValue(error) && (await stopPlanning(deps, plan, conditionFailed(plan.push))))
+      return 'done';
     throw error;
   }
+}
+
+/** Fails a push at whose condition PostgreSQL fails: each further try would fail too. */
+function conditionFailed(push: OpenPush): Stop {
+  const message = reason('conditionFailed');
+  return {
+    write: (tx) => failPush(tx, push, { message, totals: {}, devices: 0 }),
+    event: {
+      type: 'push.failed',
+      data: {
+        push: push.objectId,
+        reason: reasonText(message),
+        connector: null,
+        profile: null,
+        connectors: {},
+      },
+    },
+  };
 }
 
 /** Continues a push that a process of the previous release has resumed or cancelled. */
@@ -211,29 +235,36 @@ async function openStart(
  */
 async function isStopped(
   deps: DispatcherDeps,
-  { push, rules, start, job }: Plan,
+  plan: Plan,
   readAgain: () => AsyncIterable<PlannedPage>,
 ): Promise<boolean> {
   async function* pages() {
     for await (const { page } of readAgain()) yield page;
   }
-  const scope = { db: deps.db, push, isFirstStart: !start?.isLater, pages };
-  for (const rule of rules) {
+  const scope = { db: deps.db, push: plan.push, isFirstStart: !plan.start?.isLater, pages };
+  for (const rule of plan.rules) {
     const stop = await rule.admit?.(scope);
-    const hasStopped =
-      stop &&
-      (await deps.db.transaction(async (tx) => {
-        if (!(await stop.write(tx))) return false;
-        await deps.webhooks.emit(tx, { appId: push.appId, ...stop.event });
-        await deps.queue.end(planJob, job, tx);
-        return true;
-      }));
-    if (!hasStopped) continue;
-    for (const [connector, failed] of stop.failed ?? [])
-      deps.metrics.recipients.inc({ app: push.appId, connector, outcome: 'failed' }, failed);
-    return true;
+    if (stop && (await stopPlanning(deps, plan, stop))) return true;
   }
   return false;
+}
+
+/** Ends the planning job of a push that is not sent now. Returns false if nothing was changed. */
+async function stopPlanning(
+  deps: DispatcherDeps,
+  { push, job }: Plan,
+  stop: Stop,
+): Promise<boolean> {
+  const hasStopped = await deps.db.transaction(async (tx) => {
+    if (!(await stop.write(tx))) return false;
+    await deps.webhooks.emit(tx, { appId: push.appId, ...stop.event });
+    await deps.queue.end(planJob, job, tx);
+    return true;
+  });
+  if (hasStopped)
+    for (const [connector, failed] of stop.failed ?? [])
+      deps.metrics.recipients.inc({ app: push.appId, connector, outcome: 'failed' }, failed);
+  return hasStopped;
 }
 
 async function writePages(

@@ -16,6 +16,7 @@ export const reasonTemplates = {
   // Time.
   expired: 'expired before it was sent',
   expiredAfterTry: 'expired; the last try: {why}',
+  conditionFailed: 'the database cannot evaluate the condition of the push',
   localTimePassed: 'its local time had passed when the push was called',
   quietHours: 'it expires before the quiet hours of the device end',
   retriesExhausted: 'retries exhausted: {why}',

@@ -86,17 +86,21 @@ export function advancePlanning(
   return query(tx).hasRows(advanceStatement, values);
 }
 
-/** Fails a push that cannot be sent at all: saves its error text and the totals of all devices. */
+/**
+ * Fails a push that cannot be sent at all: saves its error text and the totals of all devices.
+ * Returns false if devices of the push are planned, or if its state has changed.
+ */
 export const failPush = (
   tx: Handle,
   push: PushKey,
   end: { message: string; totals: ConnectorTotals; devices: number },
 ) =>
-  query(tx).run(
+  query(tx).hasRows(
     `UPDATE notification
         SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true,
             updated_at = now(), finished_at = now()
-      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND NOT is_planned`,
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND NOT is_planned
+        AND devices = 0`,
     [push.appId, push.id, end.message, end.totals, end.devices],
   );
 

@@ -318,6 +318,7 @@ export const reasonsByRemedy = {
   expired: ['expired', 'activitySuperseded'],
   quietHours: ['quietHours'],
   localTime: ['localTimePassed'],
+  condition: ['conditionFailed'],
   cancelled: ['cancelled'],
   notRecalled: ['notRecallable', 'onDevice', 'routeChanged'],
   smsProvider: [

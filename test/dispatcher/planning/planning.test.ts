@@ -67,6 +67,24 @@ test('a condition with a time in the year 0 selects its devices', async () => {
   expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 2 });
 });
 
+test('a push at whose condition PostgreSQL fails ends as failed', async () => {
+  await start();
+  const { app } = await createAppOn(service, null, 1);
+  // The api stores no such number. Another program may.
+  await service.db.query(
+    `UPDATE installation SET fields = '{"place":{"__type":"GeoPoint","latitude":1e400,"longitude":0}}'
+      WHERE app_id = $1`,
+    [app.appId],
+  );
+  const center = { __type: 'GeoPoint', latitude: 1, longitude: 1 };
+  const where = { place: { $nearSphere: center, $maxDistanceInKilometers: 10 } };
+  const objectId = await beginPush(service, app, { where });
+  expect(await service.untilDone(app, objectId)).toMatchObject({
+    status: 'the database cannot evaluate the condition of the push',
+    devices: 0,
+  });
+});
+
 test('every recipient is planned once while devices change and a dispatcher stops', {
   timeout: 120_000,
 }, async () => {
