@@ -45,7 +45,7 @@ export function withClass(
 ): Rendering<JsonObject> {
   if (!own.ok || !message.messageClass) return own;
   const below = classMembers(message, arrange);
-  return below.ok ? { ok: true, payload: merged(below.payload, own.payload) } : below;
+  return below.ok ? { ok: true, payload: merged([below.payload, own.payload]) } : below;
 }
 
 /** Arranges the members of the message class; an empty object if the message has none. */
@@ -53,13 +53,13 @@ export function classMembers(
   { data, messageClass }: ClassedMessage,
   arrange: Arrange,
 ): Rendering<JsonObject> {
-  let all: JsonObject = {};
+  const all: JsonObject[] = [];
   for (const { path, members } of messageClass?.layers ?? []) {
     const layer = arrange(filledMembers(members, data), path);
     if (!layer.ok) return misfit(layer.error);
-    all = merged(all, layer.payload);
+    all.push(layer.payload);
   }
-  return { ok: true, payload: all };
+  return { ok: true, payload: merged(all) };
 }
 
 /** Returns the error of members of a class that the vendor does not have; null if it has all. */

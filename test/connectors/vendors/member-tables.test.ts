@@ -217,3 +217,9 @@ test.each(words)('%#: the words of a member are the vendor’s', (table, parent,
   ).toEqual(known);
   for (const other of ['', 'other', -7, {}, null]) expect(type?.read(other)).toBeUndefined();
 });
+
+test('many members are arranged in linear time', { timeout: 5000 }, () => {
+  const members = Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`k${i}`, i]));
+  const arranged = xiaomiMembers.arrange(members, 'mi');
+  expect(arranged.ok && Object.keys(arranged.payload)).toHaveLength(30_000);
+});
