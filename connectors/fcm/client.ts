@@ -1,4 +1,3 @@
-import { reason } from '../../shared/domain/reasons.ts';
 import { createHttpClient, defaultHttpTiming, type HttpClient } from '../../shared/http/client.ts';
 import { EqualRefusals } from '../contract/attempt-result.ts';
 import type {
@@ -24,7 +23,7 @@ import { checkHttp2 } from '../kit/connection-check.ts';
 import {
   attemptResult,
   expired,
-  failed,
+  malformedToken,
   notSent,
   profileError,
   reportAll,
@@ -110,7 +109,7 @@ class Delivery {
     const valid = recipients.filter(isWellFormed);
     if (valid.length < recipients.length)
       for (const recipient of recipients)
-        if (!isWellFormed(recipient)) report(recipient.index, malformed);
+        if (!isWellFormed(recipient)) report(recipient.index, malformedToken);
     if (valid.length === 0) return;
     // Avoids a token call for an aborted push.
     if (request.signal.aborted) return this.#reportAll(valid, stopping);
@@ -303,8 +302,6 @@ const sentTo: Record<TargetForm, AttemptResult> = {
 
 const withForm = (attempt: AttemptResult, form: TargetForm): AttemptResult =>
   attempt.kind === 'invalid_token' ? { ...attempt, form } : attempt;
-
-const malformed = failed(0, reason('registrationMalformed'));
 
 const isWellFormed = ({ deviceToken }: Recipient): boolean =>
   deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken);

@@ -18,6 +18,7 @@ import {
   attemptResult,
   capped,
   expired,
+  malformedToken,
   type ResponseRule,
   retry,
   ruleForPage,
@@ -55,6 +56,11 @@ export interface ParsedResponse {
 export interface MulticastPlan {
   clock: Clock;
   recipientsPerRequest: number;
+  /**
+   * Separator of the device tokens in a request. A token that contains it fails without a request,
+   * because the gateway would read it as several tokens.
+   */
+  separator?: string;
   /** Concurrent requests of one send; 4 by default. */
   concurrency?: number;
   /** Access tokens. Absent if the gateway needs none. */
@@ -135,7 +141,7 @@ class MulticastSend {
     this.#request = request;
     this.#refusals = request.refusals ?? new EqualRefusals();
     this.#group = plan.group ?? '';
-    const targets = this.#distinct(request.recipients);
+    const targets = this.#distinct(this.#withoutMalformed(request.recipients));
     const { recipientsPerRequest } = plan;
     for (let i = 0; i < targets.length; i += recipientsPerRequest)
       this.#queue.push(targets.slice(i, i + recipientsPerRequest));
@@ -146,6 +152,15 @@ class MulticastSend {
     if (message.expiresAtMs <= this.#plan.clock.now()) this.#ending = expired;
     const workers = Math.min(this.#plan.concurrency ?? 4, this.#queue.length);
     await Promise.all(Array.from({ length: workers }, () => this.#runWorker()));
+  }
+
+  /** Reports the recipients whose token contains the separator, and returns the others. */
+  #withoutMalformed(recipients: readonly Recipient[]): readonly Recipient[] {
+    const { separator } = this.#plan;
+    if (separator === undefined) return recipients;
+    const isMalformed = ({ deviceToken }: Recipient) => deviceToken.includes(separator);
+    this.#reportAll(recipients.filter(isMalformed), malformedToken);
+    return recipients.filter((one) => !isMalformed(one));
   }
 
   /**

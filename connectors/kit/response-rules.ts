@@ -263,6 +263,12 @@ export const failed = (status: number, reason: string): AttemptResult => ({
   reason,
 });
 
+/**
+ * Result of a device token that no request can contain. The device is kept, because no gateway
+ * called the token invalid.
+ */
+export const malformedToken: AttemptResult = failed(0, reasonOf('registrationMalformed'));
+
 /** Returns the result of a message that cannot be rendered for the gateway. */
 export const unrenderable = (rendering: {
   error: string;

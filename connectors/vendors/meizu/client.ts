@@ -127,6 +127,7 @@ class MeizuSender implements Sender {
       {
         clock,
         recipientsPerRequest: limits.recipientsPerRequest,
+        separator: ',',
         quota: { dayQuota, messageClass },
         // The device shows only the last message with the same key.
         isRepeatHidden: true,

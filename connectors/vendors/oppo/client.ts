@@ -42,6 +42,8 @@ interface Broadcast {
   signal: AbortSignal;
 }
 
+/** Separator of the devices of a broadcast. */
+const separator = ';';
 /** Maximum number of cached messages. An evicted message is saved again. */
 const maxSaves = 100;
 
@@ -79,7 +81,7 @@ class SavedMessages {
       auth_token: token,
       message_id: saved.messageId,
       target_type: 2,
-      target_value: deviceTokens.join(';'),
+      target_value: deviceTokens.join(separator),
       ...formFields(payload.envelope),
     };
     const result = await this.#post({ ...formPost(`${this.#root}/broadcast`, form), signal });
@@ -377,6 +379,7 @@ class OppoSender implements Sender {
         recipientsPerRequest: isBroadcast
           ? limits.recipientsPerRequest
           : Math.max(1, Math.min(limits.recipientsPerRequest, maxMessages)),
+        ...(isBroadcast ? { separator } : {}),
         tokens: clients.tokens,
         quota: { dayQuota, messageClass },
         isRepeatHidden,

@@ -138,6 +138,8 @@ export function inspectXiaomi({ ca }: XiaomiCredentials, nowMs: number): Credent
 
 const path = '/v3/message/regid';
 const recallPath = '/v1/message/regid/revoke';
+/** Separator of the devices of a request. */
+const separator = ',';
 
 /** Opens the sender of one profile. It connects when the first push is sent. */
 export function openXiaomi(
@@ -182,9 +184,10 @@ class XiaomiSender implements Sender {
           clock,
           group: `recall ${part.region}`,
           recipientsPerRequest: limits.recipientsPerRequest,
+          separator,
           isRepeatHidden: true,
           exchange: (deviceTokens, _token, signal) => {
-            const registration_ids = deviceTokens.join(',');
+            const registration_ids = deviceTokens.join(separator);
             const form = { registration_ids, restricted_package_name, ...identity };
             return this.#exchange({ path: recallPath, form, deviceTokens, signal }, part);
           },
@@ -227,10 +230,11 @@ class XiaomiSender implements Sender {
         clock,
         group: region,
         recipientsPerRequest: limits.recipientsPerRequest,
+        separator,
         quota: { dayQuota, messageClass: payload.messageClass },
         isRepeatHidden: payload.isRepeatHidden,
         exchange: (deviceTokens, _token, signal) => {
-          const body = { registration_id: deviceTokens.join(','), ...form };
+          const body = { registration_id: deviceTokens.join(separator), ...form };
           return this.#exchange({ path, form: body, deviceTokens, signal }, part);
         },
       },

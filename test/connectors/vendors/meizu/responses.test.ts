@@ -206,6 +206,15 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
+  test('gets no device token that it would read as two', async () => {
+    const to = makeRecipients(3, {}, (n) =>
+      n === 1 ? `${pushIdOf(7)},${pushIdOf(8)}` : pushIdOf(n),
+    );
+    const { attempts } = await push({ to });
+    expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'rejected', 'sent']);
+    expect(gateway.seen(pushIdOf(7))).toBe(0);
+  });
+
   test('caps public messages for the day at their quota; private ones continue', async () => {
     const strict = await startMeizuGateway({ ...meizuApp, devicesPerDay: 2, messagesPerMinute: 5 });
     const context = aContext();

@@ -416,6 +416,13 @@ describe('a broadcast', () => {
     expect(gateway.violations).toEqual([]);
   });
 
+  test('gets no device token that it would read as two', async () => {
+    const to = makeRecipients(3, {}, (n) => (n === 1 ? `${oppoId(7)};x` : oppoId(n)));
+    const { attempts } = await push({ to, message: even() });
+    expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'rejected', 'sent']);
+    expect(callsTo('/broadcast').flatMap(({ tokens }) => tokens)).toEqual([oppoId(0), oppoId(2)]);
+  });
+
   test('without a reply is an unknown result, and a repeat overwrites the message', async () => {
     gateway.misbehave({
       kind: 'answer',

@@ -184,6 +184,14 @@ describe('the gateway itself', () => {
     expect(gateway.violations).toEqual([]);
   });
 
+  test('gets no device token that it would read as two', async () => {
+    const to = makeRecipients(3, {}, (n) => (n === 1 ? `${regId(7)},${regId(8)}` : regId(n)));
+    const { attempts } = await push({ to });
+    expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'rejected', 'sent']);
+    expect(attempts[1]).toMatchObject({ reason: reason('registrationMalformed') });
+    expect(gateway.seen(regId(7))).toBe(0);
+  });
+
   test('reports each token if all are invalid', async () => {
     for (const { deviceToken } of makeRecipients(3)) gateway.deadTokens.add(deviceToken);
     expect(kinds(await push())).toEqual({ invalid_token: 3 });
