@@ -97,8 +97,9 @@ const isFailed = ({ status }: Finding) => status === 'fail';
 async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Promise<Finding[]> {
   if (databaseUrl === undefined) return [];
   const db = openForChecks(databaseUrl);
+  const findings: Finding[] = [];
   try {
-    const findings = await checkDatabase(db, systemClock);
+    findings.push(...(await checkDatabase(db, systemClock)));
     if (findings.some(isFailed)) return findings;
     findings.push(await checkMigrations(config?.databaseDirectUrl ?? databaseUrl));
     if (config) findings.push(...(await checkDatabaseConnections(config)));
@@ -117,7 +118,8 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     return areAppsOpen ? [...findings, ...(await checkPlatforms(context))] : findings;
   } catch (error) {
     const params = { why: reasonOf(error) };
-    return [found({ name: 'database', status: 'warn', code: 'checksInterrupted', params })];
+    findings.push(found({ name: 'database', status: 'warn', code: 'checksInterrupted', params }));
+    return findings;
   } finally {
     await db.close();
   }

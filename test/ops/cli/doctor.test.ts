@@ -146,6 +146,15 @@ describe('carillon doctor', () => {
     ]);
   });
 
+  test('keeps the findings from before an interruption', async () => {
+    const { isBad, bad } = await checkUp({ DATABASE_DIRECT_URL: 'postgresql://127.0.0.1:9/x' });
+    expect(isBad).toBe(true);
+    expect(bad).toMatchObject([
+      { name: 'migrations', status: 'fail' },
+      { name: 'database', status: 'warn', detail: expect.stringContaining('ECONNREFUSED') },
+    ]);
+  });
+
   test('names each secret that cannot be decrypted', async () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
