@@ -60,6 +60,26 @@ export function reasonOf(error: unknown): string {
   return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }
 
+/**
+ * Runs checks one after another. If a check fails, this becomes a finding, and the other checks
+ * still run.
+ */
+export async function runEach(checks: readonly (() => Promise<Finding[]>)[]): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const check of checks) findings.push(...(await check().catch(interrupted)));
+  return findings;
+}
+
+/** Returns the finding about a check that failed. */
+export const interrupted = (error: unknown): Finding[] => [
+  found({
+    name: 'database',
+    status: 'warn',
+    code: 'interrupted',
+    params: { why: reasonOf(error) },
+  }),
+];
+
 /** Maximum number of freezes that are reported. */
 const maxFreezes = 20;
 

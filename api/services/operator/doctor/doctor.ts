@@ -10,8 +10,8 @@ import {
   checkPlatforms,
   checkWebhooks,
   type Finding,
-  found,
-  reasonOf,
+  interrupted,
+  runEach,
 } from './checks.ts';
 import { checkCredentials, checkRotations, checkSecretKeys } from './credential-checks.ts';
 import { checkProduction } from './production.ts';
@@ -72,8 +72,9 @@ export class DoctorService {
   async #run(): Promise<FindingReply[]> {
     const { admissionDb: db, clock, vault } = this.#deps;
     const context = { db, vault, nowMs: clock.now(), maxApps };
-    const findings: Finding[] = [];
-    const checks = [
+    // Checks run one after another. An operator can wait for them, but other calls need the
+    // connections.
+    const findings = await runEach([
       () => checkProcesses(db),
       () => checkUpkeep(db),
       () => checkRestoration(db),
@@ -87,22 +88,10 @@ export class DoctorService {
       () => checkWebhooks(db),
       () => checkPlatforms(context),
       () => checkWebPushKeys(context),
-    ];
-    // Checks run one after another. An operator can wait for them, but other calls need the
-    // connections.
-    for (const check of checks) findings.push(...(await check().catch(interrupted)));
+    ]);
     return findings.map(toReply);
   }
 }
-
-const interrupted = (error: unknown): Finding[] => [
-  found({
-    name: 'database',
-    status: 'warn',
-    code: 'interrupted',
-    params: { why: reasonOf(error) },
-  }),
-];
 
 const toReply = ({ name, status, code, params }: Finding): FindingReply => ({
   level: status,

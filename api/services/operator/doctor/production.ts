@@ -14,7 +14,7 @@ import {
 } from '../../../../shared/db/tables/processes.ts';
 import { listProfiles } from '../../../../shared/db/tables/profiles.ts';
 import { displayName, isConnectorId } from '../../../../shared/domain/labels.ts';
-import { type Finding, found } from './checks.ts';
+import { type Finding, found, runEach } from './checks.ts';
 
 /**
  * Checks of `carillon doctor --production`: what is usual in production and missing here
@@ -32,17 +32,22 @@ interface ProductionContext {
   nowMs: number;
 }
 
-/** Runs the checks one after another. Each finding has advice unless its level is `ok`. */
+/**
+ * Runs the checks one after another. Each finding has advice unless its level is `ok`. Throws if the
+ * database does not answer at all.
+ */
 export async function checkProduction(context: ProductionContext): Promise<Finding[]> {
   const reports = await listReports(context.db);
   return [
     ...checkSettings(
       reports.flatMap(({ kind, report: { setup } }) => (setup ? [{ kind, setup }] : [])),
     ),
-    await checkBackups(context),
-    await checkAccess(context),
-    ...(await checkCaps(context)),
-    ...(await checkClasses(context)),
+    ...(await runEach([
+      () => checkBackups(context),
+      () => checkAccess(context),
+      () => checkCaps(context),
+      () => checkClasses(context),
+    ])),
   ];
 }
 
@@ -120,23 +125,25 @@ function checkScrapes(setups: readonly Setup[]): Finding {
 }
 
 /** Checks that PostgreSQL archives its log. A dump by another program leaves no trace here. */
-async function checkBackups({ db, nowMs }: ProductionContext): Promise<Finding> {
+async function checkBackups({ db, nowMs }: ProductionContext): Promise<Finding[]> {
   const { archivedAt, hasStandby } = await readArchiving(db);
   const name = 'backups';
   const params = { hours: archivedAt ? Math.round((nowMs - archivedAt.getTime()) / hourMs) : 0 };
   if (archivedAt && nowMs - archivedAt.getTime() <= archiveGapMs)
-    return found({ name, status: 'ok', code: 'logArchived', params });
-  if (archivedAt) return found({ name, status: 'fail', code: 'archivingStopped', params });
-  return found({ name, status: 'warn', code: hasStandby ? 'onlyStandby' : 'noBackups' });
+    return [found({ name, status: 'ok', code: 'logArchived', params })];
+  if (archivedAt) return [found({ name, status: 'fail', code: 'archivingStopped', params })];
+  return [found({ name, status: 'warn', code: hasStandby ? 'onlyStandby' : 'noBackups' })];
 }
 
 /** Checks that people use tokens of their own, or log in by OpenID Connect. */
-async function checkAccess({ db }: ProductionContext): Promise<Finding> {
+async function checkAccess({ db }: ProductionContext): Promise<Finding[]> {
   const name = 'admin access';
   const people = await countCallers(db);
-  return people > 0
-    ? found({ name, status: 'ok', code: 'ownAccess', params: { people } })
-    : found({ name, status: 'warn', code: 'sharedAccess' });
+  return [
+    people > 0
+      ? found({ name, status: 'ok', code: 'ownAccess', params: { people } })
+      : found({ name, status: 'warn', code: 'sharedAccess' }),
+  ];
 }
 
 /** Compares the daily cap of each app with the number of its devices. */

@@ -5,6 +5,7 @@ import {
   checkSettings,
 } from '../../../../api/services/operator/doctor/production.ts';
 import { systemClock } from '../../../../shared/clock.ts';
+import { Database } from '../../../../shared/db/pool.ts';
 import { deleteToken, savePerson } from '../../../../shared/db/tables/console.ts';
 import type { ProcessReport } from '../../../../shared/db/tables/processes.ts';
 import { testConfig } from '../../../support/api.ts';
@@ -97,6 +98,22 @@ describe('the checks for production', () => {
     expect(await codes()).toMatchObject({ 'message classes': 'noMessageClasses' });
     await put({ ...credentials, messageClasses: { order: { channel_id: '101' } } });
     expect(await codes()).toMatchObject({ 'message classes': 'classesFine' });
+  });
+
+  test('report a check that takes too long beside the results of the others', async () => {
+    await service.api.createApp();
+    const url = service.databaseUrl;
+    const impatient = new Database({ url, applicationName: 'test', statementTimeoutMs: 200 });
+    await service.db.transaction(async (tx) => {
+      await tx.query('LOCK TABLE installation IN ACCESS EXCLUSIVE MODE');
+      const findings = await checkProduction({ db: impatient, nowMs: systemClock.now() });
+      expect(codesOf(findings)).toMatchObject({
+        backups: 'noBackups',
+        database: 'interrupted',
+        'message classes': 'classesFine',
+      });
+    });
+    await impatient.close();
   });
 
   test('accept a person who logs in by OpenID Connect', async () => {
