@@ -7,6 +7,7 @@ import {
   type Finding,
 } from '../../../api/services/operator/doctor/checks.ts';
 import {
+  checkCredentials,
   checkRotations,
   checkSecretKeys,
 } from '../../../api/services/operator/doctor/credential-checks.ts';
@@ -15,6 +16,7 @@ import { checkAdminToken, checkProcess } from '../../../ops/cli/doctor/processes
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
+import { Database } from '../../../shared/db/pool.ts';
 import { clearGatewayFailure, recordGatewayFailure } from '../../../shared/db/tables/gateways.ts';
 import { ProcessRegister } from '../../../shared/db/tables/processes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -98,6 +100,18 @@ test.each([
     expect(brief(await checkGateways(service.db))).toEqual([['ok', 'gatewaysFine']]);
   },
 );
+
+test('a failure of the database is not reported as a missing key', async () => {
+  const url = service.databaseUrl;
+  const impatient = new Database({ url, applicationName: 'test', statementTimeoutMs: 200 });
+  const vault = new Vault(testConfig(url).secrets);
+  await service.db.transaction(async (tx) => {
+    await tx.query('LOCK TABLE profile_rotation IN ACCESS EXCLUSIVE MODE');
+    const checked = checkCredentials({ db: impatient, vault, nowMs: Date.now() });
+    await expect(checked).rejects.toThrow('statement timeout');
+  });
+  await impatient.close();
+});
 
 test('credentials on trial are reported if their gateway does not answer', async () => {
   const rotations = () => checkRotations({ db: service.db, nowMs: Date.now() });

@@ -1,7 +1,7 @@
 import { inspectCredentials } from '../../../../connectors/registry.ts';
 import { dayMs, utcDay } from '../../../../shared/clock.ts';
 import type { Vault } from '../../../../shared/crypto.ts';
-import { isStatementTimeout } from '../../../../shared/db/limits/database-errors.ts';
+import { failureKind, isStatementTimeout } from '../../../../shared/db/limits/database-errors.ts';
 import type { Database, Handle } from '../../../../shared/db/pool.ts';
 import { findApp, listAppIds } from '../../../../shared/db/tables/apps.ts';
 import { listProfiles, listRotations, openProfile } from '../../../../shared/db/tables/profiles.ts';
@@ -87,7 +87,7 @@ const paramsOf = ({ appId, connector, name }: ProfileId) => ({
   profile: name,
 });
 
-/** Decrypts a value. Returns a finding if this fails. */
+/** Decrypts a value. Returns a finding if this fails. Throws if the database fails. */
 async function tryOpen(
   code: 'sealedApp' | 'sealedProfile',
   params: TextParams,
@@ -97,6 +97,7 @@ async function tryOpen(
     await open();
     return undefined;
   } catch (error) {
+    if (failureKind(error) !== undefined) throw error;
     return found({
       name: 'secrets',
       status: 'fail',
