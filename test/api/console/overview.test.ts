@@ -63,6 +63,15 @@ test('the steps of a new app end with the first push, even without credentials',
   });
 });
 
+test('the progress of a move gives the reason of devices without a profile as a text', async () => {
+  const app = await service.api.createApp();
+  await service.addIosInstallations(app, 1);
+  const { body } = await operator('GET', `/apps/${app.appId}/move-in`);
+  expect(body.gateways).toMatchObject([
+    { connector: 'apns', devices: 1, problem: expect.stringMatching(/^[^\t{]+$/) },
+  ]);
+});
+
 test('credentials that a gateway refuses are a finding, until a push is sent', async () => {
   const app = await service.api.createApp();
   await service.addApnsProfile(app);

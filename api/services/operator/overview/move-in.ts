@@ -9,6 +9,7 @@ import { findLastImport } from '../../../../shared/db/tables/console.ts';
 import { isPublicAddress } from '../../../../shared/domain/addresses.ts';
 import type { ImportReport } from '../../../../shared/domain/admin/import-report.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import type { Code } from '../../../../shared/domain/texts/catalogue.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
@@ -61,7 +62,7 @@ export class MoveInService {
       connector,
       profile,
       devices,
-      problem: error ?? null,
+      problem: error === undefined ? null : reasonText(error),
     }));
     const lastImport = await findLastImport(db, appId);
     const facts = { app, arrivals, routes, lastImport, publicUrl: config.publicUrl };
