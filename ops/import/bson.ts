@@ -110,7 +110,8 @@ export function parseDocument(bytes: Buffer): JsonObject {
 
 function deserialized(bytes: Buffer): Record<string, unknown> {
   try {
-    return deserialize(bytes, { promoteLongs: false, promoteBuffers: false });
+    // A pattern of MongoDB may be invalid in JavaScript, so it is not compiled.
+    return deserialize(bytes, { promoteLongs: false, promoteBuffers: false, bsonRegExp: true });
   } catch (error) {
     if (!(error instanceof BSONError || error instanceof RangeError || error instanceof TypeError))
       throw error;
@@ -204,7 +205,7 @@ function isoOf(date: Date, name: string): string {
 
 const kindOf = (value: unknown): string =>
   typeof value === 'object' && value !== null && '_bsontype' in value
-    ? String(value._bsontype)
+    ? String(value._bsontype).replace(/^BSON/, '')
     : typeof value === 'object' && value !== null
       ? value.constructor.name
       : typeof value;

@@ -2,7 +2,17 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { Binary, DBRef, Decimal128, Double, Int32, Long, ObjectId, serialize } from 'bson';
+import {
+  Binary,
+  BSONRegExp,
+  DBRef,
+  Decimal128,
+  Double,
+  Int32,
+  Long,
+  ObjectId,
+  serialize,
+} from 'bson';
 import { describe, expect, test } from 'vitest';
 import { DocumentSplitter, maxDocumentBytes, parseDocument } from '../../../ops/import/bson.ts';
 import { operatorMessage, Refusal } from '../../../shared/domain/errors/errors.ts';
@@ -81,6 +91,11 @@ describe('a document', () => {
 
   test.each([
     ['a pattern', { pattern: /x/ }, 'pattern has a value of the BSON type RegExp'],
+    [
+      'a pattern that is invalid in JavaScript',
+      { pattern: new BSONRegExp('(?i)x') },
+      'pattern has a value of the BSON type RegExp',
+    ],
     ['not a number', { n: new Double(Number.NaN) }, 'n has a value of the BSON type NaN'],
     ['rights of another server', { _rperm: ['x'] }, 'It has _rperm'],
   ])('with %s is refused with the member', (_, document, message) => {
