@@ -75,7 +75,8 @@ export class LineSplitter implements Splitter {
   #take(): RawRecord[] {
     const record = this.#part.take(this.#line);
     const { bytes } = record;
-    const isHeading = this.#line === 1 && bytes?.[0] === '#'.charCodeAt(0);
+    // Some editors write a byte order mark before the heading.
+    const isHeading = this.#line === 1 && /^\uFEFF?#/.test(String(bytes?.subarray(0, 4)));
     return isHeading || bytes?.every(isBlank) ? [] : [record];
   }
 }

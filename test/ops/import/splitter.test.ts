@@ -28,6 +28,7 @@ describe('records of an export', () => {
       [2, '{"a":1}'],
       [5, '{"b":2}'],
     ]);
+    expect(await split(`\uFEFF${file}`)).toEqual(await split(file));
     expect(await split('')).toEqual([]);
     expect(await split('\n')).toEqual([]);
   });
