@@ -1,3 +1,4 @@
+import { realpath } from 'node:fs/promises';
 import { dayMs, systemClock } from '../../shared/clock.ts';
 import {
   currentEnvironment,
@@ -65,7 +66,7 @@ interface ImportSources {
  */
 export async function prepareImport(
   paths: string[],
-  options: Pick<ImportOptions, 'class'>,
+  options: Pick<ImportOptions, 'class' | 'refused'>,
   env: Environment = currentEnvironment(),
 ): Promise<ImportSources> {
   const found = await findFiles(paths, classOf(options.class));
@@ -76,6 +77,7 @@ export async function prepareImport(
         paths: paths.join(', '),
       }),
     );
+  await requireOther(options.refused, found);
   const config = readLocalConfig(env);
   const databaseUrl = config.databaseDirectUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
   if (databaseUrl === undefined)
@@ -91,6 +93,14 @@ export async function prepareImport(
     );
   const vault = secret === undefined ? undefined : new Vault(readSecretKeys(secret));
   return { found, databaseUrl, vault };
+}
+
+/** Throws `UsageError` if the file for refusals is a file to import, because it would be emptied. */
+async function requireOther(refused: string | undefined, { files }: FoundFiles): Promise<void> {
+  const real = refused && (await realpath(refused).catch(() => undefined));
+  for (const { path } of files)
+    if (real && (await realpath(path)) === real)
+      throw new UsageError(say('--refused names a file that is imported: {path}', { path }));
 }
 
 const hasUsers = ({ files }: FoundFiles): boolean =>

@@ -42,7 +42,7 @@ export async function moveIn(
 ): Promise<Report> {
   const appId = parseAppId(options.appId);
   const keys = await readProvidedKeys(options.keysFile);
-  await prepareImport([path], {});
+  await prepareImport([path], options);
   const { url, ...access } = await findService();
   const service = new ServiceClient({ url, ...access });
   const existing = await findApp(service, appId);

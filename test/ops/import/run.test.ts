@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -192,6 +192,15 @@ describe('an import that cannot start', () => {
     expect({ code: result.code, stdout: result.stdout }).toEqual({ code, stdout: '' });
     expect(result.stderr).toContain(message);
     expect(await countOf('app_user')).toBe(0);
+  });
+
+  test('leaves a file alone that it would both import and empty', async () => {
+    const path = await exportFile('_User.jsonl', [aUser()]);
+    const before = await readFile(path, 'utf8');
+    const result = await run([path, '--dry-run', '--refused', path]);
+    expect(result).toMatchObject({ code: 2, stdout: '' });
+    expect(result.stderr).toContain('--refused names a file that is imported');
+    expect(await readFile(path, 'utf8')).toBe(before);
   });
 
   test('finds a running service in this folder, with its secret, like `migrate`', async () => {
