@@ -23,6 +23,12 @@ export interface GatewayNeed {
 const maxNames = 100;
 
 /**
+ * Form of a bundle id. Clients choose the topic of an installation, and the check list shows it in
+ * a command for the shell.
+ */
+const bundleId = /^[A-Za-z0-9.-]+$/;
+
+/**
  * Counts what the imported records need in their app. Records of existing rows count too. Refused
  * records do not count.
  */
@@ -40,8 +46,9 @@ export class Needs {
       this.deviceChannel += 1;
       return;
     }
-    if (connector === 'apns' && draft.topic !== null && this.#topics.size < maxNames)
-      this.#topics.add(draft.topic);
+    const { topic } = draft;
+    const isBundle = topic !== null && bundleId.test(topic);
+    if (connector === 'apns' && isBundle && this.#topics.size < maxNames) this.#topics.add(topic);
     const key = draft.deviceProfile === null ? connector : `${connector}/${draft.deviceProfile}`;
     const existing = this.#gateways.get(key);
     if (existing) existing.installations += 1;

