@@ -48,13 +48,11 @@ export class ReportService {
     const reasons = await listTopReasons(db, appId, range, maxReasons);
     const installations = await listInstallationDays(db, appId, range);
     const ofConnectors = totals.filter(({ connector }) => connector !== '');
+    const ofDays = Map.groupBy(totals, ({ day }) => day);
     return {
       from: range.from,
       to: range.to,
-      days: daysOf(range).map((day) => ({
-        day,
-        ...sum(totals.filter((one) => one.day === day)),
-      })),
+      days: daysOf(range).map((day) => ({ day, ...sum(ofDays.get(day) ?? []) })),
       connectors: grouped(ofConnectors, 'connector'),
       classes: grouped(totals, 'class'),
       reasons: reasons.map(({ sample, ...one }) => ({ ...one, meaning: meaningOf(sample) })),
