@@ -158,9 +158,12 @@ export interface OpenFile {
   bytesRead(): number;
 }
 
-/** Opens a file and decompresses it during reading. Reading throws if the file is damaged. */
-export function openFile({ path, isGzip }: ExportFile): OpenFile {
-  const raw = createReadStream(path, { highWaterMark: 256 * 1024 });
+/**
+ * Opens a file and decompresses it during reading. Reading throws if the file is damaged, and an
+ * `AbortError` after `stop`.
+ */
+export function openFile({ path, isGzip }: ExportFile, stop: AbortSignal): OpenFile {
+  const raw = createReadStream(path, { highWaterMark: 256 * 1024, signal: stop });
   // The error is ignored here, because the reader of the decompressed stream receives it.
   const chunks = isGzip
     ? pipeline(raw, createGunzip({ chunkSize: 256 * 1024 }), () => undefined)

@@ -196,15 +196,14 @@ async function importRows<R extends Row>(
   { connections, file, bytesBefore }: FilePart,
   rowImport: RowImport<R>,
 ): Promise<void> {
-  const opened = openFile(file);
+  const opened = openFile(file, job.stop);
   const writers = new BatchWriters<R>(
     rowImport.isConcurrent ? connections : connections.slice(0, 1),
     (connection, rows) => writeBatch(job, file, () => writeRows(connection, rows, rowImport)),
   );
   try {
     for await (const rows of batchesOf({ file, opened, tally: job.tally, read: rowImport.read })) {
-      if (job.stop.aborted)
-        throw new CommandFailure(sentences(say('It was stopped.'), resumeHint()));
+      job.stop.throwIfAborted();
       await writers.add(rows);
       job.onProgress(bytesBefore + opened.bytesRead());
     }
@@ -251,6 +250,8 @@ function conflictMessage({ holders, message }: Unwritten): string {
 }
 
 function failureIn(file: ExportFile, error: unknown): unknown {
+  if (error instanceof Error && error.name === 'AbortError')
+    return new CommandFailure(sentences(say('It was stopped.'), resumeHint()));
   if (isConnectionFailure(error))
     return new CommandFailure(
       sentences(say('The connection to the database was lost.'), resumeHint()),

@@ -3,6 +3,11 @@ import { createWriteStream } from 'node:fs';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { findFiles } from '../../../ops/import/files.ts';
+import { importFiles } from '../../../ops/import/import.ts';
+import { Tally } from '../../../ops/import/report.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { Database } from '../../../shared/db/pool.ts';
 import { testEnvironment } from '../../support/api.ts';
 import { carillonProcess } from '../../support/cli.ts';
 import { anInstallation, aUser, newId, useImports } from '../../support/import/imports.ts';
@@ -115,6 +120,26 @@ describe('records that cannot be imported', () => {
       Array.from({ length: 250 }, (_, i) => i + 1),
     );
     expect((await stat(all)).mode & 0o777).toBe(0o600);
+  });
+
+  test('do not keep an import from being stopped', async () => {
+    const path = await exportFile('_Installation.jsonl', Array(1000).fill('x'));
+    const db = new Database({ url: fixture.databaseUrl, applicationName: 'test' });
+    const stopped = importFiles({
+      db,
+      clock: systemClock,
+      appId: fixture.app.appId,
+      ...(await findFiles([path], undefined)),
+      tally: new Tally(),
+      isDry: true,
+      idleBefore: '',
+      maxRoles: 1,
+      vault: undefined,
+      stop: AbortSignal.abort(),
+      onProgress: () => undefined,
+    });
+    await expect(stopped).rejects.toThrow('It was stopped.');
+    await db.close();
   });
 
   test('a line of 100 MB does not exhaust the memory', async () => {
