@@ -88,7 +88,19 @@ const otherRights = ['_rperm', '_wperm', '_acl'];
  * quotes no value.
  */
 export function parseDocument(bytes: Buffer): JsonObject {
-  const document = deserialized(bytes);
+  try {
+    // A pattern of MongoDB may be invalid in JavaScript, so it is not compiled.
+    return recordOf(
+      deserialize(bytes, { promoteLongs: false, promoteBuffers: false, bsonRegExp: true }),
+    );
+  } catch (error) {
+    if (!(error instanceof BSONError || error instanceof RangeError || error instanceof TypeError))
+      throw error;
+    throw refuse('malformedJson', say('This BSON document is damaged: take the JSON export.'));
+  }
+}
+
+function recordOf(document: Record<string, unknown>): JsonObject {
   const rights = otherRights.find((name) => name in document);
   if (rights !== undefined)
     throw refuse(
@@ -106,17 +118,6 @@ export function parseDocument(bytes: Buffer): JsonObject {
     else if (!name.startsWith('_')) record.push([name, jsonOf(value, name)]);
   }
   return Object.fromEntries(record);
-}
-
-function deserialized(bytes: Buffer): Record<string, unknown> {
-  try {
-    // A pattern of MongoDB may be invalid in JavaScript, so it is not compiled.
-    return deserialize(bytes, { promoteLongs: false, promoteBuffers: false, bsonRegExp: true });
-  } catch (error) {
-    if (!(error instanceof BSONError || error instanceof RangeError || error instanceof TypeError))
-      throw error;
-    throw refuse('malformedJson', say('This BSON document is damaged: take the JSON export.'));
-  }
 }
 
 const idIn = (value: unknown): Json =>

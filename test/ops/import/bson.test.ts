@@ -109,6 +109,18 @@ describe('a document', () => {
     expect(refusal instanceof Refusal && operatorMessage('en', refusal)).toContain(message);
   });
 
+  test('that is nested too deeply is refused', () => {
+    const depth = 3000;
+    const length = 8 * depth + 5;
+    const levels = Array.from({ length: depth }, (_, i) => {
+      const head = Buffer.from([0, 0, 0, 0, 3, 0x61, 0]);
+      head.writeInt32LE(length - 8 * i);
+      return head;
+    });
+    const bytes = Buffer.concat([...levels, Buffer.from([5]), Buffer.alloc(4 + depth)]);
+    expect(() => parseDocument(bytes)).toThrow(Refusal);
+  });
+
   test('that is damaged is refused', () => {
     const bytes = Buffer.from(serialize({ a: 'text', b: { c: 1 } }));
     for (let at = 4; at < bytes.length; at++) {
