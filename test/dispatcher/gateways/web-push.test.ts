@@ -1,9 +1,13 @@
 /** Web Push from the registration of a browser to the message that it decrypts. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { checkWebPushKeys } from '../../../api/services/operator/doctor/web-push-keys.ts';
 import { newKeyPair } from '../../../connectors/webpush/vapid.ts';
 import { browserOf, subscriptionOf } from '../../../ops/sandbox/webpush/browser.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { listAppIds } from '../../../shared/db/tables/apps.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { keyIdOf } from '../../../shared/domain/installations/subscription.ts';
+import { testConfig } from '../../support/api.ts';
 import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
@@ -325,5 +329,15 @@ describe('doctor', () => {
         ['lostWebPushKey', lost, 1],
       ]),
     );
+  });
+
+  test('counts them for all profiles of each app', async () => {
+    const app = await appWithKeys();
+    const apps = await listAppIds(service.db);
+    for (const i of apps.keys()) await put(app, { subject: 'mailto:a@example.com' }, `more${i}`);
+    const vault = new Vault(testConfig(service.databaseUrl).secrets);
+    const findings = await checkWebPushKeys({ db: service.db, vault, maxApps: apps.length });
+    const ofApp = findings.filter(({ params }) => params.app === app.appId);
+    expect(ofApp).toHaveLength(apps.length + 1);
   });
 });

@@ -1,8 +1,9 @@
 import { SealError, type Vault } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
+import { listAppIds } from '../../../../shared/db/tables/apps.ts';
 import { countSubscriptionKeys } from '../../../../shared/db/tables/installations.ts';
 import {
-  listProfileVersions,
+  listProfiles,
   openProfile,
   type RotatedProfile,
 } from '../../../../shared/db/tables/profiles.ts';
@@ -13,7 +14,7 @@ import { type Finding, found } from './checks.ts';
 interface KeyCheck {
   db: Handle;
   vault: Vault;
-  /** Maximum number of profiles of all apps that are checked. */
+  /** Maximum number of apps to check, oldest first. All apps if absent. */
   maxApps?: number;
 }
 
@@ -21,21 +22,16 @@ interface KeyCheck {
  * Counts the Web Push installations of each VAPID key. A replaced key without installations is no
  * longer needed. Installations of a key that no profile has cannot be reached.
  */
-export async function checkWebPushKeys({
-  db,
-  vault,
-  maxApps = 1000,
-}: KeyCheck): Promise<Finding[]> {
-  const profiles = (await listProfileVersions(db, maxApps)).filter(
-    ({ connector }) => connector === 'webpush',
-  );
-  const appIds = [...new Set(profiles.map(({ appId }) => appId))];
+export async function checkWebPushKeys({ db, vault, maxApps }: KeyCheck): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const appId of appIds) {
+  for (const appId of (await listAppIds(db)).slice(0, maxApps)) {
+    const profiles = await listProfiles(db, appId);
+    const own = profiles.filter(({ connector }) => connector === 'webpush');
+    if (own.length === 0) continue;
     const known = new Map<string, KeyUse>();
-    for (const profile of profiles.filter((one) => one.appId === appId))
-      for (const [i, key] of (await openedKeysOf(db, vault, profile)).entries())
-        known.set(keyIdOf(key), { profile: profile.name, isCurrent: i === 0 });
+    for (const { connector, name } of own)
+      for (const [i, key] of (await openedKeysOf(db, vault, { appId, connector, name })).entries())
+        known.set(keyIdOf(key), { profile: name, isCurrent: i === 0 });
     findings.push(...(await ofApp(db, appId, known)));
   }
   return findings;
