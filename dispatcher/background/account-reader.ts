@@ -1,4 +1,5 @@
 import { inspectCredentials } from '../../connectors/registry.ts';
+import { SealError } from '../../shared/crypto.ts';
 import {
   listProfileVersions,
   openProfile,
@@ -93,14 +94,17 @@ async function readOldSecrets({ db, vault }: ReaderDeps): Promise<Record<string,
 
 /**
  * Returns when the credentials of a profile expire. Returns null if they have no expiry or cannot
- * be decrypted.
+ * be decrypted. Throws if the database fails, so that nothing is cached.
  */
 async function readEnd(
   { db, vault, clock }: ReaderDeps,
   profile: ProfileVersion,
 ): Promise<number | null> {
   if (!isConnectorId(profile.connector)) return null;
-  const opened = await openProfile(db, vault, profile).catch(() => undefined);
+  const opened = await openProfile(db, vault, profile).catch((error: unknown) => {
+    if (error instanceof SealError) return undefined;
+    throw error;
+  });
   return opened
     ? inspectCredentials(profile.connector, opened.credentials, clock.now()).expiresAtMs
     : null;

@@ -3,6 +3,7 @@ import { AccountReader } from '../../../dispatcher/background/account-reader.ts'
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { AppCache } from '../../../shared/db/app-cache.ts';
+import { Database } from '../../../shared/db/pool.ts';
 import { putProfile } from '../../../shared/db/tables/profiles.ts';
 import { WebhookEvents } from '../../../shared/db/webhook-events.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
@@ -107,6 +108,25 @@ test('one dispatcher reads at a time, and the number of labels is limited', asyn
   await api.db.query('DELETE FROM gateway_day');
   await readers[0]?.run(deps());
   expect((await readAccounts(api.db))?.quotas).toHaveLength(100);
+});
+
+test('a certificate is read again after the database failed', async () => {
+  const app = await api.createApp();
+  const profile = { appId: app.appId, connector: 'apns', name: '_default' };
+  await putProfile(api.db, vault(), { ...profile, credentials: await certificateUntil(endsAtMs) });
+  const url = api.databaseUrl;
+  const impatient = new Database({ url, applicationName: 'test', statementTimeoutMs: 300 });
+  const reader = new AccountReader();
+  await isDue();
+  await api.db.transaction(async (tx) => {
+    await tx.query('LOCK TABLE profile_rotation IN ACCESS EXCLUSIVE MODE');
+    await expect(reader.run({ ...deps(), db: impatient })).rejects.toThrow('statement timeout');
+  });
+  await impatient.close();
+  await isDue();
+  await reader.run(deps());
+  const read = (await readAccounts(api.db))?.credentials.filter((one) => one.appId === app.appId);
+  expect(read).toMatchObject([{ connector: 'apns', endsAtMs }]);
 });
 
 test('a certificate is read again after its profile is replaced', async () => {
