@@ -340,4 +340,11 @@ describe('doctor', () => {
     const ofApp = findings.filter(({ params }) => params.app === app.appId);
     expect(ofApp).toHaveLength(apps.length + 1);
   });
+
+  test('calls no key lost while a profile of its app cannot be decrypted', async () => {
+    const app = await appWithKeys();
+    await register(app, { subscription: subscriptionOf(newBrowser()) });
+    const vault = new Vault([Buffer.alloc(32, 9)]);
+    expect(await checkWebPushKeys({ db: service.db, vault })).toEqual([]);
+  });
 });

@@ -27,12 +27,9 @@ export async function checkWebPushKeys({ db, vault, maxApps }: KeyCheck): Promis
   for (const appId of (await listAppIds(db)).slice(0, maxApps)) {
     const profiles = await listProfiles(db, appId);
     const own = profiles.filter(({ connector }) => connector === 'webpush');
-    if (own.length === 0) continue;
-    const known = new Map<string, KeyUse>();
-    for (const { connector, name } of own)
-      for (const [i, key] of (await openedKeysOf(db, vault, { appId, connector, name })).entries())
-        known.set(keyIdOf(key), { profile: name, isCurrent: i === 0 });
-    findings.push(...(await ofApp(db, appId, known)));
+    const ids = own.map(({ connector, name }) => ({ appId, connector, name }));
+    const known = ids.length > 0 && (await keysOf(db, vault, ids));
+    if (known) findings.push(...(await ofApp(db, appId, known)));
   }
   return findings;
 }
@@ -71,14 +68,26 @@ async function ofApp(
   ];
 }
 
-/** Returns the public keys of a profile. A profile that cannot be decrypted has none here. */
-async function openedKeysOf(db: Handle, vault: Vault, id: RotatedProfile): Promise<string[]> {
+/**
+ * Returns the keys of the profiles of an app. Returns undefined if a profile cannot be decrypted,
+ * because any key may then be its key. `checkCredentials` reports the profile.
+ */
+async function keysOf(
+  db: Handle,
+  vault: Vault,
+  ids: readonly RotatedProfile[],
+): Promise<Map<string, KeyUse> | undefined> {
+  const known = new Map<string, KeyUse>();
   try {
-    const profile = await openProfile(db, vault, id);
-    return profile ? publicKeysOf([profile], profile.name) : [];
+    for (const id of ids) {
+      const profile = await openProfile(db, vault, id);
+      const keys = profile ? publicKeysOf([profile], id.name) : [];
+      for (const [i, key] of keys.entries())
+        known.set(keyIdOf(key), { profile: id.name, isCurrent: i === 0 });
+    }
+    return known;
   } catch (error) {
-    // `checkCredentials` reports the profile.
-    if (error instanceof SealError) return [];
+    if (error instanceof SealError) return undefined;
     throw error;
   }
 }
