@@ -364,9 +364,9 @@ export const devicesWithMessages = (db: Handle, nodeId: string) =>
   query(db).rows<{ appId: string; installation: number; pushIds: number[] }>(
     `SELECT s.app_id AS "appId", s.installation, waiting.ids AS "pushIds"
        FROM channel_session s CROSS JOIN LATERAL (
-         SELECT ARRAY(
+         SELECT array_agg(push_id) AS ids FROM (
            SELECT i.push_id FROM channel_inbox i
-            WHERE i.app_id = s.app_id AND i.installation = s.installation LIMIT 1000) AS ids) waiting
-      WHERE s.node_id = $1 AND waiting.ids <> '{}'`,
+            WHERE i.app_id = s.app_id AND i.installation = s.installation LIMIT 1000) found) waiting
+      WHERE s.node_id = $1 AND waiting.ids IS NOT NULL`,
     [nodeId],
   );

@@ -8,9 +8,12 @@ import { Database } from '../../../shared/db/pool.ts';
 import { query } from '../../../shared/db/query.ts';
 import { chooseScanDatabase } from '../../../shared/db/standby.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { areDatabasesSharded, openTestDatabase } from '../../support/database.ts';
 
 const { db: primary, url } = await openTestDatabase();
+
+/** The proxy needs a server that listens on a Unix socket. */
+const testOnOneServer = test.skipIf(areDatabasesSharded());
 
 /**
  * Starts a proxy in front of the server of the tests, which listens on a Unix socket. `freeze` keeps
@@ -42,43 +45,50 @@ async function startProxy() {
   };
 }
 
-test('a standby that stops answering is not waited for: the primary is read', async () => {
-  const proxy = await startProxy();
-  const standby = new Database({ url: proxy.url, applicationName: 'test' });
-  expect(await chooseScanDatabase(primary, standby)).toBe(standby);
-  proxy.freeze();
-  expect(await chooseScanDatabase(primary, standby)).toBe(primary);
-  proxy.close();
-  await standby.close();
-});
+testOnOneServer(
+  'a standby that stops answering is not waited for: the primary is read',
+  async () => {
+    const proxy = await startProxy();
+    const standby = new Database({ url: proxy.url, applicationName: 'test' });
+    expect(await chooseScanDatabase(primary, standby)).toBe(standby);
+    proxy.freeze();
+    expect(await chooseScanDatabase(primary, standby)).toBe(primary);
+    proxy.close();
+    await standby.close();
+  },
+);
 
-test('a statement fails when its server is lost, and a limited read uses the primary', async () => {
-  const proxy = await startProxy();
-  const lost = new Database({ url: proxy.url, applicationName: 'test', statementTimeoutMs: 100 });
-  const limits = queryLimitsFor(4);
-  const limiter = new QueryLimiter({ primary, standby: lost, limits });
-  const caller = { app: { appId: 'app' }, isMaster: false };
-  const read = () =>
-    limiter.read(caller, (tx) => query(tx).value<number>('SELECT 1'), { timeoutMs: 200 });
-  await Promise.all([lost.warmUp((connection) => connection.query('SELECT 1'), 5), read()]);
-  proxy.freeze();
-  const select = { text: 'SELECT 1', name: 'one' };
-  const failures = await Promise.allSettled([
-    lost.query('SELECT 1'),
-    lost.transaction((tx) => tx.query(select)),
-    lost.transaction((tx) => tx.query(select), { statementTimeoutMs: 200 }),
-    lost.queryWithin(300, select),
-  ]);
-  expect(
-    failures.map((end) => end.status === 'rejected' && isConnectionFailure(end.reason)),
-  ).toEqual([true, true, true, true]);
-  expect(lost.takeFailures()).toEqual({ unreachable: 4 });
-  expect(await read()).toBe(1);
-  proxy.close();
-  await lost.close();
-}, 30_000);
+testOnOneServer(
+  'a statement fails when its server is lost, and a limited read uses the primary',
+  async () => {
+    const proxy = await startProxy();
+    const lost = new Database({ url: proxy.url, applicationName: 'test', statementTimeoutMs: 100 });
+    const limits = queryLimitsFor(4);
+    const limiter = new QueryLimiter({ primary, standby: lost, limits });
+    const caller = { app: { appId: 'app' }, isMaster: false };
+    const read = () =>
+      limiter.read(caller, (tx) => query(tx).value<number>('SELECT 1'), { timeoutMs: 200 });
+    await Promise.all([lost.warmUp((connection) => connection.query('SELECT 1'), 5), read()]);
+    proxy.freeze();
+    const select = { text: 'SELECT 1', name: 'one' };
+    const failures = await Promise.allSettled([
+      lost.query('SELECT 1'),
+      lost.transaction((tx) => tx.query(select)),
+      lost.transaction((tx) => tx.query(select), { statementTimeoutMs: 200 }),
+      lost.queryWithin(300, select),
+    ]);
+    expect(
+      failures.map((end) => end.status === 'rejected' && isConnectionFailure(end.reason)),
+    ).toEqual([true, true, true, true]);
+    expect(lost.takeFailures()).toEqual({ unreachable: 4 });
+    expect(await read()).toBe(1);
+    proxy.close();
+    await lost.close();
+  },
+  30_000,
+);
 
-test.each(['DATABASE_READ_URL', 'DATABASE_URL'])(
+testOnOneServer.each(['DATABASE_READ_URL', 'DATABASE_URL'])(
   'a scrape of a dispatcher does not wait for the server of %s',
   async (variable) => {
     const proxy = await startProxy();
