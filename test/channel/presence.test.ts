@@ -13,12 +13,12 @@ import { type ChannelApi, ChannelFixture, eventually } from './support/channel-f
 import { RawClient } from './support/raw-client.ts';
 
 /** Removes the node that holds the session of a device. */
-async function removeNodeOf(installation: number): Promise<void> {
-  const { rows } = await fixture.db.query<{ id: string }>(
+async function removeNodeOf({ db }: ChannelFixture, installation: number): Promise<void> {
+  const { rows } = await db.query<{ id: string }>(
     'SELECT node_id AS id FROM channel_session WHERE installation = $1',
     [installation],
   );
-  await fixture.db.query('DELETE FROM channel_node WHERE id = $1', [rows[0]?.id]);
+  await db.query('DELETE FROM channel_node WHERE id = $1', [rows[0]?.id]);
 }
 
 describe('several api processes on one database', () => {
@@ -129,7 +129,7 @@ describe('several api processes on one database', () => {
     const [id = 0] = await fixture.install(['removed']);
     const channel = await startBareChannel(fixture.database.url, { heartbeatEveryMs: 100 });
     const client = await RawClient.login(channel.url, fixture.appId, 'removed');
-    await removeNodeOf(id);
+    await removeNodeOf(fixture, id);
     const pushId = await fixture.enqueue([id]);
     await client.untilFrames(() => client.messageIds.length === 1);
     expect(client.messageIds).toEqual([String(pushId)]);
@@ -150,7 +150,7 @@ describe('several api processes on one database', () => {
         END $$;
         CREATE TRIGGER refuse BEFORE INSERT ON channel_session FOR EACH ROW
           WHEN (NEW.installation = ${id}) EXECUTE FUNCTION refuse()`);
-      await removeNodeOf(id);
+      await removeNodeOf(fixture, id);
       await eventually(async () => (await countSessions(fixture.db, [id])) === 1);
       await fixture.db.query('DROP TRIGGER refuse ON channel_session');
       await channel.close();

@@ -29,13 +29,18 @@ async function measured(): Promise<{ count: number; seconds: number }> {
 }
 
 /** Moves the start of an app's pushes ten hours back, as if they had waited that long. */
-const age = ({ appId }: App) =>
-  service.db.query(
-    `UPDATE notification SET created_at = created_at - interval '10 hours',
-      push_time = push_time - interval '10 hours'
-      WHERE app_id = $1`,
+const age = async ({ appId }: App) => {
+  const { rows } = await service.db.query<{ id: number; created: Date; time: Date }>(
+    `SELECT id, created_at - interval '10 hours' AS created, push_time - interval '10 hours' AS time
+       FROM notification WHERE app_id = $1`,
     [appId],
   );
+  for (const { id, created, time } of rows)
+    await service.db.query(
+      'UPDATE notification SET created_at = $3, push_time = $4 WHERE app_id = $1 AND id = $2',
+      [appId, id, created, time],
+    );
+};
 
 /** Counts the rows of an app that a statement selects. */
 const countOf = async ({ appId }: App, text: string): Promise<number> => {
