@@ -5,7 +5,6 @@ import {
   findApp,
   insertApp,
   listApps,
-  rotateKey,
   updateApp,
 } from '../../../shared/db/tables/apps.ts';
 import { addressesIn } from '../../../shared/domain/addresses.ts';
@@ -169,7 +168,12 @@ export class AppService {
     const oldValidUntilMs = clock.now() + graceSeconds * 1000;
     const oldValidUntil = graceSeconds > 0 ? new Date(oldValidUntilMs) : null;
     const rotated = await db.transaction(async (tx) => {
-      const app = await rotateKey(tx, vault, appId, { name, value, oldValidUntilMs });
+      const app = await updateApp(tx, vault, appId, ({ oldKeys, [name]: replaced }) => ({
+        keys: {
+          ...{ [name]: value },
+          oldKeys: { ...oldKeys, [name]: { value: replaced, validUntilMs: oldValidUntilMs } },
+        },
+      }));
       const after = { key: name, oldValidUntil: oldValidUntil?.toISOString() ?? null };
       if (app) await recordChange(tx, { action: 'app.rotate-key', appId, target: appId, after });
       return app;

@@ -8,7 +8,6 @@ import {
   appOptionsPatch,
   type Edition,
   effectiveOptions,
-  type KeyName,
   type Plan,
 } from '../../domain/apps/app.ts';
 import type { FunctionStage } from '../../domain/apps/functions.ts';
@@ -267,20 +266,32 @@ export const switchOn = (tx: Handle, appId: string, option: 'allowStrictUserQuer
   );
 
 /**
- * Changes the name and options of an app under a lock. `change` gets its current state, and returns
- * the new name and the options to merge. Returns undefined for an unknown app. Needs a transaction.
+ * Changes the name, options and keys of an app under a lock. `change` gets its current state, and
+ * returns the new name, the options to merge and the keys to replace. Returns undefined for an
+ * unknown app. Needs a transaction.
  */
 export async function updateApp(
   tx: Handle,
   vault: Vault,
   appId: string,
-  change: (app: App) => { name?: string; options?: AppOptionsPatch },
+  change: (app: App) => {
+    name?: string;
+    options?: AppOptionsPatch;
+    keys?: Partial<AppKeys> & Pick<App, 'oldKeys'>;
+  },
 ): Promise<App | undefined> {
-  const row = await lockApp(tx, appId);
+  const row = await query(tx).row<AppRow>(
+    `SELECT ${columns} FROM app WHERE app_id = $1 FOR UPDATE`,
+    [appId],
+  );
   if (!row) return undefined;
-  const { name, options } = change(toApp(row, vault));
+  const { name, options, keys } = change(toApp(row, vault));
   const { open, sealed } = splitOptions(options ?? {});
-  const newSecrets = { ...openSecrets(row, vault), ...(sealed.authPlatforms ? sealed : {}) };
+  const newSecrets = {
+    ...openSecrets(row, vault),
+    ...keys,
+    ...(sealed.authPlatforms ? sealed : {}),
+  };
   return queryApp(
     tx,
     vault,
@@ -289,33 +300,6 @@ export async function updateApp(
     [appId, name ?? row.name, open, vault.seal(newSecrets, sealContexts.app(appId))],
   );
 }
-
-/**
- * Replaces a key of an app under a lock. The old key stays valid until `oldValidUntilMs`. A key
- * that was replaced earlier becomes invalid now. Returns undefined for an unknown app. Needs a
- * transaction.
- */
-export async function rotateKey(
-  tx: Handle,
-  vault: Vault,
-  appId: string,
-  { name, value, oldValidUntilMs }: { name: KeyName; value: string; oldValidUntilMs: number },
-): Promise<App | undefined> {
-  const row = await lockApp(tx, appId);
-  if (!row) return undefined;
-  const secrets = openSecrets(row, vault);
-  const oldKeys = {
-    ...secrets.oldKeys,
-    [name]: { value: secrets[name], validUntilMs: oldValidUntilMs },
-  };
-  const sealed = vault.seal({ ...secrets, [name]: value, oldKeys }, sealContexts.app(appId));
-  const text = `UPDATE app SET secrets = $2, updated_at = now() WHERE app_id = $1
-    RETURNING ${columns}`;
-  return queryApp(tx, vault, text, [appId, sealed]);
-}
-
-const lockApp = (tx: Handle, appId: string) =>
-  query(tx).row<AppRow>(`SELECT ${columns} FROM app WHERE app_id = $1 FOR UPDATE`, [appId]);
 
 /**
  * Locks the row of an app until `tx` ends, so that a limit is exact. Returns false for an unknown
