@@ -5,12 +5,13 @@ import type { Vault } from '../../shared/crypto.ts';
 import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { onePlanSettings } from '../../shared/db/sharding.ts';
+import { findWaitingForGateway } from '../../shared/db/tables/batches.ts';
 import { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { WaitingJobs } from '../../shared/queue/consumer.ts';
-import { startWaitingForGateway } from '../../shared/queue/push-jobs.ts';
+import { startBatchesNow } from '../../shared/queue/push-jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { idleBatchedConnections, openBatchedQueries } from '../batched-queries.ts';
 import { Breakers } from '../breakers/breakers.ts';
@@ -52,7 +53,8 @@ export async function openDeps(
     log,
     timing,
     maxSlow: threads * batchesPerThread,
-    wakeWaiting: (key) => startWaitingForGateway(db, key),
+    wakeWaiting: async (key) =>
+      startBatchesNow(db, key.appId, await findWaitingForGateway(db, key)),
   });
   stack.add('breakers', () => breakers.close());
   const gatewayUsage = new GatewayUsage(db);

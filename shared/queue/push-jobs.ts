@@ -1,10 +1,8 @@
 /** Writes the jobs of pushes: of new pushes, of batches and of resumed pushes. */
 import type { Handle } from '../db/pool.ts';
-import { findVoidSlots, findWaitingForGateway, listOpenBatches } from '../db/tables/batches.ts';
 import { takeHeldBatches, takeHeldPlanning, type WaitingBatch } from '../db/tables/push-control.ts';
 import { countOpenPushes } from '../db/tables/push-progress.ts';
 import { insertPushes, type NewPush, type PushKey } from '../db/tables/pushes.ts';
-import type { BreakerKey } from '../domain/breaker.ts';
 import { type DeliverJob, deliverJob, type JobKind, planJob } from './jobs.ts';
 import type { JobQueue } from './queue.ts';
 import { highestPriority, startNow } from './queue-sql.ts';
@@ -130,38 +128,10 @@ export async function continuePushes(
 }
 
 /** Makes postponed batches of an app due now, and wakes their consumers when `tx` commits. */
-async function startBatchesNow(
+export async function startBatchesNow(
   tx: Handle,
   appId: string,
   batchIds: readonly number[],
 ): Promise<void> {
   await wakeConsumers(tx, await startNow(tx, appId, batchIds));
-}
-
-/**
- * Makes all postponed batches of a push due now, whatever they wait for. Called after a push was
- * cancelled, so that its batches end.
- */
-export async function startWaitingBatches(
-  tx: Handle,
-  appId: string,
-  pushId: number,
-): Promise<void> {
-  await startBatchesNow(tx, appId, await listOpenBatches(tx, appId, pushId));
-}
-
-/**
- * Makes the batches due now whose time slots are void because the rate of the push was changed.
- * They then reserve new slots. Change the rate first, in the same transaction or earlier.
- */
-export async function startVoidSlots(tx: Handle, appId: string, pushId: number): Promise<void> {
-  await startBatchesNow(tx, appId, await findVoidSlots(tx, appId, pushId));
-}
-
-/**
- * Makes the batches due now that wait for the gateway of one profile. Batches with a time slot or a
- * retry time in the future keep waiting.
- */
-export async function startWaitingForGateway(db: Handle, key: BreakerKey): Promise<void> {
-  await startBatchesNow(db, key.appId, await findWaitingForGateway(db, key));
 }

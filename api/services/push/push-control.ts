@@ -1,4 +1,5 @@
 import type { Handle } from '../../../shared/db/pool.ts';
+import { findVoidSlots, listOpenBatches } from '../../../shared/db/tables/batches.ts';
 import { listPeopleNames } from '../../../shared/db/tables/console.ts';
 import { changePace } from '../../../shared/db/tables/gateway-limits.ts';
 import {
@@ -28,11 +29,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
 import { operatorStatus, type Push } from '../../../shared/domain/pushes/record.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
-import {
-  continuePushes,
-  startVoidSlots,
-  startWaitingBatches,
-} from '../../../shared/queue/push-jobs.ts';
+import { continuePushes, startBatchesNow } from '../../../shared/queue/push-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type Change, recordChange } from '../operator/audit/audit.ts';
 import type { PushRecordService } from './push-records.ts';
@@ -188,7 +185,7 @@ export class PushControlService {
       const isChanged = await markPushCancelled(tx, app, id);
       // Batches that are paused or wait for a time are settled now.
       if (isChanged) {
-        await startWaitingBatches(tx, app, id);
+        await startBatchesNow(tx, app, await listOpenBatches(tx, app, id));
         await this.#continue(tx, app, id);
         const data = { push: record.objectId, by: push.controller?.name ?? null };
         await this.#deps.webhooks.emit(tx, cancelledEvent(app, data));
@@ -220,7 +217,7 @@ export class PushControlService {
           flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
         // Needed even if the rate is unchanged: time slots reserved before the pause are void.
         await changePace(tx, app, id, pace);
-        await startVoidSlots(tx, app, id);
+        await startBatchesNow(tx, app, await findVoidSlots(tx, app, id));
         await this.#continue(tx, app, id);
         return true;
       },
@@ -255,7 +252,7 @@ export class PushControlService {
   pace(push: PushName, flowControl: number | null): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'paced', flowControl }, async (tx, app, id) => {
       if (!(await changePace(tx, app, id, flowControlOf(flowControl)))) return false;
-      await startVoidSlots(tx, app, id);
+      await startBatchesNow(tx, app, await findVoidSlots(tx, app, id));
       return true;
     });
   }

@@ -216,14 +216,17 @@ export const findBatchesWithoutJob = (db: Handle, appId: string, pushId: number)
     [appId, pushId],
   );
 
-/** Returns the open batches of a push. */
+/** Returns the open batches of a push, whatever they wait for. */
 export const listOpenBatches = (db: Handle, appId: string, pushId: number) =>
   query(db).column<number>(
     'SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled ORDER BY id',
     [appId, pushId],
   );
 
-/** Returns the open batches of a push whose time slots are void because its rate was changed. */
+/**
+ * Returns the open batches of a push whose time slots are void because its rate was changed. They
+ * reserve new slots when they are delivered.
+ */
 export const findVoidSlots = (db: Handle, appId: string, pushId: number) =>
   query(db).column<number>(
     `SELECT b.id FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id

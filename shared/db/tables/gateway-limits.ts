@@ -104,7 +104,7 @@ const heldSeconds = 1;
 /**
  * Changes the flow control of an unfinished push; null removes it. Slots that start within a second
  * stay valid. Later slots are void, and their batches reserve new slots when they are delivered
- * (`startVoidSlots`). Returns false if the push is finished.
+ * (`findVoidSlots`). Returns false if the push is finished.
  */
 export const changePace = (tx: Handle, appId: string, pushId: number, flowControl: number | null) =>
   query(tx).hasRows(
