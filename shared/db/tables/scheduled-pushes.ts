@@ -63,18 +63,14 @@ export const listRecurring = (db: Handle, appId: string, { before, limit }: Page
     [appId, before, limit],
   );
 
-export const findRecurring = (db: Handle, appId: string, id: number) =>
-  query(db).row<RecurringPush>(
-    `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2`,
-    [appId, id],
-  );
-
 /**
- * Finds a recurring push, and locks it until `tx` ends. Dispatchers skip a locked recurring push.
+ * Finds a recurring push. `isLocked` locks it until the transaction ends. Dispatchers skip a locked
+ * recurring push.
  */
-export const lockRecurring = (tx: Handle, appId: string, id: number) =>
-  query(tx).row<RecurringPush>(
-    `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2 FOR UPDATE`,
+export const findRecurring = (db: Handle, appId: string, id: number, { isLocked = false } = {}) =>
+  query(db).row<RecurringPush>(
+    `SELECT ${recurringColumns} FROM recurring_push
+      WHERE app_id = $1 AND id = $2${isLocked ? ' FOR UPDATE' : ''}`,
     [appId, id],
   );
 

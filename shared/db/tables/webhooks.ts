@@ -82,26 +82,18 @@ export async function listEndpoints(db: Handle, vault: Vault, appId: string): Pr
   return rows.map((row) => open(vault, row));
 }
 
-const findStatement = prepare(`SELECT ${columns} FROM webhook WHERE app_id = $1 AND name = $2`);
+const findText = `SELECT ${columns} FROM webhook WHERE app_id = $1 AND name = $2`;
+const findStatement = prepare(findText);
+const lockText = `${findText} FOR NO KEY UPDATE`;
 
-/** Finds an endpoint. Throws `SealError`. */
+/** Finds an endpoint. `isLocked` locks it until the transaction ends. Throws `SealError`. */
 export async function findEndpoint(
   db: Handle,
   vault: Vault,
   key: EndpointKey,
+  { isLocked = false } = {},
 ): Promise<Endpoint | undefined> {
-  const row = await query(db).row<EndpointRow>(findStatement, valuesOf(key));
-  return row && open(vault, row);
-}
-
-/** Finds an endpoint, and locks it until `tx` ends. */
-export async function lockEndpoint(
-  tx: Handle,
-  vault: Vault,
-  key: EndpointKey,
-): Promise<Endpoint | undefined> {
-  const text = `SELECT ${columns} FROM webhook WHERE app_id = $1 AND name = $2 FOR NO KEY UPDATE`;
-  const row = await query(tx).row<EndpointRow>(text, valuesOf(key));
+  const row = await query(db).row<EndpointRow>(isLocked ? lockText : findStatement, valuesOf(key));
   return row && open(vault, row);
 }
 

@@ -7,7 +7,6 @@ import {
   findRecurring,
   insertRecurring,
   listRecurring,
-  lockRecurring,
   lockRecurringNames,
   type RecurringPush,
   type RecurringTerms,
@@ -239,7 +238,7 @@ export class RecurringPushService {
     operator: Operator,
     { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
   ): Promise<RecurringPush> {
-    const locked = (await lockRecurring(tx, appId, id)) ?? noSuchPush();
+    const locked = (await findRecurring(tx, appId, id, { isLocked: true })) ?? noSuchPush();
     requireControl(operator, locked);
     return locked;
   }

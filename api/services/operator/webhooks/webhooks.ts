@@ -13,7 +13,6 @@ import {
   type EndpointKey,
   findEndpoint,
   listEndpoints,
-  lockEndpoint,
   lockEndpoints,
   saveEndpoint,
   saveKey,
@@ -96,7 +95,7 @@ export class WebhookService {
     const { db, vault, appCache } = this.#deps;
     const { stored, before } = await db.transaction(async (tx) => {
       const others = await lockEndpoints(tx, key.appId);
-      const existing = await lockEndpoint(tx, vault, key);
+      const existing = await findEndpoint(tx, vault, key, { isLocked: true });
       if (!existing && others >= webhookLimits.endpoints)
         throw refuse('thresholdExceeded', detail('webhookLimit', { n: webhookLimits.endpoints }));
       if (existing?.secrets.url !== body.url && !hasRole(role, 'owner'))
@@ -174,7 +173,7 @@ export class WebhookService {
   async #send(key: EndpointKey, write: (tx: Handle) => Promise<DeliveryRow>) {
     const { db } = this.#deps;
     const delivery = await db.transaction(async (tx) => {
-      if (!(await lockEndpoint(tx, this.#deps.vault, key))) noSuchWebhook();
+      if (!(await findEndpoint(tx, this.#deps.vault, key, { isLocked: true }))) noSuchWebhook();
       const written = await write(tx);
       await wakeEndpoints(tx, key.appId, [key.name]);
       return written;
@@ -188,7 +187,7 @@ export class WebhookService {
   ): Promise<void> {
     const { db, vault, appCache } = this.#deps;
     await db.transaction(async (tx) =>
-      change(tx, (await lockEndpoint(tx, vault, key)) ?? noSuchWebhook()),
+      change(tx, (await findEndpoint(tx, vault, key, { isLocked: true })) ?? noSuchWebhook()),
     );
     appCache.forget(key.appId);
   }
