@@ -1,5 +1,5 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { insertAudit } from '../../shared/db/tables/console.ts';
+import { insertOwnAudit } from '../../shared/db/tables/console.ts';
 import { type EndpointKey, switchOff } from '../../shared/db/tables/webhooks.ts';
 import { type OffReason, serviceOwner } from '../../shared/domain/webhooks/endpoint.ts';
 import { enqueueMessage } from '../../shared/queue/message-jobs.ts';
@@ -9,9 +9,6 @@ export type SwitchOffDeps = Pick<
   DispatcherDeps,
   'vault' | 'queue' | 'operatorMail' | 'log' | 'clock'
 >;
-
-/** Actor of the switching off in the audit. */
-const actorName = 'carillon (webhooks)';
 
 const causes = {
   gone: 'It answered with status 410, which means that it does not exist any more.',
@@ -32,13 +29,10 @@ export async function switchEndpointOff(
   if (!(await switchOff(tx, key, reason))) return;
   const { appId, name } = key;
   log.warn({ app: appId, webhook: name, reason }, 'a webhook was switched off');
-  await insertAudit(tx, {
-    appId: appId === serviceOwner ? null : appId,
-    actorName,
+  await insertOwnAudit(tx, {
+    by: '(webhooks)',
     actorRole: 'operator',
-    tokenId: null,
-    address: '',
-    requestId: '',
+    appId: appId === serviceOwner ? null : appId,
     action: 'webhook.off',
     target: name,
     before: { isEnabled: true },

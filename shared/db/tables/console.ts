@@ -539,17 +539,18 @@ const cut = (value: Json): JsonObject => ({
 });
 
 /**
- * Saves a change by a command without a token. The actor is the command, such as `carillon
- * restore`.
+ * Saves a change that was not made through the admin API. `by` is a command, such as `restore`, or
+ * a part of the service.
  */
-export function insertCommand(
+export function insertOwnAudit(
   tx: Handle,
   {
-    command,
+    by,
     ...entry
-  }: Pick<AuditEntry, 'appId' | 'action' | 'target' | 'after'> & { command: string },
+  }: Pick<AuditEntry, 'appId' | 'action' | 'target' | 'after'> &
+    Partial<Pick<AuditEntry, 'actorRole' | 'before'>> & { by: string },
 ): Promise<void> {
-  const actor = { actorName: `carillon ${command}`, actorRole: 'owner', tokenId: null } as const;
+  const actor = { actorName: `carillon ${by}`, actorRole: 'owner', tokenId: null } as const;
   return insertAudit(tx, { ...actor, address: '', requestId: '', before: null, ...entry });
 }
 
@@ -576,8 +577,8 @@ export const deleteOldAudit = sweepOf({ table: 'audit', key: ['id'], column: 'at
 
 /** Writes an import into the audit of its app. */
 export const recordImport = (db: Handle, appId: string, report: ImportReport): Promise<void> =>
-  insertCommand(db, {
-    command: 'import',
+  insertOwnAudit(db, {
+    by: 'import',
     appId,
     action: importAction,
     target: appId,
@@ -591,7 +592,7 @@ export const recordImport = (db: Handle, appId: string, report: ImportReport): P
 export async function allowStrictQueries(tx: Handle, appId: string): Promise<void> {
   if (!(await switchOn(tx, appId, 'allowStrictUserQuery'))) return;
   const after = { options: { allowStrictUserQuery: true } };
-  await insertCommand(tx, { command: 'import', appId, action: 'app.update', target: appId, after });
+  await insertOwnAudit(tx, { by: 'import', appId, action: 'app.update', target: appId, after });
 }
 
 /** Returns the newest import of an app, as long as the audit contains it. */

@@ -10,7 +10,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
 import { query } from '../query.ts';
-import { insertAudit } from './console.ts';
+import { insertOwnAudit } from './console.ts';
 
 /** The profile to which a rotation belongs. */
 export interface RotatedProfile {
@@ -360,9 +360,6 @@ export const saveNotice = (
     [appId, connector, profile, endsAt, days],
   );
 
-/** Actor of such a decision in the audit. */
-const actorName = 'carillon (canary)';
-
 /** Answers of one batch to a candidate. */
 export interface CanaryAnswers extends Omit<CanaryCounts, 'batches'> {
   /** The first answer that was no acceptance, for the operator. Contains no token. */
@@ -414,13 +411,10 @@ async function settle(
   else await rollBackCandidate(tx, rotation, { reason: verdict.reason, detail });
   const { appId, connector, name, asked, accepted, refused, worse } = rotation;
   const reason = isPromoted ? null : verdict.reason;
-  await insertAudit(tx, {
-    appId,
-    actorName,
+  await insertOwnAudit(tx, {
+    by: '(canary)',
     actorRole: 'operator',
-    tokenId: null,
-    address: '',
-    requestId: '',
+    appId,
     action: isPromoted ? 'profile.promote' : 'profile.rollback',
     target: `${connector}/${name}`,
     before: { state: 'canary' },

@@ -1,6 +1,6 @@
 import type { Handle } from '../pool.ts';
 import { query } from '../query.ts';
-import { insertCommand } from './console.ts';
+import { insertOwnAudit } from './console.ts';
 
 /**
  * Minimum age of a waiting message that is dropped after a restore. It was probably sent after the
@@ -41,8 +41,8 @@ export async function pauseRestoredWork(tx: Handle, asOf: Date): Promise<PausedW
   await tx.query(moveIds);
   await tx.query('UPDATE restoration SET report = $2 WHERE id = $1', [id, held]);
   const after = { asOf: asOf.toISOString(), ...held };
-  await insertCommand(tx, {
-    command: 'restore',
+  await insertOwnAudit(tx, {
+    by: 'restore',
     appId: null,
     action: 'service.restore',
     target: 'service',

@@ -7,7 +7,7 @@ import {
   placingStatements,
   readDistribution,
 } from '../../../../shared/db/sharding.ts';
-import { insertCommand } from '../../../../shared/db/tables/console.ts';
+import { insertOwnAudit } from '../../../../shared/db/tables/console.ts';
 import { pendingChanges } from '../../../../shared/queue/migrate.ts';
 import { type English, say, translated, words } from '../../language.ts';
 import { CommandFailure, type Report } from '../../report.ts';
@@ -49,7 +49,7 @@ export async function distribute(
     if (!isPlan) {
       const statements = await db.transaction(async (tx) => {
         const placed = await placeTables(tx);
-        await insertCommand(tx, distributed(placed.length));
+        await insertOwnAudit(tx, distributed(placed.length));
         return placed;
       });
       return {
@@ -69,7 +69,7 @@ export async function distribute(
 
 /** Returns the audit entry. */
 const distributed = (statements: number) => ({
-  command: 'migrate',
+  by: 'migrate',
   appId: null,
   action: 'service.distribute',
   target: 'service',
