@@ -286,22 +286,6 @@ export const claimBatches = (db: Handle, profile: RotatedProfile, count: number)
     [...keyOf(profile), count],
   );
 
-/**
- * Adds the answers of a batch to a locked canary. Returns undefined if it has ended or began later.
- */
-const addCanaryCounts = (
-  tx: Handle,
-  profile: RotatedProfile,
-  { batches, asked, accepted, refused, worse, stagedAt }: CanaryCounts & { stagedAt: Date },
-) =>
-  query(tx).row<ProfileRotation>(
-    `UPDATE profile_rotation
-        SET batches = batches + $5, asked = asked + $6, accepted = accepted + $7,
-          refused = refused + $8, worse = worse + $9
-      WHERE ${ofProfile} AND state = 'canary' AND staged_at = $4 RETURNING ${columns}`,
-    [...keyOf(profile), stagedAt, batches, asked, accepted, refused, worse],
-  );
-
 /** Lists canaries by their start, for decisions that depend on their age. */
 export const listCanaries = (db: Handle, limit: number) =>
   query(db).rows<ProfileRotation>(
@@ -373,13 +357,18 @@ export interface CanaryAnswers extends Omit<CanaryCounts, 'batches'> {
 export function recordCanary(
   db: Pick<Database, 'transaction'>,
   profile: RotatedProfile & { stagedAt: Date },
-  { detail, ...answers }: CanaryAnswers & { nowMs: number },
+  { detail, nowMs, asked, accepted, refused, worse }: CanaryAnswers & { nowMs: number },
 ): Promise<RotationState | undefined> {
   return db.transaction(async (tx) => {
-    await lockRotation(tx, profile);
-    const { stagedAt } = profile;
-    const rotation = await addCanaryCounts(tx, profile, { ...answers, batches: 1, stagedAt });
-    return rotation && settle(tx, rotation, { nowMs: answers.nowMs, detail });
+    await touchProfile(tx, profile);
+    const rotation = await query(tx).row<ProfileRotation>(
+      `UPDATE profile_rotation
+          SET batches = batches + 1, asked = asked + $5, accepted = accepted + $6,
+            refused = refused + $7, worse = worse + $8
+        WHERE ${ofProfile} AND state = 'canary' AND staged_at = $4 RETURNING ${columns}`,
+      [...keyOf(profile), profile.stagedAt, asked, accepted, refused, worse],
+    );
+    return rotation && settle(tx, rotation, { nowMs, detail });
   });
 }
 
@@ -420,5 +409,5 @@ async function settle(
     before: { state: 'canary' },
     after: { state: verdict.to, reason, asked, accepted, refused, worse },
   });
-  return (await findRotation(tx, rotation))?.state;
+  return verdict.to;
 }
