@@ -401,13 +401,7 @@ function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
       const { status, reason: lastReason } = why[i] ?? { status: 0, reason: 'unknown' };
       const ending = reason('retriesExhausted', { why: lastReason });
       states.settle(indexes[i] ?? 0, 'failed');
-      failures.push({
-        installation,
-        outcome: 'failed',
-        status,
-        reason: ending,
-        invalidAsOfMs: null,
-      });
+      failures.push({ installation, outcome: 'failed', status, reason: ending });
     }
   return {
     ...result,

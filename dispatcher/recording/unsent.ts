@@ -81,13 +81,7 @@ function endRecipients(
 ): RecipientFailure[] {
   return indexes.map((index) => {
     states.settle(index, outcome);
-    return {
-      installation: recipients[index] ?? 0,
-      outcome,
-      status: 0,
-      reason,
-      invalidAsOfMs: null,
-    };
+    return { installation: recipients[index] ?? 0, outcome, status: 0, reason };
   });
 }
 

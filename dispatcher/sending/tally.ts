@@ -127,15 +127,9 @@ export class Tally {
   }
 
   /** Ends a recipient without success. */
-  fail(
-    index: number,
-    failure: Omit<RecipientFailure, 'installation' | 'invalidAsOfMs'> & {
-      invalidAsOfMs?: number | null;
-    },
-  ): void {
+  fail(index: number, failure: Omit<RecipientFailure, 'installation'>): void {
     this.#settle(index, failure.outcome);
-    const installation = this.#batch.recipients[index] ?? 0;
-    this.failures.push({ installation, invalidAsOfMs: null, ...failure });
+    this.failures.push({ installation: this.#batch.recipients[index] ?? 0, ...failure });
   }
 
   /** Fails all open recipients, because this profile cannot send. */

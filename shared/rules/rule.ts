@@ -207,13 +207,7 @@ export interface UnsentBatch {
 export function endUnsent(batch: NewBatch, outcome: Outcome, reason: string): UnsentBatch {
   const { recipients } = batch;
   const codes = new Uint8Array(recipients.length).fill(outcomeCode(outcome));
-  const failures = recipients.map((installation) => ({
-    installation,
-    outcome,
-    status: 0,
-    reason,
-    invalidAsOfMs: null,
-  }));
+  const failures = recipients.map((installation) => ({ installation, outcome, status: 0, reason }));
   return {
     batch: { ...batch, settled: { codes, totals: { [outcome]: recipients.length } } },
     outcome,

@@ -110,11 +110,8 @@ export interface RecipientFailure {
   outcome: Outcome;
   status: number;
   reason: string;
-  /**
-   * If the gateway reported the token as invalid, the installation's `updated_at` in epoch ms, else
-   * null.
-   */
-  invalidAsOfMs: number | null;
+  /** If the gateway reported the token as invalid, the installation's `updated_at` in epoch ms. */
+  invalidAsOfMs?: number | null;
   /**
    * Form of an invalid token, and whether the answer proves that it is invalid (`AttemptResult`).
    */
