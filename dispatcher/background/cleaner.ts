@@ -1,6 +1,6 @@
-import { type Clock, dayMs, hourMs } from '../../shared/clock.ts';
+import { type Clock, dayMs, hourMs, minuteMs } from '../../shared/clock.ts';
 import { forEachItem } from '../../shared/db/outage.ts';
-import type { Database, Handle } from '../../shared/db/pool.ts';
+import type { Database } from '../../shared/db/pool.ts';
 import { listAppIds } from '../../shared/db/tables/apps.ts';
 import {
   deleteExpiredMessages,
@@ -45,72 +45,81 @@ import { webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
-const recordRetentionMs = 7 * dayMs;
+/** Retention of records, and of what belongs to them. */
+const recordMs = 7 * dayMs;
+/** More than a year, so that a bill can be written after the end of a year. */
+const usageMs = 400 * dayMs;
 /** Maximum failures of an app, about 2 GB. The oldest ones are deleted. */
 const keptFailures = 10_000_000;
-const requestRetentionMs = 10 * 60_000;
+
 /**
- * Failed logins count for 15 minutes, and a lock lasts as long (protocol/users.md#account-lock).
+ * Deletes rows of one kind. A deletion with a limit returns the number of rows. The other deletions
+ * delete everything in one pass.
  */
-const loginRetentionMs = 35 * 60_000;
-/**
- * Update tokens of Live Activities are kept for a while after their end, so that `why` can tell
- * that they ended.
- */
-const updateTokenRetentionMs = 2 * dayMs;
-/** A notice of an invalid token is kept for this time, until the next push to the device. */
-const noticeRetentionMs = 30 * dayMs;
-/** More than a year, so that a bill can be written after the end of a year. */
-const usageRetentionMs = 400 * dayMs;
-/** As long as usage, so that a year can be audited after its end. */
-const auditRetentionMs = 400 * dayMs;
-/** Two years, so that a day can be compared with the same day of the year before. */
-const reportRetentionMs = 731 * dayMs;
+type Deletion<D> = (deps: D, now: number, rows: number) => Promise<unknown>;
+
+/** Returns a deletion of the rows that a sweep finds older than `keptMs`. */
+const olderThan =
+  (
+    keptMs: number,
+    sweep: (db: Database, before: Date, limit: number) => Promise<unknown>,
+  ): Deletion<{ db: Database }> =>
+  ({ db }, now, rows) =>
+    sweep(db, new Date(now - keptMs), rows);
 
 interface CleanerDeps extends InboxLimitDeps {
   clock: Clock;
 }
 
-/**
- * The deletions of a pass. A deletion with a limit returns the number of rows. The other deletions
- * delete everything in one pass.
- */
-const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unknown>)[] = [
-  ({ db }, now, rows) => deleteOldPushes(db, new Date(now - recordRetentionMs), rows),
+const deletions: readonly Deletion<CleanerDeps>[] = [
+  olderThan(recordMs, deleteOldPushes),
   ({ db }) => deleteSurplusFailures(db, { keptPerApp: keptFailures }),
   ({ db, metrics }, now, rows) =>
     deleteExpiredMessages(db, new Date(now), rows, (expired) =>
       metrics.channelMessages.inc({ event: 'expired' }, expired),
     ),
-  ({ db }, now) => deleteOldRequestIds(db, new Date(now - requestRetentionMs)),
-  ({ db }, now, rows) => deleteOldUsage(db, new Date(now - usageRetentionMs), rows),
+  olderThan(10 * minuteMs, deleteOldRequestIds),
+  olderThan(usageMs, deleteOldUsage),
   // A transaction that began yesterday may still write the row of yesterday.
-  ({ db }, now, rows) => deleteOldDeviceDays(db, new Date(now - dayMs), rows),
-  ({ db }, now, rows) => deleteOldFailedReceipts(db, new Date(now - recordRetentionMs), rows),
-  ({ db }, now, rows) => deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rows),
-  ({ db }, now, rows) => deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rows),
+  olderThan(dayMs, deleteOldDeviceDays),
+  olderThan(recordMs, deleteOldFailedReceipts),
+  olderThan(recordMs, deleteOldGatewayMessages),
+  olderThan(usageMs, deleteOldGatewayDays),
   ({ db }, now) =>
     deleteEndedSessions(db, {
       now: new Date(now),
       seenAfter: new Date(now - sessionIdleMs),
       createdAfter: new Date(now - sessionLifeMs),
     }),
-  ({ db }, now) => deleteOldRates(db, new Date(now - recordRetentionMs)),
-  ({ db }, now) => deleteOldGatewayTokens(db, new Date(now - recordRetentionMs)),
-  ({ db }, now, rows) => deleteOldInvalidTokenNotices(db, new Date(now - noticeRetentionMs), rows),
-  ({ db }, now, rows) => deleteOldTokens(db, new Date(now - updateTokenRetentionMs), rows),
-  ({ db }, now, rows) => deleteOldClocks(db, new Date(now - recordRetentionMs), rows),
-  ({ db }, now, rows) => deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rows),
-  ({ db }, now, limit) => {
-    const { kept, keptMs } = webhookLimits;
-    return deleteOldDeliveries(db, { before: new Date(now - keptMs), kept, limit });
-  },
-  ({ db }, now, rows) => deleteOldAudit(db, new Date(now - auditRetentionMs), rows),
-  ...reportSweeps.map(
-    (sweep) =>
-      ({ db }: CleanerDeps, now: number, rows: number) =>
-        sweep(db, new Date(now - reportRetentionMs), rows),
+  olderThan(recordMs, deleteOldRates),
+  olderThan(recordMs, deleteOldGatewayTokens),
+  // The next push to the device decides about the notice.
+  olderThan(30 * dayMs, deleteOldInvalidTokenNotices),
+  // After the end of a Live Activity, so that `why` can tell that it ended.
+  olderThan(2 * dayMs, deleteOldTokens),
+  olderThan(recordMs, deleteOldClocks),
+  // Failed logins count for 15 minutes, and a lock lasts as long (protocol/users.md#account-lock).
+  olderThan(35 * minuteMs, deleteOldLoginLocks),
+  olderThan(webhookLimits.keptMs, (db, before, limit) =>
+    deleteOldDeliveries(db, { before, kept: webhookLimits.kept, limit }),
   ),
+  // A year can be audited after its end.
+  olderThan(400 * dayMs, deleteOldAudit),
+  // A day can be compared with the same day of the year before.
+  ...reportSweeps.map((sweep) => olderThan(731 * dayMs, sweep)),
+];
+
+/** Expired codes, captchas and links, old messages, and counts outside of every window. */
+const verificationDeletions = [
+  // More than the window of the conversion rate, and than the time that a breaker stays open.
+  olderThan(3 * hourMs, deleteOldConversions),
+  olderThan(0, deleteExpiredCodes),
+  olderThan(0, deleteExpiredCaptchas),
+  olderThan(0, deleteExpiredLinks),
+  // More than a day, which is the longest window of a limit.
+  olderThan(25 * hourMs, deleteOldSends),
+  // Messages contain addresses and phone numbers.
+  olderThan(recordMs, deleteOldMessages),
 ];
 
 /**
@@ -118,10 +127,20 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
  * kind. A failed deletion does not stop the others. The first error is thrown at the end. Returns
  * the largest number of rows.
  */
-export async function cleanOnce(deps: CleanerDeps, rows: number): Promise<number> {
-  const now = deps.clock.now();
+export const cleanOnce = (deps: CleanerDeps, rows: number): Promise<number> =>
+  deleteAll(deletions, deps, { now: deps.clock.now(), rows });
+
+/** Like `cleanOnce`, for the rows of verification and of messages. */
+export const cleanVerification = (db: Database, now: number, rows: number): Promise<number> =>
+  deleteAll(verificationDeletions, { db }, { now, rows });
+
+async function deleteAll<D>(
+  list: readonly Deletion<D>[],
+  deps: D,
+  { now, rows }: { now: number; rows: number },
+): Promise<number> {
   let largestCount = 0;
-  await forEachItem(deletions, async (remove) => {
+  await forEachItem(list, async (remove) => {
     const deleted = await remove(deps, now, rows);
     if (typeof deleted === 'number') largestCount = Math.max(largestCount, deleted);
   });
@@ -149,43 +168,6 @@ export async function deleteIdle(
     const walk = { appId, before, limit, now: new Date(now), nextAt: new Date(now + walkEveryMs) };
     largestCount = Math.max(largestCount, await continueIdleWalk(db, walk));
   });
-  return largestCount;
-}
-
-/** More than a day, which is the longest window of a limit. */
-const sendRetentionMs = 25 * hourMs;
-/**
- * More than the window of the conversion rate, and more than the time that a breaker stays open.
- */
-const conversionRetentionMs = 3 * hourMs;
-/**
- * Retention of messages. They contain addresses and phone numbers, so they are kept only as long as
- * push records.
- */
-const messageRetentionMs = 7 * 24 * hourMs;
-
-/**
- * Deletes expired codes, captchas and links, messages after seven days, and counts outside of every
- * window. Deletes at most `limit` rows of each table. Returns the largest number of one table.
- */
-export async function cleanVerification(db: Handle, nowMs: number, limit: number): Promise<number> {
-  const now = new Date(nowMs);
-  const before = (ageMs: number) => new Date(nowMs - ageMs);
-  let largestCount = 0;
-  const count = async (deleted: Promise<number>) => {
-    largestCount = Math.max(largestCount, await deleted);
-  };
-  await forEachItem(
-    [
-      () => deleteOldConversions(db, before(conversionRetentionMs)),
-      () => count(deleteExpiredCodes(db, now, limit)),
-      () => count(deleteExpiredCaptchas(db, now, limit)),
-      () => count(deleteExpiredLinks(db, now, limit)),
-      () => count(deleteOldSends(db, before(sendRetentionMs), limit)),
-      () => count(deleteOldMessages(db, before(messageRetentionMs), limit)),
-    ],
-    (remove) => remove(),
-  );
   return largestCount;
 }
 
