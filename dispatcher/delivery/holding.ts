@@ -22,7 +22,6 @@ import type { JobEnd } from '../../shared/queue/consumer.ts';
 import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import { continuePushes } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
-import { startHeldJobs } from '../../shared/queue/queue-sql.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { type BatchInWork, replaceDelivery } from '../recording/batch-in-work.ts';
 
@@ -76,7 +75,6 @@ export async function endFreezes({ db, queue, clock }: DutyDeps, limit: number):
   return db.transaction(async (tx) => {
     const ended = await lockEndedFreezes(tx);
     if (ended.length === 0) return 0;
-    await startHeldJobs(tx);
     const frozen = (await listFreezes(tx)).map(({ appId }) => appId);
     // While the service is frozen, no push continues.
     const pushes = frozen.includes(null)

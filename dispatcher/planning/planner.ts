@@ -13,7 +13,7 @@ import { reason, reasonText } from '../../shared/domain/reasons.ts';
 import { activeSince, pointTarget, targetsOf } from '../../shared/query/targets/targets.ts';
 import type { JobContext, JobEnd } from '../../shared/queue/consumer.ts';
 import { continuedPlan, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
-import { continuePushes, FairPriorities } from '../../shared/queue/push-jobs.ts';
+import { FairPriorities } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { PlannedStart, Rule, Stop } from '../../shared/rules/rule.ts';
 import { rulesOf } from '../../shared/rules/rules.ts';
@@ -38,7 +38,6 @@ export async function planPush(
   job: Job<PlanJob>,
   context: JobContext,
 ): Promise<JobEnd> {
-  if (job.data.isRelease) return continuePush(deps, job);
   if (await deps.freezes.isFrozen(job.data.appId)) {
     const end = await holdPlanning(deps, job);
     if (end !== 'changed') return end;
@@ -72,19 +71,6 @@ function conditionFailed(push: OpenPush): Stop {
       },
     },
   };
-}
-
-/** Continues a push that a process of the previous release has resumed or cancelled. */
-async function continuePush(
-  { db, queue, clock }: DispatcherDeps,
-  job: Job<PlanJob>,
-): Promise<JobEnd> {
-  const { appId, pushId } = job.data;
-  await db.transaction(async (tx) => {
-    if (await queue.end(planJob, job, tx))
-      await continuePushes(tx, queue, [{ appId, id: pushId }], clock.now());
-  });
-  return 'done';
 }
 
 /**

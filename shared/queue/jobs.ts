@@ -27,16 +27,7 @@ export const queueSchemaVersion = 43;
 const waitedUntilMs = z.number().optional();
 
 /** Job payloads. They contain ids, times and flags, but no content and no device lists. */
-const planData = z.object({
-  appId: z.string(),
-  pushId: z.number(),
-  waitedUntilMs,
-  /**
-   * Written by processes of the previous release when they resume a push. The job only continues
-   * the push.
-   */
-  isRelease: z.boolean().optional(),
-});
+const planData = z.object({ appId: z.string(), pushId: z.number(), waitedUntilMs });
 const messageData = z.object({ appId: z.string(), messageId: z.number() });
 const deliverData = z.object({
   appId: z.string(),

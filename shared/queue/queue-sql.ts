@@ -211,15 +211,3 @@ export async function findJobless<T extends JobWork>(db: Handle, work: readonly 
   );
   return places.flatMap((place) => work[place - 1] ?? []);
 }
-
-/**
- * Makes jobs due that processes of the previous release hold by a start time in 100 years. The
- * consumer that takes such a job holds it in the new way or works on it. To be removed in the
- * release after this one.
- */
-export async function startHeldJobs(db: Handle): Promise<void> {
-  await db.query(
-    `UPDATE pgboss.job SET start_after = now() WHERE ${waiting}
-      AND start_after > now() + interval '50 years'`,
-  );
-}

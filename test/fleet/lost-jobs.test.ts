@@ -94,12 +94,11 @@ async function jobsOf({ id }: Push) {
   const { rows } = await service.db.query<{
     name: string;
     batch: number | null;
-    release: boolean | null;
     priority: number;
     start: Date;
   }>(
-    `SELECT name, (data ->> 'batchId')::bigint AS batch, (data ->> 'isRelease')::boolean AS release,
-            priority, start_after AS start FROM pgboss.job
+    `SELECT name, (data ->> 'batchId')::bigint AS batch, priority, start_after AS start
+       FROM pgboss.job
       WHERE ${isLive} AND (data ->> 'pushId')::bigint = $1`,
     [id],
   );
@@ -132,7 +131,7 @@ describe('a lost job is created again', () => {
     expect(await runJob(60)).toBe(0);
     expect(await runJob(10)).toBe(0);
     expect(await runJob(21)).toBe(1);
-    expect(await jobsOf(started)).toMatchObject([{ name: 'plan', release: null, priority: 0 }]);
+    expect(await jobsOf(started)).toMatchObject([{ name: 'plan', priority: 0 }]);
     expect(await keep()).toBe(0);
     await reachesAll(started);
   });
@@ -224,7 +223,7 @@ describe('a lost job is created again', () => {
     await control(started.app, started.objectId, 'resume');
     expect(await deleteJobs(started)).toBe(1);
     expect(await keep()).toBe(1);
-    expect(await jobsOf(started)).toMatchObject([{ name: 'plan', release: null }]);
+    expect(await jobsOf(started)).toMatchObject([{ name: 'plan' }]);
     await reachesAll(started);
   });
 

@@ -12,7 +12,7 @@ import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
-import { changePush, countJobs, readBatches, readPushes } from '../../support/tables.ts';
+import { countJobs, readBatches, readPushes } from '../../support/tables.ts';
 
 const service = useTestService();
 
@@ -55,40 +55,6 @@ test('frozen pushes continue in steps, oldest first', async () => {
   expect((await db.query('SELECT FROM push_freeze')).rowCount).toBe(0);
   // The freeze has ended: a late dispatcher no longer freezes anything.
   if (again) expect(await holdPlanning(deps, again)).toBe('changed');
-});
-
-test('jobs that the previous release froze are due when the freeze ends', async () => {
-  const { app, db, queue, deps } = await open();
-  const { appId } = app;
-  await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
-  await beginPush(service, app, {});
-  await db.query(
-    `UPDATE pgboss.job SET start_after = now() + interval '100 years' WHERE data ->> 'appId' = $1`,
-    [appId],
-  );
-  expect(await queue.fetch(planJob, 1)).toEqual([]);
-  await db.transaction((tx) => releaseFreeze(tx, appId));
-  expect(await endFreezes(deps, 2)).toBe(0);
-  expect(await queue.fetch(planJob, 1)).toMatchObject([{ data: { appId } }]);
-});
-
-test('a job of the previous release continues the frozen work of its push', async () => {
-  const { app, db, queue } = await open();
-  const { appId } = app;
-  const objectId = await beginPush(service, app, {});
-  await changePush(db, app, { isPlanHeld: true });
-  const [job] = await queue.fetch(planJob, 1);
-  if (!job) throw new Error('the job was not taken');
-  await queue.replace(planJob, job, { data: { ...job.data, isRelease: true }, tx: db });
-  await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
-  await service.dispatch();
-  const stateOfPush = async () => {
-    const [push] = await readPushes(db, app);
-    return { isHeld: push?.isPlanHeld, jobs: await countJobs(db, app) };
-  };
-  await expect.poll(stateOfPush).toEqual({ isHeld: true, jobs: 0 });
-  await db.transaction((tx) => releaseFreeze(tx, appId));
-  expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 0 });
 });
 
 test('a batch of a small push that another process has taken over gets no second job', async () => {
