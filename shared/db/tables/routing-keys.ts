@@ -66,19 +66,7 @@ export const localeOfRoutingKey = (text: string): string | null =>
 export const zoneOfRoutingKey = (text: string): string | null =>
   fieldsOf(text)[Object.keys(expressions).length + 1] ?? null;
 
-/** Routing key of the channel of a broadcast, which is no device. */
-export const channelRouting: RoutingKey = {
-  device_type: 'ios',
-  vendor: null,
-  device_profile: null,
-  topic: null,
-  team_id: null,
-  has_token: true,
-  has_registration: false,
-  has_installation_id: false,
-};
-
-/** The same routing key as text. */
+/** Routing key of the channel of a broadcast, which is no device, as text. */
 export const channelRoutingKey = '(ios,,,,,t,f,f)';
 
 /** Parses a text of `routingKeyText`, or of the variants with a locale or time zone. */

@@ -2,7 +2,7 @@ import { Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countAudience, countDevices, maxGroups } from '../../../../shared/db/tables/audience.ts';
 import { countEndedTokens } from '../../../../shared/db/tables/live-activities.ts';
-import { channelRouting } from '../../../../shared/db/tables/routing-keys.ts';
+import { channelRoutingKey, parseRoutingKey } from '../../../../shared/db/tables/routing-keys.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
@@ -271,7 +271,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs) {
   const targets = targetsOf(app, pushOrder, nowMs);
   const { groups, devices } =
     pushOrder.liveActivity?.target.kind === 'channel'
-      ? { groups: [{ ...channelRouting, devices: 1 }], devices: 1 }
+      ? { groups: [{ ...parseRoutingKey(channelRoutingKey), devices: 1 }], devices: 1 }
       : await countAudience(tx, targets);
   const shares = splitByConnector(groups, router);
   const byProfile = devicesByProfile(shares);
