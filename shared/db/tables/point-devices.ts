@@ -45,7 +45,7 @@ const pointStatement = (column: UniqueColumn): AppStatement =>
     (andApp) => `SELECT k.app_id AS "appId", k.value, i.id, i."routingKey"
      FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (app_id, value, since)
     CROSS JOIN LATERAL (
-      SELECT id, ${routingKeyText} AS "routingKey" FROM installation t
+      SELECT id, ${routingKeyText()} AS "routingKey" FROM installation t
        WHERE t.app_id = k.app_id${andApp('t')} AND ${column} = k.value AND valid
          AND (updated_at >= k.since OR imported_at >= k.since) LIMIT 1) AS i`,
     { isPrepared: true },

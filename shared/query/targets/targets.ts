@@ -2,11 +2,8 @@ import { dayMs } from '../../clock.ts';
 import { type PointTarget, uniqueColumns } from '../../db/tables/point-devices.ts';
 import {
   localeExpression,
-  localizedRoutingKeyText,
   routingExpressions,
   routingKeyText,
-  zonedLocalizedRoutingKeyText,
-  zonedRoutingKeyText,
   zoneExpression,
 } from '../../db/tables/routing-keys.ts';
 import { isHiddenMember, isIdentifying } from '../../domain/admin/masking.ts';
@@ -235,10 +232,8 @@ export function targetQuery(
   };
 }
 
-function routingKeySql({ languages }: PushOrder, { hasZones = false }: TargetOptions): string {
-  if (hasZones) return languages ? zonedLocalizedRoutingKeyText : zonedRoutingKeyText;
-  return languages ? localizedRoutingKeyText : routingKeyText;
-}
+const routingKeySql = ({ languages }: PushOrder, { hasZones = false }: TargetOptions): string =>
+  routingKeyText({ hasLocale: Boolean(languages), hasZone: hasZones });
 
 /** Installations of a page that have equal routing columns. */
 export interface TargetGroupRow {

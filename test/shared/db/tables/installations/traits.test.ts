@@ -39,7 +39,7 @@ test.each([
     Object.values(members),
   );
   const { rows } = await db.query<RoutingKey & { text: string }>(
-    `SELECT ${traitColumns}, ${routingKeyText} AS text FROM installation ORDER BY id DESC LIMIT 1`,
+    `SELECT ${traitColumns}, ${routingKeyText()} AS text FROM installation ORDER BY id DESC LIMIT 1`,
   );
   const { text, ...traits } = rows[0] ?? { text: '' };
   expect(parseRoutingKey(text)).toEqual(traits);
