@@ -3,7 +3,7 @@ import { RowEncoder } from '../copy.ts';
 import type { Handle } from '../pool.ts';
 import { listsOf, query } from '../query.ts';
 import { type Merged, mergeRows, openStage, type Stage, type Unwritten } from './imports.ts';
-import { countRolesLocked } from './roles.ts';
+import { countRolesLocked, links } from './roles.ts';
 
 /** Validated role of an import. Times are ISO 8601. */
 export interface StagedRole {
@@ -69,13 +69,7 @@ export async function mergeRoles(
   return merged;
 }
 
-/**
- * For each relation: the table of its members, and the table of members that a dry run has seen.
- */
-const relations = {
-  users: { table: 'role_user', column: 'user_id', members: 'app_user', noun: 'user' },
-  roles: { table: 'role_role', column: 'child_id', members: 'role', noun: 'role' },
-} as const satisfies Record<RelationName, object>;
+/** Tables of members that a dry run has seen, by relation. */
 export const seenMembers = { users: 'import_seen_user', roles: roles.shadow };
 
 interface MembershipRow {
@@ -121,14 +115,16 @@ function missingMessage(
   relation: RelationName,
 ): string | undefined {
   if (!hasRole) return 'owningId is no role of this app.';
-  return hasMember ? undefined : `relatedId is no ${relations[relation].noun} of this app.`;
+  return hasMember
+    ? undefined
+    : `relatedId is no ${relation === 'users' ? 'user' : 'role'} of this app.`;
 }
 
 const givenSql = `given AS (
   SELECT * FROM unnest($2::bigint[], $3::text[], $4::text[]) AS given (line, role, member))`;
 
 function writeSql(relation: RelationName): string {
-  const { table, column, members } = relations[relation];
+  const { table, column, members } = links[relation];
   return `WITH ${givenSql},
     found AS MATERIALIZED (
       SELECT given.line, owner.id AS role_id, member.id AS member_id FROM given
@@ -166,7 +162,7 @@ interface StoredMembership extends Omit<MembershipRow, 'isWritten'> {
 
 /** Returns SQL of the memberships of an import, with the matching rows of the database. */
 function storedSql(relation: RelationName): string {
-  const { table, column, members } = relations[relation];
+  const { table, column, members } = links[relation];
   const isThere = (name: string, id: string) =>
     `EXISTS (SELECT FROM ${name} r WHERE r.app_id = $1 AND r.object_id = ${id})`;
   return `WITH ${givenSql}

@@ -65,7 +65,7 @@ export const deleteRole = (tx: Handle, appId: string, id: number) =>
 /**
  * Tables of each relation: the table of pairs, its column of members, and the table of the members.
  */
-const links = {
+export const links = {
   users: { table: 'role_user', column: 'user_id', members: 'app_user' },
   roles: { table: 'role_role', column: 'child_id', members: 'role' },
 } as const satisfies Record<RelationName, object>;
