@@ -1,7 +1,7 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { isFrozen } from '../../../shared/db/tables/apps.ts';
 import { describeGatewayFailures, listBreakers } from '../../../shared/db/tables/gateways.ts';
-import { readProgress, readRepeats, readTotals } from '../../../shared/db/tables/push-progress.ts';
+import { readProgress, readTotals } from '../../../shared/db/tables/push-progress.ts';
 import { readCounts } from '../../../shared/db/tables/push-reports.ts';
 import {
   countPushes,
@@ -212,8 +212,11 @@ export class PushRecordService {
     const { db } = this.#deps;
     const group = await listPushGroup(db, newest.appId, newest.notificationId);
     const sums: ConnectorTotals = {};
+    let repeats = 0;
     for (const record of group) {
-      const totals = record.totals ?? (await readTotals(db, record.appId, record.id));
+      const counted = await this.#totalsOf(record);
+      const { totals } = counted;
+      repeats += counted.repeats;
       for (const connector of connectorIds) {
         const counts = totals[connector];
         if (counts) sums[connector] = addTotals(sums[connector] ?? {}, counts);
@@ -224,10 +227,6 @@ export class PushRecordService {
     const devices = sumOf((record) => record.devices);
     const acked = sumOf((record) => record.acked);
     const displaced = sumOf((record) => record.displaced);
-    const repeats = (await Promise.all(group.map((record) => this.#repeatsOf(record)))).reduce(
-      (a, b) => a + b,
-      0,
-    );
     const { receipts: byPush, gatewayFailures } = await this.#detailsOf(newest.appId, group);
     const receipts = [...byPush.values()];
     return toPublicRecord({ ...newest, devices, acked, repeats, displaced }, sums, {
@@ -265,11 +264,10 @@ export class PushRecordService {
   }
 
   async #toPublic(record: Push, details?: RecordDetails): Promise<JsonObject> {
-    const totals = record.totals ?? (await readTotals(this.#deps.db, record.appId, record.id));
+    const { totals, repeats } = await this.#totalsOf(record);
     const { receipts, gatewayFailures, languages, variables, recalls } =
       details ?? (await this.#detailsOf(record.appId, [record]));
-    const counted = { ...record, repeats: await this.#repeatsOf(record) };
-    const document = toPublicRecord(counted, totals, {
+    const document = toPublicRecord({ ...record, repeats }, totals, {
       receipts: receipts.get(record.id) ?? noReceipts,
       gatewayFailure: gatewayFailures.get(record.id) ?? '',
     });
@@ -283,10 +281,9 @@ export class PushRecordService {
     };
   }
 
-  /**
-   * Returns the stored number of repeats of a closed record. Counts the repeats of an open record.
-   */
-  async #repeatsOf({ appId, id, repeats, totals }: Push): Promise<number> {
-    return totals ? repeats : await readRepeats(this.#deps.db, appId, id);
+  /** Returns the stored counts of a closed record. Counts those of an open record. */
+  async #totalsOf(record: Push): Promise<{ totals: ConnectorTotals; repeats: number }> {
+    const { totals, repeats } = record;
+    return totals ? { totals, repeats } : await readTotals(this.#deps.db, record);
   }
 }

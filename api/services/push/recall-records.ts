@@ -54,7 +54,7 @@ export async function readRecalls(
   for (const { id, totals } of pushes) {
     const recall = recalls.get(id);
     if (!recall) continue;
-    const sent = totals ?? (await readTotals(db, appId, id));
+    const sent = totals ?? (await readTotals(db, { appId, id })).totals;
     replies.set(id, toReply(recall, sent, counts.get(recall.id) ?? []));
   }
   return replies;

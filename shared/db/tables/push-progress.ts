@@ -214,10 +214,15 @@ export const findSettledPushes = (db: Handle, limit: number) =>
     [limit],
   );
 
-/** Returns the totals of an open push from its settled batches. */
-export const readTotals = async (db: Handle, appId: string, id: number): Promise<ConnectorTotals> =>
-  (await query(db).value<ConnectorTotals>(`SELECT (${totalsOfBatches}) AS totals`, [appId, id])) ??
-  {};
+/**
+ * Returns the totals of an open push from its settled batches, and the number of its recipients
+ * that are sent to again after an unanswered request.
+ */
+export const readTotals = (db: Handle, { appId, id }: PushKey) =>
+  query(db).one<Pick<Progress, 'totals' | 'repeats'>>(
+    `SELECT (${totalsOfBatches}) AS totals, (${repeatsOfBatches}) AS repeats`,
+    [appId, id],
+  );
 
 /** Maximum in-flight batches that one call reads, 1 kB each. Dispatchers have some dozens. */
 const bytesReadOf = 256;
@@ -272,10 +277,6 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
   }
   return { totals, open, repeats };
 }
-
-/** Counts the recipients of an open push that are sent to again after an unanswered request. */
-export const readRepeats = (db: Handle, appId: string, id: number) =>
-  query(db).number(`SELECT (${repeatsOfBatches}) AS repeats`, [appId, id]);
 
 /** State of a batch and its push for the main thread. A worker thread loads the recipients. */
 export interface BatchSnapshot {

@@ -35,7 +35,10 @@ test('progress moves during the only batch, and its end equals the record', asyn
   const { id } = await readPush(service.db, app, objectId);
   await expect.poll(check, { interval: 20, timeout: 20_000 }).toBeGreaterThan(60);
   // The whole batch is in flight. No batch is settled yet.
-  expect(await readTotals(service.db, app.appId, id)).toEqual({});
+  expect(await readTotals(service.db, { appId: app.appId, id })).toEqual({
+    totals: {},
+    repeats: 0,
+  });
   expect(seen.length).toBeGreaterThan(2);
   expect(seen.at(-1)?.perSecond).toBeGreaterThan(0);
   expect(seen.at(-1)?.secondsLeft).toBeGreaterThan(0);

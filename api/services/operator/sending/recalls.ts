@@ -124,7 +124,7 @@ export class RecallService {
         throw refuse('conflict', detail('recallOpen', { state: operatorStatus(push) }));
       // A cancelled push stores no totals. Its requests in flight end within seconds.
       const open = await listOpenBatches(db, appId, push.id);
-      if (open.length === 0) return { ...push, totals: await readTotals(db, appId, push.id) };
+      if (open.length === 0) return { ...push, ...(await readTotals(db, push)) };
       if (clock.monotonicMs() > endsAtMs) throw refuse('conflict', detail('recallEnding'));
       await sleep(pollMs);
     }
