@@ -23,7 +23,6 @@ export interface DispatcherDeps {
   queue: JobQueue;
   vault: Vault;
   appCache: AppCache;
-  /** Writes the events of webhooks. */
   webhooks: WebhookEvents;
   pool: SenderPool;
   breakers: Breakers;

@@ -27,7 +27,6 @@ import type { Waking } from '../../shared/queue/waking.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { findProviderTemplate } from './provider-template.ts';
 
-/** Maximum messages that are sent at the same time. */
 const maxConcurrent = 16;
 /**
  * Time for messages in progress to finish when the dispatcher stops. After it, their jobs return to
@@ -112,7 +111,6 @@ async function readMessage(
 
 /** Final result of a message. `isSetting` is true if a setting of the operator made it fail. */
 type FinalOutcome = MessageResult & { isSetting?: boolean };
-/** Outcome of a try: a final result or a retry. */
 type SendOutcome = FinalOutcome | Extract<ProviderResult, { kind: 'retry' }>;
 
 async function trySend(

@@ -4,7 +4,6 @@ import { findActiveTemplate, type TemplateText } from '../../shared/db/tables/sm
 import { defaultTemplateNames } from '../../shared/domain/messages/sms-provider.ts';
 import { parseTemplate } from '../../shared/template.ts';
 
-/** A message whose template is searched for. */
 interface Sought {
   appId: string;
   to: string;

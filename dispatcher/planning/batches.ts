@@ -14,7 +14,6 @@ import {
 import { TtlCache } from '../../shared/ttl-cache.ts';
 import { firstBatchSize, pageSize } from './pages.ts';
 
-/** Maximum size of a batch of a large push. */
 const largestBatchSize = 5000;
 /**
  * Size of the batches of the second page. The page becomes at most two batches, so that two threads
@@ -86,7 +85,6 @@ export function batchRoutes(router: Router, rules: readonly Rule[]): Routes {
   };
 }
 
-/** What `toBatches` needs to know about the push. */
 interface PageContext {
   routes: Routes;
   /** Rate of the push in recipients per second; null without flow control. */
@@ -150,7 +148,6 @@ function addBatch(page: PageOfBatches, route: BatchRoute, recipients: number[]):
   else page.unsent.push(endUnsent(batch, 'failed', error));
 }
 
-/** Maximum apps in the cache. */
 const maxApps = 10_000;
 
 /**

@@ -142,7 +142,6 @@ export async function recordResult(
   return isSettled;
 }
 
-/** A settled batch: its result and totals. */
 interface Settlement {
   result: DeliverResult;
   totals: OutcomeTotals;
@@ -411,7 +410,6 @@ function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
   };
 }
 
-/** Returns a result whose tries do not count towards their limit. */
 const withUncountedTries = (result: DeliverResult): DeliverResult => ({
   ...result,
   retries: result.retries.map((retry) => ({ ...retry, isReached: false })),

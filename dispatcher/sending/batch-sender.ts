@@ -151,7 +151,6 @@ interface BatchSenderDeps {
   interrupts: Int32Array;
 }
 
-/** A batch with its recipients. */
 interface BatchWithRecipients extends OpenBatch {
   groups: RecipientGroup[];
 }

@@ -26,7 +26,6 @@ const maxMessages = 20;
 const reasonOfTry = ({ reason, cause }: { reason: string; cause?: string | undefined }): string =>
   cause === undefined ? reason : withCause(reason, cause);
 
-/** Times at which installations were saved. */
 interface SaveTimes {
   /** Returns when the installation of a recipient was last saved, in epoch ms. */
   savedAtMs(index: number): number | undefined;
@@ -38,7 +37,6 @@ export class Tally {
   readonly #unknownOutcome: UnknownOutcome;
   readonly #retries = new RetryGroups();
   readonly #states: RecipientStates;
-  /** Times at which the installations of the recipients were last saved. */
   #recipients: SaveTimes | undefined;
   readonly failures: RecipientFailure[] = [];
   /** As `Batch#sentBy`, with the earlier deliveries of the batch. */

@@ -65,7 +65,6 @@ export type DeliverTask = DeliverJob & {
 
 /** What a thread reports for a scrape. */
 export interface ThreadReport {
-  /** Id of the thread that answered. */
   thread: number;
   values: MetricValues;
   /** Heap of the thread, in bytes. */
@@ -133,7 +132,6 @@ export interface DeliverResult {
   /** Message ids that the gateway returned, up to a limit. */
   messages: GatewayMessage[];
   calls: CallCount[];
-  /** Durations of the requests. */
   durations: DurationCounts;
 }
 

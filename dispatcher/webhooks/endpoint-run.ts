@@ -35,7 +35,6 @@ export const endpointTiming: BreakerTiming = {
   heavyGroup: 50,
 };
 
-/** Deliveries that one statement reads. */
 const pageSize = 32;
 /** Age at which the settings of an endpoint are read again. */
 const settingsMaxAgeMs = 400;

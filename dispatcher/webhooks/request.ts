@@ -53,7 +53,6 @@ async function outcomesOf(db: Handle, part: BatchPart): Promise<string | undefin
   return `{"push":"${push}","connector":"${connector}","recipients":[${recipients.join(',')}]}`;
 }
 
-/** What a request needs besides its endpoint. */
 interface RequestContent {
   delivery: Pick<DueDelivery, 'id' | 'createdAt' | 'type' | 'sourceApp' | 'occurredAt'>;
   /** `data` as JSON. */

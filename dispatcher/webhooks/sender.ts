@@ -35,7 +35,6 @@ const defaultLimits: SenderLimits = {
   timing: endpointTiming,
 };
 
-/** Endpoints that one statement claims. */
 const claimedAtOnce = 50;
 /** Minimum time between two searches. Events that are written within it share a search. */
 const restMs = 10;

@@ -12,7 +12,6 @@ import { readSubscriptions, type Subscription } from './tables/webhooks.ts';
 /** Maximum apps whose versions one statement reads, and maximum concurrent statements. */
 const batchLimits = { size: 100, concurrency: 2 };
 
-/** A value of an app and its version. */
 interface Versioned<V> {
   version: string;
   value: V;

@@ -1,7 +1,6 @@
 import type { Handle } from './pool.ts';
 import type { PreparedStatement } from './prepared.ts';
 
-/** A statement and the values of its parameters. */
 type Statement = [statement: string | PreparedStatement, values?: unknown[]];
 
 /**

@@ -7,7 +7,6 @@ import type { Handle } from './pool.ts';
 import { type PreparedStatement, prepare } from './prepared.ts';
 import { query } from './query.ts';
 
-/** A row that belongs to an app. */
 interface OfApp {
   appId: string;
 }

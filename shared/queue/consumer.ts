@@ -135,9 +135,7 @@ export class Consumer<T extends object> {
    */
   readonly #active = new Set<Entry<T>>();
   readonly #busyGroups: BusyGroups<T>;
-  /** Concurrency slots in use. */
   #slotsInUse = 0;
-  /** Jobs taken so far. */
   #taken = 0;
   /** True if the last fetch returned fewer jobs than requested. */
   #isDrained = false;

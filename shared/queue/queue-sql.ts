@@ -7,7 +7,6 @@ import type { Database, Handle } from '../db/pool.ts';
 import { PreparedStatements, prepare } from '../db/prepared.ts';
 import { listsOf, query } from '../db/query.ts';
 
-/** One attempt at a job. */
 interface Attempt {
   id: string;
   retryCount: number;
@@ -135,14 +134,12 @@ export const jobStates = ['created', 'retry', 'active'] as const;
 export interface WaitingJob {
   id: string;
   state: (typeof jobStates)[number];
-  /** Number of tries so far. */
   tries: number;
   appId: string | null;
   pushId: number | null;
   batchId: number | null;
   messageId: number | null;
   createdAt: Date;
-  /** True if the job was not taken before. */
   startAfter: Date;
   startedAt: Date | null;
 }

@@ -53,7 +53,6 @@ export interface Effect {
    * Table that the statement locks. Undefined if the table is new, or if the object is no table.
    */
   table?: string | undefined;
-  /** Table that the statement creates. */
   creates?: string;
   lock: LockMode;
   cost: Cost;

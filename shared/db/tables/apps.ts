@@ -71,7 +71,6 @@ function toApp(row: AppRow, vault: Vault): App {
   return { ...members, ...keys, options: effectiveOptions(row.plan, set) };
 }
 
-/** Runs a statement that returns at most one app. */
 async function queryApp(
   db: Handle,
   vault: Vault,
@@ -183,7 +182,6 @@ const newestPush = (isGrouped: boolean): string =>
     isGrouped ? ' GROUP BY n.app_id' : ''
   }) AS p ON true`;
 
-/** Reads a sorted page of apps. */
 async function pageOfApps<T extends object>(
   db: Handle,
   columns: string,

@@ -174,7 +174,6 @@ const toColumns = (batch: NewBatch) => ({
   quiet_until: batch.quietUntil ?? undefined,
 });
 
-/** Returns the smallest and the largest id as columns. */
 function rangeOf(recipients: readonly number[]) {
   let first = recipients[0];
   let last = first;
@@ -198,7 +197,6 @@ export interface BatchKey {
 export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] =>
   listsOf(keys, 'appId', 'batchId');
 
-/** SQL that reads a batch. */
 const readText = `SELECT ${membersOf('b', `${batchColumns.short}, ${batchColumns.ofRecipients}`)}
   FROM push_batch b WHERE app_id = $1 AND id = $2`;
 

@@ -16,7 +16,6 @@ interface MessageToEnqueue {
   appId: string;
   /** Internal id of the push. */
   pushId: number;
-  /** Rendered content. */
   content: JsonObject;
   expiresAt: Date;
   /** Internal ids of the installations, at most about 1,000. */

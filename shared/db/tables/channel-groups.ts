@@ -93,7 +93,6 @@ const acknowledgeStatement = new AppStatement(
   { isPrepared: true },
 );
 
-/** Result of `acknowledgeGroups`. */
 interface GroupResult {
   acked: number;
   /**
@@ -147,7 +146,6 @@ export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
     listsOf(acknowledgements, 'appId', 'installation', 'pushId'),
   );
 
-/** Maximum groups that one transaction of `moveToInboxes` moves. */
 const groupsPerMove = 50;
 /** Margin for the rounding of times to milliseconds. */
 const roundingMs = 10;

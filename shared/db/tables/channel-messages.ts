@@ -139,7 +139,6 @@ export const firstInbox: InboxPosition = { appId: '', installation: 0 };
 
 /** Inboxes over their limit in one step of a scan. */
 interface FullInboxes {
-  /** Installations by app. */
   installations: Map<string, number[]>;
   /** Start of the next step. Undefined after the last one. */
   next: InboxPosition | undefined;

@@ -248,7 +248,6 @@ const newestPositions = `
 type OpenedRow = Omit<DeviceSession, 'appId'> & { isTakeover: boolean };
 type PositionRow = { installation: number; newest: number };
 
-/** Opens sessions of devices of an app. Needs a transaction. */
 async function openSessionsOfApp(
   tx: Handle,
   devices: DeviceName[],

@@ -35,7 +35,6 @@ export interface SessionBounds {
 
 /** Maximum sessions of one token. A further session replaces the one that has been idle longest. */
 const maxSessionsOfToken = 20;
-/** Maximum unused login codes of one token. */
 const maxCodesOfToken = 10;
 
 const sessionColumns = `s.id, s.token_id AS "tokenId", t.name, t.role, t.apps, t.expires_at AS "tokenExpiresAt",
@@ -409,7 +408,6 @@ export interface Hit {
   title: string;
 }
 
-/** Maximum results of each kind. */
 const maxOfKind = 10;
 
 /** Finds apps by id, or by a part of the name. */

@@ -7,7 +7,6 @@ import { countRolesLocked, links } from './roles.ts';
 
 /** Validated role of an import. Times are ISO 8601. */
 export interface StagedRole {
-  /** Line of its file. */
   line: number;
   objectId: string;
   draft: RoleDraft;

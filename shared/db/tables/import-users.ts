@@ -17,7 +17,6 @@ import { userDraftColumns, userDraftValues } from './users.ts';
 
 /** Validated user of an import. Times are ISO 8601. */
 export interface StagedUser {
-  /** Line of its file. */
   line: number;
   objectId: string;
   draft: UserDraft;

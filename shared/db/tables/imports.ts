@@ -156,7 +156,6 @@ export interface ImportedInstallation {
 
 /** An installation of an import that is ready to be written. */
 interface StagedInstallation {
-  /** Line of its file. */
   line: number;
   objectId: string;
   /** Hashes of the values in its unique columns. */

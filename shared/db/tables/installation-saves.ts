@@ -99,7 +99,6 @@ const findStatement = new AppStatement(
   { isPrepared: true },
 );
 
-/** Ids of a device of an app. */
 interface RequestedDevice {
   appId: string;
   ids: DeviceIds;

@@ -153,7 +153,6 @@ const updateVersion = prepare(
   `${updateText} AND xmin = $${draftColumns.length + 4}::xid RETURNING ${columns}`,
 );
 
-/** New values of an installation. */
 interface InstallationUpdate {
   id: number;
   draft: InstallationDraft;

@@ -13,7 +13,6 @@ import type { ReceiptSource } from './receipts.ts';
 /** Maximum installations that one statement deletes. */
 const pageSize = 5000;
 
-/** A push by its internal key. */
 type PushKey = { appId: string; pushId: number };
 
 /**

@@ -48,7 +48,6 @@ const body = z.object({
   sms: smsParts.optional(),
 });
 
-/** A message in its stored form. */
 interface StoredMessage extends Pick<OutboxMessage, 'kind' | 'to' | 'type'> {
   body: Buffer;
 }
@@ -82,7 +81,6 @@ export interface WaitingMessage extends OutboxMessage {
   /** Number of tries so far. */
   attempts: number;
   expiresAt: Date;
-  /** Time at which the message was created. */
   createdAt: Date;
 }
 
@@ -111,7 +109,6 @@ export interface MessageResult {
   providerId?: string | undefined;
 }
 
-/** Returns an id of a provider as it is stored. */
 const storableId = (id: string): string => storableText(id, 200);
 
 /**
@@ -252,7 +249,6 @@ export interface SmsState {
   conversion: { prefix: string; sent: number; used: number }[];
 }
 
-/** Maximum countries in a report. */
 const maxCountries = 100;
 
 /** Reads the budgets and breakers of an app. */

@@ -317,7 +317,6 @@ const deleteRows = (tx: Handle, name: RowsName, person: Person, devices: readonl
 export interface TextRow {
   /** Values of the primary key, as text. */
   key: string[];
-  /** Values of the columns. */
   values: (Json | null)[];
   /** Digest of the stored values. `values` may contain numbers that JavaScript has rounded. */
   digest: string;

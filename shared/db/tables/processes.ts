@@ -69,7 +69,6 @@ const renewText = `
      SET threads = excluded.threads, connections = excluded.connections, facts = excluded.facts,
          seen_at = excluded.seen_at`;
 
-/** Maximum processes in a list. */
 const maxListed = 1000;
 
 /** Lists the processes that renewed their rows recently, by kind and host. */

@@ -316,7 +316,6 @@ const touchProfile = (tx: Handle, profile: RotatedProfile) =>
     keyOf(profile),
   );
 
-/** Notice that the credentials of a profile expire. */
 interface CredentialNotice {
   appId: string;
   connector: string;

@@ -164,7 +164,6 @@ export interface OpenWork {
 
 /** States of a push in which open recipients are sent to or counted. */
 const working = `'queued', 'sending', 'cancelled'`;
-/** Maximum batches of one call. */
 const maxBatches = 20_000;
 
 /** Lists the pushes with open work, oldest first. Paused and scheduled pushes need no job. */

@@ -370,7 +370,6 @@ export const saveRedrive = (tx: Handle, { appId, id }: PushKey, objectId: string
     objectId,
   ]);
 
-/** Maximum redrives of one push in a record. */
 const maxRedrives = 100;
 
 /** Lists the redrives of a push, newest first. */

@@ -75,14 +75,12 @@ const toRowText = (push: NewPush): string =>
 const sourceOf = ({ pushOrder }: NewPush): string =>
   pushOrder.recurring ? 'recurring' : 'console';
 
-/** Columns of an `OpenPush`. */
 const openColumns = `${membersOf(
   'n',
   `app_id, id, object_id, notification_id, state, push_time, expires_at, planned_through, is_planned, devices,
    created_at, first_sent_at`,
 )}, n.halts AS "profileErrors"`;
 
-/** Columns of the results in a `Push`. */
 const resultColumns = `${membersOf(
   'n',
   `error, from_service, created_by, created_token, totals, acked, repeats, displaced, redriven, updated_at,

@@ -73,7 +73,6 @@ const bitsOf = (mark: string) =>
 
 /** A receipt that was not counted before. */
 export interface NewReceipt extends DeviceReceipt {
-  /** Public id of the installation. */
   objectId: string;
 }
 
@@ -316,7 +315,6 @@ export interface BatchMessages {
   messages: readonly GatewayMessage[];
 }
 
-/** Maximum length of a stored message id. */
 const maxMessageIdChars = 200;
 
 /** Saves the message ids of batches. The gateway's support asks for them. */

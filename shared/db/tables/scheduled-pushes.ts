@@ -463,7 +463,6 @@ export async function readLocalProgress(
   return progress;
 }
 
-/** One step of planning a start. */
 interface LocalStep {
   from: number;
   through: number;

@@ -247,7 +247,6 @@ export async function listKeyMismatches(db: Handle, first: string): Promise<KeyM
 /** Values of the key's columns after `app_id`, as text. Undefined for the start. */
 export type Position = string[] | undefined;
 
-/** A page of rows of one app. */
 interface SealedPage {
   /** Rows with a value that is not encrypted with the first key. */
   old: SealedRow[];

@@ -3,13 +3,11 @@ import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
 import { query, sweepOf } from '../query.ts';
 
-/** Key of a captcha. */
 interface CaptchaId {
   appId: string;
   token: string;
 }
 
-/** A captcha to insert. */
 interface NewCaptcha extends CaptchaId {
   /** Encrypted answer. */
   answer: Buffer;
@@ -278,7 +276,6 @@ export interface CodeKey {
   subject: string;
 }
 
-/** A code to write. */
 interface NewCode extends CodeKey {
   id: string;
   digest: string;

@@ -236,7 +236,6 @@ export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise
   );
 }
 
-/** Recent messages to a number. */
 interface NumberHistory {
   /**
    * Milliseconds since the last message of any kind. Infinity if there was none in the last day.

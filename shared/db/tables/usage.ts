@@ -114,7 +114,6 @@ export const listUsage = (db: Handle, appId: string, { from, to }: { from: strin
     [appId, from, to],
   );
 
-/** Calls of one app that are counted together. */
 interface CountedCalls {
   appId: string;
   calls: number;
@@ -122,7 +121,6 @@ interface CountedCalls {
   perWindow: number;
 }
 
-/** Calls of an app in its current window. */
 interface CallWindow {
   /** Number of calls so far, including the calls that were just counted. */
   calls: number;
@@ -130,7 +128,6 @@ interface CallWindow {
   msLeft: number;
 }
 
-/** How calls are counted. */
 interface CountTerms {
   windowMs: number;
   /**

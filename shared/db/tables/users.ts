@@ -47,7 +47,6 @@ const toUser = ({ sessionNonce: nonce, sessionHash: hash, ...user }: UserRow): U
   session: { nonce, hash },
 });
 
-/** Runs a statement that returns a user. */
 async function queryUser(
   db: Handle,
   statement: PreparedStatement,

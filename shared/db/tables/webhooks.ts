@@ -316,7 +316,6 @@ export async function renewLeases(
 
 const renewText = updateInOrder('leased_by = $3', `leased_until = now() + $4 * interval '1 ms'`);
 
-/** How a run on an endpoint ends. */
 interface RunEnd {
   dispatcher: string;
   isEnabled: boolean;
