@@ -14,6 +14,7 @@ import {
   sealedColumns,
   sum,
 } from '../../shared/db/tables/secrets.ts';
+import { serviceOwner } from '../../shared/domain/webhooks/endpoint.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /** Rows of a page, and pages of a transaction. Many apps have only a few rows. */
@@ -97,8 +98,8 @@ async function advance(tx: Handle, vault: Vault, from: SecretRotation): Promise<
   let rotation = from;
   let rows = 0;
   for (let pages = 0; pages < pagesAtOnce; pages += 1) {
-    const appId = rotation.appId ?? (await nextAppId(tx, null));
-    if (appId === undefined) return endPass(tx, vault, rotation);
+    // A pass begins with the rows of the service itself. Their id comes before those of all apps.
+    const appId = rotation.appId ?? serviceOwner;
     const { page, next } = await takePage(tx, vault, { ...rotation, appId });
     rotation = next;
     if (rotation.place === sealedColumns.length) {

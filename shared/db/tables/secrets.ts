@@ -3,7 +3,6 @@ import { openOrUndefined, sha256, type Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import { type AuthData, resealedMembers } from '../../domain/users/auth-data.ts';
 import { sealedSession, sessionTokens } from '../../domain/users/user.ts';
-import { serviceOwner } from '../../domain/webhooks/endpoint.ts';
 import type { Database, Handle } from '../pool.ts';
 import { query } from '../query.ts';
 import { listProcesses, listReports, type SeenProcess } from './processes.ts';
@@ -434,13 +433,8 @@ export async function saveSecretRotation(
   );
 }
 
-/**
- * Returns the id of the next app in the order of ids. The first one is `serviceOwner`, which owns the
- * rows of the service itself.
- */
-export const nextAppId = async (db: Handle, after: string | null): Promise<string | undefined> =>
-  after === null
-    ? serviceOwner
-    : query(db).value<string>('SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [
-        after,
-      ]);
+/** Returns the id of the next app in the order of ids. Undefined after the last one. */
+export const nextAppId = (db: Handle, after: string) =>
+  query(db).value<string>('SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [
+    after,
+  ]);
