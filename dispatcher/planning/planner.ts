@@ -160,8 +160,9 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
   if ('value' in scanned) return scanned.value;
   const kind = push.plannedThrough === 0 ? freshPlan : continuedPlan;
   await deps.db.transaction(async (tx) => {
+    if (!(await deps.queue.end(planJob, job, tx))) return;
     const startAfter = await dueIn(tx, scanned.retryAfterMs);
-    await deps.queue.replace(planJob, job, { data: job.data, tx, ...kind, startAfter });
+    await deps.queue.send(planJob, [job.data], { tx, ...kind, startAfter });
   });
   return 'done';
 }

@@ -173,20 +173,6 @@ export class JobQueue {
       .affected;
   }
 
-  /**
-   * Ends a job and writes a new job with other data, in `tx`. If another consumer has taken over
-   * the job, writes nothing and returns false.
-   */
-  async replace<T extends object>(
-    kind: JobKind<T>,
-    job: Job<T>,
-    { data, ...options }: SendOptions & { data: T },
-  ): Promise<boolean> {
-    if (!(await this.end(kind, job, options.tx))) return false;
-    await this.send(kind, [data], options);
-    return true;
-  }
-
   /** Returns a job to the queue, which hands it out again after its back-off. */
   async putBack<T extends object>(kind: JobKind<T>, job: Job<T>, reason: string): Promise<void> {
     await this.#boss.fail(kind.queue, { id: job.id, retryCount: job.retryCount }, { reason });
