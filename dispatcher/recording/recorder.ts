@@ -239,8 +239,9 @@ const detailsOf = (
 });
 
 /**
- * Settles a batch. Leaves out recipients that have moved to retry batches since the batch was
- * loaded. Returns undefined if the batch was settled before.
+ * Settles a batch. Leaves out recipients that another process has moved to retry batches since the
+ * batch was loaded, because the retry batches count them. Returns undefined if the batch was settled
+ * before.
  */
 async function settle(
   tx: Handle,
@@ -250,8 +251,8 @@ async function settle(
   const batch = resultOf(ids, result);
   const [isSettled] = await settleBatches(tx, [batch]);
   if (isSettled) return { result, totals: batch.totals };
-  const rest = await withoutRetried(tx, ids, result);
-  return rest && settle(tx, ids, rest);
+  const locked = await lockBatch(tx, ids.appId, ids.batchId);
+  return locked && settle(tx, ids, withoutIndexes(result, locked, new Set(locked.retried)));
 }
 
 async function writeDetails(
@@ -339,19 +340,6 @@ async function moveRetried(
   );
   await recordRetries(deps, tx, batch, own.retries);
   return own.retries;
-}
-
-/**
- * Removes recipients from a result that another process has moved to retry batches. The retry
- * batches count them. Returns undefined if the batch is settled.
- */
-async function withoutRetried(
-  tx: Handle,
-  { appId, batchId }: DeliverJob,
-  result: DeliverResult,
-): Promise<DeliverResult | undefined> {
-  const locked = await lockBatch(tx, appId, batchId);
-  return locked && withoutIndexes(result, locked, new Set(locked.retried));
 }
 
 /** Removes the recipients at the given indexes from a result. Their stored states remain. */
