@@ -240,7 +240,7 @@ async function send(
  */
 function firstSendMs(at: Date, { ids, stored }: BatchInWork): number {
   const { notBefore, quietUntil } = stored;
-  const ends = [notBefore?.at.getTime(), quietUntil?.getTime(), ids.waitedUntilMs].map(
+  const ends = [notBefore?.getTime(), quietUntil?.getTime(), ids.waitedUntilMs].map(
     (ms) => ms ?? 0,
   );
   return Math.max(0, at.getTime() - Math.max(pushBeganAtMs(stored), ...ends));

@@ -61,10 +61,8 @@ const frozen: Gate = async ({ freezes }, { ids: { appId } }) =>
  * Postpones a retry batch until its earliest time. The batch keeps this time even if its push is
  * paused and resumed.
  */
-const early: Gate = (_deps, { stored: { notBefore } }) =>
-  notBefore !== null && notBefore.inMs > 0
-    ? { kind: 'postpone', afterMs: notBefore.inMs, at: notBefore.at }
-    : pass;
+const early: Gate = (_deps, { stored: { notBefore: at, waitMs: afterMs } }) =>
+  at !== null && afterMs !== null && afterMs > 0 ? { kind: 'postpone', afterMs, at } : pass;
 
 /**
  * Postpones a batch to the end of the quiet hours of its devices. All devices of a batch have the

@@ -153,13 +153,13 @@ const dailyCap: Gate = async (deps, { ids, stored }) => {
   const app = await deps.appCache.app(ids.appId);
   if (!app) return pass;
   const { dailyRecipientCap } = app.options;
-  const grant =
-    stored.grant ??
+  const granted =
+    stored.granted ??
     (await deps.queries.grant({ ...ids, cap: dailyRecipientCap })) ??
     // Another process obtained the grant after this process had loaded the batch.
-    (await deps.queries.readSnapshot(ids))?.grant;
-  if (!grant || grant.granted >= grant.size) return pass;
-  const { granted } = grant;
+    (await deps.queries.readSnapshot(ids))?.granted ??
+    null;
+  if (granted === null || granted >= stored.size) return pass;
   return cap(deps, ids, { granted, reason: reason('appCap', { cap: dailyRecipientCap }) });
 };
 

@@ -16,7 +16,6 @@ import {
   toSlot,
 } from './gateway-limits.ts';
 import { keyValues, type PushKey } from './pushes.ts';
-import type { Grant } from './usage.ts';
 
 /** Returns the condition that names the app of a table (`AppStatement`). */
 type AndApp = (table: string) => string;
@@ -289,8 +288,9 @@ export interface BatchSnapshot {
   lastReason: string | null;
   /** Number of unanswered requests to its recipients. */
   unanswered: number;
-  /** Earliest time to send: in ms from now (0 or less: due), and by the database's clock. */
-  notBefore: { inMs: number; at: Date } | null;
+  /** Earliest time to send by the database's clock, and the time until then (0 or less: due). */
+  notBefore: Date | null;
+  waitMs: number | null;
   state: PushState;
   expiresAt: Date;
   /** Expiry of the batch, if it differs from the push's. `expiresAt` is the effective expiry. */
@@ -306,8 +306,8 @@ export interface BatchSnapshot {
   pushTime: Date;
   firstSentAt: Date | null;
   profileErrors: Record<string, string>;
-  /** Grant of the daily cap. Null before the recipients are reserved. */
-  grant: Grant | null;
+  /** Number of recipients within the daily cap. Null before they are reserved. */
+  granted: number | null;
   /** True if its push has flow control. `slot` is the time slot reserved by it. */
   isPaced: boolean;
   /** True if its recipients get different texts, usually one text per request. */
@@ -322,14 +322,8 @@ export interface BatchSnapshot {
   open: number;
 }
 
-type Computed = 'notBefore' | 'expiresAt' | 'grant' | 'slot' | 'rateSlot';
-
-interface SnapshotRow extends Omit<BatchSnapshot, Computed>, SlotRow {
+interface SnapshotRow extends Omit<BatchSnapshot, 'slot' | 'rateSlot'>, SlotRow {
   id: number;
-  notBefore: Date | null;
-  waitMs: number | null;
-  pushExpiry: Date;
-  granted: number | null;
   rateAt: Date | null;
   rateMs: number | null;
   rateInMs: number | null;
@@ -341,9 +335,9 @@ const columnsOfBatch = `id, connector, profile, is_settled, attempt, tries, last
 /** Columns of a snapshot: `b` is the batch, `n` its push. */
 const snapshotColumns = `${membersOf('b', columnsOfBatch)},
           (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS "waitMs",
-          b.expires_at AS "ownExpiry",
+          b.expires_at AS "ownExpiry", coalesce(b.expires_at, n.expires_at) AS "expiresAt",
           ${membersOf('n', 'state, created_at, push_time, first_sent_at')},
-          n.expires_at AS "pushExpiry", n.halts AS "profileErrors", ${sizeSql('b')} AS size,
+          n.halts AS "profileErrors", ${sizeSql('b')} AS size,
           ${openCountSql('b')} AS open, n.request ->> 'flowControl' IS NOT NULL AS "isPaced",
           n.request ? 'variables' AS "isPersonal",
           n.request @> '{"recall":{"hasReplacement":false}}' AS "isRecall", ${slotColumns}, ${rateColumns}`;
@@ -371,25 +365,11 @@ export async function readBatchSnapshots(
 }
 
 function toSnapshot(columns: SnapshotRow): BatchSnapshot {
-  const {
-    id: _,
-    notBefore,
-    waitMs,
-    pushExpiry,
-    granted,
-    slotAt,
-    slotInMs,
-    slotMs,
-    ...rest
-  } = columns;
-  const { rateAt, rateMs, rateInMs, ...row } = rest;
+  const { id: _, slotAt, slotInMs, slotMs, rateAt, rateInMs, rateMs, ...row } = columns;
   return {
     ...row,
-    notBefore: notBefore && { inMs: waitMs ?? 0, at: notBefore },
-    expiresAt: row.ownExpiry ?? pushExpiry,
-    grant: granted === null ? null : { granted, size: row.size },
     slot: toSlot({ slotAt, slotInMs, slotMs }),
-    rateSlot: toSlot({ slotAt: rateAt, slotMs: rateMs, slotInMs: rateInMs }),
+    rateSlot: toSlot({ slotAt: rateAt, slotInMs: rateInMs, slotMs: rateMs }),
   };
 }
 
@@ -408,6 +388,7 @@ export function newBatchSnapshot(push: OpenPush, batch: NewBatch): BatchSnapshot
     lastReason: null,
     unanswered: 0,
     notBefore: null,
+    waitMs: null,
     state: 'sending',
     expiresAt: push.expiresAt,
     ownExpiry: null,
@@ -418,7 +399,7 @@ export function newBatchSnapshot(push: OpenPush, batch: NewBatch): BatchSnapshot
     pushTime: push.pushTime,
     firstSentAt: push.firstSentAt,
     profileErrors: push.profileErrors,
-    grant: null,
+    granted: null,
     isPaced: flowControl !== null,
     isPersonal: variables !== undefined,
     isRecall: recall?.hasReplacement === false,

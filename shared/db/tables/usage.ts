@@ -10,12 +10,6 @@ export const today = `(now() AT TIME ZONE 'UTC')::date`;
 /** The day of the time `$1` in UTC. */
 export const utcDay = `($1::timestamptz AT TIME ZONE 'UTC')::date`;
 
-/** Number of a batch's recipients that are within the daily cap. */
-export interface Grant {
-  granted: number;
-  size: number;
-}
-
 /** A batch to charge, and the daily cap of its app. */
 export interface ChargedBatch {
   appId: string;
@@ -53,36 +47,33 @@ const grantStatement = new AppStatement(
         SET recipients = u.recipients + ${added}, last_grant = ${added}
      RETURNING app_id, last_grant),
    share AS (
-     SELECT b.app_id, b.id, b.size,
+     SELECT b.app_id, b.id,
             greatest(0, least(b.size,
             u.last_grant - (sum(b.size) OVER (PARTITION BY b.app_id ORDER BY b.id) - b.size)))::int
               AS granted
        FROM batch b JOIN used u USING (app_id))
    UPDATE push_batch b SET granted = s.granted
      FROM share s WHERE b.app_id = s.app_id AND b.id = s.id${andApp('b')}
-   RETURNING b.id, b.granted, s.size`,
+   RETURNING b.id, b.granted`,
   { isPrepared: true },
 );
 
 /**
  * Charges the recipients of batches to the daily caps of their apps, and saves the grants on the
  * batches. Oldest batch first, each gets min(n, cap − used). One statement reads and charges, so
- * all dispatchers together stay within the cap (protocol/delivery.md#promise-6). Returns undefined
- * for a batch that already has a grant.
+ * all dispatchers together stay within the cap (protocol/delivery.md#promise-6). Returns the number
+ * of recipients that each batch may send to; undefined for a batch that already has a grant.
  */
 export async function grantRecipients(
   db: Handle,
   batches: readonly ChargedBatch[],
-): Promise<(Grant | undefined)[]> {
-  const grants = await grantStatement.rowsById<Grant & { id: number }, ChargedBatch>(
+): Promise<(number | undefined)[]> {
+  const grants = await grantStatement.rowsById<{ id: number; granted: number }, ChargedBatch>(
     db,
     batches,
     (part) => [...batchKeyValues(part), part.map(({ cap }) => cap)],
   );
-  return batches.map(({ batchId }) => {
-    const row = grants.get(batchId);
-    return row && { granted: row.granted, size: row.size };
-  });
+  return batches.map(({ batchId }) => grants.get(batchId)?.granted);
 }
 
 /** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC). Zeros without usage. */
