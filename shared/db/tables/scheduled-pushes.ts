@@ -219,16 +219,11 @@ export const insertScheduledPush = (tx: Handle, appId: string, pushId: number, p
 
 /** Lists the pending entries of an app by id. The app's limit bounds their number. */
 export const listScheduled = (db: Handle, appId: string) =>
-  queryEntries(db, `${entries} ORDER BY s.id`, [appId]);
+  query(db).rows<ScheduledPush>(`${entries} ORDER BY s.id`, [appId]);
 
 const entries = `SELECT ${pushColumns}, s.id AS "entryId"
    FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
   WHERE s.app_id = $1 AND n.state = 'scheduled'`;
-
-async function queryEntries(db: Handle, text: string, values: unknown[]): Promise<ScheduledPush[]> {
-  const rows = await query(db).rows<Push & { entryId: number }>(text, values);
-  return rows.map(({ entryId: id, ...push }) => ({ id, push }));
-}
 
 /** Lists pending entries of an app, next one first, starting after `after`. */
 export const listScheduledPage = (
@@ -236,8 +231,7 @@ export const listScheduledPage = (
   appId: string,
   { after, limit }: { after: { pushTime: Date; id: number } | null; limit: number },
 ) =>
-  queryEntries(
-    db,
+  query(db).rows<ScheduledPush>(
     `${entries} AND ($2::timestamptz IS NULL OR (s.push_time, s.id) > ($2, $3::bigint))
       ORDER BY s.push_time, s.id LIMIT $4`,
     [appId, after?.pushTime, after?.id, limit],
@@ -254,23 +248,23 @@ export async function lockScheduled(
     appId,
     entryId,
   ]);
-  return (await queryEntries(tx, `${entries} AND s.id = $2`, [appId, entryId]))[0];
+  return query(tx).row(`${entries} AND s.id = $2`, [appId, entryId]);
 }
 
 /** Moves a locked entry to another time. */
 export async function moveScheduled(
   tx: Handle,
-  { id, push }: ScheduledPush,
+  { appId, id, entryId }: ScheduledPush,
   { pushTime, expiresAt }: Pick<Push, 'pushTime' | 'expiresAt'>,
 ): Promise<void> {
   await tx.query('UPDATE scheduled_push SET push_time = $3 WHERE app_id = $1 AND id = $2', [
-    push.appId,
-    id,
+    appId,
+    entryId,
     pushTime,
   ]);
   await tx.query(
     'UPDATE notification SET push_time = $3, expires_at = $4, updated_at = now() WHERE app_id = $1 AND id = $2',
-    [push.appId, push.id, pushTime, expiresAt],
+    [appId, id, pushTime, expiresAt],
   );
 }
 

@@ -193,19 +193,18 @@ export const eventsOf = ({ received, opened, dismissed }: Readonly<ReceiptTotals
 });
 
 /** Scheduled push with the integer id that is used to cancel it. */
-export interface ScheduledPush {
-  id: number;
-  push: Push;
+export interface ScheduledPush extends Push {
+  entryId: number;
 }
 
 /**
  * Returns an entry of `GET /1.1/scheduledPushMessages` (protocol/push.md#scheduled-push-entry).
  * `query` includes the condition that the service adds. `through?` is the value of `silent`.
  */
-export function toScheduledEntry({ id, push }: ScheduledPush): JsonObject {
+export function toScheduledEntry(push: ScheduledPush): JsonObject {
   const { pushOrder } = push;
   return {
-    id,
+    id: push.entryId,
     expire_time: push.pushTime.getTime(),
     push_msg: {
       'through?': flagIn(pushOrder.data.silent) ?? null,

@@ -54,7 +54,7 @@ export class ScheduledPushService {
     const rows = await listScheduledPage(this.#deps.db, appId, { after, limit: limit + 1 });
     const entries = rows.slice(0, limit);
     const last = rows.length > limit ? entries.at(-1) : undefined;
-    const next = last ? `${last.push.pushTime.getTime()}-${last.id}` : null;
+    const next = last ? `${last.pushTime.getTime()}-${last.entryId}` : null;
     return { results: await this.#describe(operator, appId, entries), next };
   }
 
@@ -71,11 +71,10 @@ export class ScheduledPushService {
     change: ScheduleChange,
   ): Promise<JsonObject> {
     await this.#requireAhead(change.pushTime);
-    const moved = await this.#changeEntry(operator, appId, id, async (tx, entry) => {
-      const { push } = entry;
+    const moved = await this.#changeEntry(operator, appId, id, async (tx, push) => {
       if (push.pushOrder.local) throw refuse('invalidPushTime', detail('localPushMoved'));
       const times = { pushTime: change.pushTime, expiresAt: expiryAt(push, change) };
-      await moveScheduled(tx, entry, times);
+      await moveScheduled(tx, push, times);
       const [before, after] = [push, times].map(timesForAudit);
       await recordChange(tx, {
         action: 'push.reschedule',
@@ -84,7 +83,7 @@ export class ScheduledPushService {
         before,
         after,
       });
-      return { id: entry.id, push: { ...push, ...times } };
+      return { ...push, ...times };
     });
     const [described] = await this.#describe(operator, appId, [moved]);
     return described ?? noSuchEntry();
@@ -92,9 +91,8 @@ export class ScheduledPushService {
 
   /** Cancels a pending push. Throws as `move`. */
   async cancel(operator: Operator, appId: string, id: string): Promise<void> {
-    await this.#changeEntry(operator, appId, id, async (tx, entry) => {
-      const { objectId, state } = entry.push;
-      const push = (await cancelScheduled(tx, appId, entry.id)) ?? noSuchEntry();
+    await this.#changeEntry(operator, appId, id, async (tx, { objectId, state, entryId }) => {
+      const push = (await cancelScheduled(tx, appId, entryId)) ?? noSuchEntry();
       await this.#deps.webhooks.emit(tx, cancelledEvent(appId, { push, by: operator.name }));
       await recordChange(tx, { action: 'push.cancel', appId, target: objectId, before: { state } });
     });
@@ -113,9 +111,9 @@ export class ScheduledPushService {
     const entryId = entryIdOf(id);
     return this.#deps.db.transaction(async (tx) => {
       const entry = (await lockScheduled(tx, appId, entryId)) ?? noSuchEntry();
-      requireControl(operator, entry.push);
+      requireControl(operator, entry);
       const result = await change(tx, entry);
-      await notifyPushChanged(tx, entry.push.id);
+      await notifyPushChanged(tx, entry.id);
       return result;
     });
   }
@@ -132,9 +130,8 @@ export class ScheduledPushService {
     appId: string,
     entries: readonly ScheduledPush[],
   ): Promise<JsonObject[]> {
-    const pushes = entries.map(({ push }) => push);
-    const documents = await this.#pushes.describe(operator, appId, pushes);
-    return entries.map(({ id }, i) => ({ id, ...documents[i] }));
+    const documents = await this.#pushes.describe(operator, appId, entries);
+    return entries.map(({ entryId: id }, i) => ({ id, ...documents[i] }));
   }
 }
 

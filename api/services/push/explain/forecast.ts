@@ -181,9 +181,9 @@ async function countScheduledPushes(
   atMs: number,
 ): Promise<{ counted: CountedPush[]; isLeast: boolean }> {
   const next = await listScheduledPage(tx, app.appId, { after: null, limit: maxScheduled + 1 });
-  const near = next.filter(({ push }) => Math.abs(push.pushTime.getTime() - atMs) < dayMs);
+  const near = next.filter(({ pushTime }) => Math.abs(pushTime.getTime() - atMs) < dayMs);
   const counted: CountedPush[] = [];
-  for (const { push } of near.slice(0, maxScheduled))
+  for (const push of near.slice(0, maxScheduled))
     counted.push(await countPush(tx, { app, push, profiles, nowMs }));
   return { counted, isLeast: next.length > maxScheduled };
 }
