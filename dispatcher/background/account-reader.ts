@@ -23,9 +23,6 @@ const newAtOnce = 500;
 type ReaderDeps = Pick<DispatcherDeps, 'db' | 'vault' | 'clock'>;
 type NoticeDeps = Pick<DispatcherDeps, 'queue' | 'operatorMail' | 'webhooks'>;
 
-const keyOf = ({ appId, connector, name }: ProfileVersion): string =>
-  `${appId} ${connector} ${name}`;
-
 /** When the credentials of one version of a profile expire. */
 interface CachedExpiry {
   updatedAtMs: number;
@@ -60,7 +57,8 @@ export class AccountReader {
     const ending: EndingCredentials[] = [];
     let opened = 0;
     for (const profile of await listProfileVersions(deps.db, maxProfiles)) {
-      const key = keyOf(profile);
+      const { appId, connector, name } = profile;
+      const key = `${appId} ${connector} ${name}`;
       const updatedAtMs = profile.updatedAt.getTime();
       let entry = this.#cachedExpiries.get(key);
       if (entry?.updatedAtMs !== updatedAtMs) {
@@ -69,7 +67,6 @@ export class AccountReader {
         entry = { updatedAtMs, endsAtMs: await readEnd(deps, profile) };
       }
       currentExpiries.set(key, entry);
-      const { appId, connector, name } = profile;
       if (entry.endsAtMs !== null)
         ending.push({ appId, connector, profile: name, endsAtMs: entry.endsAtMs });
     }

@@ -15,16 +15,10 @@ import { moduleUrl } from '../../shared/process/module-url.ts';
 import { interrupt, interruptBytes, interruptCount } from './shared-memory.ts';
 import type { DeliverResult, DeliverTask, ThreadData, ThreadReport, ThreadResult } from './task.ts';
 
-// Collects the metrics and heap sizes of the worker threads for a scrape. The main thread adds them
-// up.
-
 /**
- * Returns whether a metric is a gauge. The gauges of a thread end with the thread. All other
- * metrics are counters and must continue.
+ * The latest report of each thread, and the counters of threads that have ended. The gauges of a
+ * thread end with it.
  */
-const isGauge = ({ type }: MetricValues[number]): boolean => String(type) === 'gauge';
-
-/** The latest report of each thread, and the counters of threads that have ended. */
 export class ThreadReports {
   readonly #latest = new Map<number, ThreadReport>();
   #ended: MetricValues = [];
@@ -38,7 +32,7 @@ export class ThreadReports {
     for (const [thread, { values }] of this.#latest) {
       if (running.has(thread)) continue;
       this.#latest.delete(thread);
-      const counts = values.filter((metric) => !isGauge(metric));
+      const counts = values.filter(({ type }) => String(type) !== 'gauge');
       this.#ended = await mergedMetrics([this.#ended, counts]);
     }
   }

@@ -20,12 +20,6 @@ const maxVisibleRepeats = 1;
 /** Maximum gateway message ids that are kept for one batch. */
 const maxMessages = 20;
 
-/**
- * Returns the reason of a failed try, with the error code of the broken connection if there is one.
- */
-const reasonOfTry = ({ reason, cause }: { reason: string; cause?: string | undefined }): string =>
-  cause === undefined ? reason : withCause(reason, cause);
-
 interface SaveTimes {
   /** Returns when the installation of a recipient was last saved, in epoch ms. */
   savedAtMs(index: number): number | undefined;
@@ -98,13 +92,12 @@ export class Tally {
         this.fail(index, { outcome: 'invalid_token', ...failure });
         break;
       }
-      case 'retry':
-        this.#retry(
-          index,
-          { status: attempt.status, reason: reasonOfTry(attempt) },
-          attempt.afterMs,
-        );
+      case 'retry': {
+        const { status, reason, cause, afterMs } = attempt;
+        const why = cause === undefined ? reason : withCause(reason, cause);
+        this.#retry(index, { status, reason: why }, afterMs);
         break;
+      }
       case 'unknown':
         if (this.#isRepeatable(attempt))
           this.#retry(

@@ -62,10 +62,6 @@ export async function startNow(
 /**
  * The queue name is part of the text. If it were a parameter, PostgreSQL would plan each execution.
  */
-const highestText = (queue: string): string =>
-  `SELECT max(priority) AS highest FROM pgboss.job
-    WHERE name = '${queue}' AND ${waiting} AND start_after <= now()`;
-
 const highestStatements = new PreparedStatements();
 
 /**
@@ -73,7 +69,12 @@ const highestStatements = new PreparedStatements();
  * such function.
  */
 export const highestPriority = (db: Handle, { queue }: { queue: string }) =>
-  query(db).number(highestStatements.of(highestText(queue)));
+  query(db).number(
+    highestStatements.of(
+      `SELECT max(priority) AS highest FROM pgboss.job
+        WHERE name = '${queue}' AND ${waiting} AND start_after <= now()`,
+    ),
+  );
 
 /** Text of `findDueQueues`. It uses the index with which pg-boss fetches jobs. */
 export const dueText = `SELECT name FROM unnest($1::text[]) AS queue (name)
