@@ -2,7 +2,7 @@
 import type { AttemptResult, Sender, SendRequest } from '../../connectors/contract/connector.ts';
 import { isFailure } from '../../connectors/contract/gateway-health.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
-import type { RecipientSource } from './recipients.ts';
+import type { OpenRecipients } from './recipients.ts';
 import type { SendSlot } from './task.ts';
 
 /**
@@ -65,7 +65,9 @@ const maxSilentPending = groupSize / 2;
 const silentMs = 1_500;
 
 /** A request to all open recipients of a batch. */
-type BatchRequest = Omit<SendRequest, 'recipients'> & { recipients: RecipientSource };
+type BatchRequest = Omit<SendRequest, 'recipients'> & {
+  recipients: Pick<OpenRecipients, 'length' | 'slice'>;
+};
 
 interface Timing {
   slot: SendSlot | undefined;

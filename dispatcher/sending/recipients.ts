@@ -12,16 +12,6 @@ export interface OpenBatch {
   tally: Tally;
 }
 
-/**
- * Recipients that a connector gets group by group. An array of recipients also satisfies this
- * interface.
- */
-export interface RecipientSource {
-  readonly length: number;
-  /** Returns the recipients from index `from` up to, but not including, `to`. */
-  slice(from: number, to: number): Recipient[];
-}
-
 const noGroup = 0xffff;
 
 /**
@@ -65,7 +55,7 @@ class RecipientIndexes {
  * The open recipients of a batch, as loaded from the database. Objects are created only for the
  * recipients that are sent to now.
  */
-export class OpenRecipients implements RecipientSource {
+export class OpenRecipients {
   readonly #batch: Batch;
   readonly #groups: RecipientGroup[];
   readonly #badges: (number | null)[] | null;
@@ -115,6 +105,7 @@ export class OpenRecipients implements RecipientSource {
     this.#length = Math.min(count, this.#length);
   }
 
+  /** Returns the recipients from index `from` up to, but not including, `to`. */
   slice(from: number, to: number): Recipient[] {
     const recipients: Recipient[] = [];
     for (const index of this.#indexes.subarray(from, Math.min(to, this.#length))) {
