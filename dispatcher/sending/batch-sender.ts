@@ -231,7 +231,7 @@ export class BatchSender {
     const { slot, probeSize = recipients.length } = this.#task;
     this.#hasUnsent = probeSize < recipients.length;
     recipients.limit(probeSize);
-    open.tally.useSaveTimes(recipients);
+    open.tally.savedAtMs = (index) => recipients.savedAtMs(index);
     const { variables, recall } = push.pushOrder;
     const messages = recall && recallMessages({ ...push, pushOrder });
     const sender = messages

@@ -20,18 +20,14 @@ const maxVisibleRepeats = 1;
 /** Maximum gateway message ids that are kept for one batch. */
 const maxMessages = 20;
 
-interface SaveTimes {
-  /** Returns when the installation of a recipient was last saved, in epoch ms. */
-  savedAtMs(index: number): number | undefined;
-}
-
 /** Results of one batch while a thread sends it. */
 export class Tally {
   readonly #batch: Batch;
   readonly #unknownOutcome: UnknownOutcome;
   readonly #retries = new RetryGroups();
   readonly #states: RecipientStates;
-  #recipients: SaveTimes | undefined;
+  /** Returns when the installation of a recipient was last saved, in epoch ms. */
+  savedAtMs: (index: number) => number | undefined = () => undefined;
   readonly failures: RecipientFailure[] = [];
   /** As `Batch#sentBy`, with the earlier deliveries of the batch. */
   sentBy: Batch['sentBy'];
@@ -60,14 +56,6 @@ export class Tally {
 
   isOpen(index: number): boolean {
     return this.#states.isOpen(index);
-  }
-
-  /**
-   * Sets the save times of the recipients. If an installation was saved after the message was sent,
-   * it has another token.
-   */
-  useSaveTimes(recipients: SaveTimes): void {
-    this.#recipients = recipients;
   }
 
   /** Records the result of one attempt. Ignores a second result for the same recipient. */
@@ -175,14 +163,14 @@ export class Tally {
 
   /**
    * Returns when the installation was saved. Returns null if the installation must be kept. It is
-   * kept if it was saved after the token became invalid (protocol/apns.md#answers), or within
-   * `keepForMs`.
+   * kept if it was saved after the token became invalid (protocol/apns.md#answers), because it has
+   * another token then, or within `keepForMs`.
    */
   #invalidAsOf(
     index: number,
     { invalidSinceMs, keepForMs = 0 }: Extract<AttemptResult, { kind: 'invalid_token' }>,
   ): number | null {
-    const savedAtMs = this.#recipients?.savedAtMs(index);
+    const savedAtMs = this.savedAtMs(index);
     if (savedAtMs === undefined) return null;
     const isKept = keepForMs > 0 && systemClock.now() - savedAtMs < keepForMs;
     return !isKept && (invalidSinceMs === undefined || savedAtMs < invalidSinceMs)
