@@ -209,25 +209,19 @@ export const addDropped = (db: Handle, key: EndpointKey, events: number) =>
 
 /** Sets `is_full` of the endpoints with `limit` or more waiting deliveries. */
 export async function updateFull(db: Handle, limit: number): Promise<void> {
-  const full = await query(db).rows<EndpointKey>(
-    `SELECT app_id AS "appId", webhook AS name FROM webhook_delivery WHERE state = 'waiting'
-      GROUP BY app_id, webhook HAVING count(*) >= $1`,
+  const changed = await query(db).rows<EndpointKey & { isFull: boolean }>(
+    `SELECT w.app_id AS "appId", w.name, NOT w.is_full AS "isFull" FROM webhook w
+       LEFT JOIN (SELECT app_id, webhook, count(*) AS n FROM webhook_delivery
+                   WHERE state = 'waiting' GROUP BY app_id, webhook) AS d
+         ON d.app_id = w.app_id AND d.webhook = w.name
+      WHERE w.is_full <> (coalesce(d.n, 0) >= $1)`,
     [limit],
   );
-  const marked = await query(db).rows<EndpointKey>(
-    'SELECT app_id AS "appId", name FROM webhook WHERE is_full',
-  );
-  const has = (list: readonly EndpointKey[], { appId, name }: EndpointKey) =>
-    list.some((key) => key.appId === appId && key.name === name);
-  const changed = [
-    ...full.filter((key) => !has(marked, key)),
-    ...marked.filter((key) => !has(full, key)),
-  ];
   // One statement for each endpoint, because a sharded database updates rows of one app at a time.
-  for (const key of changed)
+  for (const { isFull, ...key } of changed)
     await db.query('UPDATE webhook SET is_full = $3 WHERE app_id = $1 AND name = $2', [
       ...valuesOf(key),
-      has(full, key),
+      isFull,
     ]);
 }
 
