@@ -71,8 +71,6 @@ export interface Batch {
   sentBy: Record<string, number> | null;
   isSettled: boolean;
   attempt: number;
-  /** Number of tries that reached the gateway. */
-  tries: number;
   /** Number of unanswered requests to these recipients. */
   unanswered: number;
   /** Expiry of the batch. Null: the expiry of the push. */
@@ -87,7 +85,7 @@ export interface Batch {
 /** Columns of a batch: `short` columns, and columns with one entry per recipient. */
 export const batchColumns = {
   short:
-    'app_id, id, push_id, connector, profile, is_settled, attempt, tries, unanswered, expires_at, language',
+    'app_id, id, push_id, connector, profile, is_settled, attempt, unanswered, expires_at, language',
   ofRecipients: 'recipients, badges, settled, moved, sent_by',
 };
 

@@ -81,7 +81,6 @@ export interface WaitingMessage extends OutboxMessage {
   /** Number of tries so far. */
   attempts: number;
   expiresAt: Date;
-  createdAt: Date;
 }
 
 /** Finds a waiting message. Returns undefined if it has ended or its app was deleted. */
@@ -92,7 +91,7 @@ export async function findWaitingMessage(
   id: number,
 ): Promise<WaitingMessage | undefined> {
   const row = await query(db).row<StoredMessage & Omit<WaitingMessage, keyof OutboxMessage>>(
-    `SELECT recipient AS "to", ${membersOf('outbox', 'kind, type, body, attempts, expires_at, created_at')}
+    `SELECT recipient AS "to", ${membersOf('outbox', 'kind, type, body, attempts, expires_at')}
        FROM outbox WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id],
   );

@@ -322,7 +322,6 @@ const tracedColumns = `id, connector, profile, language, quiet, quiet_until, att
 
 export interface TracedFailure {
   installation: number;
-  objectId: string;
   connector: string;
   outcome: Outcome;
   status: number;
@@ -344,8 +343,7 @@ export function findFailure(
       ? (['installation', device.id] as const)
       : (['object_id', device.objectId] as const);
   return query(db).row(
-    `SELECT installation, coalesce(object_id, '') AS "objectId", connector, outcome, status, reason,
-            created_at AS "createdAt"
+    `SELECT installation, connector, outcome, status, reason, created_at AS "createdAt"
        FROM push_failure WHERE app_id = $1 AND push_id = $2 AND ${column} = $3 LIMIT 1`,
     [push.appId, push.id, value],
   );
