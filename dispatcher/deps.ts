@@ -2,8 +2,10 @@ import type { Clock } from '../shared/clock.ts';
 import type { Vault } from '../shared/crypto.ts';
 import type { AppCache } from '../shared/db/app-cache.ts';
 import type { Database } from '../shared/db/pool.ts';
+import type { ProfileKey } from '../shared/db/tables/gateway-limits.ts';
 import type { WebhookEvents } from '../shared/db/webhook-events.ts';
 import type { Metrics } from '../shared/metrics.ts';
+import type { PendingCounts } from '../shared/pending-counts.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import type { WaitingJobs } from '../shared/queue/consumer.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
@@ -12,7 +14,6 @@ import type { Breakers } from './breakers/breakers.ts';
 import type { Freezes } from './delivery/freezes.ts';
 import type { AudienceSizes } from './planning/batches.ts';
 import type { ScanShare } from './planning/scan-share.ts';
-import type { GatewayUsage } from './recording/gateway-usage.ts';
 import type { SenderPool } from './sending/pool.ts';
 
 /** Dependencies of all parts of a dispatcher. `open-deps.ts` opens them. */
@@ -27,7 +28,8 @@ export interface DispatcherDeps {
   pool: SenderPool;
   breakers: Breakers;
   freezes: Freezes;
-  gatewayUsage: GatewayUsage;
+  /** Requests and recipients of each gateway since the last write. */
+  gatewayUsage: PendingCounts<ProfileKey>;
   audienceSizes: AudienceSizes;
   scans: ScanShare;
   queries: BatchedQueries;

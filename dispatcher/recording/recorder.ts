@@ -496,7 +496,8 @@ function countGatewayUsage(
   if (connector === 'channel') return;
   const answered = calls.filter(({ status }) => status > 0);
   const requests = answered.reduce((sum, { count }) => sum + count, 0);
-  gatewayUsage.add({ appId, connector, profile }, { requests, recipients });
+  if (requests > 0 || recipients > 0)
+    gatewayUsage.add({ appId, connector, profile }, requests, recipients);
 }
 
 function countCalls(

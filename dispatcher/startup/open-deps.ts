@@ -6,8 +6,10 @@ import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { onePlanSettings } from '../../shared/db/sharding.ts';
 import { findWaitingForGateway } from '../../shared/db/tables/batches.ts';
+import { addGatewayUse, type ProfileKey } from '../../shared/db/tables/gateway-limits.ts';
 import { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import { createMetrics } from '../../shared/metrics.ts';
+import { PendingCounts } from '../../shared/pending-counts.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { WaitingJobs } from '../../shared/queue/consumer.ts';
@@ -20,7 +22,6 @@ import type { DispatcherDeps } from '../deps.ts';
 import { batchesPerThread, maxScanMs, scansPerApp, singlesAtOnce, warmScans } from '../limits.ts';
 import { AudienceSizes } from '../planning/batches.ts';
 import { ScanShare } from '../planning/scan-share.ts';
-import { GatewayUsage } from '../recording/gateway-usage.ts';
 import { SenderPool } from '../sending/pool.ts';
 
 interface Opened {
@@ -57,7 +58,9 @@ export async function openDeps(
       startBatchesNow(db, key.appId, await findWaitingForGateway(db, key)),
   });
   stack.add('breakers', () => breakers.close());
-  const gatewayUsage = new GatewayUsage(db);
+  const gatewayUsage = new PendingCounts((key: ProfileKey, [requests = 0, recipients = 0]) =>
+    addGatewayUse(db, key, { requests, recipients }),
+  );
   stack.add('gateway usage', () => gatewayUsage.flush());
   const scans = new ScanShare({ atOnce: config.connections.scans, perApp: scansPerApp }, clock);
   const metrics = createMetrics({ process: 'dispatcher', version: packageVersion() });

@@ -5,6 +5,7 @@ import {
   type EventTypeName,
   recipientsPerEvent,
 } from '../domain/webhooks/event-types.ts';
+import { PendingCounts } from '../pending-counts.ts';
 import type { AppCache } from './app-cache.ts';
 import type { Database, Handle } from './pool.ts';
 import type { DeletedDevices } from './tables/invalid-tokens.ts';
@@ -73,13 +74,14 @@ const writeDroppedMs = 1000;
 export class WebhookEvents {
   readonly #db: Database;
   readonly #appCache: Pick<AppCache, 'webhooks'>;
-  /** Events that were dropped and are not counted in the table yet, by endpoint. */
-  #dropped = new Map<string, { key: EndpointKey; events: number }>();
+  /** Number of dropped events by endpoint. */
+  readonly #dropped: PendingCounts<EndpointKey>;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(db: Database, appCache: Pick<AppCache, 'webhooks'>) {
     this.#db = db;
     this.#appCache = appCache;
+    this.#dropped = new PendingCounts((key, [events = 0]) => addDropped(db, key, events));
   }
 
   /**
@@ -142,13 +144,13 @@ export class WebhookEvents {
   /** Updates which endpoints are full, and writes the dropped events. A background job calls it. */
   async maintain(): Promise<void> {
     await updateFull(this.#db, webhookLimits.waiting);
-    await this.#writeDropped();
+    await this.#dropped.flush();
   }
 
   /** Writes the dropped events. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
-    await this.#writeDropped();
+    await this.#dropped.flush();
   }
 
   /** Returns the endpoints of an app and of the service that subscribe to a type. */
@@ -165,7 +167,7 @@ export class WebhookEvents {
     const taken: (Subscriber & { event: NewEvent })[] = [];
     for (const event of events)
       for (const subscriber of await this.#subscribers(tx, event.sourceApp, event.type))
-        if (subscriber.isFull) this.#drop(subscriber, 1);
+        if (subscriber.isFull) this.#drop(subscriber);
         else taken.push({ ...subscriber, event });
     // The same order in all transactions, so that they cannot deadlock.
     const owners = [...Map.groupBy(taken, ({ appId }) => appId)].sort(([a], [b]) =>
@@ -184,29 +186,15 @@ export class WebhookEvents {
     }
   }
 
-  #drop({ appId, name }: EndpointKey, events: number): void {
-    const id = JSON.stringify([appId, name]);
-    const entry = this.#dropped.get(id) ?? { key: { appId, name }, events: 0 };
-    entry.events += events;
-    this.#dropped.set(id, entry);
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      // The next write includes what a failed write has kept.
-      this.#writeDropped().catch(() => undefined);
-    }, writeDroppedMs).unref();
+  #drop({ appId, name }: EndpointKey): void {
+    this.#dropped.add({ appId, name }, 1);
+    this.#writeLater();
   }
 
-  async #writeDropped(): Promise<void> {
-    const entries = this.#dropped;
-    this.#dropped = new Map();
-    for (const [id, { key, events }] of entries) {
-      try {
-        await addDropped(this.#db, key, events);
-        entries.delete(id);
-      } catch (error) {
-        for (const unwritten of entries.values()) this.#drop(unwritten.key, unwritten.events);
-        throw error;
-      }
-    }
+  #writeLater(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#dropped.flush().catch(() => this.#writeLater());
+    }, writeDroppedMs).unref();
   }
 }

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AccessTokens } from '../../../connectors/kit/access-token.ts';
-import { GatewayUsage } from '../../../dispatcher/recording/gateway-usage.ts';
 import { dayQuota, tokenStore } from '../../../dispatcher/sending/sender-cache.ts';
 import { sleep, systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import {
+  addGatewayUse,
   allowedUnits,
   deleteOldGatewayDays,
   deleteOldRates,
@@ -154,13 +154,12 @@ describe('a quota class that is used up for the day', () => {
 });
 
 test('sent messages are summed per app, profile and day', async () => {
-  const [mine, theirs] = [new GatewayUsage(one), new GatewayUsage(other)];
   const key = { appId, connector: 'vendor_a', profile: '_default' };
-  mine.add(key, { requests: 2, recipients: 1500 });
-  mine.add(key, { requests: 1, recipients: 500 });
-  theirs.add({ ...key, profile: 'two' }, { requests: 1, recipients: 10 });
-  await Promise.all([mine.flush(), theirs.flush()]);
-  await mine.flush();
+  await Promise.all([
+    addGatewayUse(one, key, { requests: 2, recipients: 1500 }),
+    addGatewayUse(other, key, { requests: 1, recipients: 500 }),
+    addGatewayUse(other, { ...key, profile: 'two' }, { requests: 1, recipients: 10 }),
+  ]);
   const { rows } = await one.query<{ day: string }>(
     `SELECT max(day)::text AS day FROM gateway_day`,
   );
