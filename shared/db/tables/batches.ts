@@ -282,12 +282,12 @@ export interface SettledBatch {
 const settleStatement = new AppStatement(
   2,
   (andApp) => `UPDATE push_batch b
-      SET settled = decode(r.settled, 'hex'), totals = r.totals, sent_by = r.sent_by,
+      SET settled = decode(r.settled, 'hex'), totals = r.totals, sent_by = r."sentBy",
         is_settled = true, settled_at = now()
-     FROM json_to_recordset($1) AS r (app_id text, id bigint, settled text, totals jsonb,
-       sent_by jsonb, retried int)
-    WHERE b.app_id = r.app_id AND b.id = r.id AND ${notIndexed('NOT b.is_settled')}
-      AND coalesce(cardinality(b.moved), 0) = r.retried${andApp('b')}
+     FROM json_to_recordset($1) AS r ("appId" text, id bigint, settled text, totals jsonb,
+       "sentBy" jsonb, "retriedCount" int)
+    WHERE b.app_id = r."appId" AND b.id = r.id AND ${notIndexed('NOT b.is_settled')}
+      AND coalesce(cardinality(b.moved), 0) = r."retriedCount"${andApp('b')}
     RETURNING b.id`,
   { isPrepared: true },
 );
@@ -300,20 +300,13 @@ export async function settleBatches(
   tx: Handle,
   batches: readonly SettledBatch[],
 ): Promise<boolean[]> {
-  const settled = await settleStatement.rowsById(tx, batches, (part) => [
-    JSON.stringify(part.map(toResultColumns)),
-  ]);
+  const rows = batches.map(({ appId, id, states, totals, retriedCount, sentBy }) => {
+    const settled = bytesOf(states).toString('hex');
+    return { appId, id, settled, totals, retriedCount, sentBy: sentBy ?? undefined };
+  });
+  const settled = await settleStatement.rowsById(tx, rows, (part) => [JSON.stringify(part)]);
   return batches.map(({ id }) => settled.has(id));
 }
-
-const toResultColumns = ({ appId, id, states, totals, retriedCount, sentBy }: SettledBatch) => ({
-  app_id: appId,
-  id,
-  settled: bytesOf(states).toString('hex'),
-  totals,
-  sent_by: sentBy ?? undefined,
-  retried: retriedCount,
-});
 
 /** Locks a batch until `tx` ends, and returns it. Returns undefined if it is settled. */
 export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {

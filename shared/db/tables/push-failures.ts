@@ -127,12 +127,8 @@ export interface BatchFailures {
 
 /** Writes failures. A recipient has at most one failure per push. */
 export async function insertFailures(tx: Handle, list: readonly BatchFailures[]): Promise<void> {
-  const rows = list.flatMap(({ batch, failures }) =>
-    failures.map((failure) => ({ appId: batch.appId, columns: toColumns(batch, failure) })),
-  );
-  await insertStatement.run(tx, rows, (part) => [
-    JSON.stringify(part.map(({ columns }) => columns)),
-  ]);
+  const rows = list.flatMap(({ batch, failures }) => rowsOf(batch, failures));
+  await insertStatement.run(tx, rows, (part) => [JSON.stringify(part)]);
 }
 
 /**
@@ -145,15 +141,15 @@ export const insertFailuresSql = (
 ): string => `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id,
                                outcome, status, reason, dead_as_of, is_unsure, profile, is_proof,
                                form)
-     SELECT f.app_id, f.push_id, f.connector, f.installation,
-            (SELECT i.object_id FROM installation i WHERE i.app_id = f.app_id
+     SELECT f."appId", f."pushId", f.connector, f.installation,
+            (SELECT i.object_id FROM installation i WHERE i.app_id = f."appId"
               AND i.id = f.installation${andApp}),
-            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0), f.is_unsure, f.profile,
-            f.is_proof, f.form
+            f.outcome, f.status, f.reason, to_timestamp(f."invalidAsOfMs" / 1000.0),
+            f.unanswered > 0, f.profile, nullif(f."isProof", false), f.form
        FROM json_to_recordset($${parameter}) AS f (
-         app_id text, push_id bigint, connector text, installation bigint, outcome text, status int,
-         reason text, dead_ms float8, is_unsure boolean, profile text, is_proof boolean,
-           form text)`;
+         "appId" text, "pushId" bigint, connector text, installation bigint, outcome text,
+         status int, reason text, "invalidAsOfMs" float8, unanswered int, profile text,
+         "isProof" boolean, form text)`;
 
 const insertStatement = new AppStatement(
   2,
@@ -162,22 +158,15 @@ const insertStatement = new AppStatement(
 
 /** Returns the parameter with the failures of a batch. */
 export const failuresText = (batch: FailedBatch, failures: readonly RecipientFailure[]): string =>
-  JSON.stringify(failures.map((failure) => toColumns(batch, failure)));
+  JSON.stringify(rowsOf(batch, failures));
 
-const toColumns = (batch: FailedBatch, failure: RecipientFailure) => ({
-  app_id: batch.appId,
-  push_id: batch.pushId,
-  connector: batch.connector,
-  profile: batch.profile,
-  is_unsure: batch.unanswered > 0,
-  installation: failure.installation,
-  outcome: failure.outcome,
-  status: failure.status,
-  reason: failure.reason,
-  dead_ms: failure.invalidAsOfMs,
-  is_proof: failure.isProof || null,
-  form: failure.form,
-});
+function rowsOf(
+  { appId, pushId, connector, profile, unanswered }: FailedBatch,
+  failures: readonly RecipientFailure[],
+) {
+  const ofBatch = { appId, pushId, connector, profile, unanswered };
+  return failures.map((failure) => ({ ...ofBatch, ...failure }));
+}
 
 /** Returns whether a failure meets a condition on `push_failure`. */
 export const hasFailure = (db: Handle, { text, values }: SqlCondition) =>
