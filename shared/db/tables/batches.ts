@@ -100,21 +100,23 @@ export const toBatch = ({ settled, moved, ...batch }: BatchRow): Batch => ({
   retried: moved ?? [],
 });
 
-/** Columns and types of the JSON list from which batches are inserted. */
-const newBatchColumns = `app_id text, push_id bigint, connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
-  totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int,
-  expires_at timestamptz, language text, quiet text, quiet_until timestamptz, first_recipient bigint, last_recipient bigint`;
+/** Members and types of the JSON list from which batches are inserted. */
+const newBatchMembers = `"appId" text, "pushId" bigint, connector text, profile text, recipients text, size int,
+  badges int[], attempt int, settled text, totals jsonb, "hasJob" boolean, tries int, "lastReason" text,
+  "notBefore" timestamptz, unanswered int, repeats int, "expiresAt" timestamptz, language text, quiet text,
+  "quietUntil" timestamptz, first bigint, last bigint`;
 
 const insertStatement = prepare(
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt,
                            settled, totals, is_settled, has_job, tries, last_reason, not_before,
                            unanswered, repeats, expires_at, language, quiet, quiet_until,
                            first_recipient, last_recipient, settled_at)
-   SELECT b.app_id, b.push_id, b.connector, b.profile, b.recipients::bigint[], b.size, b.badges,
-          b.attempt, decode(b.settled, 'hex'), b.totals, b.settled IS NOT NULL, b.has_job, b.tries,
-          b.last_reason, b.not_before, b.unanswered, b.repeats, b.expires_at, b.language, b.quiet,
-          b.quiet_until, b.first_recipient, b.last_recipient, CASE WHEN b.settled IS NOT NULL THEN now() END
-     FROM ROWS FROM (json_to_recordset($1) AS (${newBatchColumns})) WITH ORDINALITY AS b
+   SELECT b."appId", b."pushId", b.connector, b.profile, b.recipients::bigint[], b.size, b.badges,
+          b.attempt, decode(b.settled, 'hex'), b.totals, b.settled IS NOT NULL, b."hasJob",
+          coalesce(b.tries, 0), b."lastReason", b."notBefore", coalesce(b.unanswered, 0), b.repeats,
+          b."expiresAt", b.language, b.quiet, b."quietUntil", b.first, b.last,
+          CASE WHEN b.settled IS NOT NULL THEN now() END
+     FROM ROWS FROM (json_to_recordset($1) AS (${newBatchMembers})) WITH ORDINALITY AS b
     ORDER BY b.ordinality RETURNING push_id AS "pushId", id`,
 );
 
@@ -127,7 +129,7 @@ export async function insertBatchesOf(
   pushes: readonly { appId: string; pushId: number; batches: readonly NewBatch[] }[],
 ): Promise<number[][]> {
   const all = pushes.flatMap(({ appId, pushId, batches }) =>
-    batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
+    batches.map((batch) => ({ appId, pushId, ...toRow(batch) })),
   );
   if (all.length === 0) return pushes.map(() => []);
   const rows = await query(tx).rows<{ pushId: number; id: number }>(insertStatement, [
@@ -149,27 +151,15 @@ export async function insertBatches(
   return (await insertBatchesOf(tx, [{ appId, pushId, batches }]))[0] ?? [];
 }
 
-const toColumns = (batch: NewBatch) => ({
-  ...rangeOf(batch.recipients),
-  connector: batch.connector,
-  profile: batch.profile,
+const toRow = ({ recipients, settled, isRepeat, ...batch }: NewBatch) => ({
+  ...batch,
+  ...rangeOf(recipients),
   // The text format of an array. PostgreSQL parses it several times as fast as a JSON array.
-  recipients: `{${batch.recipients.join(',')}}`,
-  size: batch.recipients.length,
-  badges: batch.badges,
-  attempt: batch.attempt,
-  settled: batch.settled && Buffer.from(batch.settled.codes).toString('hex'),
-  totals: batch.settled?.totals,
-  has_job: batch.hasJob,
-  tries: batch.tries ?? 0,
-  last_reason: batch.lastReason,
-  not_before: batch.notBefore,
-  unanswered: batch.unanswered ?? 0,
-  repeats: batch.isRepeat ? batch.recipients.length : 0,
-  expires_at: batch.expiresAt ?? undefined,
-  language: batch.language ?? undefined,
-  quiet: batch.quiet ?? undefined,
-  quiet_until: batch.quietUntil ?? undefined,
+  recipients: `{${recipients.join(',')}}`,
+  size: recipients.length,
+  repeats: isRepeat ? recipients.length : 0,
+  settled: settled && Buffer.from(settled.codes).toString('hex'),
+  totals: settled?.totals,
 });
 
 function rangeOf(recipients: readonly number[]) {
@@ -179,7 +169,7 @@ function rangeOf(recipients: readonly number[]) {
     if (first === undefined || id < first) first = id;
     if (last === undefined || id > last) last = id;
   }
-  return { first_recipient: first, last_recipient: last };
+  return { first, last };
 }
 
 const bytesOf = ({ bytes }: RecipientStates): Buffer =>

@@ -21,28 +21,29 @@ export interface NewPush {
   traceParent?: string | undefined;
 }
 
-/** Inserts pushes from one parameter: a JSON list of `toRowText`. */
+/** Inserts pushes from one parameter: their JSON list. */
 const insertStatement =
   prepare(`INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
                              push_time, expires_at, created_at, updated_at, from_service,
                              created_by, created_token, trace_parent, redrive_of, recurring_id,
                              recall_of)
-   SELECT app_id, object_id, notification_id, state, request, request ->> 'prod',
-          to_timestamp(push_ms / 1000.0), to_timestamp(expires_ms / 1000.0),
-          to_timestamp(created_ms / 1000.0), to_timestamp(created_ms / 1000.0),
-          coalesce(from_service, 'push'), created_by, created_token, trace_parent,
-          (request #>> '{redrive,pushId}')::bigint, (request #>> '{recurring,id}')::bigint,
-          (request #>> '{recall,pushId}')::bigint
+   SELECT "appId", "objectId", "notificationId", state, "pushOrder", "pushOrder" ->> 'prod',
+          "pushTime", "expiresAt", "createdAt", "createdAt",
+          CASE WHEN sender IS NULL THEN 'push'
+               WHEN "pushOrder" ? 'recurring' THEN 'recurring' ELSE 'console' END,
+          sender ->> 'name', (sender ->> 'tokenId')::bigint, "traceParent",
+          ("pushOrder" #>> '{redrive,pushId}')::bigint, ("pushOrder" #>> '{recurring,id}')::bigint,
+          ("pushOrder" #>> '{recall,pushId}')::bigint
      FROM json_to_recordset($1::json) AS p (
-       app_id text, object_id text, notification_id text, state text, request jsonb,
-       push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text,
-       created_token bigint, trace_parent text)
+       "appId" text, "objectId" text, "notificationId" text, state text, "pushOrder" jsonb,
+       "pushTime" timestamptz, "expiresAt" timestamptz, "createdAt" timestamptz, sender jsonb,
+       "traceParent" text)
    RETURNING app_id AS "appId", id, object_id AS "objectId"`);
 
 /** Inserts pushes, which may be of several apps. Returns their internal ids in the same order. */
 export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Promise<number[]> {
   const rows = await query(tx).rows<PushKey & { objectId: string }>(insertStatement, [
-    `[${pushes.map(toRowText).join(',')}]`,
+    JSON.stringify(pushes),
   ]);
   const ids = new Map(rows.map(({ appId, objectId, id }) => [`${appId} ${objectId}`, id]));
   return pushes.map(({ appId, objectId }) => {
@@ -51,29 +52,6 @@ export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Prom
     return id;
   });
 }
-
-const toRowText = (push: NewPush): string =>
-  JSON.stringify({
-    app_id: push.appId,
-    object_id: push.objectId,
-    notification_id: push.notificationId,
-    state: push.state,
-    request: push.pushOrder,
-    push_ms: push.pushTime.getTime(),
-    expires_ms: push.expiresAt.getTime(),
-    created_ms: push.createdAt.getTime(),
-    ...(push.traceParent === undefined ? {} : { trace_parent: push.traceParent }),
-    ...(push.sender
-      ? {
-          from_service: sourceOf(push),
-          created_by: push.sender.name,
-          created_token: push.sender.tokenId,
-        }
-      : {}),
-  });
-
-const sourceOf = ({ pushOrder }: NewPush): string =>
-  pushOrder.recurring ? 'recurring' : 'console';
 
 const openColumns = `${membersOf(
   'n',
