@@ -10,7 +10,7 @@ import {
   type InboxPosition,
 } from '../../shared/db/tables/channel-messages.ts';
 import { deleteEndedSessions, deleteOldAudit } from '../../shared/db/tables/console.ts';
-import { deleteOldGatewayDays, deleteOldRates } from '../../shared/db/tables/gateway-limits.ts';
+import { deleteOldRates, gatewayDaySweeps } from '../../shared/db/tables/gateway-limits.ts';
 import { deleteOldGatewayTokens } from '../../shared/db/tables/gateways.ts';
 import {
   continueIdleWalk,
@@ -36,7 +36,7 @@ import {
   deleteExpiredLinks,
   deleteOldLoginLocks,
 } from '../../shared/db/tables/sign-in.ts';
-import { deleteOldConversions, deleteOldSends } from '../../shared/db/tables/sms.ts';
+import { deleteOldConversions, sendSweeps } from '../../shared/db/tables/sms.ts';
 import { rewriteTokens } from '../../shared/db/tables/token-spellings.ts';
 import { deleteOldUsage } from '../../shared/db/tables/usage.ts';
 import { deleteOldDeliveries } from '../../shared/db/tables/webhook-deliveries.ts';
@@ -84,7 +84,7 @@ const deletions: readonly Deletion<CleanerDeps>[] = [
   olderThan(dayMs, deleteOldDeviceDays),
   olderThan(recordMs, deleteOldFailedReceipts),
   olderThan(recordMs, deleteOldGatewayMessages),
-  olderThan(usageMs, deleteOldGatewayDays),
+  ...gatewayDaySweeps.map((sweep) => olderThan(usageMs, sweep)),
   ({ db }, now) =>
     deleteEndedSessions(db, {
       now: new Date(now),
@@ -117,7 +117,7 @@ const verificationDeletions = [
   olderThan(0, deleteExpiredCaptchas),
   olderThan(0, deleteExpiredLinks),
   // More than a day, which is the longest window of a limit.
-  olderThan(25 * hourMs, deleteOldSends),
+  ...sendSweeps.map((sweep) => olderThan(25 * hourMs, sweep)),
   // Messages contain addresses and phone numbers.
   olderThan(recordMs, deleteOldMessages),
 ];

@@ -227,16 +227,12 @@ export async function grantTest(
 const chinaDay = `($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date`;
 const dayKey = ['app_id', 'connector', 'profile', 'class', 'day'];
 const testKey = ['app_id', 'connector', 'day', 'push_id', 'batch_id'];
-const sweepDays = sweepOf({ table: 'gateway_day', key: dayKey, column: 'day', bound: chinaDay });
-const sweepTests = sweepOf({ table: 'gateway_test', key: testKey, column: 'day', bound: chinaDay });
 
-/** Deletes days before `before`. Returns the larger number of the two tables. */
-export const deleteOldGatewayDays = async (
-  db: Handle,
-  before: Date,
-  limit: number,
-): Promise<number> =>
-  Math.max(await sweepDays(db, before, limit), await sweepTests(db, before, limit));
+/** Delete days before a time. */
+export const gatewayDaySweeps = [
+  sweepOf({ table: 'gateway_day', key: dayKey, column: 'day', bound: chinaDay }),
+  sweepOf({ table: 'gateway_test', key: testKey, column: 'day', bound: chinaDay }),
+];
 
 /** Rate limit of a profile, in the units that its gateway counts. */
 interface RateLimit {

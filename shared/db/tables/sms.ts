@@ -298,18 +298,13 @@ export const chargeBalance = (tx: Handle, appId: string, price: number) =>
     [appId, price],
   );
 
-const sweepSends = sweepOf({
-  table: 'sms_send',
-  key: ['app_id', 'number', 'sent_at'],
-  column: 'sent_at',
-});
-const sweepBudgets = sweepOf({
-  table: 'send_budget',
-  key: ['app_id', 'scope', 'key'],
-  column: 'since',
-  condition: "scope <> 'free'",
-});
-
-/** Deletes rows that no window counts. Returns the larger number of the two tables. */
-export const deleteOldSends = async (db: Handle, before: Date, limit: number): Promise<number> =>
-  Math.max(await sweepSends(db, before, limit), await sweepBudgets(db, before, limit));
+/** Delete rows that no window counts. */
+export const sendSweeps = [
+  sweepOf({ table: 'sms_send', key: ['app_id', 'number', 'sent_at'], column: 'sent_at' }),
+  sweepOf({
+    table: 'send_budget',
+    key: ['app_id', 'scope', 'key'],
+    column: 'since',
+    condition: "scope <> 'free'",
+  }),
+];

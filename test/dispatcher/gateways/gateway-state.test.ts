@@ -7,8 +7,8 @@ import { Database } from '../../../shared/db/pool.ts';
 import {
   addGatewayUse,
   allowedUnits,
-  deleteOldGatewayDays,
   deleteOldRates,
+  gatewayDaySweeps,
   grantTest,
   listProfileUse,
   msUntilAllowed,
@@ -147,9 +147,8 @@ describe('a quota class that is used up for the day', () => {
     await one.query(`UPDATE gateway_day SET day = day - 1 WHERE connector = 'vendor_e'`);
     expect(await dayQuota(other, key).closed('public')).toBeNull();
     await one.query(`UPDATE gateway_day SET day = day - 500 WHERE connector = 'vendor_e'`);
-    expect(
-      await deleteOldGatewayDays(one, new Date(systemClock.now() - 400 * 86_400_000), 10),
-    ).toBe(1);
+    const before = new Date(systemClock.now() - 400 * 86_400_000);
+    expect(await gatewayDaySweeps[0]?.(one, before, 10)).toBe(1);
   });
 });
 
