@@ -243,13 +243,7 @@ export class RetryGroups {
   }
 
   /** Returns the groups, with the installations and badges of the batch. */
-  of({
-    recipients,
-    badges,
-  }: {
-    recipients: number[];
-    badges: (number | null)[] | null;
-  }): RetryGroup[] {
+  of({ recipients, badges }: Pick<Batch, 'recipients' | 'badges'>): RetryGroup[] {
     return [...this.#groups.values()].map((group) => ({
       ...group,
       recipients: group.indexes.map((index) => recipients[index] ?? 0),

@@ -123,15 +123,13 @@ export async function deleteInvalidPage(
                FROM (SELECT connector, jsonb_agg(object_id) AS ids FROM gone
                       WHERE object_id IS NOT NULL GROUP BY connector) AS g) AS devices`,
     [
-      ...[
-        appId,
-        pushId,
-        after,
-        profile?.connector,
-        profile?.profile,
-        deletable.proven,
-        deletable.called,
-      ],
+      appId,
+      pushId,
+      after,
+      profile?.connector,
+      profile?.profile,
+      deletable.proven,
+      deletable.called,
       successes,
       ...tokens.values,
     ],
