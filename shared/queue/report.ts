@@ -337,7 +337,7 @@ interface SampleKind {
  * process at a time does this. The longer a sample takes, the rarer it is. Returns whether it took
  * one.
  */
-export async function refreshSample(
+async function refreshSample(
   db: Handle,
   { column, nextAt, minIntervalMs, claimMs }: SampleKind,
   read: () => Promise<object>,

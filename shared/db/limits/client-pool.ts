@@ -103,9 +103,7 @@ export class UnnamedClient extends pg.Client {
   }
 }
 
-/**
- * Returns a statement without its name. COPY submits itself, so it is returned unchanged.
- */
+/** Returns a statement without its name. A COPY submits itself, so it is returned unchanged. */
 function withoutName(statement: unknown): unknown {
   if (typeof statement !== 'object' || statement === null) return statement;
   if (!('name' in statement) || 'submit' in statement) return statement;
