@@ -25,20 +25,16 @@ import { reasonText } from '../../shared/domain/reasons.ts';
 export class CanarySender implements Sender {
   readonly #candidate: Sender;
   readonly #current: Sender;
-  readonly #answers: CanaryAnswers = { asked: 0, accepted: 0, refused: 0, worse: 0, detail: null };
+  /** Answers to the candidate so far. */
+  readonly answers: CanaryAnswers = { asked: 0, accepted: 0, refused: 0, worse: 0, detail: null };
 
   constructor(candidate: Sender, current: Sender) {
     this.#candidate = candidate;
     this.#current = current;
   }
 
-  /** Answers to the candidate so far. */
-  get answers(): CanaryAnswers {
-    return { ...this.#answers };
-  }
-
   async send(request: SendRequest): Promise<void> {
-    if (this.#answers.refused > 0) return this.#current.send(request);
+    if (this.answers.refused > 0) return this.#current.send(request);
     const remaining: Recipient[] = [];
     /**
      * Waits that the gateway requested from the candidate. They apply to the current version too,
@@ -63,7 +59,7 @@ export class CanarySender implements Sender {
       ...request,
       recipients: remaining,
       report: (index, attempt) => {
-        if (attempt.kind === 'sent') this.#answers.worse += 1;
+        if (attempt.kind === 'sent') this.answers.worse += 1;
         const afterMs = waits.get(index);
         const isLonger = attempt.kind === 'retry' && afterMs !== undefined && attempt.afterMs !== 0;
         request.report(
@@ -88,14 +84,14 @@ export class CanarySender implements Sender {
 
   #count(attempt: AttemptResult): void {
     if (isUnsent(attempt)) return;
-    this.#answers.asked += 1;
-    if (attempt.kind === 'sent') this.#answers.accepted += 1;
+    this.answers.asked += 1;
+    if (attempt.kind === 'sent') this.answers.accepted += 1;
     else
-      this.#answers.detail ??= `${'status' in attempt ? attempt.status : 0} ${reasonText(attempt.reason)}`;
-    if (attempt.kind === 'profile_error') this.#answers.refused += 1;
+      this.answers.detail ??= `${'status' in attempt ? attempt.status : 0} ${reasonText(attempt.reason)}`;
+    if (attempt.kind === 'profile_error') this.answers.refused += 1;
     // It may have been delivered, so the current version cannot be asked: a gateway that does not
     // answer is no success.
-    if (attempt.kind === 'unknown') this.#answers.worse += 1;
+    if (attempt.kind === 'unknown') this.answers.worse += 1;
   }
 }
 
