@@ -319,16 +319,13 @@ export function claimFailures(
 /** A push that also sends to recipients of the locked push. */
 export interface RivalPush {
   objectId: string;
-  /**
-   * False if a process of the previous version sent it. That version does not record the
-   * recipients.
-   */
+  /** False if a process before 0.4.0 sent it. Such a process did not record the recipients. */
   isRedrive: boolean;
 }
 
 /**
  * Locks a push until `tx` ends. Returns another push that prevents a redrive: a push that is not
- * planned yet, so that its recipients are unknown, or a push of the previous version.
+ * planned yet, so that its recipients are unknown, or a push of a version before 0.4.0.
  */
 export async function lockForRedrive(
   tx: Handle,
@@ -347,17 +344,6 @@ export async function lockForRedrive(
     [appId, id, objectId],
   );
 }
-
-/**
- * Records the newest redrive of a push, so that a process of the previous version does not redrive
- * it too.
- */
-export const saveRedrive = (tx: Handle, { appId, id }: PushKey, objectId: string) =>
-  query(tx).run('UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [
-    appId,
-    id,
-    objectId,
-  ]);
 
 const maxRedrives = 100;
 

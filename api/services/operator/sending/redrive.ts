@@ -6,7 +6,6 @@ import {
   listUndelivered,
   lockForRedrive,
   type RivalPush,
-  saveRedrive,
 } from '../../../../shared/db/tables/push-failures.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
@@ -93,7 +92,7 @@ export class RedriveService {
         const order = orderOf(push, request);
         if (!order.redrive || !(await this.#isPossible(appId, order.redrive)))
           throw refuse('conflict', detail('nothingFailed'));
-        const sender = recordingRedrive(
+        const sender = refusingRivals(
           this.#sending.senderOf(operator, app, senderOptions(push)),
           push,
         );
@@ -131,14 +130,13 @@ const senderOptions = ({ objectId }: Push) => ({
   resent: objectId,
 });
 
-/** Returns the sender, extended to record the redrive in the push, in the same transaction. */
-function recordingRedrive(sender: PushSender, push: Push): PushSender {
+/** Returns the sender, extended to refuse the redrive if another push prevents it. */
+function refusingRivals(sender: PushSender, push: Push): PushSender {
   const { adminSettings } = sender;
   if (!adminSettings) return sender;
   const onStored: typeof adminSettings.onStored = async (tx, created) => {
     const rival = await lockForRedrive(tx, push, created.objectId);
     if (rival) throw refuse('conflict', rivalText(rival));
-    await saveRedrive(tx, push, created.objectId);
     await adminSettings.onStored(tx, created);
   };
   return { ...sender, adminSettings: { ...adminSettings, onStored } };
