@@ -3,7 +3,7 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import { type OutcomeTotals, RecipientStates } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, notIndexed, prepare } from '../prepared.ts';
-import { listsOf, query } from '../query.ts';
+import { query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import {
   type FailedBatch,
@@ -180,10 +180,6 @@ export interface BatchKey {
   appId: string;
   batchId: number;
 }
-
-/** Returns keys as two parameters. */
-export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] =>
-  listsOf(keys, 'appId', 'batchId');
 
 const readText = `SELECT ${membersOf('b', `${batchColumns.short}, ${batchColumns.ofRecipients}`)}
   FROM push_batch b WHERE app_id = $1 AND id = $2`;

@@ -5,7 +5,7 @@ import type { Handle } from '../pool.ts';
 import { membersOf, notIndexed, prepare } from '../prepared.ts';
 import { listsOf, query, reasonTextSql } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
-import { type BatchKey, batchKeyValues, type NewBatch } from './batches.ts';
+import type { BatchKey, NewBatch } from './batches.ts';
 import {
   openCountSql,
   rateColumns,
@@ -15,7 +15,7 @@ import {
   slotColumns,
   toSlot,
 } from './gateway-limits.ts';
-import { keyValues, type PushKey } from './pushes.ts';
+import type { PushKey } from './pushes.ts';
 
 /** Returns the condition that names the app of a table (`AppStatement`). */
 type AndApp = (table: string) => string;
@@ -132,10 +132,9 @@ export async function markFirstSends(
   db: Handle,
   times: readonly FirstSendTime[],
 ): Promise<boolean[]> {
-  const marked = await firstSendStatement.rowsById(db, times, (part) => [
-    ...keyValues(part),
-    part.map(({ at }) => at),
-  ]);
+  const marked = await firstSendStatement.rowsById(db, times, (part) =>
+    listsOf(part, 'appId', 'id', 'at'),
+  );
   return times.map(({ id }) => marked.has(id));
 }
 
@@ -197,7 +196,7 @@ export async function closeSettled(
   const closed = await closeStatement.rowsById<ClosedPush & { id: number }, ClosingPush>(
     db,
     pushes,
-    (part) => [...keyValues(part), part.map(({ firstSentAt }) => firstSentAt ?? null)],
+    (part) => listsOf(part, 'appId', 'id', 'firstSentAt'),
   );
   return pushes.map(({ id }) => closed.get(id));
 }
@@ -357,7 +356,9 @@ export async function readBatchSnapshots(
   db: Handle,
   keys: readonly BatchKey[],
 ): Promise<(BatchSnapshot | undefined)[]> {
-  const found = await snapshotStatement.rowsById<SnapshotRow, BatchKey>(db, keys, batchKeyValues);
+  const found = await snapshotStatement.rowsById<SnapshotRow, BatchKey>(db, keys, (part) =>
+    listsOf(part, 'appId', 'batchId'),
+  );
   return keys.map(({ batchId }) => {
     const row = found.get(batchId);
     return row && toSnapshot(row);
@@ -443,9 +444,8 @@ export async function planWholePushes(
   tx: Handle,
   pushes: readonly WholePlan[],
 ): Promise<boolean[]> {
-  const planned = await wholeStatement.rowsById(tx, pushes, (part) => [
-    ...keyValues(part),
-    ...listsOf(part, 'through', 'devices'),
-  ]);
+  const planned = await wholeStatement.rowsById(tx, pushes, (part) =>
+    listsOf(part, 'appId', 'id', 'through', 'devices'),
+  );
   return pushes.map(({ id }) => planned.has(id));
 }

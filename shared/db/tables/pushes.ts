@@ -95,12 +95,11 @@ export async function findPushes(
   db: Handle,
   keys: readonly PushKey[],
 ): Promise<(OpenPush | undefined)[]> {
-  const found = await findStatement.rowsById<OpenPush, PushKey>(db, keys, keyValues);
+  const found = await findStatement.rowsById<OpenPush, PushKey>(db, keys, (part) =>
+    listsOf(part, 'appId', 'id'),
+  );
   return keys.map(({ id }) => found.get(id));
 }
-
-/** Returns keys as two parameters. */
-export const keyValues = (keys: readonly PushKey[]): unknown[] => listsOf(keys, 'appId', 'id');
 
 export async function findPush(
   db: Handle,

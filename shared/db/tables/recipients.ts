@@ -1,16 +1,9 @@
 import { type Handle, parseIdList } from '../pool.ts';
 import { membersOf, PreparedStatements } from '../prepared.ts';
-import { query, sweepOf } from '../query.ts';
+import { listsOf, query, sweepOf } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import type { SqlCondition } from './audience.ts';
-import {
-  type Batch,
-  type BatchKey,
-  type BatchRow,
-  batchColumns,
-  batchKeyValues,
-  toBatch,
-} from './batches.ts';
+import { type Batch, type BatchKey, type BatchRow, batchColumns, toBatch } from './batches.ts';
 import type { PushKey } from './pushes.ts';
 import { today, utcDay } from './usage.ts';
 
@@ -59,7 +52,7 @@ export async function loadBatches(
 ): Promise<(LoadedBatch | undefined)[]> {
   const { joined, listed } = loadStatements[tokenField];
   const read = (statement: AppStatement) =>
-    statement.run<GroupRow, BatchKey>(db, keys, batchKeyValues);
+    statement.run<GroupRow, BatchKey>(db, keys, (part) => listsOf(part, 'appId', 'batchId'));
   const rows = await read(joined);
   // Only a token that contains the separator, which tokens of gateways never do.
   const isAmbiguous = rows.some(

@@ -3,7 +3,6 @@ import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { listsOf, query, sweepOf } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
-import { batchKeyValues } from './batches.ts';
 
 /** Today in UTC by the database's clock, which all processes share. */
 export const today = `(now() AT TIME ZONE 'UTC')::date`;
@@ -71,7 +70,7 @@ export async function grantRecipients(
   const grants = await grantStatement.rowsById<{ id: number; granted: number }, ChargedBatch>(
     db,
     batches,
-    (part) => [...batchKeyValues(part), part.map(({ cap }) => cap)],
+    (part) => listsOf(part, 'appId', 'batchId', 'cap'),
   );
   return batches.map(({ batchId }) => grants.get(batchId)?.granted);
 }
