@@ -103,19 +103,13 @@ async function* pagesByKey(scan: Scan, selection: ScanSelection): AsyncGenerator
 export function pageOfGroups(rows: TargetGroupRow[]): TargetPage {
   const page: TargetPage = { size: 0, lastId: 0, idsByRoutingKey: new Map() };
   for (const { routingKey, ids: list } of rows) {
-    const ids = inOrder(parseIdList(list));
+    // PostgreSQL returns them sorted unless it groups by sorting.
+    const ids = parseIdList(list).sort((one, other) => one - other);
     page.size += ids.length;
     page.lastId = Math.max(page.lastId, ids.at(-1) ?? 0);
     page.idsByRoutingKey.set(routingKey, ids);
   }
   return page;
-}
-
-/** Sorts ids if necessary. PostgreSQL returns them sorted unless it groups by sorting. */
-function inOrder(ids: number[]): number[] {
-  for (let i = 1; i < ids.length; i += 1)
-    if ((ids[i - 1] ?? 0) > (ids[i] ?? 0)) return ids.sort((one, other) => one - other);
-  return ids;
 }
 
 /**
