@@ -34,11 +34,11 @@ export interface LoadedBatch {
 type GroupRow = BatchRow &
   Omit<RecipientGroup, 'ids' | 'tokens'> & {
     place: number | null;
-    count: number;
     ids: string;
     tokens: string;
   };
 
+/** Tokens of gateways never contain it. In other tokens it is replaced by a blank. */
 const tokenSeparator = '\n';
 
 /**
@@ -50,40 +50,23 @@ export async function loadBatches(
   keys: readonly BatchKey[],
   tokenField: TokenField,
 ): Promise<(LoadedBatch | undefined)[]> {
-  const { joined, listed } = loadStatements[tokenField];
-  const read = (statement: AppStatement) =>
-    statement.run<GroupRow, BatchKey>(db, keys, (part) => listsOf(part, 'appId', 'batchId'));
-  const rows = await read(joined);
-  // Only a token that contains the separator, which tokens of gateways never do.
-  const isAmbiguous = rows.some(
-    (row) => row.place !== null && splitTokens(row).length !== row.count,
+  const rows = await loadStatements[tokenField].run<GroupRow, BatchKey>(db, keys, (part) =>
+    listsOf(part, 'appId', 'batchId'),
   );
-  const found = isAmbiguous
-    ? toLoaded(await read(listed), ({ tokens }) => JSON.parse(tokens))
-    : toLoaded(rows, splitTokens);
-  return keys.map(({ batchId }) => found.get(batchId));
-}
-
-const splitTokens = ({ tokens }: GroupRow): string[] => tokens.split(tokenSeparator);
-
-function toLoaded(
-  rows: GroupRow[],
-  tokensOf: (row: GroupRow) => string[],
-): Map<number, LoadedBatch> {
   const found = new Map<number, LoadedBatch>();
   for (const row of rows) {
     const { place, deviceType, vendor, topic, teamId, savedAt } = row;
     const loaded = found.get(row.id) ?? { batch: toBatch(row), groups: [] };
     found.set(row.id, loaded);
     if (place === null) continue;
-    const lists = { ids: parseIdList(row.ids), tokens: tokensOf(row) };
+    const lists = { ids: parseIdList(row.ids), tokens: row.tokens.split(tokenSeparator) };
     loaded.groups.push({ deviceType, vendor, topic, teamId, savedAt, ...lists });
   }
-  return found;
+  return keys.map(({ batchId }) => found.get(batchId));
 }
 
 /** Prepared, because planning the statement takes as long as reading the rows. */
-const loadStatement = (tokens: string): AppStatement =>
+const loadStatement = (token: string): AppStatement =>
   new AppStatement(
     3,
     (andApp) => `SELECT ${membersOf('b', batchColumns.short)},
@@ -93,8 +76,9 @@ const loadStatement = (tokens: string): AppStatement =>
        LEFT JOIN LATERAL (
         SELECT row_number() OVER ()::int AS place, device_type AS "deviceType",
                vendor_name AS vendor, topic, team_id AS "teamId", string_agg(id::text, ',') AS ids,
-               ${tokens} AS tokens, string_agg(timestamptz_send(updated_at), '') AS "savedAt",
-               count(*)::int AS count
+               string_agg(coalesce(replace(${token}, '${tokenSeparator}', ' '), ''),
+                          '${tokenSeparator}') AS tokens,
+               string_agg(timestamptz_send(updated_at), '') AS "savedAt"
           FROM installation i WHERE i.app_id = b.app_id AND i.id = ANY(b.recipients)${andApp('i')}
          GROUP BY device_type, vendor_name, topic, team_id) AS g ON true
        LEFT JOIN LATERAL (SELECT b.recipients, b.badges, b.settled, b.moved, b.sent_by) AS r
@@ -103,17 +87,12 @@ const loadStatement = (tokens: string): AppStatement =>
     { isPrepared: true },
   );
 
-const statementsOf = (column: string) => ({
-  joined: loadStatement(`string_agg(coalesce(${column}, ''), '${tokenSeparator}')`),
-  listed: loadStatement(`json_agg(coalesce(${column}, ''))::text`),
-});
-
 /** Statements by the kind of token that a connector uses. */
 const loadStatements = {
-  deviceToken: statementsOf('device_token'),
-  registrationId: statementsOf('registration_id'),
-  installationId: statementsOf('installation_id'),
-  subscription: statementsOf("registration_id || '#' || subscription_keys"),
+  deviceToken: loadStatement('device_token'),
+  registrationId: loadStatement('registration_id'),
+  installationId: loadStatement('installation_id'),
+  subscription: loadStatement("registration_id || '#' || subscription_keys"),
 };
 
 export type TokenField = keyof typeof loadStatements;

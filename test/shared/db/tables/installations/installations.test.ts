@@ -85,7 +85,8 @@ test('recipients are loaded, even if a token contains the separator', async () =
       ),
     );
   };
-  const expected = [...tokens, ''].map((token, i) => [ids[i], [token, saved.getTime()]]);
+  const loadedTokens = ['plain', 'two lines', '"quoted"\\', ''];
+  const expected = loadedTokens.map((token, i) => [ids[i], [token, saved.getTime()]]);
   expect([...(await load(ids))].sort()).toEqual(expected.sort());
   expect(await load(ids.slice(0, 1))).toEqual(new Map([[ids[0], ['plain', saved.getTime()]]]));
 });
