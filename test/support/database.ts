@@ -61,13 +61,16 @@ async function create(
 }
 
 /**
- * Counts the connections to the database of `db` that wait for a lock. Call it outside a
- * transaction, because a transaction sees only one moment.
+ * Counts the connections to the database of `db`, on all its servers, that wait for a lock. Call it
+ * outside a transaction, because a transaction sees only one moment.
  */
 export async function countWaitingForLocks(db: Handle): Promise<number> {
+  const waiting = `SELECT count(*)::int AS n FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'`;
   const { rows } = await db.query<{ n: number }>(
-    `SELECT count(*)::int AS n FROM pg_stat_activity
-      WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    areDatabasesSharded()
+      ? `SELECT sum(result::int)::int AS n FROM run_command_on_all_nodes($$${waiting}$$)`
+      : waiting,
   );
   return rows[0]?.n ?? 0;
 }
@@ -75,7 +78,6 @@ export async function countWaitingForLocks(db: Handle): Promise<number> {
 /**
  * Runs `first` in a transaction, and `second` in another one that begins before the first one ends:
  * it has then ended, or waits for a lock. Returns the result of `second`.
- * Does not see locks on the workers of a sharded database.
  */
 export async function runDuring<T>(
   db: Database,

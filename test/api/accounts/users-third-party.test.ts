@@ -411,8 +411,9 @@ describe('linking and unlinking', () => {
     expect((await user.put({ authData: { __op: 'Delete' } })).status).toBe(200);
     expect((await user.me()).authData).toEqual({});
     const { rows } = await api.db.query(
-      'SELECT 1 FROM user_identity JOIN app_user u ON u.id = user_id WHERE u.object_id = $1',
-      [user.id],
+      `SELECT 1 FROM user_identity i JOIN app_user u ON u.app_id = i.app_id AND u.id = i.user_id
+        WHERE u.app_id = $1 AND u.object_id = $2`,
+      [app.appId, user.id],
     );
     expect(rows).toEqual([]);
   });
@@ -467,7 +468,7 @@ describe('linking and unlinking', () => {
     const { rows } = await api.db.query(
       `SELECT u.object_id FROM app_user u WHERE app_id = $1
         AND (SELECT count(*) FROM jsonb_object_keys(coalesce(auth_data, '{}')))
-         <> (SELECT count(*) FROM user_identity i WHERE i.user_id = u.id
+         <> (SELECT count(*) FROM user_identity i WHERE i.app_id = u.app_id AND i.user_id = u.id
            AND i.platform NOT LIKE '\\_%')`,
       [app.appId],
     );
@@ -479,15 +480,20 @@ describe('linking and unlinking', () => {
     const user = await signUp(api, app);
     await user.put({ authData });
     const { link } = await api.db.transaction(async (tx) => {
-      await tx.query('SELECT FROM app_user WHERE object_id = $1 FOR UPDATE', [user.id]);
+      const key = [app.appId, user.id];
+      await tx.query('SELECT FROM app_user WHERE app_id = $1 AND object_id = $2 FOR UPDATE', key);
       const started = user.put({ authData });
       await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, {
         timeout: 20_000,
       });
-      await tx.query('UPDATE app_user SET auth_data = NULL WHERE object_id = $1', [user.id]);
       await tx.query(
-        'DELETE FROM user_identity WHERE user_id = (SELECT id FROM app_user WHERE object_id = $1)',
-        [user.id],
+        'UPDATE app_user SET auth_data = NULL WHERE app_id = $1 AND object_id = $2',
+        key,
+      );
+      await tx.query(
+        `DELETE FROM user_identity i USING app_user u
+          WHERE i.app_id = $1 AND u.app_id = $1 AND u.object_id = $2 AND i.user_id = u.id`,
+        key,
       );
       return { link: started };
     });

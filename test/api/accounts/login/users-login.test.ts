@@ -168,7 +168,10 @@ describe('a session', () => {
   test('that ends while a call waits for the user makes the call fail', async () => {
     const user = await signUp(api, app);
     const { calls } = await api.db.transaction(async (tx) => {
-      await tx.query('SELECT 1 FROM app_user WHERE object_id = $1 FOR UPDATE', [user.id]);
+      await tx.query('SELECT 1 FROM app_user WHERE app_id = $1 AND object_id = $2 FOR UPDATE', [
+        app.appId,
+        user.id,
+      ]);
       const started = [
         user.put({ a: 1 }),
         user.request('PUT', `/1.1/users/${user.id}/refreshSessionToken`),

@@ -6,7 +6,7 @@ import {
   maxTypesOfApp,
   saveToken,
 } from '../../../../shared/db/tables/live-activities.ts';
-import { areDatabasesSharded, openTestDatabase, runDuring } from '../../../support/database.ts';
+import { openTestDatabase, runDuring } from '../../../support/database.ts';
 
 const { db } = await openTestDatabase();
 
@@ -32,47 +32,41 @@ const insertTokens = (appId: string, kind: string, [device]: number[], n: number
     [appId, kind, device, n],
   );
 
-test.skipIf(areDatabasesSharded())(
-  'concurrent reports do not exceed the limit of a device',
-  async () => {
-    const { appId, devices } = await anApp('limit of a device');
-    await insertTokens(appId, 'update', devices, maxTokensOfDevice - 1);
-    const key = { appId, kind: 'update', installation: devices[0] ?? 0 } as const;
-    const limit = await runDuring(
-      db,
-      async (tx) => {
-        expect(await limitOfToken(tx, { ...key, name: 'x' })).toBeNull();
-        await saveToken(tx, { ...key, name: 'x', token: 'x' });
-      },
-      (tx) => limitOfToken(tx, { ...key, name: 'y' }),
-    );
-    expect(limit).toBe('device');
-  },
-);
+test('concurrent reports do not exceed the limit of a device', async () => {
+  const { appId, devices } = await anApp('limit of a device');
+  await insertTokens(appId, 'update', devices, maxTokensOfDevice - 1);
+  const key = { appId, kind: 'update', installation: devices[0] ?? 0 } as const;
+  const limit = await runDuring(
+    db,
+    async (tx) => {
+      expect(await limitOfToken(tx, { ...key, name: 'x' })).toBeNull();
+      await saveToken(tx, { ...key, name: 'x', token: 'x' });
+    },
+    (tx) => limitOfToken(tx, { ...key, name: 'y' }),
+  );
+  expect(limit).toBe('device');
+});
 
-test.skipIf(areDatabasesSharded())(
-  'concurrent reports do not exceed the limit of an app',
-  async () => {
-    const { appId, devices } = await anApp('limit of an app');
-    await insertTokens(appId, 'start', devices, maxTypesOfApp - 1);
-    const [, device = 0] = devices;
-    const third = await query(db).number(
-      `INSERT INTO installation (app_id, object_id, device_type) VALUES ($1, 'c', 'ios')
+test('concurrent reports do not exceed the limit of an app', async () => {
+  const { appId, devices } = await anApp('limit of an app');
+  await insertTokens(appId, 'start', devices, maxTypesOfApp - 1);
+  const [, device = 0] = devices;
+  const third = await query(db).number(
+    `INSERT INTO installation (app_id, object_id, device_type) VALUES ($1, 'c', 'ios')
      RETURNING id`,
-      [appId],
-    );
-    const key = { appId, kind: 'start' } as const;
-    const limit = await runDuring(
-      db,
-      async (tx) => {
-        expect(await limitOfToken(tx, { ...key, installation: device, name: 'x' })).toBeNull();
-        await saveToken(tx, { ...key, installation: device, name: 'x', token: 'x' });
-      },
-      (tx) => limitOfToken(tx, { ...key, installation: third, name: 'y' }),
-    );
-    expect(limit).toBe('app');
-  },
-);
+    [appId],
+  );
+  const key = { appId, kind: 'start' } as const;
+  const limit = await runDuring(
+    db,
+    async (tx) => {
+      expect(await limitOfToken(tx, { ...key, installation: device, name: 'x' })).toBeNull();
+      await saveToken(tx, { ...key, installation: device, name: 'x', token: 'x' });
+    },
+    (tx) => limitOfToken(tx, { ...key, installation: third, name: 'y' }),
+  );
+  expect(limit).toBe('app');
+});
 
 test('a token that two devices report at the same time belongs to one of them', async () => {
   const { appId, devices } = await anApp('one token');
@@ -90,16 +84,13 @@ test('a token that two devices report at the same time belongs to one of them', 
   expect(holders).toEqual([other]);
 });
 
-test.skipIf(areDatabasesSharded())(
-  'a device that is deleted during the report gets no token',
-  async () => {
-    const { appId, devices } = await anApp('a deleted device');
-    const installation = devices[0] ?? 0;
-    const limit = await runDuring(
-      db,
-      (tx) => tx.query('DELETE FROM installation WHERE app_id = $1', [appId]),
-      (tx) => limitOfToken(tx, { appId, kind: 'update', name: 'x', installation }),
-    );
-    expect(limit).toBeUndefined();
-  },
-);
+test('a device that is deleted during the report gets no token', async () => {
+  const { appId, devices } = await anApp('a deleted device');
+  const installation = devices[0] ?? 0;
+  const limit = await runDuring(
+    db,
+    (tx) => tx.query('DELETE FROM installation WHERE app_id = $1', [appId]),
+    (tx) => limitOfToken(tx, { appId, kind: 'update', name: 'x', installation }),
+  );
+  expect(limit).toBeUndefined();
+});

@@ -6,11 +6,7 @@ import {
   type Person,
   replaceTexts,
 } from '../../../../shared/db/tables/persons.ts';
-import {
-  areDatabasesSharded,
-  countWaitingForLocks,
-  openTestDatabase,
-} from '../../../support/database.ts';
+import { countWaitingForLocks, openTestDatabase } from '../../../support/database.ts';
 
 const { db } = await openTestDatabase({ settings: { deadlock_timeout: '10ms' } });
 const appId = 'app-of-persons';
@@ -89,7 +85,7 @@ async function insertRows(): Promise<void> {
 const lockIn = (table: string, condition: string) =>
   `SELECT FROM ${table} WHERE app_id = $1 AND ${condition} FOR UPDATE`;
 
-test.skipIf(areDatabasesSharded()).each([
+test.each([
   ['receipts', lockIn('push_receipt', 'push_id = 10'), lockIn('push_receipt', 'push_id = 20')],
   ['groups', lockIn('channel_group', 'id = 10'), lockIn('channel_group', 'id = 20')],
   ['inboxes', lockIn('channel_inbox', 'id = 10'), lockIn('channel_inbox', 'id = 20')],

@@ -3,11 +3,7 @@ import type { Handle } from '../../../../shared/db/pool.ts';
 import { query } from '../../../../shared/db/query.ts';
 import { claimFailures } from '../../../../shared/db/tables/push-failures.ts';
 import { deleteSurplusFailures } from '../../../../shared/db/tables/pushes.ts';
-import {
-  areDatabasesSharded,
-  countWaitingForLocks,
-  openTestDatabase,
-} from '../../../support/database.ts';
+import { countWaitingForLocks, openTestDatabase } from '../../../support/database.ts';
 
 const { db } = await openTestDatabase({ settings: { deadlock_timeout: '10ms' } });
 
@@ -48,37 +44,28 @@ const lockFailure = (installation: number) =>
   `SELECT FROM push_failure WHERE app_id = $1 AND push_id = $2 AND installation = ${installation}
      FOR UPDATE`;
 
-test.skipIf(areDatabasesSharded())(
-  'a redrive locks in the order in which an old push is deleted',
-  async () => {
-    const appId = 'deleted';
-    const id = await aPush(appId);
-    const claimed = await lockAround(
-      [appId, id],
-      [
-        'SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE',
-        'DELETE FROM push_failure WHERE app_id = $1 AND push_id = $2',
-      ],
-      (tx) => claimFailures(tx, { appId, id: id + 1, failedId: id }, [1, 2]),
-    );
-    expect(claimed).toEqual([]);
-  },
-);
+test('a redrive locks in the order in which an old push is deleted', async () => {
+  const appId = 'deleted';
+  const id = await aPush(appId);
+  const claimed = await lockAround(
+    [appId, id],
+    [
+      'SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE',
+      'DELETE FROM push_failure WHERE app_id = $1 AND push_id = $2',
+    ],
+    (tx) => claimFailures(tx, { appId, id: id + 1, failedId: id }, [1, 2]),
+  );
+  expect(claimed).toEqual([]);
+});
 
-test.skipIf(areDatabasesSharded())(
-  'the deletion of surplus failures locks them in the order of a redrive',
-  async () => {
-    const appId = 'surplus';
-    const id = await aPush(appId);
-    await db.query('INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, 2)', [
-      appId,
-      id,
-    ]);
-    // The table is read in the order in which the rows are stored.
-    await db.query('ANALYZE push_failure');
-    const deleted = await lockAround([appId, id], [lockFailure(1), lockFailure(2)], (tx) =>
-      deleteSurplusFailures(tx, { keptPerApp: 0 }),
-    );
-    expect(deleted).toBe(2);
-  },
-);
+test('the deletion of surplus failures locks them in the order of a redrive', async () => {
+  const appId = 'surplus';
+  const id = await aPush(appId);
+  await db.query('INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, 2)', [appId, id]);
+  // The table is read in the order in which the rows are stored.
+  await db.query('ANALYZE push_failure');
+  const deleted = await lockAround([appId, id], [lockFailure(1), lockFailure(2)], (tx) =>
+    deleteSurplusFailures(tx, { keptPerApp: 0 }),
+  );
+  expect(deleted).toBe(2);
+});
