@@ -357,7 +357,10 @@ describe('an endpoint', () => {
     if (!request) throw new Error('no request');
     expect(String(request.headers['webhook-signature']).split(' ')).toHaveLength(2);
     expect(verified(old, request)).toEqual(verified(secret, request));
-    await service.db.query('UPDATE webhook SET previous_until = now() WHERE name = $1', [nameOf()]);
+    await service.db.query(
+      `UPDATE webhook SET previous_until = now() - interval '1 minute' WHERE name = $1`,
+      [nameOf()],
+    );
     const [delivery] = await deliveries();
     await admin('POST', `/${nameOf()}/deliveries/${delivery?.id}/redeliver`);
     await expect.poll(() => receiver.requests.length).toBe(2);
