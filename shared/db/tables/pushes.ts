@@ -21,14 +21,17 @@ export interface NewPush {
   traceParent?: string | undefined;
 }
 
-/** Inserts pushes from one parameter: their JSON list. */
+/**
+ * Inserts pushes from one parameter: their JSON list. An expiry may be in the year 0, which the text
+ * of a time in PostgreSQL cannot name.
+ */
 const insertStatement =
   prepare(`INSERT INTO notification (app_id, object_id, notification_id, state, request, prod,
                              push_time, expires_at, created_at, updated_at, from_service,
                              created_by, created_token, trace_parent, redrive_of, recurring_id,
                              recall_of)
    SELECT "appId", "objectId", "notificationId", state, "pushOrder", "pushOrder" ->> 'prod',
-          "pushTime", "expiresAt", "createdAt", "createdAt",
+          "pushTime", to_timestamp("expiresAt" / 1000), "createdAt", "createdAt",
           CASE WHEN sender IS NULL THEN 'push'
                WHEN "pushOrder" ? 'recurring' THEN 'recurring' ELSE 'console' END,
           sender ->> 'name', (sender ->> 'tokenId')::bigint, "traceParent",
@@ -36,14 +39,14 @@ const insertStatement =
           ("pushOrder" #>> '{recall,pushId}')::bigint
      FROM json_to_recordset($1::json) AS p (
        "appId" text, "objectId" text, "notificationId" text, state text, "pushOrder" jsonb,
-       "pushTime" timestamptz, "expiresAt" timestamptz, "createdAt" timestamptz, sender jsonb,
+       "pushTime" timestamptz, "expiresAt" float8, "createdAt" timestamptz, sender jsonb,
        "traceParent" text)
    RETURNING app_id AS "appId", id, object_id AS "objectId"`);
 
 /** Inserts pushes, which may be of several apps. Returns their internal ids in the same order. */
 export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Promise<number[]> {
   const rows = await query(tx).rows<PushKey & { objectId: string }>(insertStatement, [
-    JSON.stringify(pushes),
+    JSON.stringify(pushes.map((push) => ({ ...push, expiresAt: push.expiresAt.getTime() }))),
   ]);
   const ids = new Map(rows.map(({ appId, objectId, id }) => [`${appId} ${objectId}`, id]));
   return pushes.map(({ appId, objectId }) => {

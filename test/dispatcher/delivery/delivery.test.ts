@@ -177,9 +177,13 @@ describe('Increment', () => {
 });
 
 describe('a push', () => {
-  test('that has expired is counted as expired and not sent', async () => {
+  test.each([
+    new Date(Date.now() - 1000).toISOString(),
+    // The least time of some clients, in China. It is in the year 0 in UTC.
+    '0001-01-01T00:00:00+08:00',
+  ])('that expired at %s is counted as expired and not sent', async (expiration_time) => {
     const { app, tokens } = await appWithIos(3);
-    const record = await push(app, { expiration_time: new Date(Date.now() - 1000).toISOString() });
+    const record = await push(app, { expiration_time });
     expect(record).toMatchObject({
       status: 'done',
       devices: 3,
