@@ -246,12 +246,7 @@ export class Database implements Handle {
 
   /** Reserves one connection of the pool while `work` runs. */
   async withConnection<T>(work: (connection: Handle) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
-    try {
-      return await work(client);
-    } finally {
-      client.release();
-    }
+    return runOn(await this.#pool.connect(), work);
   }
 
   /**
@@ -268,7 +263,7 @@ export class Database implements Handle {
     const done = await Promise.allSettled(
       opened.map(async (connection) => {
         if (connection.status === 'rejected') throw connection.reason;
-        await work(connection.value).finally(() => connection.value.release());
+        await runOn(connection.value, work);
       }),
     );
     const failed = done.find(({ status }) => status === 'rejected');
@@ -285,6 +280,18 @@ export class Database implements Handle {
 
   async close(): Promise<void> {
     await this.#pool.end();
+  }
+}
+
+/** Runs `work` on a connection. Closes it if `work` fails, because a statement may still run. */
+async function runOn<T>(client: pg.PoolClient, work: (client: Handle) => Promise<T>): Promise<T> {
+  let hasFailed = true;
+  try {
+    const value = await work(client);
+    hasFailed = false;
+    return value;
+  } finally {
+    client.release(hasFailed);
   }
 }
 

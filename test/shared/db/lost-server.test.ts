@@ -68,7 +68,8 @@ testOnOneServer(
     const caller = { app: { appId: 'app' }, isMaster: false };
     const read = () =>
       limiter.read(caller, (tx) => query(tx).value<number>('SELECT 1'), { timeoutMs: 200 });
-    await Promise.all([lost.warmUp((connection) => connection.query('SELECT 1'), 5), read()]);
+    await read();
+    await lost.warmUp((connection) => connection.query('SELECT 1'), 5);
     proxy.freeze();
     const select = { text: 'SELECT 1', name: 'one' };
     const failures = await Promise.allSettled([
@@ -76,11 +77,13 @@ testOnOneServer(
       lost.transaction((tx) => tx.query(select)),
       lost.transaction((tx) => tx.query(select), { statementTimeoutMs: 200 }),
       lost.queryWithin(300, select),
+      lost.withConnection((connection) => connection.query(select)),
     ]);
     expect(
       failures.map((end) => end.status === 'rejected' && isConnectionFailure(end.reason)),
-    ).toEqual([true, true, true, true]);
+    ).toEqual([true, true, true, true, true]);
     expect(lost.takeFailures()).toEqual({ unreachable: 4 });
+    expect(lost.use).toMatchObject({ used: 0, idle: 0 });
     expect(await read()).toBe(1);
     proxy.close();
     await lost.close();
