@@ -141,7 +141,7 @@ class MulticastSend {
     this.#request = request;
     this.#refusals = request.refusals ?? new EqualRefusals();
     this.#group = plan.group ?? '';
-    const targets = this.#distinct(this.#withoutMalformed(request.recipients));
+    const targets = this.#distinct(request.recipients);
     const { recipientsPerRequest } = plan;
     for (let i = 0; i < targets.length; i += recipientsPerRequest)
       this.#queue.push(targets.slice(i, i + recipientsPerRequest));
@@ -154,25 +154,20 @@ class MulticastSend {
     await Promise.all(Array.from({ length: workers }, () => this.#runWorker()));
   }
 
-  /** Reports the recipients whose token contains the separator, and returns the others. */
-  #withoutMalformed(recipients: readonly Recipient[]): readonly Recipient[] {
-    const { separator } = this.#plan;
-    if (separator === undefined) return recipients;
-    const isMalformed = ({ deviceToken }: Recipient) => deviceToken.includes(separator);
-    this.#reportAll(recipients.filter(isMalformed), malformedToken);
-    return recipients.filter((one) => !isMalformed(one));
-  }
-
   /**
    * Returns one recipient per token. The other recipients of the token are kept in `#duplicates`.
+   * Reports the recipients whose token contains the separator.
    */
   #distinct(recipients: readonly Recipient[]): Recipient[] {
+    const { separator } = this.#plan;
     const seen = new Set<string>();
     const targets: Recipient[] = [];
     for (const recipient of recipients) {
       const { deviceToken } = recipient;
       const { size } = seen;
-      if (seen.add(deviceToken).size > size) targets.push(recipient);
+      if (separator !== undefined && deviceToken.includes(separator))
+        this.#request.report(recipient.index, malformedToken);
+      else if (seen.add(deviceToken).size > size) targets.push(recipient);
       else
         this.#duplicates.set(deviceToken, [
           ...(this.#duplicates.get(deviceToken) ?? []),

@@ -43,8 +43,8 @@ export async function checkProduction(context: ProductionContext): Promise<Findi
       reports.flatMap(({ kind, report: { setup } }) => (setup ? [{ kind, setup }] : [])),
     ),
     ...(await runEach([
-      () => checkBackups(context),
-      () => checkAccess(context),
+      async () => [await checkBackups(context)],
+      async () => [await checkAccess(context)],
       () => checkCaps(context),
       () => checkClasses(context),
     ])),
@@ -125,25 +125,23 @@ function checkScrapes(setups: readonly Setup[]): Finding {
 }
 
 /** Checks that PostgreSQL archives its log. A dump by another program leaves no trace here. */
-async function checkBackups({ db, nowMs }: ProductionContext): Promise<Finding[]> {
+async function checkBackups({ db, nowMs }: ProductionContext): Promise<Finding> {
   const { archivedAt, hasStandby } = await readArchiving(db);
   const name = 'backups';
   const params = { hours: archivedAt ? Math.round((nowMs - archivedAt.getTime()) / hourMs) : 0 };
   if (archivedAt && nowMs - archivedAt.getTime() <= archiveGapMs)
-    return [found({ name, status: 'ok', code: 'logArchived', params })];
-  if (archivedAt) return [found({ name, status: 'fail', code: 'archivingStopped', params })];
-  return [found({ name, status: 'warn', code: hasStandby ? 'onlyStandby' : 'noBackups' })];
+    return found({ name, status: 'ok', code: 'logArchived', params });
+  if (archivedAt) return found({ name, status: 'fail', code: 'archivingStopped', params });
+  return found({ name, status: 'warn', code: hasStandby ? 'onlyStandby' : 'noBackups' });
 }
 
 /** Checks that people use tokens of their own, or log in by OpenID Connect. */
-async function checkAccess({ db }: ProductionContext): Promise<Finding[]> {
+async function checkAccess({ db }: ProductionContext): Promise<Finding> {
   const name = 'admin access';
   const people = await countCallers(db);
-  return [
-    people > 0
-      ? found({ name, status: 'ok', code: 'ownAccess', params: { people } })
-      : found({ name, status: 'warn', code: 'sharedAccess' }),
-  ];
+  return people > 0
+    ? found({ name, status: 'ok', code: 'ownAccess', params: { people } })
+    : found({ name, status: 'warn', code: 'sharedAccess' });
 }
 
 /** Compares the daily cap of each app with the number of its devices. */
