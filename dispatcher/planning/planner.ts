@@ -4,17 +4,16 @@ import type { Database } from '../../shared/db/pool.ts';
 import { dueIn } from '../../shared/db/query.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
 import { findBatchesWithoutJob } from '../../shared/db/tables/batches.ts';
-import { failPush } from '../../shared/db/tables/push-progress.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
 import { channelRoutingKey } from '../../shared/db/tables/routing-keys.ts';
 import { channelRecipient } from '../../shared/domain/pushes/live-activity.ts';
-import type { OpenPush } from '../../shared/domain/pushes/record.ts';
-import { reason, reasonText } from '../../shared/domain/reasons.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import { activeSince, pointTarget, targetsOf } from '../../shared/query/targets/targets.ts';
 import type { JobContext, JobEnd } from '../../shared/queue/consumer.ts';
 import { continuedPlan, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import { FairPriorities } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
+import { failedPush } from '../../shared/rules/admission.ts';
 import type { PlannedStart, Rule, Stop } from '../../shared/rules/rule.ts';
 import { rulesOf } from '../../shared/rules/rules.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
@@ -49,28 +48,12 @@ export async function planPush(
     return typeof end === 'string' ? end : deliverInline(deps, job, { ...context, ...end });
   } catch (error) {
     if (error instanceof Superseded) return endPlanning(deps, job, context);
-    if (isInvalidValue(error) && (await stopPlanning(deps, plan, conditionFailed(plan.push))))
+    // PostgreSQL fails at the condition: each further try would fail too.
+    const end = { message: reason('conditionFailed'), totals: {}, devices: 0 };
+    if (isInvalidValue(error) && (await stopPlanning(deps, plan, failedPush(plan.push, end))))
       return 'done';
     throw error;
   }
-}
-
-/** Fails a push at whose condition PostgreSQL fails: each further try would fail too. */
-function conditionFailed(push: OpenPush): Stop {
-  const message = reason('conditionFailed');
-  return {
-    write: (tx) => failPush(tx, push, { message, totals: {}, devices: 0 }),
-    event: {
-      type: 'push.failed',
-      data: {
-        push: push.objectId,
-        reason: reasonText(message),
-        connector: null,
-        profile: null,
-        connectors: {},
-      },
-    },
-  };
 }
 
 /**

@@ -2,9 +2,10 @@ import { failPush } from '../db/tables/push-progress.ts';
 import { parseRoutingKey } from '../db/tables/routing-keys.ts';
 import { askForApproval, findApproval } from '../db/tables/scheduled-pushes.ts';
 import type { ConnectorId } from '../domain/labels.ts';
-import type { ConnectorTotals } from '../domain/pushes/record.ts';
+import type { ConnectorTotals, OpenPush } from '../domain/pushes/record.ts';
+import { reasonText } from '../domain/reasons.ts';
 import { forecast } from '../domain/texts/texts.ts';
-import type { PushRule, Routing, TargetPage } from './rule.ts';
+import type { PushRule, Routing, Stop, TargetPage } from './rule.ts';
 
 /**
  * Pauses a push to more devices than `approvalAboveDevices` of its app, before its first message is
@@ -58,6 +59,21 @@ interface Audience {
 /** Returns the key of a profile in counts. */
 export const profileKey = (connector: string, profile: string): string => `${connector}/${profile}`;
 
+/** Returns the stop of a push that cannot be sent at all. `message` is a stored reason. */
+export const failedPush = (push: OpenPush, end: Parameters<typeof failPush>[2]): Stop => ({
+  write: (tx) => failPush(tx, push, end),
+  event: {
+    type: 'push.failed',
+    data: {
+      push: push.objectId,
+      reason: reasonText(end.message),
+      connector: null,
+      profile: null,
+      connectors: end.totals,
+    },
+  },
+});
+
 /**
  * Ends a push to more devices than one of its profiles serves. The error of the profile becomes the
  * status of the push, and every device counts as `failed` (protocol/push.md#errors-of-a-push,
@@ -83,23 +99,8 @@ export const massLimit: PushRule = {
         const totals: ConnectorTotals = {};
         for (const [connector, failed] of audience.byConnector) totals[connector] = { failed };
         const devices = [...audience.byConnector.values()].reduce((sum, n) => sum + n, 0);
-        return {
-          failed: audience.byConnector,
-          event: {
-            type: 'push.failed',
-            data: {
-              push: push.objectId,
-              reason: over.error,
-              connector: null,
-              profile: null,
-              connectors: totals,
-            },
-          },
-          async write(tx) {
-            await failPush(tx, push, { message: over.error, totals, devices });
-            return true;
-          },
-        };
+        const stop = failedPush(push, { message: over.error, totals, devices });
+        return { ...stop, failed: audience.byConnector };
       },
 
       forecast: ({ byProfile }) => ({

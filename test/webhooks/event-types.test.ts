@@ -307,6 +307,27 @@ test('the examples of the reference are the recorded events', async () => {
   );
 });
 
+test('push.failed of a push that cannot be sent at all has the text of the reason', async () => {
+  const app = await anApp();
+  await service.addIosInstallations(app, 1);
+  const place = '{"__type":"GeoPoint","latitude":1e400,"longitude":0}';
+  await service.db.query('UPDATE installation SET fields = $2 WHERE app_id = $1', [
+    app.appId,
+    `{"place":${place}}`,
+  ]);
+  const center = { __type: 'GeoPoint', latitude: 1, longitude: 1 };
+  const push = await send(app, { where: { place: { $nearSphere: center, $maxDistance: 1 } } });
+  const events = () => receiver.of('push.failed').filter(({ event }) => event.app === app.appId);
+  await expect.poll(() => events().length).toBe(1);
+  expect(events()[0]?.event.data).toEqual({
+    push,
+    connector: null,
+    profile: null,
+    reason: 'the database cannot evaluate the condition of the push',
+    connectors: {},
+  });
+});
+
 test('a freeze of the service is sent to the endpoints of all apps', async () => {
   const app = await anApp();
   await admin('PUT', '/freeze', { reason: 'maintenance' });
