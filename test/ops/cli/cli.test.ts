@@ -217,7 +217,9 @@ describe('carillon push', () => {
       '--expire',
       '600',
     ];
-    const more = ['--where', '{"deviceType":"ios"}', '--prod', 'prod', '--json'];
+    // The rate keeps the push open until the command looks at it.
+    const rate = ['--flow-control', '50'];
+    const more = ['--where', '{"deviceType":"ios"}', '--prod', 'prod', ...rate, '--json'];
     const { code, json, stderr } = await run([...args, ...more]);
     expect(code).toBe(0);
     expect(stderr).toMatch(
