@@ -200,12 +200,12 @@ describe("the database's plan", () => {
     const { app } = await appWith(0);
     await addAndroid(app, 20_000);
     await service.db.query('ANALYZE installation');
-    const scan = await explain(app, { data, where: { n: { $gt: 19_990 } } });
+    const scan = await explain(app, { data, where: { n: { $gt: 19_990.625 } } });
     expect(scan.devices).toBe(10);
     expect(scan.warning).toMatch(
       /^No index serves this condition: .* about \d{5} installations to find 10/,
     );
-    expect(JSON.stringify(scan)).not.toMatch(/19990|jsonb|SELECT/);
+    expect(JSON.stringify(scan)).not.toMatch(/19990\.625|jsonb|SELECT/);
     const served = await explain(app, { data, where: { n: 7 } });
     expect(served).toMatchObject({
       devices: 1,
