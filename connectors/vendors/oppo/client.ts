@@ -29,6 +29,7 @@ import { AccessTokens, isToken, tokenFromReply, tokenRefusal } from '../../kit/a
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipts.ts';
 import { reportAll, unrenderable } from '../../kit/response-rules.ts';
+import { type SavableMessage, SavedMessages } from '../../kit/saved-messages.ts';
 import { limits, type OppoPayload, renderOppo } from './payload.ts';
 import { dataOf, InvalidMessageDetector, parseResponse, ruleFor } from './responses.ts';
 
@@ -44,79 +45,40 @@ interface Broadcast {
 
 /** Separator of the devices of a broadcast. */
 const separator = ';';
-/** Maximum number of cached messages. An evicted message is saved again. */
-const maxSaves = 100;
-
-/** Messages that one sender has saved, by content. OPPO limits saves per day (code 42). */
-class SavedMessages {
-  readonly #root: string;
-  readonly #post: (request: HttpRequest) => Promise<ExchangeResult>;
-  readonly #saves = new Map<string, Promise<ExchangeResult>>();
-
-  /**
-   * `root` is the path of the notification calls. `post` sends one call and parses its response.
-   */
-  constructor(root: string, post: (request: HttpRequest) => Promise<ExchangeResult>) {
-    this.#root = root;
-    this.#post = post;
-  }
-
-  /** Broadcasts a message to a list of devices. Saves the message first if needed. */
-  async broadcast({ deviceTokens, payload, signal, token }: Broadcast): Promise<ExchangeResult> {
-    const key = keyOf(payload);
-    const saving = this.#save(key, payload, token);
-    const saved = await saving;
-    if (saved.kind !== 'parsed') {
-      this.#forget(key, saving);
-      // Saving sends nothing to devices, so it can be repeated if there was no response.
-      if (saved.kind === 'unreadable')
-        return { kind: 'parsed', status: saved.status, rule: unsaved };
-      return saved.kind === 'unknown' ? { ...saved, kind: 'not_sent' } : saved;
-    }
-    if (saved.rule.reaction !== 'sent' || saved.messageId === undefined) {
-      this.#forget(key, saving);
-      return saved.rule.reaction === 'sent' ? { ...saved, rule: unsaved } : saved;
-    }
-    const form = {
-      auth_token: token,
-      message_id: saved.messageId,
-      target_type: 2,
-      target_value: deviceTokens.join(separator),
-      ...formFields(payload.envelope),
-    };
-    const result = await this.#post({ ...formPost(`${this.#root}/broadcast`, form), signal });
-    if (result.kind === 'parsed' && result.rule.code === '31') this.#forget(key, saving);
-    return result;
-  }
-
-  /** Removes a saved message, unless another caller has replaced it. */
-  #forget(key: string, saving: Promise<ExchangeResult>): void {
-    if (this.#saves.get(key) === saving) this.#saves.delete(key);
-  }
-
-  #save(key: string, { notification }: OppoPayload, token: string): Promise<ExchangeResult> {
-    const existing = this.#saves.get(key);
-    if (existing) return existing;
-    // Leaves out the id: OPPO stores one message per id, and another thread may have saved this
-    // message.
-    const { app_message_id: _, ...fields } = notification;
-    const form = { auth_token: token, ...formFields(fields) };
-    const save = this.#post(formPost(`${this.#root}/save_message_content`, form));
-    this.#saves.set(key, save);
-    const oldest = this.#saves.keys().next().value;
-    if (this.#saves.size > maxSaves && oldest !== undefined) this.#saves.delete(oldest);
-    return save;
-  }
-}
+/** Code of OPPO for a saved message that it does not have. */
+const noSavedMessage = '31';
 
 /**
- * Returns the cache key of a message. The time to live is not part of it, because it changes
- * between attempts.
+ * Returns the message of a broadcast and its two calls. `post` sends one call and parses its
+ * response.
  */
-const keyOf = ({ notification: { off_line_ttl: _, ...rest } }: OppoPayload): string =>
-  JSON.stringify(rest);
-
-const unsaved = { code: '0', reason: 'saved_without_id', reaction: 'retry' } as const;
+function savable(
+  { deviceTokens, payload: { envelope, notification }, signal, token }: Broadcast,
+  post: (request: HttpRequest) => Promise<ExchangeResult>,
+): SavableMessage {
+  const { off_line_ttl: timeToLiveS, ...content } = notification;
+  // OPPO stores one message per id, and another thread may have saved this message.
+  const { app_message_id: _, ...saved } = notification;
+  const form = (members: Record<string, string>) => ({ auth_token: token, ...members });
+  return {
+    key: JSON.stringify(content),
+    timeToLiveS: Number(timeToLiveS ?? 0),
+    save: () => post(formPost(`${root}/save_message_content`, form(formFields(saved)))),
+    sendTo: (savedId) =>
+      post({
+        ...formPost(
+          `${root}/broadcast`,
+          form({
+            message_id: savedId,
+            target_type: '2',
+            target_value: deviceTokens.join(separator),
+            ...formFields(envelope),
+          }),
+        ),
+        signal,
+      }),
+  };
+}
 
 /** Encodes each member as a form field. */
 const formFields = (members: JsonObject): Record<string, string> =>
@@ -385,7 +347,11 @@ class OppoSender implements Sender {
         isRepeatHidden,
         exchange: async (deviceTokens, token, signal) => {
           const result = isBroadcast
-            ? await clients.saved.broadcast({ payload, deviceTokens, token, signal })
+            ? await clients.saved.send(
+                savable({ payload, deviceTokens, token, signal }, (call) =>
+                  this.#post(clients.client, call),
+                ),
+              )
             : await this.#post(clients.client, {
                 ...messagesTo(deviceTokens, message, { root, token }),
                 signal,
@@ -434,7 +400,7 @@ class OppoSender implements Sender {
       client,
       authClient,
       tokens: accessTokens(this.#credentials, { baseUrl: authUrl, context, client: authClient }),
-      saved: new SavedMessages(root, (call) => this.#post(client, call)),
+      saved: new SavedMessages(noSavedMessage, 'saved_without_id'),
     };
     this.#regionClients.set(baseUrl, clients);
     if (this.#isClosed) void closeRegion(clients);

@@ -28,6 +28,7 @@ import { AccessTokens, isToken, tokenFromReply, tokenRefusal } from '../../kit/a
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipts.ts';
 import { capped, reportAll, retry, unrenderable } from '../../kit/response-rules.ts';
+import { SavedMessages } from '../../kit/saved-messages.ts';
 import { limits, renderVivo, type VivoPayload } from './payload.ts';
 import {
   hoursCode,
@@ -74,82 +75,11 @@ export function inspectVivo({ ca }: VivoCredentials, nowMs: number): CredentialR
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }
 
-// Sends one message to many devices (protocol/vivo.md#lists): saves it once, then pushes it to
-// lists of devices.
-
 interface Call {
   body: Readonly<Record<string, Json | readonly string[]>>;
   token: string;
   signal?: AbortSignal;
 }
-
-/** The two calls of a push to a list. Both parse their responses. */
-interface ListCalls {
-  save(call: Call): Promise<ExchangeResult>;
-  push(call: Call): Promise<ExchangeResult>;
-}
-
-/** Maximum number of cached tasks. A message whose task was evicted is saved again. */
-const maxSaves = 100;
-
-/** Messages that one sender has saved, by content. vivo limits saves per day (code 10252). */
-class ListPush {
-  readonly #calls: ListCalls;
-  readonly #saves = new Map<string, Promise<ExchangeResult>>();
-
-  constructor(calls: ListCalls) {
-    this.#calls = calls;
-  }
-
-  /** Pushes the message with this key to a list. Saves the message first if needed. */
-  async exchange({
-    key,
-    pushed,
-    saved,
-  }: {
-    key: string;
-    saved: Call;
-    pushed: Call;
-  }): Promise<ExchangeResult> {
-    const saving = this.#save(key, saved);
-    const save = await saving;
-    if (save.kind !== 'parsed') {
-      this.#forget(key, saving);
-      // Saving sends nothing to devices, so it can be repeated if there was no response.
-      if (save.kind === 'unreadable') return { ...unsaved, status: save.status };
-      return save.kind === 'unknown' ? { ...save, kind: 'not_sent' } : save;
-    }
-    const { messageId: taskId, rule, status } = save;
-    if (rule.reaction !== 'sent' || taskId === undefined) {
-      this.#forget(key, saving);
-      return rule.reaction === 'sent' ? { ...unsaved, status } : save;
-    }
-    const result = await this.#calls.push({ ...pushed, body: { ...pushed.body, taskId } });
-    if (result.kind !== 'parsed') return result;
-    if (result.rule.code === taskExpiredCode) this.#forget(key, saving);
-    return { ...result, messageId: taskId };
-  }
-
-  /** Removes a saved message, unless another caller has replaced it. */
-  #forget(key: string, saving: Promise<ExchangeResult>): void {
-    if (this.#saves.get(key) === saving) this.#saves.delete(key);
-  }
-
-  #save(key: string, call: Call): Promise<ExchangeResult> {
-    const existing = this.#saves.get(key);
-    if (existing) return existing;
-    const save = this.#calls.save(call);
-    this.#saves.set(key, save);
-    const oldest = this.#saves.keys().next().value;
-    if (this.#saves.size > maxSaves && oldest !== undefined) this.#saves.delete(oldest);
-    return save;
-  }
-}
-
-const unsaved = {
-  kind: 'parsed',
-  rule: { code: '0', reason: 'saved_without_task', reaction: 'retry' },
-} as const;
 
 // Access tokens of vivo (protocol/vivo.md#access-token). Threads and dispatchers share them,
 // because vivo limits token calls.
@@ -228,7 +158,8 @@ interface SenderDeps {
 
 class VivoSender implements Sender {
   readonly #deps: SenderDeps;
-  readonly #lists: ListPush;
+  /** Messages to several devices, saved once and then pushed to lists (protocol/vivo.md#lists). */
+  readonly #saved = new SavedMessages(taskExpiredCode, 'saved_without_task');
   /**
    * When vivo's sending hours begin again (epoch milliseconds). Set after vivo has refused a
    * message outside the sending hours. Operation messages wait until then.
@@ -237,11 +168,6 @@ class VivoSender implements Sender {
 
   constructor(deps: SenderDeps) {
     this.#deps = deps;
-    this.#lists = new ListPush({
-      save: (call) =>
-        this.#post('/message/saveListPayload', call, (reply) => parseCallResponse(reply).result),
-      push: (call) => this.#post('/message/pushToList', call, parseListResponse),
-    });
   }
 
   async send(request: SendRequest): Promise<void> {
@@ -297,10 +223,25 @@ class VivoSender implements Sender {
     // Only single messages may have a profile.
     const { profileId: _, ...shared } = message;
     const pushMode = message.pushMode ?? 0;
-    return this.#lists.exchange({
-      saved: { body: { appId, requestId: randomUUID(), ...shared }, token },
-      pushed: { body: { appId, regIds: deviceTokens, requestId, pushMode }, token, signal },
-      key: JSON.stringify({ ...shared, timeToLive: 0 }),
+    const { timeToLive, ...content } = shared;
+    return this.#saved.send({
+      key: JSON.stringify(content),
+      timeToLiveS: Number(timeToLive),
+      save: () =>
+        this.#post(
+          '/message/saveListPayload',
+          { body: { appId, requestId: randomUUID(), ...shared }, token },
+          (reply) => parseCallResponse(reply).result,
+        ),
+      sendTo: async (taskId) => {
+        const body = { appId, regIds: deviceTokens, requestId, pushMode, taskId };
+        const result = await this.#post(
+          '/message/pushToList',
+          { body, token, signal },
+          parseListResponse,
+        );
+        return result.kind === 'parsed' ? { ...result, messageId: taskId } : result;
+      },
     });
   }
 

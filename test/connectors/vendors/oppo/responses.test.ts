@@ -460,6 +460,28 @@ describe('a broadcast', () => {
     expect(callsTo('/save_message_content')).toHaveLength(2);
   });
 
+  test.each([
+    [3600, 3590, 1],
+    [3600, 1800, 2],
+    [60, 86_400, 2],
+  ])('saved for %i s serves one for %i s with %i saves', async (firstS, secondS, saves) => {
+    const clock = movableClock(Date.now());
+    const own = await startOppoGateway({ clock });
+    const sender = open({ by: own, context: aContext(clock) });
+    for (const seconds of [firstS, secondS]) {
+      const expiresAtMs = clock.now() + seconds * 1000;
+      const oppo = { fix_speed: true, fix_speed_rate: 1000, app_message_id: 'm1' };
+      const message = aMessage({ alert: 'a', oppo }, { expiresAtMs });
+      expect(kinds(await sendAll(sender, makeRecipients(2), message))).toEqual({ sent: 2 });
+    }
+    const lives = own.requests
+      .filter(({ path }) => path.endsWith('/save_message_content'))
+      .map(({ body }) => Number(new URLSearchParams(body.toString()).get('off_line_ttl')));
+    expect(lives).toEqual([firstS, secondS].slice(0, saves));
+    await sender.close();
+    await own.close();
+  });
+
   test('that may not be saved today does not stop single messages', async () => {
     const strict = await startOppoGateway({ savesPerDay: 0 });
     const context = aContext();

@@ -325,6 +325,27 @@ describe('a saved message', () => {
     expect(paths().filter((path) => path === '/message/saveListPayload')).toHaveLength(2);
   });
 
+  test.each([
+    [3600, 3590, 1],
+    [3600, 1800, 2],
+    [60, 86_400, 2],
+  ])('for %i s serves a message for %i s with %i saves', async (firstS, secondS, saves) => {
+    const clock = movableClock(Date.UTC(2027, 0, 1, 4));
+    const own = await startVivoGateway({ clock });
+    const sender = open({ by: own, context: aContext(clock) });
+    for (const seconds of [firstS, secondS]) {
+      const expiresAtMs = clock.now() + seconds * 1000;
+      await sendAll(sender, makeRecipients(3), aMessage({ alert: 'a' }, { expiresAtMs }));
+    }
+    const lives = own.requests
+      .filter(({ path }) => path === '/message/saveListPayload')
+      .map(({ body }) => JSON.parse(body.toString()).timeToLive);
+    expect(lives).toEqual([firstS, secondS].slice(0, saves));
+    expect(own.accepted).toBe(6);
+    await sender.close();
+    await own.close();
+  });
+
   test.each<[string, object | string, string]>([
     ['no task', { result: 0 }, 'retry'],
     ['an HTML page', '<html>', 'retry'],
