@@ -161,9 +161,10 @@ export class Presence {
 
   /**
    * Moves devices of this process to the waiting state if their installation was deleted. They then
-   * find its successor.
+   * find its successor. Closes the connections of deleted apps.
    */
   async releaseDeleted(): Promise<void> {
+    await Promise.all([...this.#devicesByApp.keys()].map((appId) => this.#closeIfDeleted(appId)));
     for (const session of await sessionsWithoutInstallation(this.#deps.db, this.nodeId)) {
       const connection = this.find(session.appId, session.installation);
       const state = connection?.authenticated;
@@ -172,6 +173,12 @@ export class Presence {
       this.#closedSessions.add(session);
       this.#wait(connection, state);
     }
+  }
+
+  async #closeIfDeleted(appId: string): Promise<void> {
+    if (await this.#deps.appCache.app(appId)) return;
+    for (const connection of [...this.devicesOf(appId).values(), ...this.#waiting.ofApp(appId)])
+      connection.close('appNotAvailable');
   }
 
   /** Makes a connection wait for its installation. Returns false if the connection is closed. */

@@ -48,6 +48,10 @@ export class WaitingDevices {
     return this.#byApp.get(appId)?.get(installationId);
   }
 
+  ofApp(appId: string): Connection[] {
+    return [...(this.#byApp.get(appId)?.values() ?? [])];
+  }
+
   /**
    * Returns at most `devices` devices to search for. Each call continues with other apps, and with
    * other devices of an app.

@@ -101,6 +101,25 @@ describe('a login before the installation is saved', () => {
     client.close();
   });
 
+  test('ends with its app, like a connection with a session', async () => {
+    const app = await api.createApp();
+    const installationId = newId();
+    const body = { deviceType: 'android', installationId };
+    await api.request('POST', '/1.1/installations', { app, body });
+    const clients = await Promise.all(
+      [newId(), installationId].map((id) => RawClient.login(api.channelUrl, app.appId, id)),
+    );
+    const still = await waitingDevice(newId());
+    const path = `/console/api/apps/${app.appId}`;
+    const deletion = { admin: true, body: { appId: app.appId } };
+    expect((await api.request('DELETE', path, deletion)).status).toBe(200);
+    for (const client of clients)
+      expect(await client.closed).toEqual({ code: 4100, reason: 'APP_NOT_AVAILABLE' });
+    still.send({});
+    await still.untilFrames((frames) => frames.length === 2);
+    still.close();
+  });
+
   test('is bound to its app and its id: another login is 4103', async () => {
     for (const login of [
       { appId: fixture.appId, installationId: newId() },
