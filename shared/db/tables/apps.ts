@@ -333,20 +333,14 @@ export interface AppVersions {
   webhooks: Subscription[] | null;
 }
 
-const versionsText = (condition: string): string =>
+const versionsStatement = prepare(
   `SELECT a.app_id AS "appId", a.xmin::text AS app,
           coalesce((SELECT string_agg(concat_ws(' ', p.xmin, p.connector, p.name), ','
           ORDER BY p.connector, p.name)
                       FROM push_profile p WHERE p.app_id = a.app_id), '') AS profiles,
           ${subscriptionsSql('a.app_id')} AS webhooks
-     FROM app a WHERE a.app_id ${condition}`;
-
-const severalStatement = prepare(versionsText('= ANY($1::text[])'));
-/**
- * For one app. PostgreSQL would plan a statement with a list at each execution, because the plan
- * depends on the length of the list.
- */
-const oneStatement = prepare(versionsText('= $1'));
+     FROM app a WHERE a.app_id = ANY($1::text[])`,
+);
 
 /**
  * Reads the versions of apps in the given order. Undefined for an unknown app. Decrypts nothing.
@@ -357,9 +351,7 @@ export async function readAppVersions(
 ): Promise<(AppVersions | undefined)[]> {
   // An app and its profiles are usually requested together.
   const distinct = [...new Set(appIds)];
-  const [statement, value] =
-    distinct.length === 1 ? [oneStatement, distinct[0]] : [severalStatement, distinct];
-  const rows = await query(db).rows<AppVersions & { appId: string }>(statement, [value]);
+  const rows = await query(db).rows<AppVersions & { appId: string }>(versionsStatement, [distinct]);
   const byId = new Map(rows.map(({ appId, ...versions }) => [appId, versions]));
   return appIds.map((appId) => byId.get(appId));
 }
