@@ -1,6 +1,7 @@
 import type { WriteStream } from 'node:tty';
 import type { Command } from 'commander';
 import { say } from './language.ts';
+import { printable } from './table.ts';
 
 /** Result of a command: a document for programs (`--json`) and a text for people. */
 export interface Report {
@@ -41,19 +42,23 @@ export class CommandFailure extends Error {
 }
 
 export function printDocument(document: unknown): void {
-  process.stdout.write(`${JSON.stringify(document)}\n`);
+  process.stdout.write(`${printable(JSON.stringify(document))}\n`);
 }
 
 /** Prints a report as text or as JSON. */
 export function printReport(report: Report, isJson: boolean): void {
   if (isJson) printDocument(report.document);
-  else if (report.text !== '') process.stdout.write(`${report.text}\n`);
+  else if (report.text !== '') process.stdout.write(`${printable(report.text, '\n\t')}\n`);
 }
+
+/** Prints progress or an error on standard error. */
+export const printLine = (text: string): boolean =>
+  process.stderr.write(`${printable(text, '\n\t')}\n`);
 
 /** Prints an error on standard error. With `--json`, also prints a document on standard output. */
 export function printFailure(error: unknown, isJson: boolean): void {
   const message = error instanceof Error ? error.message : String(error);
-  process.stderr.write(`carillon: ${message}\n`);
+  printLine(`carillon: ${message}`);
   if (!isJson) return;
   const code = error instanceof CommandFailure ? error.code : undefined;
   printDocument({ ...(code === undefined ? {} : { code }), error: message });
@@ -139,10 +144,8 @@ export class ProgressBar {
     const { stream, marks, line, writesLines } = this.#options;
     const share = Math.min(done / Math.max(total, 1), 1);
     const full = Math.round(share * width);
-    this.#line = line(
-      marks[0].repeat(full) + marks[1].repeat(width - full),
-      Math.floor(share * 100),
-    );
+    const bar = marks[0].repeat(full) + marks[1].repeat(width - full);
+    this.#line = printable(line(bar, Math.floor(share * 100)));
     if (stream.isTTY) stream.write(`\r${this.#line}${clearToEnd}`);
     else if (writesLines && performance.now() - this.#writtenAtMs >= lineEveryMs) this.#writeLine();
   }

@@ -12,6 +12,20 @@ export const widthOf = (text: string): number => [...text].length + (text.match(
 export const padded = (text: string, columns: number): string =>
   text + ' '.repeat(Math.max(columns - widthOf(text), 0));
 
+/** Characters that change what a terminal shows: control characters, and directions of text. */
+const unprintable = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+/**
+ * Replaces characters that a terminal does not print with their escapes, such as `\\u001b`. Users,
+ * devices and gateways choose many of the values that a command prints. `kept` characters stay.
+ */
+export const printable = (text: string, kept = ''): string =>
+  text.replaceAll(unprintable, (character) =>
+    kept.includes(character)
+      ? character
+      : `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  );
+
 const gap = '  ';
 /** Minimum number of characters of a shortened text. */
 const minTextLength = 12;
@@ -53,7 +67,7 @@ export function table(
     headings.map((heading, at) =>
       columnOf(
         heading,
-        rows.map((row) => row[at] ?? ''),
+        rows.map((row) => printableCell(row[at] ?? '')),
       ),
     ),
     width,
@@ -72,6 +86,8 @@ export function table(
     ...rows.map((_row, at) => line(columns.map(({ cells }) => cells[at] ?? ''))),
   ].join('\n');
 }
+
+const printableCell = (cell: Cell): Cell => (typeof cell === 'number' ? cell : printable(cell));
 
 function columnOf(heading: string, cells: Cell[]): Column {
   const widest = (lengthOf: (cell: Cell) => number) =>

@@ -103,3 +103,24 @@ test('the command that follows a push reports that only quiet hours delay it', a
   expect((await run('cancel', objectId)).code).toBe(0);
   expect(await ended).toEqual([1, null]);
 });
+
+test('values that others chose change nothing in a terminal', async () => {
+  const app = await service.api.createApp();
+  const username = 'eve\u202eadmin';
+  const body = { username, password: 'secret' };
+  expect((await service.api.request('POST', '/1.1/users', { app, body })).status).toBe(201);
+  const device = { deviceType: 'android', installationId: 'd1', nick: 'a\u009b2J' };
+  expect(
+    (await service.api.request('POST', '/1.1/installations', { app, body: device })).status,
+  ).toBe(201);
+  const inApp = ['--app', app.appId];
+  const [users, devices, asJson] = await Promise.all([
+    run('user', 'list', ...inApp),
+    run('audience', '--sample', '1', ...inApp),
+    run('user', 'list', ...inApp, '--json'),
+  ]);
+  expect(users.stdout).toContain('eve\\u202eadmin');
+  expect(devices.stdout).toContain('a\\u009b2J');
+  expect(asJson.stdout).toContain('eve\\u202eadmin');
+  expect(asJson.json().results[0].username).toBe(username);
+});

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { table, widthOf } from '../../../ops/cli/table.ts';
+import { printable, table, widthOf } from '../../../ops/cli/table.ts';
 
 const id = 'wHx47FrDSrY1GzAzkZtSHtOx';
 const at = '2027-01-31T12:34:56.789Z';
@@ -19,6 +19,14 @@ describe('a table', () => {
         ),
       ),
     ).toEqual(['push  devices', '----  -------', 'a           5', 'bc      12345']);
+  });
+
+  test('shows control characters and directions of text as escapes', () => {
+    const cell = 'a\u001b[2J\u009bb\nc\td\u202ee 👨‍👩‍👧';
+    expect(lines(table(['name'], [[cell]]))[2]).toBe(
+      'a\\u001b[2J\\u009bb\\u000ac\\u0009d\\u202ee 👨‍👩‍👧',
+    );
+    expect(printable('a\n\u0007b', '\n')).toBe('a\n\\u0007b');
   });
 
   test('keeps every character if its output is not a terminal', () => {

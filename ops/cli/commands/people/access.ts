@@ -17,6 +17,7 @@ import { say } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 import { connect } from '../../service.ts';
+import { printable } from '../../table.ts';
 
 interface Holder {
   id: string;
@@ -127,7 +128,7 @@ async function writeLines(query: Filters): Promise<undefined> {
     const { results, next } = await service.call('listAudit', {
       query: { ...query, limit: exportPage, cursor },
     });
-    const lines = results.map((one) => `${JSON.stringify(one)}\n`).join('');
+    const lines = results.map((one) => `${printable(JSON.stringify(one))}\n`).join('');
     if (!process.stdout.write(lines)) await once(process.stdout, 'drain');
     if (next === null) return undefined;
     cursor = next;

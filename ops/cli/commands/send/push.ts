@@ -16,7 +16,7 @@ import {
 import { command } from '../../command.ts';
 import { wholeNumber } from '../../input.ts';
 import { type English, gatewayName, say, words } from '../../language.ts';
-import { CommandFailure, futureTime, type Report, UsageError } from '../../report.ts';
+import { CommandFailure, futureTime, printLine, type Report, UsageError } from '../../report.ts';
 import { row } from '../../row.ts';
 import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
@@ -176,8 +176,10 @@ async function follow(service: ServiceClient, { path, isJson }: Watched): Promis
     };
   // JSON shows no progress, so the command says why it does not exit yet.
   if (isJson && isOpen(first))
-    process.stderr.write(
-      `${say('Push {objectId} is accepted. Waiting for its end; --no-wait does not wait.', { objectId })}\n`,
+    printLine(
+      say('Push {objectId} is accepted. Waiting for its end; --no-wait does not wait.', {
+        objectId,
+      }),
     );
   const record = isOpen(first)
     ? await watchPush(read, { isShown: !isJson, clock: systemClock })

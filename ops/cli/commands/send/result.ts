@@ -11,7 +11,7 @@ import {
   warningIn,
   words,
 } from '../../language.ts';
-import { ProgressBar, type Report } from '../../report.ts';
+import { ProgressBar, printLine, type Report } from '../../report.ts';
 import { table } from '../../table.ts';
 
 /** Push record that contains every member that this command shows. */
@@ -244,7 +244,7 @@ class ProgressLines {
       settled: endedOf(record),
       devices: record.devices,
     });
-    process.stderr.write(`${[progress, ...(hint === '' ? [] : [hint])].join('; ')}\n`);
+    printLine([progress, ...(hint === '' ? [] : [hint])].join('; '));
   }
 }
 
