@@ -278,5 +278,5 @@ export function apnsIdPrefix(objectId: string): string {
 }
 
 /** Returns the end of an `apns-id`: the internal id of the recipient. */
-export const apnsIdEnd = (recipientId: string): string =>
-  recipientId.padStart(nodeDigits, '0').slice(-nodeDigits);
+export const apnsIdEnd = (recipientId: number): string =>
+  String(recipientId).padStart(nodeDigits, '0').slice(-nodeDigits);

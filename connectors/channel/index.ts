@@ -110,7 +110,7 @@ class ChannelSender implements Sender {
   async #deleteWaiting(
     pushId: number,
     recipients: Recipient[],
-  ): Promise<ReadonlySet<string> | undefined> {
+  ): Promise<ReadonlySet<number> | undefined> {
     const { clock, messageStore, onCall } = this.#context;
     const startedAtMs = clock.monotonicMs();
     const deleted = await messageStore.deleteWaiting({ pushId, recipients }).catch(() => undefined);

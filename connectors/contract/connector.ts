@@ -114,7 +114,7 @@ export interface Recipient {
   /** Position in the batch. `report` takes it as argument. */
   index: number;
   /** Internal id of the installation. */
-  id: string;
+  id: number;
   /**
    * Device token, registration id or installation id. `tokenField` of the connector decides which.
    */
@@ -309,7 +309,7 @@ export interface MessageStore {
    * Deletes the messages of a push that wait for these recipients. Resolves to the installations
    * (`Recipient.id`) whose message was deleted.
    */
-  deleteWaiting(push: { pushId: number; recipients: Recipient[] }): Promise<ReadonlySet<string>>;
+  deleteWaiting(push: { pushId: number; recipients: Recipient[] }): Promise<ReadonlySet<number>>;
 }
 
 export interface SenderContext {

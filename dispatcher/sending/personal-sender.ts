@@ -93,7 +93,7 @@ export class PersonalSender implements Sender {
         twins.recipients.push(recipient);
         continue;
       }
-      const found = this.#values.get(Number(recipient.id));
+      const found = this.#values.get(recipient.id);
       const values = variables.map(([name, one], i): [string, string] => [
         name,
         found?.[i] ?? one.default,

@@ -127,7 +127,7 @@ export class OpenRecipients {
     const { deviceType, vendor, topic, teamId, tokens } = group;
     return {
       index,
-      id: String(this.#batch.recipients[index]),
+      id: this.#batch.recipients[index] ?? 0,
       deviceToken: tokens[this.#positionOf[index] ?? 0] ?? '',
       deviceType,
       vendor,

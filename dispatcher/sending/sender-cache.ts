@@ -289,13 +289,12 @@ export const messageStore = (db: Database, appId: string): MessageStore => ({
       pushId,
       content,
       expiresAt: new Date(expiresAtMs),
-      installations: recipients.map((recipient) => Number(recipient.id)),
+      installations: recipients.map(({ id }) => id),
     });
   },
   deleteWaiting: async ({ pushId, recipients }) => {
-    const ids = recipients.map(({ id }) => Number(id));
-    const deleted = await deleteWaitingMessages(db, { appId, id: pushId }, ids);
-    return new Set(deleted.map(String));
+    const ids = recipients.map(({ id }) => id);
+    return new Set(await deleteWaitingMessages(db, { appId, id: pushId }, ids));
   },
 });
 

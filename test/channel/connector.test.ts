@@ -103,7 +103,7 @@ describe('content of the device channel', () => {
 describe('sending on the device channel', () => {
   const recipient = (index: number, deviceType = 'android'): Recipient => ({
     index,
-    id: String(index + 100),
+    id: index + 100,
     deviceToken: `installation-${index}`,
     deviceType,
     topic: null,

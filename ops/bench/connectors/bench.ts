@@ -281,7 +281,7 @@ function batchOf(connector: ConnectorId, batch: number): Recipient[] {
     const n = batch * batchSize + index;
     return {
       index,
-      id: String(n),
+      id: n,
       deviceToken: deviceTokenOf(connector, n),
       deviceType: deviceTypeOf(connector),
       vendor: installationVendor(connector),

@@ -21,7 +21,7 @@ const names = ['name', 'level'];
 
 const recipientOf = (index: number, badge: number | null): Recipient => ({
   index,
-  id: String(index),
+  id: index,
   deviceToken: 'ab',
   deviceType: 'ios',
   topic: null,

@@ -51,7 +51,7 @@ describe('over HTTP/2', () => {
       const message = aMessage({ alert: 'a', 'collapse-id': 'c1', 'pgw-priority': 5 });
       await sendAll(bench.sender, recipients(1, toFirstTopic), message);
       await sendAll(bench.sender, recipients(1, toFirstTopic), message);
-      await sendAll(bench.sender, recipients(1, { ...toFirstTopic, id: 'another' }), message);
+      await sendAll(bench.sender, recipients(1, { ...toFirstTopic, id: 7 }), message);
       const [first, second, third] = gateway.requests.map(({ headers }) => headers);
       expect(first).toMatchObject({
         'apns-topic': topic,

@@ -23,7 +23,7 @@ const stepMs = 40;
 const recipientsOf = (count: number): Recipient[] =>
   Array.from({ length: count }, (_, index) => ({
     index,
-    id: String(index),
+    id: index,
     deviceToken: `token ${index}`,
     deviceType: 'ios',
     vendor: null,

@@ -56,7 +56,7 @@ export const deviceToken = (n: number): string => n.toString(16).padStart(64, '0
 export function recipients(count: number, more: Partial<Recipient> = {}): Recipient[] {
   return Array.from({ length: count }, (_, index) => ({
     index,
-    id: String(1000 + index),
+    id: 1000 + index,
     deviceToken: deviceToken(index),
     deviceType: 'ios',
     topic: null,
