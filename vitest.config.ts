@@ -24,8 +24,8 @@ export default defineConfig({
     maxWorkers: Math.min(availableParallelism() + 3, 8),
     // Long timeouts, because test machines are shared.
     expect: { poll: { timeout: 20_000 } },
-    testTimeout: 90_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     // Ends the run even if a test left a child process running.
     teardownTimeout: 20_000,
   },

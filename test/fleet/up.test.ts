@@ -136,7 +136,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     expect(await service.ended).toBe(0);
     expect(performance.now() - stoppedAtMs).toBeLessThan(10_000);
     await expect(fetch(tryPage)).rejects.toThrow();
-    await expect.poll(() => processesOf(dataDir), { timeout: 5000 }).toEqual([]);
+    await expect.poll(() => processesOf(dataDir), { timeout: 20_000 }).toEqual([]);
   });
 
   test('continues with the same data, and keeps its secrets private', async () => {
@@ -200,7 +200,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     // Signals the whole process group, like a terminal.
     if (service.child.pid) process.kill(-service.child.pid, signal);
     expect(await service.ended).toBe(0);
-    await expect.poll(() => processesOf(dataDir), { timeout: 5000 }).toEqual([]);
+    await expect.poll(() => processesOf(dataDir), { timeout: 20_000 }).toEqual([]);
   }
 
   /**

@@ -88,7 +88,7 @@ export async function runDuring<T>(
     await first(tx);
     const result = db.transaction(second);
     const isWaiting = async () => (await countWaitingForLocks(db)) === 1;
-    await Promise.race([result, vi.waitUntil(isWaiting, { timeout: 5000 })]);
+    await Promise.race([result, vi.waitUntil(isWaiting, { timeout: 20_000 })]);
     return { result };
   });
   return result;

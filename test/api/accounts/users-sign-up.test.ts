@@ -210,7 +210,7 @@ test('a sign-up while its app is deleted gets 409', async () => {
   const { signedUp } = await api.db.transaction(async (tx) => {
     await tx.query('DELETE FROM app WHERE app_id = $1', [deleted.appId]);
     const signedUp = api.request('POST', '/1.1/users', { app: deleted, body: user() });
-    await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, { timeout: 5000 });
+    await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, { timeout: 20_000 });
     return { signedUp };
   });
   expect(await signedUp).toMatchObject({ status: 409, body: { code: 409 } });

@@ -174,7 +174,7 @@ describe('a push to FCM devices', () => {
           app.appId,
         ])
         .then((result) => result.rows);
-    await expect.poll(handed, { timeout: 5000 }).toEqual([{ requests: 2, recipients: 2 }]);
+    await expect.poll(handed, { timeout: 20_000 }).toEqual([{ requests: 2, recipients: 2 }]);
   });
 
   test('that is silent is sent, not dropped', async () => {

@@ -79,7 +79,7 @@ async function waitForEnd(pid: number): Promise<void> {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
     return stat.includes(') Z ');
   };
-  await expect.poll(hasEnded, { timeout: 5_000, interval: 50 }).toBe(true);
+  await expect.poll(hasEnded, { timeout: 20_000, interval: 50 }).toBe(true);
 }
 
 /** Returns the number of pages that the kernel mapped for a process without reading from disk. */

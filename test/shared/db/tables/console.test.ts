@@ -126,7 +126,7 @@ test('a token can be deleted while its login code is used', async () => {
       return spent && logIn(other, spent.tokenId);
     });
     used.catch(() => undefined);
-    await vi.waitUntil(async () => (await countWaitingForLocks(db)) === 1, { timeout: 5000 });
+    await vi.waitUntil(async () => (await countWaitingForLocks(db)) === 1, { timeout: 20_000 });
     expect(await deleteToken(tx, id)).toMatchObject({ id });
     return { used };
   });

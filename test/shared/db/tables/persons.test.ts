@@ -98,7 +98,7 @@ test.each([
     await tx.query(first, [appId]);
     erasure = db.transaction((other) => eraseDevices(other, person, [high, low]));
     erasure.catch(() => undefined);
-    await vi.waitUntil(async () => (await countWaitingForLocks(db)) === 1, { timeout: 5000 });
+    await vi.waitUntil(async () => (await countWaitingForLocks(db)) === 1, { timeout: 20_000 });
     await tx.query(second, [appId]);
   });
   await expect(erasure).resolves.toMatchObject({ installations: 2, channelMessages: 4 });

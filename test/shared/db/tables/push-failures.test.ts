@@ -33,7 +33,7 @@ async function lockAround<T>(
     await tx.query(first, values);
     const result = db.transaction(other);
     result.catch(() => undefined);
-    await vi.waitUntil(async () => (await countWaitingForLocks(db)) === 1, { timeout: 5000 });
+    await vi.waitUntil(async () => (await countWaitingForLocks(db)) === 1, { timeout: 20_000 });
     await tx.query(second, values);
     return { result };
   });
