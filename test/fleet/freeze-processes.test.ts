@@ -1,4 +1,4 @@
-import { beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
@@ -15,7 +15,6 @@ const service = useTestService({ gateway: { maxStreams: 20 } });
 /** Each process has two worker threads. */
 const threads = { DISPATCHER_THREADS: '2' };
 const dispatchers = useDispatcherProcesses(service);
-vi.setConfig({ testTimeout: 180_000 });
 
 beforeAll(async () => {
   await dispatchers.start(threads);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { CanaryBatches } from '../../dispatcher/sending/canary.ts';
 import { createApnsCredentials } from '../../ops/sandbox/apns/server.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -20,7 +20,6 @@ const [first, second, unknown] = [
 const third = { ...createApnsCredentials(), teamId: first.teamId };
 const service = useTestService({ gateway: { keys: [first, second, third], keptRequests: 10_000 } });
 const dispatchers = useDispatcherProcesses(service);
-vi.setConfig({ testTimeout: 180_000 });
 
 const pathOf = ({ appId }: App, profile = '_default') =>
   `/console/api/apps/${appId}/profiles/apns/${profile}`;

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { type ConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';
 import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
 import { useTestService } from '../support/service.ts';
 import { countRows, insertDevices } from '../support/tables.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
 const service = useTestService();
 let vendors: AllVendors;
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { Vault } from '../../shared/crypto.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
@@ -8,8 +8,6 @@ import { type MailServer, startMailServer } from '../support/servers/mail-server
 import { changeMessages } from '../support/tables.ts';
 import { useTestApi } from '../support/test-api.ts';
 
-/** Allows for a busy machine. */
-vi.setConfig({ testTimeout: 120_000 });
 const api = useTestApi();
 let other: TestApi;
 let mailServer: MailServer;

@@ -72,7 +72,9 @@ test.skipIf(areDatabasesSharded()).each([
         user.body.objectId,
       ]);
       const requested = post('requestPasswordReset', { email }, of);
-      await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, { timeout: 20_000 });
+      await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, {
+        timeout: 20_000,
+      });
       return { requested };
     });
     expect(await requested).toMatchObject(reply);

@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { hourMs, systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -7,8 +7,6 @@ import { useTestService } from '../../support/service.ts';
 import { changeDevices } from '../../support/tables.ts';
 
 const service = useTestService();
-/** Allows for a busy machine. */
-vi.setConfig({ testTimeout: 120_000 });
 let dispatcher: RunningDispatcher;
 const dispatch = () => service.dispatch({ breakers: { coolDownMs: 300 } });
 beforeAll(async () => {

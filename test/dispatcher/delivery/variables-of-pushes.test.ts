@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { hourMs, systemClock } from '../../../shared/clock.ts';
 import { insertRecurring } from '../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -9,8 +9,6 @@ import { useTestService } from '../../support/service.ts';
 import { changeDevices, insertDevices, startScheduledPushes } from '../../support/tables.ts';
 
 const service = useTestService();
-/** Allows for a busy machine. */
-vi.setConfig({ testTimeout: 120_000 });
 beforeAll(async () => {
   await service.dispatch();
 });

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { GatewayInstance } from '../../../ops/sandbox/all/definition.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -9,8 +9,6 @@ import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
 let vendors: AllVendors;
-/** Allows for a busy machine. */
-vi.setConfig({ testTimeout: 120_000 });
 
 beforeAll(async () => {
   vendors = await startVendors(service);

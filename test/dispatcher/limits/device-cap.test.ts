@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
 import { chargeDevices, deleteOldDeviceDays } from '../../../shared/db/tables/recipients.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -6,8 +6,6 @@ import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 
 const service = useTestService();
-/** Allows for a busy machine. */
-vi.setConfig({ testTimeout: 120_000 });
 beforeAll(async () => {
   await Promise.all([service.dispatch(), service.dispatch()]);
 });

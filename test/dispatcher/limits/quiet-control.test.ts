@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { callerOf } from '../../api/console/callers.ts';
 import { RawClient } from '../../channel/support/raw-client.ts';
@@ -19,8 +19,6 @@ import {
 } from '../../support/tables.ts';
 
 const service = useTestService();
-/** Allows for a busy machine. */
-vi.setConfig({ testTimeout: 120_000 });
 beforeAll(async () => {
   await Promise.all([service.dispatch(), service.dispatch()]);
 });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import {
   startXiaomiGateway,
   type XiaomiGateway,
@@ -13,8 +13,6 @@ const vendors = useVendorService(async () => {
   xiaomi = await startXiaomiGateway({ ...xiaomiApp, ...(await loopbackIdentity()) });
   return [{ connector: 'vendor_b', gateway: xiaomi, credentials: xiaomiApp }];
 });
-/** Allows for a busy machine. */
-vi.setConfig({ testTimeout: 120_000 });
 afterEach(() => vendors.service.apns.behave());
 
 const data = { alert: 'Hallo', title: 'Neues' };

@@ -1,12 +1,10 @@
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 import { changeDevices, daysAgo, insertDevices } from '../../support/tables.ts';
 
 const service = useTestService();
-/** Allows for a busy machine. */
-vi.setConfig({ testTimeout: 120_000 });
 beforeAll(async () => {
   await service.dispatch();
 });

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { hourMs, systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -6,8 +6,6 @@ import { useTestService } from '../../support/service.ts';
 import { changeDevices, readPush } from '../../support/tables.ts';
 
 const service = useTestService();
-/** Allows for a busy machine. */
-vi.setConfig({ testTimeout: 120_000 });
 let dispatcher: RunningDispatcher;
 
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import {
   beginPush,
@@ -9,8 +9,6 @@ import { useTestService } from '../../support/service.ts';
 import { changeFailures, daysAgo } from '../../support/tables.ts';
 
 const service = useTestService();
-/** Allows for a busy machine. */
-vi.setConfig({ testTimeout: 120_000 });
 
 beforeAll(() => service.dispatch().then(() => undefined));
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { testConfig } from '../../support/api.ts';
 import { bareEnvironment, carillon, launcher } from '../../support/cli.ts';
 import { addDevicesIn, awakeZone, hoursOfNow } from '../../support/gateways/quiet-hours.ts';
@@ -8,8 +8,6 @@ import { useTestService } from '../../support/service.ts';
 import { changeDevices } from '../../support/tables.ts';
 
 const service = useTestService();
-/** Allows for a busy machine, because each command is a process. */
-vi.setConfig({ testTimeout: 120_000 });
 const hours = hoursOfNow();
 let asleep: string;
 let awake: string;

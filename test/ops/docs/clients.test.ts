@@ -4,16 +4,13 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { guideOf } from '../../../connectors/guides.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { profileConnectorIds } from '../../../shared/domain/labels.ts';
 import { bareEnvironment, carillon } from '../../support/cli.ts';
 import { useTestService } from '../../support/service.ts';
 import { blocksOf, runShell, serviceEnvironment } from './pages.ts';
-
-/** Each page starts commands of its own. Allows for a busy machine. */
-vi.setConfig({ testTimeout: 180_000 });
 
 const service = useTestService();
 let folder: string;

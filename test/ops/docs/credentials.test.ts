@@ -2,12 +2,9 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { useTestService } from '../../support/service.ts';
 import { blocksOf, runShell, serviceEnvironment } from './pages.ts';
-
-/** Each page starts commands of its own. Allows for a busy machine. */
-vi.setConfig({ testTimeout: 180_000 });
 
 const service = useTestService();
 const docs = new URL('../../../docs/', import.meta.url);

@@ -2,16 +2,13 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
 import { freePort } from '../../../ops/local/ports.ts';
 import { startTestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { useTestService } from '../../support/service.ts';
 import { blocksOf, runShell, serviceEnvironment } from './pages.ts';
-
-/** Each page starts commands of its own. Allows for a busy machine. */
-vi.setConfig({ testTimeout: 180_000 });
 
 const service = useTestService();
 let folder: string;
