@@ -299,16 +299,14 @@ class Delivery {
   #requests(recipients: Recipient[]): TransportRequest[] {
     const { payload, bodies, channel, topic } = this.#options;
     const isSpliced = payload.badgeAt !== undefined;
-    return recipients.map(({ deviceToken, badge, id, index }) => ({
-      path: channel === undefined ? deviceToken.toLowerCase() : encodeURIComponent(topic),
-      headerValue: apnsIdEnd(id),
-      // The dispatcher increments the badge before the first attempt. A device without a stored
-      // badge shows 1.
-      ...(bodies
-        ? { splice: bodies.get(index) ?? '' }
-        : isSpliced
-          ? { splice: String(badge ?? 1) }
-          : {}),
+    // The dispatcher increments the badge before the first attempt. A device without a stored badge
+    // shows 1.
+    const spliceOf = ({ badge, index }: Recipient) =>
+      bodies ? (bodies.get(index) ?? '') : isSpliced ? String(badge ?? 1) : undefined;
+    return recipients.map((recipient) => ({
+      path: channel === undefined ? recipient.deviceToken.toLowerCase() : encodeURIComponent(topic),
+      headerValue: apnsIdEnd(recipient.id),
+      splice: spliceOf(recipient),
     }));
   }
 }

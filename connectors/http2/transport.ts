@@ -34,7 +34,7 @@ export interface TransportRequest {
   /** The caller checks that it is safe in a path. Empty if all requests have the same path. */
   path: string;
   headerValue?: string;
-  splice?: string | Buffer;
+  splice?: string | Buffer | undefined;
 }
 
 /**

@@ -139,15 +139,15 @@ class GroupedSend {
 
   /** Waits until the connector can take another group (`maxPending`, `maxSilentPending`). */
   async #untilNearlyDone(): Promise<void> {
-    const ready = Promise.race([this.#nearlyDone.promise, Promise.all(this.#sends)]);
+    const ready = Promise.race([this.#nearlyDone.promise, Promise.all(this.#sends)]).then(
+      () => true,
+    );
     for (;;) {
       const before = this.#pending;
-      const timer = new AbortController();
-      const isReady = await Promise.race([
-        ready.then(() => true),
-        sleep(silentMs, timer.signal).then(() => false),
-      ]);
-      timer.abort();
+      const silence = Promise.withResolvers<boolean>();
+      const timer = setTimeout(silence.resolve, silentMs, false);
+      const isReady = await Promise.race([ready, silence.promise]);
+      clearTimeout(timer);
       if (isReady || (this.#pending === before && before <= maxSilentPending)) return;
     }
   }
