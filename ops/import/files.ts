@@ -57,10 +57,13 @@ export async function findFiles(
     const isFolder = (await explainFileError(given, stat(given))).isDirectory();
     const inside = isFolder ? await explainFileError(given, readdir(given)) : [];
     for (const path of isFolder ? inside.map((name) => join(given, name)) : [given]) {
-      const real = await explainFileError(path, realpath(path));
-      if (seen.has(real)) continue;
-      seen.add(real);
-      const file = await explainFileError(path, inspect(path, requestedClass));
+      const real = await explainFileError(path, isFolder ? targetOf(path) : realpath(path));
+      if (real !== undefined && seen.has(real)) continue;
+      seen.add(real ?? path);
+      const file =
+        real === undefined
+          ? say('is no file')
+          : await explainFileError(path, inspect(path, requestedClass));
       if (typeof file !== 'string') found.files.push(file);
       else if (isFolder) found.skipped.push({ path, reason: file });
       else throw new UsageError(`${path}: ${file}`);
@@ -74,6 +77,13 @@ export async function findFiles(
   );
   return found;
 }
+
+/** Returns the file that a path leads to. Returns undefined for a link without a target. */
+const targetOf = (path: string): Promise<string | undefined> =>
+  realpath(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
 
 /**
  * Returns what can be found out about a file before it is read, or the reason why it cannot be

@@ -249,10 +249,17 @@ function conflictMessage({ holders, message }: Unwritten): string {
   return say('Another object had one of its unique members for a moment: import it again.');
 }
 
+/** Code of PostgreSQL. */
+const diskFull = '53100';
+
 function failureIn(file: ExportFile, error: unknown): unknown {
   if (error instanceof Error && error.name === 'AbortError')
     return new CommandFailure(sentences(say('It was stopped.'), resumeHint()));
-  if (isConnectionFailure(error))
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (code === diskFull)
+    return new CommandFailure(sentences(say('The disk of the database is full.'), resumeHint()));
+  const isOfFile = error instanceof Error && 'path' in error && error.path === file.path;
+  if (!isOfFile && isConnectionFailure(error))
     return new CommandFailure(
       sentences(say('The connection to the database was lost.'), resumeHint()),
     );
@@ -263,7 +270,6 @@ function failureIn(file: ExportFile, error: unknown): unknown {
         resumeHint(),
       ),
     );
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code.startsWith('Z_'))
     return new CommandFailure(
       say('{path} is damaged ({code}): it was read up to there.', { path: file.path, code }),

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -149,6 +149,7 @@ describe('the files', () => {
     await exportFile('_User_schema.json', ['{}']);
     await exportFile('notes.txt', ['hello']);
     await mkdir(join(fixture.folder, 'more'));
+    await symlink('nowhere', join(fixture.folder, '_Role.jsonl'));
     const report = await imported(fixture.folder);
     expect(report).toMatchObject({
       code: 0,
@@ -158,7 +159,7 @@ describe('the files', () => {
       report.skippedFiles
         .map(({ path }: { path: string }) => path.slice(fixture.folder.length + 1))
         .sort(),
-    ).toEqual(['Post.0.jsonl', '_User_schema.json', 'more', 'notes.txt']);
+    ).toEqual(['Post.0.jsonl', '_Role.jsonl', '_User_schema.json', 'more', 'notes.txt']);
   });
 
   test('without a class are imported with --class', async () => {
@@ -169,6 +170,19 @@ describe('the files', () => {
     expect(await importedByCommand(path, '--class', '_Installation')).toMatchObject({ code: 0 });
     expect((await run([path, '--class', 'Post'])).code).toBe(2);
   });
+});
+
+test('an import into a full disk says so', async () => {
+  const path = await exportFile('_Installation.jsonl', [anInstallation()]);
+  await fixture.db.query(`CREATE FUNCTION fill_disk() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE 'disk full' USING ERRCODE = '53100'; END $$`);
+  await fixture.db.query(
+    'CREATE TRIGGER full_disk BEFORE INSERT ON installation EXECUTE FUNCTION fill_disk()',
+  );
+  const result = await run([path]);
+  await fixture.db.query('DROP FUNCTION fill_disk CASCADE');
+  expect(result.code).toBe(1);
+  expect(result.stdout + result.stderr).toContain('The disk of the database is full.');
 });
 
 describe('an import that cannot start', () => {
