@@ -10,8 +10,10 @@ import {
   saveStarts,
   takeDuePushes,
 } from '../../shared/db/tables/scheduled-pushes.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
 import { newPushObjectId } from '../../shared/domain/ids.ts';
 import { defaultExpiryMs, expiryAfter } from '../../shared/domain/pushes/push.ts';
+import { withPossiblePushId } from '../../shared/domain/pushes/push-events.ts';
 import { dueTimes, maxOpenStarts } from '../../shared/domain/pushes/recurrence.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
 import { acceptedEvent, insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
@@ -71,7 +73,9 @@ type Outcomes = Partial<Record<'started' | 'caught_up' | 'missed' | 'held_back',
 export async function startRecurring(deps: DispatcherDeps, limit: number): Promise<number> {
   const due = await listDueRecurring(deps.db, limit);
   await forEachItem(due, async ({ appId, id }) => {
-    const outcomes = await deps.db.transaction((tx) => startOne(deps, tx, { appId, id }));
+    const app = await deps.appCache.app(appId);
+    if (!app) return;
+    const outcomes = await deps.db.transaction((tx) => startOne(deps, tx, { app, id }));
     for (const [outcome, n] of Object.entries(outcomes))
       deps.metrics.recurringStarts.inc({ outcome }, n);
   });
@@ -81,8 +85,9 @@ export async function startRecurring(deps: DispatcherDeps, limit: number): Promi
 async function startOne(
   { queue, webhooks }: DispatcherDeps,
   tx: Handle,
-  { appId, id }: { appId: string; id: number },
+  { app, id }: { app: App; id: number },
 ): Promise<Outcomes> {
+  const { appId } = app;
   const recurring = await lockDueRecurring(tx, appId, id);
   if (!recurring) return {};
   const { now, nextAt: first, skipBefore } = recurring;
@@ -93,7 +98,7 @@ async function startOne(
     skipBefore,
   });
   const isHeldBack = start !== undefined && (await countOpenStarts(tx, appId, id)) >= maxOpenStarts;
-  const push = start && !isHeldBack ? toPush(recurring, start, now) : undefined;
+  const push = start && !isHeldBack ? toPush(app, recurring, { at: start, now }) : undefined;
   if (push) {
     await insertQueuedPushes(tx, queue, [push]);
     await webhooks.emit(tx, acceptedEvent(push));
@@ -113,14 +118,18 @@ const lifeMsOf = ({ lifeSeconds }: RecurringPush): number =>
   lifeSeconds === null ? defaultExpiryMs : lifeSeconds * 1000;
 
 /** Returns the push of one run. It expires as if it had been sent at its scheduled time. */
-function toPush(recurring: RecurringPush, at: Date, now: Date): NewPush {
-  const { appId, id, name, pushOrder, notificationId, changedBy, changedToken } = recurring;
+function toPush(
+  { appId, options }: App,
+  recurring: RecurringPush,
+  { at, now }: { at: Date; now: Date },
+): NewPush {
+  const { id, name, pushOrder, notificationId, changedBy, changedToken } = recurring;
   return {
     appId,
     objectId: newPushObjectId(),
     notificationId: notificationId ?? newPushObjectId(),
     state: 'queued',
-    pushOrder: { ...pushOrder, recurring: { id, name } },
+    pushOrder: { ...withPossiblePushId(options, pushOrder), recurring: { id, name } },
     pushTime: at,
     expiresAt: expiryAfter(at, lifeMsOf(recurring)),
     createdAt: now,

@@ -63,12 +63,21 @@ export const pushEventsBody = z
 
 export type PushEventsBody = z.output<typeof pushEventsBody>;
 
+type OrderWithData = { data: JsonObject; liveActivity?: LiveActivity };
+
+/**
+ * Returns the order of a push that nobody can correct any more, like `withPushId`. A push with a
+ * member of this name keeps its member.
+ */
+export const withPossiblePushId = <T extends OrderWithData>(options: AppOptions, order: T) =>
+  pushIdMember in order.data ? order : withPushId(options, order);
+
 /**
  * Returns the order of a push of an app. With the option `reportOpens`, its messages contain the id
  * of the push, except messages to Live Activities, which have no custom members. Throws error 1 if
  * the push has a member with this name.
  */
-export function withPushId<T extends { data: JsonObject; liveActivity?: LiveActivity }>(
+export function withPushId<T extends OrderWithData>(
   { reportOpens }: AppOptions,
   order: T,
 ): T & { hasPushId?: true } {

@@ -103,6 +103,22 @@ describe('a recurring push', () => {
     expect(body.request).not.toHaveProperty('recurring');
   });
 
+  test('puts the id of its push into the messages if the app has the option', async () => {
+    const app = await service.api.createApp({ reportOpens: true });
+    await service.addApnsProfile(app);
+    await service.addIosInstallations(app, 1);
+    const { lastPush } = await handled(app, await add(app, { name: 'reported' }));
+    expect(await service.untilDone(app, lastPush ?? '')).toMatchObject({ events: { opened: 0 } });
+    const message = service.apns.requests
+      .map(({ body }) => JSON.parse(body.toString()))
+      .find(({ aps }) => aps.alert === 'reported');
+    expect(message).toMatchObject({ _push: lastPush });
+    // A member of this name that was stored before the option was on stays.
+    const pushOrder = parsePush({ data: { alert: 'own', _push: 'mine' } }, undefined, 0).pushOrder;
+    const own = await handled(app, await add(app, { name: 'own', pushOrder }));
+    expect(await service.untilDone(app, own.lastPush ?? '')).toMatchObject({ status: 'done' });
+  });
+
   test('after an outage sends only the last missed run, and counts the others', async () => {
     const app = await appWithDevice();
     const first = new Date(systemClock.now() - 10 * minuteMs);
