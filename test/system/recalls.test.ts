@@ -328,6 +328,30 @@ test('a sender recalls only its own pushes, and the audit names the recall', asy
   );
 });
 
+test('a push whose recall was cancelled is recalled again', async () => {
+  const app = await audienceOf('vendor_b');
+  const push = await send(app);
+  const post = (path: string) =>
+    service.api.request('POST', `/console/api${path}`, { admin: true });
+  const breaker = `/breakers/vendor_b:${app.appId}:_default`;
+  expect((await post(`${breaker}/open`)).status).toBe(200);
+  const first = recall(app, push);
+  const ofRecord = async () =>
+    (await service.api.request('GET', `/1.1/notifications/${push}`, { app, master: true })).body
+      .recall;
+  await expect.poll(ofRecord).toMatchObject({ status: 'in-queue' });
+  const { objectId } = await ofRecord();
+  const cancelled = await post(`/apps/${app.appId}/notifications/${objectId}/cancel`);
+  expect(cancelled.status).toBe(200);
+  expect((await post(`${breaker}/release`)).status).toBe(200);
+  expect((await first).status).toBe(200);
+  expect(await ofRecord()).toMatchObject({ objectId, status: 'cancelled' });
+  expect(await recall(app, push)).toMatchObject({
+    status: 200,
+    body: { connectors: { vendor_b: { recalled: 3 } } },
+  });
+});
+
 test('one recall of a push runs at a time, and a slow one continues after the reply', async () => {
   const app = await audienceOf('vendor_b');
   const push = await send(app);

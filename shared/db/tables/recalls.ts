@@ -93,7 +93,8 @@ export async function countRecalled(
 
 /**
  * Locks a push until `tx` ends. Returns the public id of another recall of it that is not finished,
- * or undefined. `ownId` is the public id of the new recall.
+ * or undefined. `ownId` is the public id of the new recall. A cancelled recall never gets totals. It
+ * is finished when its batches are settled.
  */
 export async function lockForRecall(
   tx: Handle,
@@ -102,8 +103,11 @@ export async function lockForRecall(
 ): Promise<string | undefined> {
   await tx.query('SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, id]);
   return query(tx).value<string>(
-    `SELECT object_id FROM notification
-      WHERE app_id = $1 AND recall_of = $2 AND object_id <> $3 AND totals IS NULL LIMIT 1`,
+    `SELECT n.object_id FROM notification n
+      WHERE n.app_id = $1 AND n.recall_of = $2 AND n.object_id <> $3 AND n.totals IS NULL
+        AND (n.state <> 'cancelled' OR EXISTS (
+          SELECT FROM push_batch b
+           WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)) LIMIT 1`,
     [appId, id, ownId],
   );
 }
