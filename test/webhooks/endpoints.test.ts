@@ -160,6 +160,13 @@ test('only owners set a URL, see that of a chat, and rotate', async () => {
   const body = { url: shown.body.url, events, format: 'slack', isEnabled: false };
   expect((await operator('PUT', path, { body })).status).toBe(200);
   expect((await admin('GET', '/roles')).body).toMatchObject({ url: chat, isEnabled: false });
+  // An endpoint of the standard format would show its URL to operators.
+  for (const format of [{}, { format: 'standard' }]) {
+    const reply = await operator('PUT', path, { body: { url: shown.body.url, events, ...format } });
+    expect(reply).toMatchObject({ status: 403 });
+    expect(JSON.stringify(reply.body)).not.toContain('a-token');
+  }
+  expect((await operator('GET', path)).body).toMatchObject({ url: shown.body.url });
   expect((await operator('POST', `${path}/rotate`)).status).toBe(403);
   const sender = await callerOf(service.api, 'sender');
   expect((await sender('GET', path)).status).toBe(403);

@@ -98,8 +98,7 @@ export class WebhookService {
       const existing = await findEndpoint(tx, vault, key, { isLocked: true });
       if (!existing && others >= webhookLimits.endpoints)
         throw refuse('thresholdExceeded', detail('webhookLimit', { n: webhookLimits.endpoints }));
-      if (existing?.secrets.url !== body.url && !hasRole(role, 'owner'))
-        throw refuse('forbidden', detail('ownerOption', { option: 'url' }));
+      if (!hasRole(role, 'owner')) requireKeptUrl(body, existing);
       const saved = await saveEndpoint(tx, vault, { ...key, ...settingsOf(body, existing) });
       await this.#audit(tx, key, {
         verb: 'put',
@@ -223,6 +222,17 @@ export class WebhookService {
 
 function noSuchWebhook(): never {
   throw refuse('notFound', detail('noWebhook'));
+}
+
+/**
+ * Throws error 403 if a caller below the role owner changes the URL. The URL of a chat contains a
+ * token, and a `standard` endpoint shows its URL to operators. So only an owner makes one of a chat.
+ */
+function requireKeptUrl({ url, format = 'standard' }: EndpointBody, existing?: Endpoint): void {
+  if (existing?.secrets.url !== url)
+    throw refuse('forbidden', detail('ownerOption', { option: 'url' }));
+  if (format === 'standard' && existing.format !== 'standard')
+    throw refuse('forbidden', detail('ownerOption', { option: 'format' }));
 }
 
 /** Formats whose robots have a signing secret. */
