@@ -1,5 +1,8 @@
-import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { dayMs } from '../../shared/clock.ts';
+import { insertManual } from '../../shared/db/tables/webhook-deliveries.ts';
+import { endRun } from '../../shared/db/tables/webhooks.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
 import {
@@ -103,4 +106,56 @@ test('deliveries that need no request do not keep the breaker open', async () =>
   for (let i = 0; i < 9; i += 1) await write('shaky', webhookLimits.maxAgeMs + dayMs);
   await write('shaky');
   await expect.poll(() => receiver.requests.length, { timeout: 20_000 }).toBe(2);
+});
+
+describe('the end of a run with a pause', () => {
+  const own = randomUUID();
+  const key = () => ({ appId: app.appId, name: 'paused' });
+  const lease = (dispatcher: string) =>
+    service.db.query(
+      `UPDATE webhook SET leased_by = $2, leased_until = now() + interval '1 hour'
+        WHERE app_id = $1 AND name = 'paused'`,
+      [app.appId, dispatcher],
+    );
+  const end = () =>
+    service.db.transaction((tx) =>
+      endRun(tx, key(), { dispatcher: own, isEnabled: true, pauseMs: 60_000 }),
+    );
+
+  test('does not delay a delivery by hand', async () => {
+    await subscribe('paused');
+    await lease(own);
+    await insertManual(service.db, key(), { type: 'webhook.test', data: {} });
+    expect(await end()).toBe(false);
+    await service.db.query("UPDATE webhook_delivery SET state = 'delivered' WHERE app_id = $1", [
+      app.appId,
+    ]);
+    expect(await end()).toBe(true);
+  });
+
+  test('sees a delivery by hand that is being written', async () => {
+    await subscribe('paused');
+    await lease(own);
+    let ended: Promise<boolean> | undefined;
+    await service.db.transaction(async (tx) => {
+      await tx.query(`SELECT FROM webhook WHERE app_id = $1 FOR NO KEY UPDATE`, [app.appId]);
+      ended = end();
+      await expect
+        .poll(async () => {
+          const { rowCount } = await service.db.query(
+            `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%webhook%'`,
+          );
+          return rowCount;
+        })
+        .toBeGreaterThan(0);
+      await insertManual(tx, key(), { type: 'webhook.test', data: {} });
+    });
+    expect(await ended).toBe(false);
+  });
+
+  test('ends also if another dispatcher has taken the endpoint', async () => {
+    await subscribe('paused');
+    await lease(randomUUID());
+    expect(await end()).toBe(true);
+  });
 });

@@ -323,12 +323,12 @@ interface RunEnd {
  */
 export async function endRun(tx: Handle, key: EndpointKey, end: RunEnd): Promise<boolean> {
   const values = valuesOf(key);
-  if (end.pauseMs !== undefined)
-    return query(tx).hasRows(pauseText, [...values, end.dispatcher, end.pauseMs]);
-  // A transaction that writes a delivery holds a lock that conflicts with this one (KEY SHARE).
+  const isPause = end.pauseMs !== undefined;
+  // A transaction that writes an event holds a lock (KEY SHARE) that conflicts with UPDATE. A
+  // delivery by hand has a stronger lock. A pause waits for it, but not for events.
   const locked = await query(tx).row<{ isOurs: boolean }>(
     `SELECT leased_by = $3 AS "isOurs" FROM webhook WHERE app_id = $1 AND name = $2
-      FOR UPDATE SKIP LOCKED`,
+      FOR ${isPause ? 'NO KEY UPDATE' : 'UPDATE SKIP LOCKED'}`,
     [...values, end.dispatcher],
   );
   if (!locked)
@@ -337,6 +337,7 @@ export async function endRun(tx: Handle, key: EndpointKey, end: RunEnd): Promise
       values,
     ));
   if (!locked.isOurs) return true;
+  if (isPause) return query(tx).hasRows(pauseText, [...values, end.pauseMs]);
   return query(tx).hasRows(
     `UPDATE webhook w SET due_at = n.next_at, leased_by = NULL, leased_until = NULL
        FROM (SELECT min(next_at) AS next_at FROM webhook_delivery
@@ -346,9 +347,12 @@ export async function endRun(tx: Handle, key: EndpointKey, end: RunEnd): Promise
   );
 }
 
-const pauseText = `UPDATE webhook SET due_at = now() + $4::float8 * interval '1 ms', is_paused = true,
+/** A delivery by hand does not wait for the end of a pause. */
+const pauseText = `UPDATE webhook w SET due_at = now() + $3::float8 * interval '1 ms', is_paused = true,
     leased_by = NULL, leased_until = NULL
-  WHERE app_id = $1 AND name = $2 AND leased_by = $3`;
+  WHERE w.app_id = $1 AND w.name = $2
+    AND NOT EXISTS (SELECT FROM webhook_delivery d WHERE d.app_id = w.app_id AND d.webhook = w.name
+                       AND d.state = 'waiting' AND d.is_manual)`;
 
 /** Gives claimed endpoints back, due now. */
 export const releaseEndpoints = (db: Handle, dispatcher: string, name: EndpointKey | null = null) =>
