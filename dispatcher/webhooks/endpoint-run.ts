@@ -46,10 +46,11 @@ const againMs = 50;
 const faultPauseMs = 1000;
 const outagePatienceMs = 60_000;
 
-/** State of an endpoint that outlives a run. */
+/** State of an endpoint that outlives a run. Another URL has another state. */
 interface Remembered {
+  url: string;
   breaker: Breaker;
-  client: { origin: string; client: HttpClient } | undefined;
+  client: HttpClient | undefined;
   /** Time until which the endpoint asked for no requests (monotonic). */
   throttledUntilMs: number;
   usedAtMs: number;
@@ -79,10 +80,18 @@ export class EndpointStates {
     this.#timing = timing;
   }
 
-  of({ appId, name }: EndpointKey): Remembered {
+  /** Returns the state of an endpoint. If its URL has changed, closes the state of the old URL. */
+  of({ appId, name, secrets: { url } }: Endpoint): Remembered {
     const { clock, log } = this.#deps;
     const id = JSON.stringify([appId, name]);
-    const state = this.#states.get(id) ?? {
+    const existing = this.#states.get(id);
+    if (existing?.url === url) {
+      existing.usedAtMs = clock.monotonicMs();
+      return existing;
+    }
+    if (existing) closeState(existing).catch(() => undefined);
+    const state: Remembered = {
+      url,
       breaker: new Breaker(
         this.#timing,
         () => clock.monotonicMs(),
@@ -91,10 +100,9 @@ export class EndpointStates {
       ),
       client: undefined,
       throttledUntilMs: 0,
-      usedAtMs: 0,
+      usedAtMs: clock.monotonicMs(),
     };
     this.#states.set(id, state);
-    state.usedAtMs = clock.monotonicMs();
     return state;
   }
 
@@ -103,10 +111,20 @@ export class EndpointStates {
     for (const [id, state] of this.#states) {
       if (this.#deps.clock.monotonicMs() - state.usedAtMs < maxAgeMs) continue;
       this.#states.delete(id);
-      state.breaker.close();
-      await state.client?.client.close();
+      await closeState(state);
     }
   }
+}
+
+async function closeState({ breaker, client }: Remembered): Promise<void> {
+  breaker.close();
+  await client?.close();
+}
+
+/** Settings of an endpoint, with the state of its URL. */
+interface Receiver {
+  endpoint: Endpoint;
+  state: Remembered;
 }
 
 /**
@@ -117,18 +135,19 @@ export class EndpointRun {
   readonly #deps: RunDeps;
   readonly #key: EndpointKey;
   readonly #context: RunContext;
-  readonly #state: Remembered;
+  readonly #states: EndpointStates;
   readonly #inFlight = new Map<number, Promise<void>>();
   #queue: DueDelivery[] = [];
   #endpoint: { value: Endpoint | undefined; readAtMs: number } | undefined;
+  #url: string | undefined;
   #hasFailed = false;
   #hasFault = false;
 
-  constructor(deps: RunDeps, key: EndpointKey, context: RunContext, state: Remembered) {
+  constructor(deps: RunDeps, key: EndpointKey, context: RunContext, states: EndpointStates) {
     this.#deps = deps;
     this.#key = key;
     this.#context = context;
-    this.#state = state;
+    this.#states = states;
   }
 
   /** Rejects if the database is unavailable. The lease then ends, and the endpoint runs again. */
@@ -137,15 +156,14 @@ export class EndpointRun {
     const beganAtMs = clock.monotonicMs();
     try {
       while (!this.#context.stopped.aborted) {
-        const endpoint = await this.#settings();
-        if (!endpoint) return;
+        const receiver = await this.#receiver();
+        if (!receiver) return;
         const isTired = clock.monotonicMs() - beganAtMs > yieldAfterMs;
         const mustYield = this.#hasFault || (isTired && this.#context.othersWait());
-        if (!mustYield) await this.#start(endpoint);
-        this.#state.usedAtMs = clock.monotonicMs();
+        if (!mustYield) await this.#start(receiver);
         if (this.#inFlight.size > 0) await Promise.race(this.#inFlight.values());
         else if (mustYield) return await this.#yield();
-        else if (await this.#end(endpoint)) return;
+        else if (await this.#end(receiver)) return;
         else await sleep(againMs, this.#context.stopped);
       }
     } finally {
@@ -153,8 +171,11 @@ export class EndpointRun {
     }
   }
 
-  /** Returns the settings of the endpoint, at most 0.4 s old; undefined if it was deleted. */
-  async #settings(): Promise<Endpoint | undefined> {
+  /**
+   * Returns the endpoint with settings that are at most 0.4 s old; undefined if it was deleted. With
+   * another URL, it may be a new endpoint of the same name, so the deliveries are read again.
+   */
+  async #receiver(): Promise<Receiver | undefined> {
     const nowMs = this.#deps.clock.monotonicMs();
     if (!this.#endpoint || nowMs - this.#endpoint.readAtMs > settingsMaxAgeMs) {
       const { db, vault } = this.#deps;
@@ -162,20 +183,24 @@ export class EndpointRun {
       this.#endpoint = { value, readAtMs: nowMs };
       this.#hasFailed ||= (value?.failures ?? 0) > 0;
     }
-    return this.#endpoint.value;
+    const { value: endpoint } = this.#endpoint;
+    if (!endpoint) return undefined;
+    if (this.#url !== endpoint.secrets.url) this.#queue = [];
+    this.#url = endpoint.secrets.url;
+    return { endpoint, state: this.#states.of(endpoint) };
   }
 
-  /** Milliseconds until the endpoint may be asked again; 0 if it may be asked now. */
-  get #pauseMs(): number {
-    const { breaker, throttledUntilMs } = this.#state;
+  /** Returns the milliseconds until the endpoint may be asked again; 0 if it may be asked now. */
+  #pauseMs({ breaker, throttledUntilMs }: Remembered): number {
     const throttleMs = Math.max(0, throttledUntilMs - this.#deps.clock.monotonicMs());
     const cooldownMs = breaker.isPassable ? 0 : Math.max(breaker.cooldownLeftMs, againMs);
     return Math.max(throttleMs, cooldownMs);
   }
 
   /** Starts deliveries while there is room. Redeliveries by hand do not ask the breaker. */
-  async #start(endpoint: Endpoint): Promise<void> {
-    const isOpen = endpoint.isEnabled && this.#pauseMs === 0;
+  async #start(receiver: Receiver): Promise<void> {
+    const { endpoint, state } = receiver;
+    const isOpen = endpoint.isEnabled && this.#pauseMs(state) === 0;
     if (this.#queue.length === 0 && this.#inFlight.size < webhookLimits.concurrency) {
       const filter = { isEnabled: isOpen, except: [...this.#inFlight.keys()], limit: pageSize };
       this.#queue = await this.#query(() => listDue(this.#deps.db, this.#key, filter));
@@ -183,12 +208,12 @@ export class EndpointRun {
     while (this.#inFlight.size < webhookLimits.concurrency) {
       const [delivery] = this.#queue;
       if (!delivery) return;
-      if (!delivery.isManual && !(endpoint.isEnabled && this.#pauseMs === 0)) {
+      if (!delivery.isManual && !(endpoint.isEnabled && this.#pauseMs(state) === 0)) {
         this.#queue = [];
         return;
       }
       this.#queue.shift();
-      const work = this.#deliver(endpoint, delivery).finally(() =>
+      const work = this.#deliver(receiver, delivery).finally(() =>
         this.#inFlight.delete(delivery.id),
       );
       this.#inFlight.set(delivery.id, work);
@@ -196,10 +221,10 @@ export class EndpointRun {
   }
 
   /** Sends one delivery and records the result. Never rejects. */
-  async #deliver(endpoint: Endpoint, delivery: DueDelivery): Promise<void> {
+  async #deliver(receiver: Receiver, delivery: DueDelivery): Promise<void> {
     try {
-      const judgement = await this.#send(endpoint, delivery);
-      if (judgement) await this.#record(delivery, judgement);
+      const judgement = await this.#send(receiver, delivery);
+      if (judgement) await this.#record(receiver, delivery, judgement);
     } catch (error) {
       this.#hasFault = true;
       const { appId: app, name: webhook } = this.#key;
@@ -214,18 +239,21 @@ export class EndpointRun {
    * Sends one delivery. Returns undefined if the breaker lets no request pass. A delivery that needs
    * no request does not ask the breaker, because it could not be its probe.
    */
-  async #send(endpoint: Endpoint, delivery: DueDelivery): Promise<Judgement | undefined> {
+  async #send(
+    { endpoint, state }: Receiver,
+    delivery: DueDelivery,
+  ): Promise<Judgement | undefined> {
     const { db, clock } = this.#deps;
     const { isManual, createdAt } = delivery;
     if (!isManual && clock.now() - createdAt.getTime() > webhookLimits.maxAgeMs)
       return ended('expired');
     const data = await this.#query(() => dataOf(db, delivery));
     if (data === undefined) return ended('push_deleted');
-    const permit = isManual ? undefined : this.#state.breaker.acquire();
+    const permit = isManual ? undefined : state.breaker.acquire();
     if (!isManual && !permit) return undefined;
     try {
       const request = requestOf(endpoint, { delivery, data, nowMs: clock.now() });
-      const result = await this.#clientOf(endpoint).request(request);
+      const result = await this.#clientOf(state).request(request);
       const judgement = judge(result, delivery, endpoint.format);
       await permit?.release({ requests: 1, failed: judgement.state === 'delivered' ? 0 : 1 });
       return judgement;
@@ -235,16 +263,20 @@ export class EndpointRun {
     }
   }
 
-  async #record(delivery: DueDelivery, judgement: Judgement): Promise<void> {
+  async #record(
+    { endpoint, state: remembered }: Receiver,
+    delivery: DueDelivery,
+    judgement: Judgement,
+  ): Promise<void> {
     const { db, metrics, clock } = this.#deps;
     const { state, isAttempt, isGone, throttleMs } = judgement;
-    if (throttleMs > 0) this.#state.throttledUntilMs = clock.monotonicMs() + throttleMs;
+    if (throttleMs > 0) remembered.throttledUntilMs = clock.monotonicMs() + throttleMs;
     const isFailure = isAttempt && state !== 'delivered' && !delivery.isManual;
     await this.#query(() => {
       if (!isFailure) return recordAttempt(db, this.#key, delivery.id, judgement);
       return db.transaction(async (tx) => {
         await recordAttempt(tx, this.#key, delivery.id, judgement);
-        await this.#countFailure(tx, isGone);
+        await this.#countFailure(tx, endpoint, isGone);
       });
     });
     const isRecovered = state === 'delivered' && !delivery.isManual && this.#hasFailed;
@@ -254,11 +286,13 @@ export class EndpointRun {
     metrics.webhookDeliveries.inc({ outcome });
   }
 
-  async #countFailure(tx: Handle, isGone: boolean): Promise<void> {
-    const failed = await countFailure(tx, this.#key);
+  /** Counts a failure of an endpoint, unless it was changed since the request. */
+  async #countFailure(tx: Handle, endpoint: Endpoint, isGone: boolean): Promise<void> {
+    const failed = await countFailure(tx, endpoint);
+    if (!failed) return;
     if (isGone) return this.#switchOff(tx, 'gone');
     const { failingMs, failingAttempts } = webhookLimits;
-    if (!failed || failed.failures < failingAttempts) return;
+    if (failed.failures < failingAttempts) return;
     if (this.#deps.clock.now() - failed.failingSince.getTime() >= failingMs)
       await this.#switchOff(tx, 'failing');
   }
@@ -270,10 +304,14 @@ export class EndpointRun {
   }
 
   /** Ends the run. Returns false if it must continue. */
-  async #end({ isEnabled }: Endpoint): Promise<boolean> {
+  async #end({ endpoint: { isEnabled }, state }: Receiver): Promise<boolean> {
     if (this.#queue.length > 0) return false;
-    const pauseMs = isEnabled && this.#pauseMs > 0 ? this.#pauseMs : undefined;
-    const end = { dispatcher: this.#context.dispatcher, isEnabled, pauseMs };
+    const pauseMs = isEnabled ? this.#pauseMs(state) : 0;
+    const end = {
+      dispatcher: this.#context.dispatcher,
+      isEnabled,
+      pauseMs: pauseMs > 0 ? pauseMs : undefined,
+    };
     return this.#query(() => this.#deps.db.transaction((tx) => endRun(tx, this.#key, end)));
   }
 
@@ -284,22 +322,15 @@ export class EndpointRun {
     await this.#query(() => releaseEndpoints(this.#deps.db, dispatcher, this.#key));
   }
 
-  #clientOf({ secrets: { url } }: Endpoint): HttpClient {
-    const { origin } = new URL(url);
-    const state = this.#state;
-    if (state.client?.origin === origin) return state.client.client;
+  #clientOf(state: Remembered): HttpClient {
     const { timeoutMs: requestMs, concurrency: connections } = webhookLimits;
-    const replaced = state.client;
-    const timing = { connectMs: requestMs, requestMs, drainMs: 1000 };
-    const client = createHttpClient({
-      baseUrl: origin,
+    state.client ??= createHttpClient({
+      baseUrl: new URL(state.url).origin,
       connections,
-      timing,
+      timing: { connectMs: requestMs, requestMs, drainMs: 1000 },
       clock: this.#deps.clock,
     });
-    state.client = { origin, client };
-    replaced?.client.close().catch(() => undefined);
-    return client;
+    return state.client;
   }
 
   #query<T>(work: () => Promise<T>): Promise<T> {

@@ -142,7 +142,7 @@ export class WebhookSender {
       othersWait: () => this.#othersWait,
     };
     const done = before
-      .then(() => new EndpointRun(this.#deps, key, context, this.#states.of(key)).run())
+      .then(() => new EndpointRun(this.#deps, key, context, this.#states).run())
       .catch((error: unknown) =>
         this.#deps.log.warn({ err: error, app, webhook }, 'a webhook cannot be sent to'),
       )

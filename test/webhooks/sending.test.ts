@@ -332,6 +332,58 @@ describe('an endpoint', () => {
     expect(receiver.maxOpen).toBeLessThanOrEqual(4);
   });
 
+  test('with a corrected URL is not held by what the old one answered', async () => {
+    await subscribe(['push.done']);
+    receiver.respond = status(429, { 'retry-after': '3600' });
+    await push();
+    await expect
+      .poll(() => service.db.query('SELECT is_paused FROM webhook WHERE name = $1', [nameOf()]))
+      .toMatchObject({ rows: [{ is_paused: true }] });
+    expect(await endpoint()).toMatchObject({ failures: 1 });
+    const corrected = await startWebhookReceiver();
+    await admin('PUT', `/${nameOf()}`, { url: corrected.url, events: ['push.done'] });
+    expect(await endpoint()).toMatchObject({ failures: 0, failingSince: null });
+    await push();
+    await expect.poll(() => corrected.requests.length).toBe(1);
+    expect(receiver.requests).toHaveLength(1);
+    await corrected.close();
+  });
+
+  test('is not switched off by an answer of its old URL', async () => {
+    await subscribe(['push.done']);
+    const held: (() => void)[] = [];
+    receiver.respond = (response) => held.push(() => response.writeHead(410).end());
+    await push();
+    await expect.poll(() => held.length).toBe(1);
+    const corrected = await startWebhookReceiver();
+    await admin('PUT', `/${nameOf()}`, { url: corrected.url, events: ['push.done'] });
+    for (const answer of held) answer();
+    await expect
+      .poll(async () => (await deliveries())[0])
+      .toMatchObject({ state: 'failed', status: 410 });
+    expect(await endpoint()).toMatchObject({ isEnabled: true, offReason: null, failures: 0 });
+    await corrected.close();
+  });
+
+  test('gets no deliveries of a deleted one with the same name', async () => {
+    await subscribe(['push.done']);
+    const held: (() => void)[] = [];
+    receiver.respond = (response) => held.push(() => response.writeHead(204).end());
+    await Promise.all(Array.from({ length: 8 }, push));
+    await expect.poll(() => held.length).toBe(4);
+    await admin('DELETE', `/${nameOf()}`);
+    const other = await startWebhookReceiver();
+    await admin('PUT', `/${nameOf()}`, { url: other.url, events: ['push.done'] });
+    await untilCounted();
+    receiver.respond = status(204);
+    for (const answer of held) answer();
+    const objectId = await push();
+    const pushes = () => other.requests.map(({ event }) => event.data.push);
+    await expect.poll(pushes).toContain(objectId);
+    expect(pushes()).toEqual([objectId]);
+    await other.close();
+  });
+
   test('that hangs does not delay another one', async () => {
     await subscribe(['push.done']);
     receiver.respond = () => undefined;

@@ -112,13 +112,14 @@ export async function lockEndpoints(tx: Handle, appId: string): Promise<number> 
 export type StoredEndpoint = EndpointConfig & { secrets: EndpointSecrets };
 
 /**
- * Inserts or replaces an endpoint. An endpoint that is switched on forgets its failures, and sends
- * what waits.
+ * Inserts or replaces an endpoint. An endpoint that is switched on or gets another URL (`isMoved`)
+ * forgets its failures, and sends what waits.
  */
 export async function saveEndpoint(
   tx: Handle,
   vault: Vault,
   { secrets, ...endpoint }: StoredEndpoint,
+  { isMoved = false } = {},
 ): Promise<Endpoint> {
   const row = await query(tx).one<EndpointRow>(
     `INSERT INTO webhook AS w (app_id, name, events, format, language, secrets, is_enabled)
@@ -129,8 +130,8 @@ export async function saveEndpoint(
             updated_at = excluded.updated_at,
             off_reason = CASE WHEN excluded.is_enabled THEN NULL ELSE w.off_reason END,
             off_at = CASE WHEN excluded.is_enabled THEN NULL ELSE w.off_at END,
-            failures = CASE WHEN w.is_enabled THEN w.failures ELSE 0 END,
-            failing_since = CASE WHEN w.is_enabled THEN w.failing_since END,
+            failures = CASE WHEN w.is_enabled AND NOT $8 THEN w.failures ELSE 0 END,
+            failing_since = CASE WHEN w.is_enabled AND NOT $8 THEN w.failing_since END,
             due_at = CASE WHEN excluded.is_enabled THEN excluded.updated_at ELSE w.due_at END,
             is_paused = false
      RETURNING ${columns}`,
@@ -141,6 +142,7 @@ export async function saveEndpoint(
       endpoint.language,
       vault.seal(secrets, contextsOf(endpoint).secrets),
       endpoint.isEnabled,
+      isMoved,
     ],
   );
   await notify(tx);
@@ -368,16 +370,23 @@ export interface EndpointFailures {
   failingSince: Date;
 }
 
-/** Counts a failed attempt. Returns the failures since the last success. */
-export const countFailure = (tx: Handle, key: EndpointKey) =>
+/**
+ * Counts a failed attempt. Returns the failures since the last success. Returns undefined if the
+ * settings have changed since they were read: the attempt says nothing about a new URL.
+ */
+export const countFailure = (
+  tx: Handle,
+  endpoint: Pick<Endpoint, keyof EndpointKey | 'updatedAt'>,
+) =>
   query(tx).row<EndpointFailures>(
     // A sharded database computes `now()` outside of `coalesce`.
     `WITH times AS MATERIALIZED (SELECT now() AS now)
      UPDATE webhook SET failures = failures + 1,
             failing_since = coalesce(failing_since, times.now)
        FROM times
-      WHERE app_id = $1 AND name = $2 RETURNING failures, failing_since AS "failingSince"`,
-    valuesOf(key),
+      WHERE app_id = $1 AND name = $2 AND updated_at = $3
+     RETURNING failures, failing_since AS "failingSince"`,
+    [...valuesOf(endpoint), endpoint.updatedAt],
   );
 
 /** Forgets the failures of an endpoint after a success. */

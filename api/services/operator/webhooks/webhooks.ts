@@ -99,7 +99,9 @@ export class WebhookService {
       if (!existing && others >= webhookLimits.endpoints)
         throw refuse('thresholdExceeded', detail('webhookLimit', { n: webhookLimits.endpoints }));
       if (!hasRole(role, 'owner')) requireKeptUrl(body, existing);
-      const saved = await saveEndpoint(tx, vault, { ...key, ...settingsOf(body, existing) });
+      const settings = { ...key, ...settingsOf(body, existing) };
+      const isMoved = existing?.secrets.url !== body.url;
+      const saved = await saveEndpoint(tx, vault, settings, { isMoved });
       await this.#audit(tx, key, {
         verb: 'put',
         ...(existing ? { before: auditedOf(existing) } : {}),
