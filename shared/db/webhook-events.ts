@@ -64,6 +64,13 @@ function outcomeEvents({ appId, id, bytes }: SettledRecipients): NewEvent[] {
   return events;
 }
 
+/**
+ * Returns the key of an event for the endpoints of an owner. Endpoints of the service get the events
+ * of all apps, whose keys may be equal.
+ */
+const onceKeyOf = (owner: string, { onceKey, sourceApp }: NewEvent): string | undefined =>
+  owner === serviceOwner && onceKey !== undefined ? `${sourceApp} ${onceKey}` : onceKey;
+
 /** Interval at which dropped events are written. */
 const writeDroppedMs = 1000;
 
@@ -178,7 +185,7 @@ export class WebhookEvents {
       const endpoints = await shareEndpoints(tx, owner, names);
       const existing = new Set(endpoints.map(({ name }) => name));
       const rows = ofOwner.flatMap(({ name, event }) =>
-        existing.has(name) ? [{ ...event, webhook: name }] : [],
+        existing.has(name) ? [{ ...event, onceKey: onceKeyOf(owner, event), webhook: name }] : [],
       );
       if (rows.length === 0 || (await insertDeliveries(tx, owner, rows)) === 0) continue;
       const idle = endpoints.filter(({ mustWake }) => mustWake).map(({ name }) => name);

@@ -93,6 +93,42 @@ test('the operator gets one mail 30 days before a certificate expires', async ()
   await queue.stop();
 });
 
+test('a webhook of the service gets the quotas and credentials of all apps', async () => {
+  const path = '/console/api/webhooks/all';
+  const body = { url: 'https://example.com/', events: ['quota.near', 'credentials.ending'] };
+  await api.request('PUT', path, { admin: true, body });
+  const queue = new JobQueue(api.db, silentLog, { supervise: false });
+  const webhooks = new WebhookEvents(api.db, new AppCache(api.db, vault(), systemClock));
+  const credentials = await certificateUntil(endsAtMs);
+  const ids: string[] = [];
+  for (let i = 0; i < 2; i += 1) {
+    const app = await api.createApp({ dailyRecipientCap: 1000 });
+    ids.push(app.appId);
+    await insertUsage(api.db, app, { recipients: 1000 });
+    const profile = { appId: app.appId, connector: 'apns', name: '_default' };
+    await putProfile(api.db, vault(), { ...profile, credentials });
+    await api.db.query(
+      `INSERT INTO gateway_day (app_id, connector, profile, class, day, closed_reason)
+       VALUES ($1, 'vendor_b', '_default', '', (now() AT TIME ZONE 'Asia/Shanghai')::date, 'used')`,
+      [app.appId],
+    );
+  }
+  for (let i = 0; i < 2; i += 1) {
+    await isDue();
+    await new AccountReader().run({ ...deps(), queue, webhooks, operatorMail: undefined });
+  }
+  const { results } = (await api.request('GET', `${path}/deliveries?limit=200`, { admin: true }))
+    .body;
+  await api.request('DELETE', path, { admin: true });
+  await api.db.query('DELETE FROM gateway_day');
+  const sent = (results as { app: string; type: string }[])
+    .filter(({ app }) => ids.includes(app))
+    .map(({ app, type }) => `${ids.indexOf(app)} ${type}`);
+  expect(sent.sort()).toEqual(
+    ids.flatMap((_, i) => [`${i} credentials.ending`, `${i} quota.near`, `${i} quota.near`]),
+  );
+});
+
 test('one dispatcher reads at a time, and the number of labels is limited', async () => {
   await isDue();
   await api.db.query(
