@@ -48,7 +48,7 @@ export class AccountReader {
         return { credentials, oldSecrets: await readOldSecrets(deps) };
       },
       ({ caps, quotas }) =>
-        webhooks ? noticeQuotas({ ...deps, webhooks }, { caps, quotas }) : Promise.resolve(),
+        webhooks ? noticeQuotas(webhooks, { caps, quotas }) : Promise.resolve(),
     );
   }
 

@@ -27,13 +27,15 @@ const accountsSample = {
 } as const;
 
 const profile = { appId: z.string(), connector: z.string(), profile: z.string() };
+/** Day of a use, by the database's clock. Samples of version 0.4 have none. */
+const day = z.string().default('');
 const accountSample = z.object({
   /** Apps that have used most of their daily cap today (UTC). */
-  caps: z.array(z.object({ appId: z.string(), usedRatio: z.number() })),
+  caps: z.array(z.object({ appId: z.string(), usedRatio: z.number(), day })),
   /**
    * Profiles that have sent most today (time in China). Profiles whose quota is used up come first.
    */
-  quotas: z.array(z.object({ ...profile, recipients: z.number(), isUsedUp: z.boolean() })),
+  quotas: z.array(z.object({ ...profile, recipients: z.number(), isUsedUp: z.boolean(), day })),
   /** Credentials that expire first. */
   credentials: z.array(z.object({ ...profile, endsAtMs: z.number() })),
   /**
@@ -116,7 +118,7 @@ const readCaps = (db: Handle) =>
     `SELECT app_id AS "appId",
             recipients / greatest(1, coalesce(options ->> 'dailyRecipientCap',
             $1::jsonb -> plan ->> 'dailyRecipientCap')::float8)
-              AS "usedRatio"
+              AS "usedRatio", day::text AS day
        FROM usage_day JOIN app USING (app_id)
       WHERE day = (now() AT TIME ZONE 'UTC')::date AND recipients > 0
       ORDER BY "usedRatio" DESC LIMIT ${maxRows}`,
@@ -126,9 +128,9 @@ const readCaps = (db: Handle) =>
 const readQuotas = (db: Handle) =>
   query(db).rows<AccountSample['quotas'][number]>(
     `SELECT app_id AS "appId", connector, profile, sum(recipients)::float8 AS recipients,
-            bool_or(closed_reason IS NOT NULL) AS "isUsedUp"
+            bool_or(closed_reason IS NOT NULL) AS "isUsedUp", day::text AS day
        FROM gateway_day WHERE day = (now() AT TIME ZONE 'Asia/Shanghai')::date
-      GROUP BY app_id, connector, profile ORDER BY "isUsedUp" DESC, recipients DESC
+      GROUP BY app_id, connector, profile, day ORDER BY "isUsedUp" DESC, recipients DESC
         LIMIT ${maxRows}`,
   );
 

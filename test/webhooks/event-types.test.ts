@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noticeEnding } from '../../dispatcher/background/profiles.ts';
 import { noticeQuotas } from '../../dispatcher/background/quota-notices.ts';
 import type { DispatcherDeps } from '../../dispatcher/deps.ts';
-import { sleep, systemClock } from '../../shared/clock.ts';
+import { sleep } from '../../shared/clock.ts';
 import type { App, AppOptionsPatch } from '../../shared/domain/apps/app.ts';
 import { type EventTypeName, eventTypeNames } from '../../shared/domain/webhooks/event-types.ts';
 import { enqueueMessage } from '../../shared/queue/message-jobs.ts';
@@ -253,17 +253,15 @@ const causes: Record<EventTypeName, () => Promise<{ app: App; data: unknown; tim
   async 'quota.near'() {
     const app = await anApp();
     const { appId } = app;
+    const day = new Date().toISOString().slice(0, 10);
     for (const usedRatio of [0.79, 0.8, 0.95])
-      await noticeQuotas(
-        { clock: systemClock, webhooks: deps.webhooks },
-        { caps: [{ appId, usedRatio }], quotas: [] },
-      );
+      await noticeQuotas(deps.webhooks, { caps: [{ appId, usedRatio, day }], quotas: [] });
     return {
       app,
       data: {
         quota: 'dailyRecipientCap',
         usedPercent: 80,
-        day: new Date().toISOString().slice(0, 10),
+        day,
         connector: null,
         profile: null,
       },

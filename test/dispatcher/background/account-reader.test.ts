@@ -93,6 +93,42 @@ test('the operator gets one mail 30 days before a certificate expires', async ()
   await queue.stop();
 });
 
+test('quotas are reported for the day of their use, also just after midnight', async () => {
+  const app = await api.createApp({ dailyRecipientCap: 1000 });
+  await insertUsage(api.db, app, { recipients: 1000 });
+  await api.db.query(
+    `INSERT INTO gateway_day (app_id, connector, profile, class, day, closed_reason)
+     VALUES ($1, 'vendor_b', '_default', '', (now() AT TIME ZONE 'Asia/Shanghai')::date, 'used up')`,
+    [app.appId],
+  );
+  await api.request('PUT', `/console/api/apps/${app.appId}/webhooks/quotas`, {
+    admin: true,
+    body: { url: 'https://example.com/', events: ['quota.near'] },
+  });
+  const { rows } = await api.db.query<{ utc: string; china: string }>(
+    `SELECT (now() AT TIME ZONE 'UTC')::date::text AS utc,
+            (now() AT TIME ZONE 'Asia/Shanghai')::date::text AS china`,
+  );
+  const queue = new JobQueue(api.db, silentLog, { supervise: false });
+  const webhooks = new WebhookEvents(api.db, new AppCache(api.db, vault(), systemClock));
+  // The clock of the dispatcher is ahead of the database by a day.
+  const clock = { ...systemClock, now: () => Date.now() + 86_400_000 };
+  await isDue();
+  await new AccountReader().run({ ...deps(), clock, queue, webhooks, operatorMail: undefined });
+  const path = `/console/api/apps/${app.appId}/webhooks/quotas/deliveries`;
+  expect((await api.request('GET', path, { admin: true })).body.results).toHaveLength(2);
+  const { rows: sent } = await api.db.query<{ day: string; quota: string }>(
+    `SELECT data ->> 'quota' AS quota, data ->> 'day' AS day FROM webhook_delivery
+      WHERE app_id = $1 ORDER BY 1`,
+    [app.appId],
+  );
+  await api.db.query('DELETE FROM gateway_day');
+  expect(sent).toEqual([
+    { quota: 'dailyRecipientCap', day: rows[0]?.utc },
+    { quota: 'gateway', day: rows[0]?.china },
+  ]);
+});
+
 test('a webhook of the service gets the quotas and credentials of all apps', async () => {
   const path = '/console/api/webhooks/all';
   const body = { url: 'https://example.com/', events: ['quota.near', 'credentials.ending'] };
