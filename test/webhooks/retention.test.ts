@@ -55,6 +55,19 @@ test('a log is shortened even if its oldest deliveries wait', async () => {
   expect(await left('stuck')).toEqual({ waiting: 10, delivered: 20 });
 });
 
+test('an event that is sent once stays for 30 days, so that it is not sent again', async () => {
+  await insert('once', 10, 'delivered');
+  await db.query(`UPDATE webhook_delivery SET once_key = 'key ' || id WHERE webhook = 'once'`);
+  await insert('once', 30, 'delivered');
+  while ((await deleteOldDeliveries(db, { before, kept: 20, limit: 7 })) > 0);
+  expect(await left('once')).toEqual({ delivered: 30 });
+  await db.query(
+    `UPDATE webhook_delivery SET created_at = now() - interval '31 days' WHERE once_key IS NOT NULL`,
+  );
+  while ((await deleteOldDeliveries(db, { before, kept: 20, limit: 7 })) > 0);
+  expect(await left('once')).toEqual({ delivered: 20 });
+});
+
 test.skipIf(areDatabasesSharded())(
   'a delivery that is sent again at the same time stays in its log',
   async () => {

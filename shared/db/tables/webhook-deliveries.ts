@@ -215,6 +215,7 @@ export const insertManual = (
 /**
  * Deletes deliveries from before a time, and the oldest finished deliveries of endpoints with more
  * than `kept` deliveries, up to `limit` of each endpoint. Returns the largest number of one endpoint.
+ * A delivery with a `once_key` stays until that time, because its event would be written again.
  */
 export async function deleteOldDeliveries(
   db: Handle,
@@ -230,7 +231,8 @@ export async function deleteOldDeliveries(
     const deleted = await query(db).rowCount(
       `WITH oldest AS MATERIALIZED (
          SELECT id FROM webhook_delivery
-          WHERE app_id = $1 AND webhook = $2 AND (created_at < $3 OR state <> 'waiting')
+          WHERE app_id = $1 AND webhook = $2
+            AND (created_at < $3 OR state <> 'waiting' AND once_key IS NULL)
           ORDER BY id LIMIT $5),
        surplus AS (
          SELECT id FROM webhook_delivery
@@ -238,7 +240,8 @@ export async function deleteOldDeliveries(
        DELETE FROM webhook_delivery d USING oldest o
         WHERE d.app_id = $1 AND d.webhook = $2 AND d.id = o.id
           AND (d.created_at < $3
-            OR d.state <> 'waiting' AND d.id <= (SELECT id FROM surplus))`,
+            OR d.state <> 'waiting' AND d.once_key IS NULL
+              AND d.id <= (SELECT id FROM surplus))`,
       [appId, name, before, kept, limit],
     );
     largest = Math.max(largest, deleted);
