@@ -311,6 +311,12 @@ export function expiryOf(
   return expiryAfter(timing.lastStart ?? pushTime, lifeMs);
 }
 
+/** Returns an `Idempotency-Key` as a `req_id`. Throws error 1 if it has another form. */
+export function requestIdOf(key: string | undefined): string | null {
+  if (key === undefined || isRequestId(key)) return key ?? null;
+  throw refuse('invalidParameter', detail('keyOfRequest'));
+}
+
 /** Largest id of a scheduled push. The column is a 32-bit integer. */
 const maxEntryId = 2 ** 31 - 1;
 

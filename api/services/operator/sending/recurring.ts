@@ -30,7 +30,7 @@ import { mapInTicks } from '../../../../shared/event-loop.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
 import { requireControl } from '../../push/push-control.ts';
-import type { PushSender, PushService } from '../../push/pushes.ts';
+import { type PushSender, type PushService, requestIdOf } from '../../push/pushes.ts';
 import { operatorViewer, visibleTo } from '../access/member-rights.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
@@ -199,7 +199,7 @@ export class RecurringPushService {
     const sender = this.#sending.senderOf(operator, app, { prodHeader: undefined, undoSeconds: 0 });
     const timing = {
       notificationId,
-      reqId: idempotencyKey ?? null,
+      reqId: requestIdOf(idempotencyKey),
       expirationSeconds: lifeSeconds,
     };
     const sent = await this.#pushes.sendOrder(recordingStart(sender, recurring), {

@@ -32,7 +32,7 @@ import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { type DryRunInputs, measureAudience } from '../../push/explain/dry-run.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
-import { expiryOf, type PushSender, type PushService } from '../../push/pushes.ts';
+import { expiryOf, type PushSender, type PushService, requestIdOf } from '../../push/pushes.ts';
 import { requireApp } from '../apps.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
 import type { SendingService, SentPush } from './sending.ts';
@@ -186,7 +186,7 @@ function requestOf(
   const usualSeconds = Math.max(1, lifeSeconds);
   const timing = {
     notificationId: null,
-    reqId: idempotencyKey ?? null,
+    reqId: requestIdOf(idempotencyKey),
     pushTime: null,
     expirationTime,
     expirationSeconds: expirationTime ? null : (expirationSeconds ?? usualSeconds),

@@ -137,6 +137,11 @@ describe('a recurring push', () => {
 
   test('runs now by a call, once per request, and its pushes can be listed', async () => {
     const { id, name } = await create({ isEnabled: false });
+    const random = Array.from({ length: 200 }, () => crypto.randomUUID()).join('');
+    for (const key of [random, 'no-request-id'])
+      expect(
+        await sender('POST', path(`/${id}/start`), { headers: { 'Idempotency-Key': key } }),
+      ).toMatchObject({ status: 400, body: { error: expect.stringContaining('Idempotency-Key') } });
     const headers = { 'Idempotency-Key': `now${id}` };
     const first = await sender('POST', path(`/${id}/start`), { headers });
     expect(first).toMatchObject({ status: 201, body: { status: 'in-queue' } });

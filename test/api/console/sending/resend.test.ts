@@ -99,6 +99,21 @@ test('a repeated redrive returns the first one, even if all failures are redrive
   });
 });
 
+test.each(['not-a-request-id', 'x'.repeat(17)])(
+  'a redrive with an Idempotency-Key that cannot be a req_id is refused: %s',
+  async (key) => {
+    const [token = ''] = await service.addIosInstallations(app, 1);
+    const id = await closedPush([[token, 'failed', 500, 'InternalServerError']]);
+    const path = `/apps/${app.appId}/notifications/${id}/redrive`;
+    const headers = { 'Idempotency-Key': key };
+    expect(await sender('POST', path, { body: {}, headers })).toMatchObject({
+      status: 400,
+      body: { code: 1, error: expect.stringContaining('Idempotency-Key') },
+    });
+    expect((await sender('POST', path, { body: {} })).status).toBe(201);
+  },
+);
+
 test('rows of this and the previous version have one cause, which its text selects', async () => {
   const [one = '', other = '', more = ''] = await service.addIosInstallations(app, 3);
   const stored = reason('retriesExhausted', { why: withStatus(503, httpReason(503)) });
