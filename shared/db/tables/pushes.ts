@@ -72,12 +72,18 @@ const resultColumns = `${membersOf(
 export const pushColumns = `${openColumns}, ${resultColumns}, n.request AS "pushOrder",
   coalesce(n.kept_tokens, '[]') AS "keptTokens"`;
 
+const listedOrder = `jsonb_set(n.request, '{target,deviceIds}', '[]', false) AS "pushOrder"`;
+
 /**
  * Columns of a `Push` in a list. Omits the device ids of the target, because a push may have
  * thousands.
  */
-export const listedPushColumns = `${openColumns}, ${resultColumns},
-  jsonb_set(n.request, '{target,deviceIds}', '[]', false) AS "pushOrder", '[]'::jsonb AS "keptTokens"`;
+export const listedPushColumns = `${openColumns}, ${resultColumns}, ${listedOrder},
+  '[]'::jsonb AS "keptTokens"`;
+
+/** Columns of a `Push` for records, which contain no device ids. */
+export const recordColumns = `${openColumns}, ${resultColumns}, ${listedOrder},
+  coalesce(n.kept_tokens, '[]') AS "keptTokens"`;
 
 /** Key of a push. */
 export interface PushKey {
@@ -138,7 +144,7 @@ const maxGroup = 1000;
 /** Lists the pushes that share a custom `notification_id`, newest first. Omits cancelled pushes. */
 export const listPushGroup = (db: Handle, appId: string, notificationId: string) =>
   query(db).rows<Push>(
-    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND notification_id = $2
+    `SELECT ${recordColumns} FROM notification n WHERE app_id = $1 AND notification_id = $2
       AND state <> 'cancelled'
       ORDER BY id DESC LIMIT ${maxGroup}`,
     [appId, notificationId],
@@ -155,7 +161,7 @@ interface PushPage {
 export function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
   const { condition, values } = page.filter ?? everyRecord(appId);
   return query(db).rows(
-    `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND state <> 'cancelled'
+    `SELECT ${recordColumns} FROM notification n WHERE app_id = $1 AND state <> 'cancelled'
       AND ${condition}
       ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'}
         LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,

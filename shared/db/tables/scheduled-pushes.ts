@@ -8,7 +8,7 @@ import { type PageBefore, query } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { lockAppRow } from './apps.ts';
 import { countScheduled } from './audience.ts';
-import { type PushKey, pushColumns } from './pushes.ts';
+import { type PushKey, pushColumns, recordColumns } from './pushes.ts';
 
 /** Settings of a recurring push that the caller chooses. */
 export interface RecurringTerms extends Recurrence {
@@ -221,7 +221,7 @@ export const insertScheduledPush = (tx: Handle, appId: string, pushId: number, p
 export const listScheduled = (db: Handle, appId: string) =>
   query(db).rows<ScheduledPush>(`${entries} ORDER BY s.id`, [appId]);
 
-const entries = `SELECT ${pushColumns}, s.id AS "entryId"
+const entries = `SELECT ${recordColumns}, s.id AS "entryId"
    FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
   WHERE s.app_id = $1 AND n.state = 'scheduled'`;
 

@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { listPushes, listPushGroup } from '../../../shared/db/tables/pushes.ts';
+import { listScheduled } from '../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
 import { changePush } from '../../support/tables.ts';
@@ -83,4 +85,36 @@ describe('the list of push records', () => {
     });
     expect(reply.body).toEqual({ results: [] });
   });
+});
+
+test('lists read no device ids of pushes, which may be hundreds of kilobytes', async () => {
+  const sender = await service.api.createApp({ forbidClientPush: true });
+  const body = {
+    data: { alert: 'x' },
+    device_type: 'android',
+    device_ids: Array.from({ length: 500 }, (_, i) => `device-${i}`),
+    notification_id: 'ofList',
+  };
+  const reply = await service.api.request('POST', '/1.1/push/devices', {
+    app: sender,
+    master: true,
+    body,
+  });
+  expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+  const { appId } = sender;
+  const page = { limit: 10, skip: 0, oldestFirst: false };
+  const read = [
+    ...(await listPushes(service.db, appId, page)),
+    ...(await listPushGroup(service.db, appId, 'ofList')),
+  ];
+  await changePush(service.db, sender, { state: 'scheduled' }, reply.body.objectId);
+  await service.db.query(
+    `INSERT INTO scheduled_push (app_id, push_id, push_time)
+     SELECT app_id, id, now() FROM notification WHERE app_id = $1`,
+    [appId],
+  );
+  read.push(...(await listScheduled(service.db, appId)));
+  const target = { kind: 'devices', deviceType: 'android', deviceIds: [] };
+  for (const one of read) expect(one.pushOrder.target).toMatchObject(target);
+  expect(read).toHaveLength(3);
 });
