@@ -1,5 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { FailureService } from '../../../api/services/operator/pushes/push-list.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
 import { insertGatewayMessages } from '../../../shared/db/tables/receipts.ts';
 import { remedyOf } from '../../../shared/domain/admin/remedies.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -115,6 +117,28 @@ test('the timeline adds up to the outcomes, with at most 600 steps', async () =>
   expect(long.stepMs).toBeGreaterThan(1000);
   expect(long.connectors.apns.sent.length).toBeLessThanOrEqual(600);
   expect(sum(long.connectors.apns.sent) + sum(long.connectors.apns.other)).toBe(4);
+});
+
+test('the timeline leaves out what is settled while it is read', async () => {
+  const { pushRecords } = service.api.services;
+  let reads = 0;
+  const db: Handle = {
+    query: async (statement, values) => {
+      reads += 1;
+      if (reads === 2)
+        await service.db.query(
+          `UPDATE push_batch SET settled_at = settled_at + interval '9 days' WHERE id = (
+             SELECT max(id) FROM push_batch)`,
+        );
+      return service.db.query(statement, values);
+    },
+  };
+  const failures = new FailureService({ db }, pushRecords);
+  const { connectors } = await failures.timeline(app.appId, objectId, 1);
+  expect(reads).toBe(2);
+  const { sent, other } = connectors.apns ?? { sent: [], other: [] };
+  expect(sent.length).toBe(other.length);
+  expect(sent.length).toBeLessThanOrEqual(600);
 });
 
 test('every reason in a response table that ends a recipient has its own remedy', async () => {

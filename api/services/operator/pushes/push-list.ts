@@ -1,3 +1,4 @@
+import type { Handle } from '../../../../shared/db/pool.ts';
 import {
   type FailureFilter,
   listFailurePage,
@@ -186,10 +187,10 @@ const secondMs = 1000;
  * (protocol/admin-api.md#failures).
  */
 export class FailureService {
-  readonly #deps: ApiDeps;
+  readonly #deps: { db: Handle };
   readonly #records: PushRecordService;
 
-  constructor(deps: ApiDeps, records: PushRecordService) {
+  constructor(deps: { db: Handle }, records: PushRecordService) {
     this.#deps = deps;
     this.#records = records;
   }
@@ -265,6 +266,8 @@ export class FailureService {
     const zeros = () => Array<number>(count).fill(0);
     const connectors: Record<string, { sent: number[]; other: number[] }> = {};
     for (const { connector, slot, sent, other } of slots) {
+      // Settled after the span was read.
+      if (slot >= count) continue;
       connectors[connector] ??= { sent: zeros(), other: zeros() };
       connectors[connector].sent[slot] = sent ?? 0;
       connectors[connector].other[slot] = other ?? 0;
