@@ -138,7 +138,8 @@ export class PushRecordService {
       : 0;
     const blocked = record.totals ? undefined : await this.#blockedOf(record, open);
     const perSecond = seconds > 0 && blocked !== 'all' ? Math.round(settled / seconds) : 0;
-    const remaining = record.devices - settled;
+    // Planning may have added devices since the record was read.
+    const remaining = Math.max(0, record.devices - settled);
     const secondsLeft =
       perSecond > 0 && blocked === undefined ? Math.ceil(remaining / perSecond) : null;
     const receipts = (await this.#receiptsOf(appId, [record])).get(record.id) ?? noReceipts;

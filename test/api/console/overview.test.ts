@@ -141,6 +141,24 @@ describe('credentials of a vendor without hybridPush', () => {
   });
 });
 
+test('a push that gets more devices while its progress is read has no negative time left', async () => {
+  const app = await service.api.createApp();
+  await service.addApnsProfile(app);
+  await service.addIosInstallations(app, 3);
+  await addChannelDevices(app, 2);
+  await breaker(app, 'open');
+  const id = await send(app);
+  await expect
+    .poll(() => progressOf(app, id))
+    .toMatchObject({ connectors: { channel: { sent: 2 } } });
+  const { pushRecords } = service.api.services;
+  const record = await pushRecords.find(app.appId, id);
+  await breaker(app, 'close');
+  await service.untilDone(app, id);
+  const early = { ...record, devices: 1, firstSentAt: new Date(Date.now() - 1000) };
+  expect(await pushRecords.progressOf(early)).toMatchObject({ perSecond: 5, secondsLeft: 0 });
+});
+
 describe('a push that waits', () => {
   let app: App;
   beforeAll(async () => {
