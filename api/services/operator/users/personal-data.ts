@@ -108,7 +108,7 @@ export class PersonalDataService {
             installationDocument(one, { hasAcl: true, hasSubscription: true }),
           ),
           ...parts,
-          isComplete: Object.values(parts).every((rows) => rows.length < maxRows),
+          isComplete: [devices, ...Object.values(parts)].every((rows) => rows.length < maxRows),
         };
       },
       { statementTimeoutMs: timeoutMs },

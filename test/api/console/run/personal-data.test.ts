@@ -275,6 +275,27 @@ describe('export', () => {
     expect(body.isComplete).toBe(true);
   });
 
+  test('of a person with too many devices says that it is incomplete', async () => {
+    const other = await api.createApp();
+    const { body: created } = await api.request('POST', '/1.1/users', {
+      app: other,
+      body: { username: 'collector', password: 'secret' },
+    });
+    await api.db.query(
+      `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)
+       SELECT $1, 'device' || n, 'android', 'device-' || n, $2
+         FROM generate_series(1, 10001) AS n`,
+      [
+        other.appId,
+        { user: { __type: 'Pointer', className: '_User', objectId: created.objectId } },
+      ],
+    );
+    const path = `/console/api/apps/${other.appId}/users/${created.objectId}/export`;
+    const { body, status } = await api.request('GET', path, { admin: true });
+    expect([status, body.installations?.length]).toEqual([200, 10_000]);
+    expect(body.isComplete).toBe(false);
+  });
+
   test('needs the role owner, and is audited', async () => {
     const [operator, owner] = [await callerOf(api, 'operator'), await callerOf(api, 'owner')];
     expect((await operator('GET', `/apps/${app.appId}/users/${user}/export`)).status).toBe(403);
