@@ -123,6 +123,14 @@ describe('live updates', () => {
     expect(byEvent.breakers).toMatchObject({ results: [{ appId: app.appId }] });
   });
 
+  test('of the overview have its name, whatever the first listener sent', async () => {
+    const headers = await bearer('viewer');
+    const first = await watch('overview:', headers);
+    const second = await watch('overview', headers);
+    for (const stream of [first, second])
+      expect(await stream.until('overview')).toMatchObject({ topic: 'overview' });
+  });
+
   test('end with the session, the token, and the process', async () => {
     const { adminToken } = testConfig(service.databaseUrl);
     const login = await service.api.request('POST', '/console/api/session', {

@@ -62,7 +62,7 @@ export class EventService {
       case 'push':
         return this.#pushTopic(operator, name, subject);
       case 'overview':
-        return this.#overviewTopic(operator, name, subject);
+        return this.#overviewTopic(operator, subject);
       case 'breakers':
         return this.#breakersTopic(operator);
       case 'queues':
@@ -108,7 +108,7 @@ export class EventService {
   }
 
   /** All listeners share one state, so it contains only what the lowest role may see. */
-  async #overviewTopic(operator: Operator, name: string, appId: string): Promise<Topic> {
+  async #overviewTopic(operator: Operator, appId: string): Promise<Topic> {
     if (appId !== '') {
       requireOwnApp(operator, appId);
       await requireApp(this.#deps, appId);
@@ -120,6 +120,8 @@ export class EventService {
       data: await this.#services.overview.read(viewer, appId === '' ? undefined : appId),
       pollAfterMs: overviewPollMs,
     });
+    // `overview:` is the same topic as `overview`, and its listeners get the same bytes.
+    const name = appId === '' ? 'overview' : `overview:${appId}`;
     return { key: `overview:${appId} ${keyOf(apps)}`, name, poll };
   }
 
