@@ -233,8 +233,9 @@ export class PushControlService {
   async approve({ controller, ...push }: PushName & { controller: Operator }): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
     await requireOther(this.#deps.db, controller, record);
-    const document = await this.#changeState(
+    const document = await this.#changeRecord(
       { ...push, verb: 'approved' },
+      record,
       async (tx, appId, id) => {
         const result = await approve(tx, controller, record);
         if (result === 'resumed') await this.#continue(tx, appId, id);
@@ -309,6 +310,15 @@ export class PushControlService {
   async #changeState(push: ControlledPush, change: StateChange): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
     if (push.controller) requireControl(push.controller, record);
+    return this.#changeRecord(push, record, change);
+  }
+
+  /** Changes a push that has been found. A newer push may have its custom id by now. */
+  async #changeRecord(
+    push: ControlledPush,
+    record: Push,
+    change: StateChange,
+  ): Promise<JsonObject> {
     const isChanged = await this.#deps.db.transaction(async (tx) => {
       const result = await change(tx, push.appId, record.id, record);
       if (result === false) return false;
@@ -318,7 +328,7 @@ export class PushControlService {
       return true;
     });
     if (!isChanged) {
-      const { state } = await this.#records.find(push.appId, push.publicId);
+      const { state } = await this.#records.find(push.appId, record.objectId);
       throw refuse('conflict', detail('wrongState', { state, verb: push.verb }));
     }
     return this.#records.getForOperator(push.appId, record.objectId);

@@ -1,5 +1,6 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { checkApprovals } from '../../../api/services/operator/doctor/checks.ts';
+import { PushRecordService } from '../../../api/services/push/push-records.ts';
 import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
@@ -208,6 +209,26 @@ describe('an approval', () => {
     expect((await below('POST', pathOf(app, objectId, 'approve'))).status).toBe(403);
     expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(200);
     expect(await checkApprovals(service.db)).toEqual([]);
+  });
+
+  test('continues the push that was found, also if a newer one has its custom id', async () => {
+    const { app } = await appWith(4);
+    const shared = { notification_id: 'sale' };
+    const objectId = await send(app, shared);
+    await untilWaiting(app, objectId);
+    let newer = '';
+    const find = vi.spyOn(PushRecordService.prototype, 'find');
+    find.mockImplementationOnce(async function (this: PushRecordService, ...named) {
+      find.mockRestore();
+      const found = await this.find(...named);
+      newer = await send(app, shared);
+      await untilWaiting(app, newer);
+      return found;
+    });
+    const reply = await second('POST', pathOf(app, 'sale', 'approve'));
+    expect([reply.status, reply.body.objectId]).toEqual([200, objectId]);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
+    expect(await approvalOf(app, newer)).toMatchObject({ givenBy: null });
   });
 
   test('cannot be disabled by an operator: only an owner changes the option', async () => {
