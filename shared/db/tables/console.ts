@@ -104,12 +104,24 @@ export const findSession = (db: Handle, digest: Buffer, valid: ValidSessions) =>
     [...validity(valid), digest],
   );
 
-/** Returns whether a session is valid, by its id. */
-export const hasSession = (db: Handle, id: number, valid: ValidSessions) =>
+/** Rights of the caller of the admin API. */
+type Rights = Pick<ConsoleToken, 'role' | 'apps'>;
+
+/** Condition of tokens with these rights. Two sets of apps are equal in any order. */
+const hasRights = (role: string, apps: string) =>
+  `(t.role = ${role} AND (t.apps IS NULL) = (${apps}::text[] IS NULL)
+    AND (t.apps IS NULL OR (t.apps @> ${apps}::text[] AND t.apps <@ ${apps}::text[])))`;
+
+/** Returns whether a session is valid and has these rights, by its id. */
+export const hasSession = (
+  db: Handle,
+  { id, role, apps }: Rights & { id: number },
+  valid: ValidSessions,
+) =>
   query(db).hasRows(
     `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5
-      AND ${isValid}`,
-    [...validity(valid), id],
+      AND ${isValid} AND (t.id IS NULL OR ${hasRights('$6', '$7')})`,
+    [...validity(valid), id, role, apps],
   );
 
 export const touchSession = (db: Handle, id: number, now: Date) =>
@@ -229,11 +241,12 @@ export const findToken = (db: Handle, digest: Buffer, now: Date) =>
     [digest, now],
   );
 
-/** Returns whether a token exists and has not expired. */
-export const hasToken = (db: Handle, id: number, now: Date) =>
+/** Returns whether a token exists, has not expired and has these rights. */
+export const hasToken = (db: Handle, { id, role, apps }: Rights & { id: number }, now: Date) =>
   query(db).hasRows(
-    'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)',
-    [id, now],
+    `SELECT FROM console_token t WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)
+      AND ${hasRights('$3', '$4')}`,
+    [id, now, role, apps],
   );
 
 /** Saves that a token is used, at most once a minute. */

@@ -156,6 +156,40 @@ describe('a login', () => {
     expect((await ofSession('GET', '/console/api/session')).status).toBe(401);
   });
 
+  test('with other rights ends the live updates of earlier logins', async () => {
+    const watch = async () => {
+      const headers = { cookie: `${sessionCookie}=${jar().get(sessionCookie)}` };
+      const { body } = await fetch(`${api.url}/console/api/events?topics=overview`, { headers });
+      const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+      let text = '';
+      const read = async () => {
+        for (let got = await reader?.read(); got && !got.done; got = await reader?.read())
+          text += got.value;
+      };
+      void read();
+      return { text: () => text, close: () => reader?.cancel() };
+    };
+    await browser.request(await login('sue'));
+    const first = await watch();
+    await expect.poll(first.text).toContain('event: overview');
+    const { events } = api.services;
+    await browser.request(await login('sue'));
+    await events.hub.recheck();
+    const second = await watch();
+    await expect.poll(second.text).toContain('event: overview');
+    expect(first.text()).not.toContain('bye');
+    accounts.sue.groups = 'push-senders';
+    await browser.request(await login('sue'));
+    accounts.sue.groups = 'push-viewers';
+    const current = await watch();
+    await expect.poll(current.text).toContain('event: overview');
+    await events.hub.recheck();
+    for (const { text } of [first, second])
+      await expect.poll(text).toContain('event: bye\ndata: {"reason":"session"}');
+    expect(current.text()).not.toContain('bye');
+    await current.close();
+  });
+
   test('ends at the provider too', async () => {
     await browser.request(await login('anna'));
     const ended = await ofSession('DELETE', '/console/api/session', {});

@@ -93,12 +93,17 @@ export class OperatorIdentities {
     return ownerOf(isStale ? { ...session, seenAt: bounds.now } : session);
   }
 
-  /** Returns whether the token or session of a caller is still valid. Does not count as a use. */
-  async isCurrent({ session, tokenId }: Operator): Promise<boolean> {
+  /**
+   * Returns whether the token or session of a caller is still valid and has the same rights. The
+   * rights of a person change with a login. Does not count as a use.
+   */
+  async isCurrent({ session, tokenId, role, apps }: Operator): Promise<boolean> {
     const { admissionDb } = this.#deps;
     const bounds = this.bounds();
-    if (session) return hasSession(admissionDb, session.id, { ...bounds, marks: this.marks });
-    return tokenId === null || hasToken(admissionDb, tokenId, bounds.now);
+    const rights = { role, apps: apps && [...apps] };
+    const valid = { ...bounds, marks: this.marks };
+    if (session) return hasSession(admissionDb, { id: session.id, ...rights }, valid);
+    return tokenId === null || hasToken(admissionDb, { id: tokenId, ...rights }, bounds.now);
   }
 
   /** Returns the times within which a session is valid now. */

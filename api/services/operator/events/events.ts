@@ -49,10 +49,11 @@ export class EventService {
     const topics: Topic[] = [];
     for (const name of new Set(names)) topics.push(await this.#topicOf(operator, name));
     const { identities } = this.#services;
-    const key = operator.session
-      ? `session ${operator.session.id}`
-      : `token ${operator.tokenId ?? ''}`;
-    const token = String(operator.tokenId);
+    const { session, tokenId, role, apps } = operator;
+    const holder = session ? `session ${session.id}` : `token ${tokenId ?? ''}`;
+    // Streams with rights of before are checked by themselves.
+    const key = `${holder} ${JSON.stringify([role, apps])}`;
+    const token = String(tokenId);
     return this.hub.open(topics, { key, token, hasAccess: () => identities.isCurrent(operator) });
   }
 
