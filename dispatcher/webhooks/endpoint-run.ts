@@ -38,6 +38,8 @@ export const endpointTiming: BreakerTiming = {
 const pageSize = 32;
 /** Age at which the settings of an endpoint are read again. */
 const settingsMaxAgeMs = 400;
+/** Time after which a run looks for new deliveries while requests are in flight. */
+const lookAgainMs = 1000;
 /** Time after which a run lets other endpoints run, if some wait. */
 const yieldAfterMs = 10_000;
 /** Pause before a run that could not end tries to end again. */
@@ -161,7 +163,7 @@ export class EndpointRun {
         const isTired = clock.monotonicMs() - beganAtMs > yieldAfterMs;
         const mustYield = this.#hasFault || (isTired && this.#context.othersWait());
         if (!mustYield) await this.#start(receiver);
-        if (this.#inFlight.size > 0) await Promise.race(this.#inFlight.values());
+        if (this.#inFlight.size > 0) await this.#untilNews();
         else if (mustYield) return await this.#yield();
         else if (await this.#end(receiver)) return;
         else await sleep(againMs, this.#context.stopped);
@@ -169,6 +171,16 @@ export class EndpointRun {
     } finally {
       await Promise.all(this.#inFlight.values());
     }
+  }
+
+  /**
+   * Resolves when a request has finished, and at the latest after a second. A slow answer must not
+   * delay new deliveries or a change of the settings.
+   */
+  async #untilNews(): Promise<void> {
+    const news = new AbortController();
+    await Promise.race([...this.#inFlight.values(), sleep(lookAgainMs, news.signal)]);
+    news.abort();
   }
 
   /**

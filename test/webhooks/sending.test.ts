@@ -365,6 +365,34 @@ describe('an endpoint', () => {
     await corrected.close();
   });
 
+  test('gets new events and tests while a request hangs', async () => {
+    await subscribe(['push.done']);
+    receiver.responders.push(() => undefined);
+    await push();
+    await expect.poll(() => receiver.requests.length).toBe(1);
+    await push();
+    await expect.poll(() => receiver.requests.length, { timeout: 3000 }).toBe(2);
+    receiver.responders.push(() => undefined);
+    await push();
+    await expect.poll(() => receiver.requests.length, { timeout: 3000 }).toBe(3);
+    await admin('POST', `/${nameOf()}/test`);
+    await expect.poll(() => receiver.of('webhook.test').length, { timeout: 3000 }).toBe(1);
+  });
+
+  test.each([1, 4])('uses a corrected URL while %i requests to the old one hang', async (n) => {
+    await subscribe(['push.done']);
+    receiver.respond = () => undefined;
+    await Promise.all(Array.from({ length: n }, push));
+    await expect.poll(() => receiver.requests.length).toBe(n);
+    const corrected = await startWebhookReceiver();
+    await admin('PUT', `/${nameOf()}`, { url: corrected.url, events: ['push.done'] });
+    const objectId = await push();
+    await expect
+      .poll(() => corrected.requests.map(({ event }) => event.data.push), { timeout: 5000 })
+      .toContain(objectId);
+    await corrected.close();
+  });
+
   test('gets no deliveries of a deleted one with the same name', async () => {
     await subscribe(['push.done']);
     const held: (() => void)[] = [];
