@@ -23,7 +23,7 @@ import {
   parsePush,
   parsePushToDevices,
 } from '../../../shared/domain/pushes/push.ts';
-import { withPushId } from '../../../shared/domain/pushes/push-events.ts';
+import { withPossiblePushId, withPushId } from '../../../shared/domain/pushes/push-events.ts';
 import { type PushCreator, toScheduledEntry } from '../../../shared/domain/pushes/record.ts';
 import { type Detail, detail } from '../../../shared/domain/texts/texts.ts';
 import type { EventData } from '../../../shared/domain/webhooks/event-types.ts';
@@ -94,7 +94,8 @@ export class PushService {
     return this.orFirst(sender.app, body.req_id, async () => {
       const now = new Date(this.#deps.clock.now());
       const earliestMs = await this.#earliestMs(now, body);
-      return this.#accept(sender, parsePush(withoutCql(body), sender.prodHeader, earliestMs), now);
+      const request = parsePush(withoutCql(body), sender.prodHeader, earliestMs);
+      return this.#acceptNew(sender, request, now);
     });
   }
 
@@ -102,7 +103,8 @@ export class PushService {
   sendToDevices(sender: PushSender, body: JsonObject): Promise<AcceptedPush> {
     return this.orFirst(sender.app, body.req_id, async () => {
       const now = new Date(this.#deps.clock.now());
-      return this.#accept(sender, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
+      const request = parsePushToDevices(body, sender.prodHeader, now.getTime());
+      return this.#acceptNew(sender, request, now);
     });
   }
 
@@ -175,10 +177,14 @@ export class PushService {
     return { ...request, pushOrder: { ...request.pushOrder, data } };
   }
 
-  /** Sends a push whose order another service has built. Throws error 1 with a message. */
+  /**
+   * Sends a push whose order another service has built from a stored one. It keeps a member with the
+   * name of the push id, because the caller cannot remove it. Throws error 1 with a message.
+   */
   sendOrder(sender: PushSender, request: PushRequest): Promise<AcceptedPush> {
+    const pushOrder = withPossiblePushId(sender.app.options, request.pushOrder);
     return this.orFirst(sender.app, request.timing.reqId, () =>
-      this.#accept(sender, request, new Date(this.#deps.clock.now())),
+      this.#accept(sender, { ...request, pushOrder }, new Date(this.#deps.clock.now())),
     );
   }
 
@@ -203,15 +209,20 @@ export class PushService {
     return { ...timing, pushTime: new Date(nowMs + undoSeconds * 1000) };
   }
 
+  /** Accepts a push of a caller, who learns of a member with the name of the push id. */
+  #acceptNew(sender: PushSender, request: PushRequest, now: Date): Promise<AcceptedPush> {
+    const pushOrder = withPushId(sender.app.options, request.pushOrder);
+    return this.#accept(sender, { ...request, pushOrder }, now);
+  }
+
   /** Checks a push, then stores its record and the job that plans it in one transaction. */
   async #accept(
     sender: PushSender,
-    { pushOrder: requestedOrder, timing: requestedTiming, warnings }: PushRequest,
+    { pushOrder, timing: requestedTiming, warnings }: PushRequest,
     now: Date,
     prepare?: (tx: Handle, push: NewPush) => Promise<void>,
   ): Promise<AcceptedPush> {
     const { adminSettings } = sender;
-    const pushOrder = withPushId(sender.app.options, requestedOrder);
     const timing = adminSettings
       ? await this.#delayed(requestedTiming, adminSettings.undoSeconds)
       : requestedTiming;

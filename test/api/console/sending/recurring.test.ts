@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { callLimits } from '../../../../api/services/operator/access/call-limit.ts';
+import { sleep } from '../../../../shared/clock.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
+import { changeMaxAgeMs } from '../../../../shared/ttl-cache.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';
 
@@ -133,6 +135,21 @@ describe('a recurring push', () => {
     expect((await operator('DELETE', path(`/${id}`))).body).toEqual({});
     expect((await operator('GET', path(`/${id}`))).body.code).toBe(101);
     expect((await operator('PATCH', path('/x'), { body })).body.code).toBe(101);
+  });
+
+  test('from before the option reportOpens starts with its own member _push', async () => {
+    const own = { alert: 'Good morning', _push: 'of the app' };
+    const { id } = await create({ body: { data: own, channels: ['news'] } });
+    const setOption = async (reportOpens: boolean) => {
+      await operator('PATCH', `/apps/${app.appId}`, { body: { options: { reportOpens } } });
+      await sleep(changeMaxAgeMs + 50);
+    };
+    await setOption(true);
+    const started = await sender('POST', path(`/${id}/start`));
+    expect(started).toMatchObject({ status: 201 });
+    const record = await viewer('GET', `/apps/${app.appId}/notifications/${started.body.objectId}`);
+    expect(record.body).toMatchObject({ msg: own });
+    await setOption(false);
   });
 
   test('runs now by a call, once per request, and its pushes can be listed', async () => {

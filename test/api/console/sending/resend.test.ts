@@ -1,6 +1,8 @@
 import { beforeAll, expect, test } from 'vitest';
+import { sleep } from '../../../../shared/clock.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { httpReason, reason, withStatus } from '../../../../shared/domain/reasons.ts';
+import { changeMaxAgeMs } from '../../../../shared/ttl-cache.ts';
 import { useTestService } from '../../../support/service.ts';
 import { endWithFailures, readDevices } from '../../../support/tables.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';
@@ -19,8 +21,11 @@ const resend = (id: string, outcomes: string[]) =>
   sender('POST', `/apps/${app.appId}/notifications/${id}/resend`, { body: { outcomes } });
 
 /** Sends a push of the app and ends it with failures (device, outcome, status, reason). */
-async function closedPush(failures: [string, string, number, string][]): Promise<string> {
-  const body = { data: { alert: 'Again' }, expiration_interval: 600 };
+async function closedPush(
+  failures: [string, string, number, string][],
+  data: object = { alert: 'Again' },
+): Promise<string> {
+  const body = { data, expiration_interval: 600 };
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
   const devices = new Map(
     (await readDevices(service.db, app)).map((one) => [one.deviceToken, one]),
@@ -113,6 +118,27 @@ test.each(['not-a-request-id', 'x'.repeat(17)])(
     expect((await sender('POST', path, { body: {} })).status).toBe(201);
   },
 );
+
+test('a redrive keeps a member _push of a push from before the option reportOpens', async () => {
+  const [token = ''] = await service.addIosInstallations(app, 1);
+  const own = { alert: 'Again', _push: 'of the app' };
+  const id = await closedPush([[token, 'failed', 500, 'InternalServerError']], own);
+  const setOption = async (reportOpens: boolean) => {
+    await service.api.request('PATCH', `/console/api/apps/${app.appId}`, {
+      admin: true,
+      body: { options: { reportOpens } },
+    });
+    await sleep(changeMaxAgeMs + 50);
+  };
+  await setOption(true);
+  const refused = { data: own, where: {} };
+  expect((await sender('POST', `/apps/${app.appId}/push`, { body: refused })).status).toBe(400);
+  const sent = await sender('POST', `/apps/${app.appId}/notifications/${id}/redrive`, { body: {} });
+  expect(sent).toMatchObject({ status: 201 });
+  const record = await sender('GET', `/apps/${app.appId}/notifications/${sent.body.objectId}`);
+  expect(record.body).toMatchObject({ msg: own });
+  await setOption(false);
+});
 
 test('rows of this and the previous version have one cause, which its text selects', async () => {
   const [one = '', other = '', more = ''] = await service.addIosInstallations(app, 3);
