@@ -1,5 +1,5 @@
 import { type Clock, dayMs, hourMs, minuteMs } from '../../shared/clock.ts';
-import { forEachItem } from '../../shared/db/outage.ts';
+import { largestOfItems } from '../../shared/db/outage.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { listAppIds } from '../../shared/db/tables/apps.ts';
 import {
@@ -124,8 +124,8 @@ const verificationDeletions = [
 
 /**
  * Deletes rows after their retention (protocol/push-records.md#retention), at most `rows` of each
- * kind. A failed deletion does not stop the others. The first error is thrown at the end. Returns
- * the largest number of rows.
+ * kind. A failed deletion does not stop the others. The first error is thrown at the end, as a
+ * `PartialFailure`. Returns the largest number of rows.
  */
 export const cleanOnce = (deps: CleanerDeps, rows: number): Promise<number> =>
   deleteAll(deletions, deps, { now: deps.clock.now(), rows });
@@ -139,12 +139,10 @@ async function deleteAll<D>(
   deps: D,
   { now, rows }: { now: number; rows: number },
 ): Promise<number> {
-  let largestCount = 0;
-  await forEachItem(list, async (remove) => {
+  return largestOfItems(list, async (remove) => {
     const deleted = await remove(deps, now, rows);
-    if (typeof deleted === 'number') largestCount = Math.max(largestCount, deleted);
+    return typeof deleted === 'number' ? deleted : 0;
   });
-  return largestCount;
 }
 
 /** Interval of scans for idle installations of a large app. Each scan reads all installations. */
@@ -159,16 +157,14 @@ export async function deleteIdle(
   { db, appCache, clock }: DispatcherDeps,
   limit: number,
 ): Promise<number> {
-  let largestCount = 0;
-  await forEachItem(await listAppIds(db), async (appId) => {
+  return largestOfItems(await listAppIds(db), async (appId) => {
     const app = await appCache.app(appId);
-    if (!app) return;
+    if (!app) return 0;
     const now = clock.now();
     const before = new Date(now - app.options.installationValidityDays * dayMs);
     const walk = { appId, before, limit, now: new Date(now), nextAt: new Date(now + walkEveryMs) };
-    largestCount = Math.max(largestCount, await continueIdleWalk(db, walk));
+    return continueIdleWalk(db, walk);
   });
-  return largestCount;
 }
 
 /**
@@ -180,14 +176,14 @@ export async function mergeDevices(
   { db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>,
   limit: number,
 ): Promise<number> {
-  const tokens = await rewriteTokens(db, limit);
-  let isMore = false;
-  await forEachItem(await listAppIds(db), async (appId) => {
+  const mergeApp = async (appId: string) => {
     const now = clock.now();
     const walk = { appId, now: new Date(now), nextAt: new Date(now + walkEveryMs) };
-    if (await continueRegistrationWalk(db, walk)) isMore = true;
-  });
-  return isMore ? limit : tokens;
+    return (await continueRegistrationWalk(db, walk)) ? limit : 0;
+  };
+  const appIds = await listAppIds(db);
+  const merges = [() => rewriteTokens(db, limit), ...appIds.map((appId) => () => mergeApp(appId))];
+  return largestOfItems(merges, (merge) => merge());
 }
 
 /** Inbox rows that one pass reads. This takes the database about 10 ms. */

@@ -1,4 +1,5 @@
 import { minuteMs, sleep } from '../../shared/clock.ts';
+import { PartialFailure } from '../../shared/db/outage.ts';
 import { analyzeGrownTables } from '../../shared/db/schema/migrate.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users.ts';
 import { endFreezes, resumeExpiredPushes } from '../delivery/holding.ts';
@@ -19,7 +20,8 @@ export interface BackgroundJob {
   readonly pauseMs: number;
   /**
    * Does a limited amount of work, and resolves with the amount. A full pass is followed by the
-   * next one at once. A job that does all work in one pass resolves with no number.
+   * next one at once. A job that does all work in one pass resolves with no number. If a part of a
+   * full pass fails (`PartialFailure`), the next pass follows within a second.
    */
   runOnce(deps: DispatcherDeps): Promise<unknown>;
 }
@@ -112,6 +114,12 @@ export function openBackgroundJobs(): BackgroundJob[] {
 const warnEveryMs = 30_000;
 
 /**
+ * Maximum pause after a full pass of which a part failed, in ms. A large app or table must not have
+ * to wait for one that keeps failing.
+ */
+const partialPauseMs = 1000;
+
+/**
  * Runs a background job until the signal aborts. Repeats a failed pass after the pause. Logs the
  * first of consecutive failures, then one failure per half minute, and the first success after
  * them.
@@ -129,6 +137,7 @@ export async function runBackgroundJob(
   let failures = 0;
   let warnedAtMs = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
+    let pauseMs: number | undefined;
     try {
       let rows = rowsAtOnce;
       while (!signal.aborted && rows >= rowsAtOnce) {
@@ -140,7 +149,11 @@ export async function runBackgroundJob(
       if (failures > 0) log.info({ duty: job.name, failures }, 'a background job works again');
       failures = 0;
       warnedAtMs = Number.NEGATIVE_INFINITY;
-    } catch (error) {
+    } catch (caught) {
+      const isPartial = caught instanceof PartialFailure;
+      const error = isPartial ? caught.cause : caught;
+      if (isPartial) metrics.backgroundJobRows.inc(labels, caught.amount);
+      if (isPartial && caught.amount >= rowsAtOnce) pauseMs = Math.min(job.pauseMs, partialPauseMs);
       failures += 1;
       metrics.backgroundJobFailures.inc(labels);
       if (clock.monotonicMs() - warnedAtMs >= warnEveryMs) {
@@ -148,6 +161,6 @@ export async function runBackgroundJob(
         warnedAtMs = clock.monotonicMs();
       }
     }
-    await sleep(job.pauseMs, signal);
+    await sleep(pauseMs ?? job.pauseMs, signal);
   }
 }

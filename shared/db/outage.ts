@@ -55,6 +55,36 @@ export async function forEachItem<T>(
   if (errors.length > 0) throw errors[0];
 }
 
+/** Failure of some items of a pass, which has done the others. The cause is the first error. */
+export class PartialFailure extends Error {
+  /** Largest amount of an item that did not fail. */
+  readonly amount: number;
+
+  constructor(cause: unknown, amount: number) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.amount = amount;
+  }
+}
+
+/**
+ * Like `forEachItem`, for work that returns an amount. Returns the largest amount. If items fail,
+ * throws a `PartialFailure` with the largest amount of the others.
+ */
+export async function largestOfItems<T>(
+  items: Iterable<T>,
+  work: (item: T) => Promise<number>,
+): Promise<number> {
+  let largest = 0;
+  try {
+    await forEachItem(items, async (item) => {
+      largest = Math.max(largest, await work(item));
+    });
+  } catch (error) {
+    throw new PartialFailure(error, largest);
+  }
+  return largest;
+}
+
 /** Maximum time that a starting process waits for the database to start or recover, in ms. */
 const startPatienceMs = 30_000;
 
