@@ -36,20 +36,29 @@ interface CachedExpiry {
 export class AccountReader {
   #cachedExpiries = new Map<string, CachedExpiry>();
 
-  /** Reads, unless another dispatcher has done so recently. */
+  /**
+   * Reads, unless another dispatcher has done so recently. A notice that fails does not stop the
+   * others, and the metrics are stored. Its error is thrown at the end.
+   */
   async run(deps: ReaderDeps & Partial<NoticeDeps>): Promise<void> {
     const { queue, operatorMail, webhooks } = deps;
+    const errors: unknown[] = [];
+    const collect = (error: unknown) => void errors.push(error);
     await refreshAccountSample(
       deps.db,
       async () => {
         const credentials = await this.#readCredentials(deps);
         if (queue && webhooks)
-          await noticeEnding({ ...deps, queue, webhooks, operatorMail }, credentials);
+          await noticeEnding({ ...deps, queue, webhooks, operatorMail }, credentials).catch(
+            collect,
+          );
         return { credentials, oldSecrets: await readOldSecrets(deps) };
       },
-      ({ caps, quotas }) =>
-        webhooks ? noticeQuotas(webhooks, { caps, quotas }) : Promise.resolve(),
+      async ({ caps, quotas }) => {
+        if (webhooks) await noticeQuotas(webhooks, { caps, quotas }).catch(collect);
+      },
     );
+    if (errors.length > 0) throw errors[0];
   }
 
   async #readCredentials(deps: ReaderDeps): Promise<EndingCredentials[]> {

@@ -1,3 +1,4 @@
+import { forEachItem } from '../../shared/db/outage.ts';
 import type { WebhookEvents } from '../../shared/db/webhook-events.ts';
 import type { UsedQuotas } from '../../shared/queue/report.ts';
 
@@ -7,24 +8,27 @@ const steps = [100, 80] as const;
 /**
  * Reports to webhooks that an app has used 80 % or all of its daily cap, or that the quota of a
  * gateway is used up. Once for each endpoint, day and step. The day is the day of the use, since a
- * sample that is read before midnight may be reported after midnight.
+ * sample that is read before midnight may be reported after midnight. If a notice fails, the others
+ * are written.
  */
 export async function noticeQuotas(
   webhooks: Pick<WebhookEvents, 'emitAlone'>,
   { caps, quotas }: UsedQuotas,
 ): Promise<void> {
-  for (const { appId, day, usedRatio } of caps) {
+  const ofCaps = caps.flatMap(({ appId, day, usedRatio }) => {
     const usedPercent = steps.find((step) => usedRatio * 100 >= step);
-    if (usedPercent === undefined) continue;
-    const quota = 'dailyRecipientCap';
-    const data = { quota, usedPercent, day, connector: null, profile: null } as const;
-    const onceKey = `cap ${day} ${usedPercent}`;
-    await webhooks.emitAlone({ appId, type: 'quota.near', data, onceKey });
-  }
-  for (const { appId, connector, day, profile, isUsedUp } of quotas) {
-    if (!isUsedUp) continue;
-    const data = { quota: 'gateway', usedPercent: 100, day, connector, profile } as const;
-    const onceKey = `quota ${connector}/${profile} ${day}`;
-    await webhooks.emitAlone({ appId, type: 'quota.near', data, onceKey });
-  }
+    if (usedPercent === undefined) return [];
+    const quota = 'dailyRecipientCap' as const;
+    const data = { quota, usedPercent, day, connector: null, profile: null };
+    return { appId, data, onceKey: `cap ${day} ${usedPercent}` };
+  });
+  const ofGateways = quotas
+    .filter(({ isUsedUp }) => isUsedUp)
+    .map(({ appId, connector, day, profile }) => {
+      const data = { quota: 'gateway' as const, usedPercent: 100, day, connector, profile };
+      return { appId, data, onceKey: `quota ${connector}/${profile} ${day}` };
+    });
+  await forEachItem([...ofCaps, ...ofGateways], (notice) =>
+    webhooks.emitAlone({ ...notice, type: 'quota.near' }),
+  );
 }

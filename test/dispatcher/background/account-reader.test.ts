@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { AccountReader } from '../../../dispatcher/background/account-reader.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
@@ -164,6 +164,44 @@ test('a webhook of the service gets the quotas and credentials of all apps', asy
     ids.flatMap((_, i) => [`${i} credentials.ending`, `${i} quota.near`, `${i} quota.near`]),
   );
 });
+
+test.each(['credentials.ending', 'quota.near'])(
+  'a failing notice of %s does not stop those of other apps, and the metrics',
+  async (type) => {
+    const webhooks = new WebhookEvents(api.db, new AppCache(api.db, vault(), systemClock));
+    const queue = new JobQueue(api.db, silentLog, { supervise: false });
+    const credentials = await certificateUntil(endsAtMs);
+    const emit = vi.spyOn(webhooks, 'emitAlone');
+    const [failing, other] = [await api.createApp(), await api.createApp()];
+    for (const [i, { appId }] of [failing, other].entries()) {
+      await insertUsage(api.db, { appId }, { recipients: 1_000_000_000 - i });
+      await putProfile(api.db, vault(), {
+        appId,
+        connector: 'apns',
+        name: '_default',
+        credentials,
+      });
+    }
+    const told: string[] = [];
+    emit.mockImplementation(async (event) => {
+      if (event.type !== type) return;
+      if (event.appId === failing.appId) throw new Error('the event is refused');
+      told.push(event.appId);
+    });
+    await isDue();
+    const reading = new AccountReader().run({
+      ...deps(),
+      queue,
+      webhooks,
+      operatorMail: undefined,
+    });
+    await expect(reading).rejects.toThrow('the event is refused');
+    expect(told).toContain(other.appId);
+    expect((await readAccounts(api.db))?.credentials).toContainEqual(
+      expect.objectContaining({ appId: other.appId }),
+    );
+  },
+);
 
 test('one dispatcher reads at a time, and the number of labels is limited', async () => {
   await isDue();
