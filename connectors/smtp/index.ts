@@ -188,7 +188,8 @@ async function sendMail(
 /** Separates the `from` parameter from the URL of the library. */
 function readSmtpUrl(url: string, host: string): { transportUrl: string; from: string } {
   const parsed = new URL(url);
-  const from = parsed.searchParams.get('from') ?? `no-reply@${host}`;
+  // The parser reads `+` as a blank, and an address contains no blank.
+  const from = parsed.searchParams.get('from')?.replaceAll(' ', '+') ?? `no-reply@${host}`;
   parsed.searchParams.delete('from');
   return { transportUrl: parsed.href, from };
 }

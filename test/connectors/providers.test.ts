@@ -63,12 +63,14 @@ describe('mail over SMTP', () => {
     expect(second?.mail.messageId).toBe(first?.mail.messageId);
   });
 
-  test('has the sender of the URL', async () => {
-    const server = opened(await startMailServer());
-    const provider = openMail(`${server.url}?from=accounts@example.org`);
-    await provider.send(mail);
-    expect(server.mails[0]?.from).toBe('accounts@example.org');
-  });
+  test.each(['accounts@example.org', 'accounts+carillon@example.org'])(
+    'has the sender of the URL: %s',
+    async (from) => {
+      const server = opened(await startMailServer());
+      await openMail(`${server.url}?from=${from}`).send(mail);
+      expect(server.mails[0]?.from).toBe(from);
+    },
+  );
 
   test.each([
     'a@example.com, b@example.com',
