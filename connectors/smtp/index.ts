@@ -28,7 +28,16 @@ const reasons = new Map([
  */
 const mailErrors = new Set(['EENVELOPE', 'EMESSAGE']);
 
-function member(error: unknown, name: 'code' | 'responseCode'): unknown {
+/** The mail is too large (RFC 1870 6.1). Servers may say so in the reply to the sender. */
+const tooLarge = 552;
+
+/** Returns whether the server refuses the sender, which is a setting. */
+const isOfSender = (error: unknown): boolean =>
+  member(error, 'code') === 'EENVELOPE' &&
+  member(error, 'command') === 'MAIL FROM' &&
+  member(error, 'responseCode') !== tooLarge;
+
+function member(error: unknown, name: 'code' | 'command' | 'responseCode'): unknown {
   return typeof error === 'object' && error !== null && name in error
     ? Object.getOwnPropertyDescriptor(error, name)?.value
     : undefined;
@@ -36,8 +45,8 @@ function member(error: unknown, name: 'code' | 'responseCode'): unknown {
 
 /**
  * Returns the result of a failed mail. Ignores the text of the error, because servers quote the
- * address in it. Bad credentials lead to a retry, because the operator can fix them while the mail
- * waits.
+ * address in it. Bad credentials and a refused sender lead to a retry, because the operator can fix
+ * them while the mail waits.
  */
 function readFailure(error: unknown): ProviderResult {
   const code = String(member(error, 'code') ?? '');
@@ -47,7 +56,8 @@ function readFailure(error: unknown): ProviderResult {
     typeof status === 'number' && status >= 400 && status < 600
       ? reasonAs(`${known}_${status}`, known, { status })
       : known;
-  const isFinal = mailErrors.has(code) && (typeof status !== 'number' || status >= 500);
+  const isFinal =
+    mailErrors.has(code) && !isOfSender(error) && (typeof status !== 'number' || status >= 500);
   return isFinal ? { kind: 'refused', reason } : { kind: 'retry', reason, afterMs: null };
 }
 

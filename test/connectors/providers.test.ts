@@ -123,6 +123,28 @@ describe('mail over SMTP', () => {
     expect(JSON.stringify(sending)).not.toContain('example.com');
   });
 
+  test.each([
+    [550, 'retry'],
+    [553, 'retry'],
+    [450, 'retry'],
+    // The mail is too large.
+    [552, 'refused'],
+  ])(
+    'is retried if the server refuses the sender, which is a setting: %i',
+    async (responseCode, kind) => {
+      const server = opened(
+        await startMailServer({
+          onMailFrom: (_address, _session, callback) =>
+            callback(Object.assign(new Error('not this sender'), { responseCode })),
+        }),
+      );
+      expect(await openMail(server.url).send(mail)).toMatchObject({
+        kind,
+        reason: replied('envelope', responseCode),
+      });
+    },
+  );
+
   test('is retried if the credentials are refused', async () => {
     const server = opened(
       await startMailServer({
