@@ -22,12 +22,21 @@ import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import { Consumer, type JobContext, type JobEnd } from '../../shared/queue/consumer.ts';
 import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
 import { messagePriority } from '../../shared/queue/message-jobs.ts';
-import type { Job } from '../../shared/queue/queue.ts';
+import type { Job, PriorityRange } from '../../shared/queue/queue.ts';
 import type { Waking } from '../../shared/queue/waking.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { findProviderTemplate } from './provider-template.ts';
 
+/** Maximum mails, and maximum SMS, that are in progress at the same time. */
 const maxConcurrent = 16;
+/**
+ * Priorities of SMS and of mails. Each has its own consumer, because mails that wait for a slow
+ * server must not delay SMS codes.
+ */
+const ranges: PriorityRange[] = [
+  { minPriority: messagePriority('sms') },
+  { maxPriority: messagePriority('mail') },
+];
 /**
  * Time for messages in progress to finish when the dispatcher stops. After it, their jobs return to
  * the queue.
@@ -53,17 +62,21 @@ export async function startMessenger(
 ): Promise<void> {
   const providers = openProviders(settings, deps);
   stack.add('providers', () => Promise.all([providers.mail?.close(), providers.sms?.close()]));
-  const consumer = new Consumer({
-    queue: deps.queue,
-    listener,
-    log: deps.log,
-    kind: messageJob,
-    capacity: maxConcurrent,
-    duePoll,
-    handle: (job, context) => sendMessage(deps, providers, job, context),
-  });
-  stack.add('messages', () => consumer.stop(graceMs));
-  await consumer.start();
+  const consumers = ranges.map(
+    (range) =>
+      new Consumer({
+        queue: deps.queue,
+        listener,
+        log: deps.log,
+        kind: messageJob,
+        capacity: maxConcurrent,
+        range,
+        duePoll,
+        handle: (job, context) => sendMessage(deps, providers, job, context),
+      }),
+  );
+  stack.add('messages', () => Promise.all(consumers.map((consumer) => consumer.stop(graceMs))));
+  await Promise.all(consumers.map((consumer) => consumer.start()));
 }
 
 /**

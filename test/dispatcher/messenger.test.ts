@@ -176,6 +176,23 @@ describe('a message', () => {
     expect(text).not.toMatch(/1380000000|example\.com|\b123456\b/);
   });
 
+  test('is sent by SMS while a mail server answers no mail', async () => {
+    await messenger.close();
+    const held: (() => void)[] = [];
+    const slowServer = await startMailServer({
+      onMailFrom: (_address, _session, callback) => void held.push(() => callback()),
+    });
+    messenger = await start({ SMTP_URL: slowServer.url, SMS_WEBHOOK_URL: webhook.url });
+    for (let i = 0; i < 20; i++) await post(mailTo(`held${i}@example.com`));
+    await expect.poll(() => held.length).toBeGreaterThan(0);
+    await post(smsTo('+8613800000008'));
+    await expect.poll(() => rowOf('+8613800000008')).toMatchObject({ state: 'sent', attempts: 1 });
+    expect(slowServer.mails).toEqual([]);
+    await messenger.close();
+    for (const release of held) release();
+    await slowServer.close();
+  });
+
   test('stays in the outbox without a provider', async () => {
     await messenger.close();
     messenger = await start();
