@@ -65,9 +65,9 @@ export class Supervised {
     });
   }
 
-  /** Sends a message to the process over its IPC channel. */
+  /** Sends a message to the process over its IPC channel. Drops it if the process has exited. */
   send(message: object): void {
-    this.#child?.send(message);
+    this.#child?.send(message, () => undefined);
   }
 
   /** Sends SIGTERM, then SIGKILL after `graceMs`. Resolves when the process has exited. */
@@ -75,7 +75,7 @@ export class Supervised {
     this.#isStopping = true;
     clearTimeout(this.#timer);
     const child = this.#child;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    if (!child?.pid || child.exitCode !== null || child.signalCode !== null) return;
     const exited = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGTERM');
     const killer = setTimeout(() => child.kill('SIGKILL'), graceMs);
@@ -102,6 +102,11 @@ export class Supervised {
       endGroup(child);
       if (performance.now() - startedAtMs > stableMs) this.#restartMs = firstRestartMs;
       if (this.#isUp && !this.#isStopping) this.#restart(ending(code, signal));
+    });
+    // A process that cannot be started has no exit. Without a listener, its error would end this
+    // process.
+    child.on('error', ({ message }) => {
+      if (child.pid === undefined && this.#isUp && !this.#isStopping) this.#restart(message);
     });
     return child;
   }
