@@ -91,7 +91,9 @@ export const outboxMessage = component(
   z.strictObject({
     kind: z.enum(['sms', 'mail']).describe('SMS or mail.'),
     to: z.string().describe('Phone number in international form, or mail address.'),
-    text: z.string().describe('Text of the message.'),
+    text: z
+      .string()
+      .describe('Text of the message. Empty if no key of `CARILLON_SECRET` decrypts it.'),
     code: z.string().optional().describe('Code in the message.'),
     link: z.string().optional().describe('Link in the message.'),
     type: z.string().describe('Purpose, such as `general` or `resetPassword`.'),

@@ -34,7 +34,10 @@ export class OutboxService {
     this.#reads = reads;
   }
 
-  /** Lists messages with their texts, newest first. Throws error 404 if the app does not exist. */
+  /**
+   * Lists messages with their texts, newest first. The text is empty if no key decrypts it. Throws
+   * error 404 if the app does not exist.
+   */
   async list(appId: string, filter: Pick<OutboxPageFilter, 'kind' | 'to'>) {
     const { db, vault } = this.#deps;
     await requireApp(this.#deps, appId);
@@ -45,7 +48,8 @@ export class OutboxService {
     const messages = await listOutboxPage(db, appId, { ...filter, to }, page);
     return messages.map((message) => {
       const { kind, to, type, createdAt } = message;
-      return { kind, to, type, createdAt, ...openListed(vault, appId, message) };
+      const opened = openOrUndefined(() => openListed(vault, appId, message)) ?? { text: '' };
+      return { kind, to, type, createdAt, ...opened };
     });
   }
 

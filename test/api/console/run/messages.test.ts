@@ -65,6 +65,20 @@ describe('the outbox', () => {
     expect((await (await callerOf(api, 'sender'))('GET', `${base()}/outbox`)).status).toBe(403);
   });
 
+  test('lists a message that no key decrypts without its text', async () => {
+    const other = await api.createApp();
+    await api.request('POST', '/1.1/requestSmsCode', {
+      app: other,
+      master: true,
+      body: { mobilePhoneNumber: '+8613800138002' },
+    });
+    await api.db.query(`UPDATE outbox SET body = 'damaged' WHERE app_id = $1`, [other.appId]);
+    const path = `/apps/${other.appId}/outbox`;
+    const [message] = (await owner('GET', path)).body.results ?? [];
+    expect(message).toMatchObject({ to: '+8613800138002', type: 'general', text: '' });
+    expect((await owner('GET', `${path}?limit=1`)).body.results[0].text).toBeUndefined();
+  });
+
   test('sends a failed message again, once', async () => {
     const [sms, mail] = (await list(operator)).results;
     expect((await retry(mail.id)).status).toBe(409);
