@@ -165,6 +165,9 @@ describe('by Aliyun', () => {
       { success: false, err_code: 'MK:0001', out_id: outIds[1], phone_number: '13800138004' },
       { success: true, err_code: 'DELIVERED', out_id: 'of another program' },
       { success: true, err_code: 'DELIVERED', out_id: 'unknown-999' },
+      // Messages that were sent without an id of their own.
+      { success: true, err_code: 'DELIVERED', biz_id: '1^0' },
+      { success: true, err_code: 'DELIVERED', out_id: null },
     ];
     expect((await service.api.request('POST', receipts('wrong'), { body })).status).toBe(404);
     const reply = await service.api.request('POST', address(), { body });

@@ -76,7 +76,14 @@ export function readTwilioReceipt(
 }
 
 const aliyunReceipts = z
-  .array(z.object({ success: z.boolean(), err_code: z.string().catch(''), out_id: z.string() }))
+  .array(
+    z.object({
+      success: z.boolean(),
+      err_code: z.string().catch(''),
+      // Absent if the message was sent without it.
+      out_id: z.string().catch(''),
+    }),
+  )
   .max(maxSmsReceipts);
 const tencentReceipts = z
   .array(
