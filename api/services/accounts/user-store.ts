@@ -131,18 +131,29 @@ export class UserStore {
     { current, draft, by }: { current: User; draft: UserDraft; by?: StoringCaller },
   ): Promise<User> {
     const { appId } = app;
-    if (by) this.#storage.accountOf('users', by)?.change(draftBytes(draft), draftBytes(current));
     const sealed = this.#sealed(appId, draft);
     const user = await updateUser(tx, appId, { id: current.id, draft: sealed, now: this.now() });
     if (user.email !== current.email)
       await this.#sendVerificationMail(tx, app, user, by && signUpIpAddress(by));
-    if (draft.authData === current.authData) return user;
-    // If another user has the UnionID, that user keeps it: a UnionID helps to find users but does
-    // not identify one.
-    const conflicting = await this.#claimIdentities(tx, appId, user);
-    if (conflicting.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
-      throw new IdentityTaken();
+    if (draft.authData !== current.authData) await this.#moveIdentities(tx, appId, user, draft);
+    // Counted last, because a refused change stores nothing.
+    if (by) this.#storage.accountOf('users', by)?.change(draftBytes(draft), draftBytes(current));
     return user;
+  }
+
+  /**
+   * Writes changed third-party accounts of a user. If another user has the UnionID, that user keeps
+   * it: a UnionID helps to find users but does not identify one.
+   */
+  async #moveIdentities(
+    tx: Handle,
+    appId: string,
+    user: User,
+    { authData }: UserDraft,
+  ): Promise<void> {
+    const conflicting = await this.#claimIdentities(tx, appId, user);
+    if (conflicting.some(({ platform }) => Object.hasOwn(authData ?? {}, platform)))
+      throw new IdentityTaken();
   }
 
   /** Encrypts the platforms' tokens with CARILLON_SECRET. */

@@ -223,6 +223,19 @@ describe('with the app key', () => {
     expect((await grow(100)).status).toBe(200);
   });
 
+  test('a change of a user that is refused does not count towards the bytes per day', async () => {
+    const app = await api.createApp({ signUpBytesPerAddressPerDay: 20_000 });
+    const user = await signUp(api, app);
+    const other = await signUp(api, app);
+    const sender = { app, address: newAddress(), user };
+    const text = 'x'.repeat(9000);
+    for (let i = 0; i < 3; i += 1) {
+      const taken = { text, username: other.body.username };
+      expect(refusalOf(await call(sender, 'PUT', `users/${user.id}`, taken))).toEqual(refused(202));
+    }
+    expect((await call(sender, 'PUT', `users/${user.id}`, { text })).status).toBe(200);
+  });
+
   test('members of roles count towards the bytes per day', async () => {
     const app = await api.createApp({ roleBytesPerAddressPerDay: 5000 });
     const users = await Promise.all(Array.from({ length: 30 }, () => signUp(api, app)));
