@@ -105,7 +105,7 @@ export class UserStore {
     const { appId } = app;
     const objectId = newObjectId();
     const { token, ...session } = this.#sessions.create(appId, objectId);
-    const sealed = this.#sealed(appId, draft);
+    const sealed = this.sealed(appId, draft);
     const user = await insertUser(tx, appId, {
       objectId,
       draft: sealed,
@@ -131,13 +131,13 @@ export class UserStore {
     { current, draft, by }: { current: User; draft: UserDraft; by?: StoringCaller },
   ): Promise<User> {
     const { appId } = app;
-    const sealed = this.#sealed(appId, draft);
+    const sealed = this.sealed(appId, draft);
     const user = await updateUser(tx, appId, { id: current.id, draft: sealed, now: this.now() });
     if (user.email !== current.email)
       await this.#sendVerificationMail(tx, app, user, by && signUpIpAddress(by));
     if (draft.authData !== current.authData) await this.#moveIdentities(tx, appId, user, draft);
     // Counted last, because a refused change stores nothing.
-    if (by) this.#storage.accountOf('users', by)?.change(draftBytes(draft), draftBytes(current));
+    if (by) this.#storage.accountOf('users', by)?.change(draftBytes(sealed), draftBytes(current));
     return user;
   }
 
@@ -156,8 +156,8 @@ export class UserStore {
       throw new IdentityTaken();
   }
 
-  /** Encrypts the platforms' tokens with CARILLON_SECRET. */
-  #sealed(appId: string, draft: UserDraft): UserDraft {
+  /** Encrypts the platforms' tokens with CARILLON_SECRET, as in a stored user. */
+  sealed(appId: string, draft: UserDraft): UserDraft {
     if (draft.authData === null) return draft;
     return { ...draft, authData: sealedAuthData(this.#deps.vault, appId, draft.authData) };
   }

@@ -223,6 +223,16 @@ describe('with the app key', () => {
     expect((await grow(100)).status).toBe(200);
   });
 
+  test('a login with the tokens of a third-party account is no growth', async () => {
+    const app = await api.createApp({ signUpBytesPerAddressPerDay: 5000 });
+    const sender = { app, address: newAddress() };
+    const uid = newUid();
+    for (let i = 0; i < 15; i += 1) {
+      const authData = { github: { uid, access_token: `${i} ${'x'.repeat(500)}` } };
+      expect((await call(sender, 'POST', 'users', { authData })).status, `${i}`).toBeLessThan(300);
+    }
+  });
+
   test('a change of a user that is refused does not count towards the bytes per day', async () => {
     const app = await api.createApp({ signUpBytesPerAddressPerDay: 20_000 });
     const user = await signUp(api, app);

@@ -90,7 +90,9 @@ export class ThirdPartyLogin {
       // Accounts move to another user only while the user is locked, so the second search is
       // reliable.
       if (!user || (await findOwner(tx, app, changes)) !== id) return undefined;
-      const draft = { ...user, authData: changedAuthData(user.authData, changes) };
+      const authData = changedAuthData(user.authData, changes);
+      // Sizes are compared as stored, because the tokens of the current user are encrypted.
+      const draft = store.sealed(app.appId, { ...user, authData });
       requireSize(draft, user, rules);
       const by = { app, isMaster: ipAddress === undefined, remoteAddress: ipAddress ?? '' };
       return login.completeLogin(app, await store.save(tx, app, { current: user, draft, by }), tx);
