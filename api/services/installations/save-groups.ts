@@ -21,6 +21,7 @@ import {
   takesRegistration,
 } from '../../../shared/domain/installations/identity.ts';
 import type { InstallationDraft } from '../../../shared/domain/installations/installation.ts';
+import { memberBytes } from '../../../shared/domain/installations/members.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { DeviceSave, SavedInstallation } from './installation-writer.ts';
 
@@ -83,7 +84,6 @@ const maxBodyBytes = 2048;
 
 interface GroupedSave extends DeviceSave {
   appId: string;
-  bodyBytes: number;
 }
 
 /**
@@ -141,7 +141,7 @@ export class SaveGroups {
     if (keys.length === 0 || keys.some((key) => this.#inProgress.has(key))) return undefined;
     for (const key of keys) this.#inProgress.add(key);
     try {
-      const result = await this.#groups.run({ ...device, appId, bodyBytes });
+      const result = await this.#groups.run({ ...device, appId });
       // The save is written alone and counted there.
       if (!result) device.storage?.refund();
       if (result && 'error' in result) throw result.error;
@@ -215,7 +215,7 @@ const tokenOf = ({ deviceToken }: DeviceIds) =>
  */
 function decide(save: GroupedSave, found: FoundInstallation[], chosen: Set<number>): Decision {
   if (found.some(({ isSmall }) => !isSmall)) return undefined;
-  const { appId, ids, changes, storage, bodyBytes } = save;
+  const { appId, ids, changes, storage } = save;
   try {
     const installations = found.map(({ installation }) => installation);
     const current = findRegistered(installations, ids, changes);
@@ -224,12 +224,13 @@ function decide(save: GroupedSave, found: FoundInstallation[], chosen: Set<numbe
     if (takesRegistration(installations, current, draft)) return undefined;
     if (!current) {
       checkNewInstallation(draft, changes);
-      storage?.create(bodyBytes);
+      storage?.create(memberBytes(draft));
       return { insert: { appId, objectId: newObjectId(), draft } };
     }
     checkChange(current, draft, { changes, isRegistration: true });
     const before = found.find(({ installation }) => installation === current);
     if (!before || chosen.has(current.id) || !hasSameIds(draft, current)) return undefined;
+    storage?.change(memberBytes(draft), memberBytes(current));
     chosen.add(current.id);
     return { update: { appId, id: current.id, row: before.row, draft }, before };
   } catch (error) {

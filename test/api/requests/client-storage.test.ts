@@ -211,6 +211,25 @@ describe('with the app key', () => {
     },
   );
 
+  test('the growth of an installation by small registrations counts too', async () => {
+    const app = await api.createApp({
+      installationBytesPerAddressPerDay: 4000,
+      installationBytes: 2048,
+    });
+    const sender = { app, address: newAddress() };
+    const register = (installationId: string, more: object) =>
+      call(sender, 'POST', 'installations', { deviceType: 'android', installationId, ...more });
+    const [first, second, third] = [newUid(), newUid(), newUid()];
+    for (const id of [first, second, third]) expect((await register(id, {})).status, id).toBe(201);
+    const text = 'x'.repeat(1200);
+    expect((await register(first, { text })).status).toBe(200);
+    expect((await register(second, { text })).status).toBe(200);
+    // Sending the same content again is no growth.
+    expect((await register(second, { text })).status).toBe(200);
+    expect(refusalOf(await register(first, { more: text }))).toEqual(refused(116));
+    expect(refusalOf(await register(third, { text }))).toEqual(refused(429, 429));
+  });
+
   test('the growth of users counts towards the bytes per day', async () => {
     const app = await api.createApp({ signUpBytesPerAddressPerDay: 20_000 });
     const user = await signUp(api, app);
