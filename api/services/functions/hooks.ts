@@ -172,16 +172,14 @@ export class Hooks {
       });
     }
     const value = hostValue(reply.body);
+    // If the response is empty, incomplete or the page of a proxy, the decision is unknown.
+    if (value === undefined)
+      throw failed('badGateway', {
+        text: `The function host gave no JSON for the hook ${hook} of _User.`,
+      });
     const answer = isJsonObject(value) ? value : undefined;
-    if (reply.status >= 200 && reply.status < 300) {
-      // If the response is empty or incomplete, the decision is unknown.
-      if (value === undefined)
-        throw failed('badGateway', {
-          text: `The function host gave no JSON for the hook ${hook} of _User.`,
-        });
-      // The PHP engine writes an empty object as a list.
-      return answer ?? {};
-    }
+    // The PHP engine writes an empty object as a list.
+    if (reply.status >= 200 && reply.status < 300) return answer ?? {};
     if (reply.status === 503 && answer?.code === 124)
       throw failed('hookTimedOut', { text: timedOutText(hook) });
     throw refusalOfHook(hook, answer);

@@ -23,10 +23,12 @@ describe.each(engineNames)('a host that behaves like the engine for %s', (name) 
 
 describe('a hook reply that is not complete JSON', () => {
   test.each([
-    ['empty', ''],
-    ['half', '{"username": "some'],
-    ['a page', '<h1>It works</h1>'],
-  ])('returns 502 before a write and at a login, and changes nothing: %s', async (_, body) => {
+    ['empty', 200, ''],
+    ['half', 200, '{"username": "some'],
+    ['a page', 200, '<h1>It works</h1>'],
+    ['the page of a proxy', 502, '<h1>Bad Gateway</h1>'],
+    ['the page of a proxy that knows no host', 404, '404 page not found'],
+  ])('returns 502 before a write and at a login, and changes nothing: %s', async (_, status, body) => {
     const host = await startFunctionHost();
     const app = await api.createApp();
     const user = await signUp(api, app, { city: 'Chengdu' });
@@ -39,7 +41,7 @@ describe('a hook reply that is not complete JSON', () => {
       answerWith(200, names, { 'content-type': 'text/plain' }),
     );
     for (const hook of ['beforeSave', 'beforeUpdate', 'beforeDelete', 'onLogin', 'onAuthData'])
-      host.answers.set(`/1.1/functions/_User/${hook}`, answerWith(200, body));
+      host.answers.set(`/1.1/functions/_User/${hook}`, answerWith(status, body));
     await api.services.apps.change(app.appId, { options: { functionsUrl: host.url } });
     const { username } = user.body;
     const authData = { github: { uid: newUid(), access_token: 'token' } };
