@@ -344,16 +344,21 @@ class DeclaredHooks {
       timeoutMs: requestMs,
     });
     list.requestedAtMs = this.#deps.clock.monotonicMs();
-    const names = namesIn(reply);
-    list.failure = names ? undefined : peerErrorOf(host.url, reply);
     const declaringHost = this.#hosts.declaringHostOf(host, caller);
-    if (names) {
-      list.names = names;
-      await this.#store(declaringHost, list, [...names].sort());
-    } else if (!list.names) {
-      const stored = await findDeclaredHooks(this.#deps.db, declaringHost);
-      if (stored) list.names = new Set(stored);
-    }
+    const answered = namesIn(reply);
+    if (!answered || isPage(reply)) list.names ??= await this.#stored(declaringHost);
+    // A proxy answers 404 with a page while the host restarts.
+    const names = isPage(reply) && list.names?.size ? undefined : answered;
+    list.failure = names ? undefined : peerErrorOf(host.url, reply);
+    if (!names) return;
+    list.names = names;
+    await this.#store(declaringHost, list, [...names].sort());
+  }
+
+  /** Returns the last list of a host that any process received. */
+  async #stored(host: DeclaringHost): Promise<ReadonlySet<string> | undefined> {
+    const stored = await findDeclaredHooks(this.#deps.db, host);
+    return stored && new Set(stored);
   }
 
   /** Stores a list. Ignores a failure: the list is valid, and the next response stores it again. */
@@ -376,6 +381,10 @@ function namesIn(reply: HttpResult): ReadonlySet<string> | undefined {
   if (reply.status === 404 || reply.status === 405) return new Set();
   return reply.status === 200 ? hooksIn(reply.body) : undefined;
 }
+
+/** True for a response that is no JSON, such as the page of a proxy. */
+const isPage = (reply: HttpResult): boolean =>
+  reply.kind === 'response' && hostValue(reply.body) === undefined;
 
 function hooksIn(body: string): ReadonlySet<string> | undefined {
   const answer = hostValue(body);

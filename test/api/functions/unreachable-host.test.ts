@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { answerWith, startFunctionHost } from '../../support/servers/function-host.ts';
@@ -82,6 +83,39 @@ describe('an unreachable function host', () => {
     const third = await startTestApi({ databaseUrl: api.databaseUrl });
     expect((await signUpAt(third, app)).status).toBe(201);
     await third.close();
+  });
+});
+
+describe('a proxy in front of a function host', () => {
+  const page = '<html><h1>404 page not found</h1></html>';
+
+  test('that answers 404 with a page does not remove the hooks of the host', async () => {
+    let aheadMs = 0;
+    const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+    const first = await startTestApi({ databaseUrl: api.databaseUrl, clock });
+    const host = await startFunctionHost();
+    const app = await api.createApp({ functionsUrl: host.url });
+    host.answers.set(list, answerWith(200, { result: ['__before_save_for__User'] }));
+    host.answers.set('/1.1/functions/_User/beforeSave', answerWith(200, {}));
+    expect((await signUpAt(first, app)).status).toBe(201);
+    host.answers.set(list, answerWith(404, page));
+    host.answers.set('/1.1/functions/_User/beforeSave', answerWith(404, page));
+    aheadMs = 10_000;
+    const later = await startTestApi({ databaseUrl: api.databaseUrl });
+    for (const process of [first, later])
+      expect(refusalOf(await signUpAt(process, app))).toEqual(refused(502, 502));
+    await Promise.all([first.close(), later.close(), host.close()]);
+  });
+
+  test('that answers 404 with a page for a host without a list means no hooks', async () => {
+    const host = await startFunctionHost();
+    const app = await api.createApp({ functionsUrl: host.url });
+    host.answers.set(list, answerWith(404, page));
+    expect((await signUpAt(api, app)).status).toBe(201);
+    await host.close();
+    const later = await startTestApi({ databaseUrl: api.databaseUrl });
+    expect((await signUpAt(later, app)).status).toBe(201);
+    await later.close();
   });
 });
 
