@@ -135,10 +135,13 @@ export class AccessTokens {
     const { clock, credential, store } = this.#options;
     const endsAtMs = clock.monotonicMs() + leaseMs;
     for (;;) {
-      if (this.#take(await store.read(credential), refused)) break;
-      const failure = this.#recentFailure();
-      if (failure) return { ok: false, attempt: failure };
-      if (await store.claim(credential, leaseMs)) return this.#renew(refused);
+      const kept = await store.read(credential);
+      if (this.#take(kept, refused)) break;
+      const result = await this.#tryRenew(refused);
+      if (result?.ok) return result;
+      // While no new token can be fetched, the old one is used until it expires.
+      if (result?.attempt.kind !== 'profile_error' && this.#take(kept, refused, expiryMs)) break;
+      if (result) return result;
       if (clock.monotonicMs() > endsAtMs)
         return { ok: false, attempt: retry(0, 'token_call_pending') };
       await sleep(pollMs);
@@ -146,8 +149,20 @@ export class AccessTokens {
     return { ok: true, value: this.#current?.value ?? '' };
   }
 
-  #take(kept: StoredToken | null, refused: string | null): boolean {
-    if (kept === null || kept.value === refused || renewAtMs(kept) <= this.#options.clock.now())
+  /**
+   * Renews the token. Returns the last failure if it is too early for another call. Returns
+   * undefined while another thread renews the token.
+   */
+  async #tryRenew(refused: string | null): Promise<TokenResult | undefined> {
+    const { credential, store } = this.#options;
+    const failure = this.#recentFailure();
+    if (failure) return { ok: false, attempt: failure };
+    return (await store.claim(credential, leaseMs)) ? this.#renew(refused) : undefined;
+  }
+
+  /** Uses a stored token if the time that `endMs` returns has not come. */
+  #take(kept: StoredToken | null, refused: string | null, endMs = renewAtMs): boolean {
+    if (kept === null || kept.value === refused || endMs(kept) <= this.#options.clock.now())
       return false;
     this.#current = kept;
     return true;
@@ -209,6 +224,7 @@ export class AccessTokens {
   }
 }
 
+const expiryMs = ({ expiresAtMs }: StoredToken): number => expiresAtMs;
 const renewAtMs = ({ madeAtMs, expiresAtMs }: StoredToken): number =>
   expiresAtMs - Math.min(renewBeforeMs, (expiresAtMs - madeAtMs) / 4);
 

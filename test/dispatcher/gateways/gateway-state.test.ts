@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { AccessTokens } from '../../../connectors/kit/access-token.ts';
+import { AccessTokens, type TokenFetch } from '../../../connectors/kit/access-token.ts';
+import { retry } from '../../../connectors/kit/response-rules.ts';
 import { dayQuota, tokenStore } from '../../../dispatcher/sending/sender-cache.ts';
-import { sleep, systemClock } from '../../../shared/clock.ts';
+import { minuteMs, sleep, systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import {
@@ -101,6 +102,25 @@ describe('access tokens of two dispatchers', () => {
     });
     const used = { ok: true, value: 'endless token' };
     expect([await tokens.current(), await tokens.current()]).toEqual([used, used]);
+  });
+
+  test('are used until they expire, also by new threads while no token can be fetched', async () => {
+    const store = tokenStore(one, vault, { appId, connector: 'vendor_a' });
+    const madeAtMs = Date.now() - 58 * minuteMs;
+    const kept = { value: 'old token', madeAtMs, isReplacement: false };
+    expect(await store.claim('d', minuteMs)).toBe(true);
+    await store.keep('d', { ...kept, expiresAtMs: madeAtMs + 60 * minuteMs });
+    let answer: TokenFetch = { ok: false, attempt: retry(503, 'token_call_refused') };
+    const newThread = () =>
+      new AccessTokens({ store, clock: systemClock, credential: 'd', fetch: async () => answer });
+    const old = { ok: true, value: 'old token' };
+    const tokens = newThread();
+    expect([await tokens.current(), await tokens.current()]).toEqual([old, old]);
+    expect(await store.claim('d', minuteMs)).toBe(true);
+    expect(await newThread().current()).toEqual(old);
+    await store.release('d');
+    answer = { ok: true, value: 'new token', lifetimeMs: 60 * minuteMs };
+    await expect.poll(() => tokens.current()).toEqual({ ok: true, value: 'new token' });
   });
 
   test('differ between credentials, and are encrypted in the table', async () => {
