@@ -74,9 +74,14 @@ export class FunctionHost {
   readonly #user: number | undefined;
   readonly #arguments: ArgumentReader;
   #files: ReadonlyMap<string, FunctionFile> = new Map();
-  #processes = new Map<string, FunctionProcess[]>();
+  /** Processes of each file, also those that only finish their calls. */
+  readonly #processes = new Map<string, FunctionProcess[]>();
   #watcher: FSWatcher | undefined;
   #folder: ReadableFolder | undefined;
+  /** Reloads run one after another, so that the last one reads the last change. */
+  #reloads: Promise<void> = Promise.resolve();
+  /** Resolves when the copies of earlier folders are removed. */
+  #removals: Promise<unknown> = Promise.resolve();
   #lastId = 0;
 
   constructor(options: FunctionHostOptions) {
@@ -91,7 +96,10 @@ export class FunctionHost {
   async start(): Promise<number> {
     const { dir, port, log } = this.#options;
     await this.#read();
-    this.#watcher = watchFolder(dir, () => void this.#reload(), log);
+    const reload = () => {
+      this.#reloads = this.#reloads.then(() => this.#reload());
+    };
+    this.#watcher = watchFolder(dir, reload, log);
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject).listen(port, '127.0.0.1', () => resolve());
     });
@@ -103,8 +111,9 @@ export class FunctionHost {
     this.#watcher?.close();
     this.#server.close();
     this.#server.closeAllConnections();
+    await this.#reloads;
     await Promise.all([...this.#processes.values()].flat().map((process) => process.terminate()));
-    await this.#folder?.remove();
+    await Promise.all([this.#removals, this.#folder?.remove()]);
   }
 
   async #read(): Promise<void> {
@@ -112,17 +121,17 @@ export class FunctionHost {
     const folder = await openForFunctions(dir, this.#user, log);
     try {
       this.#files = await readFolder(folder.dir, log);
+      this.#folder = folder;
     } catch (error) {
       await folder.remove();
       throw error;
     }
-    await this.#folder?.remove();
-    this.#folder = folder;
   }
 
   /** Reads the folder again. Running calls finish with the old files. */
   async #reload(): Promise<void> {
     const { log } = this.#options;
+    const folder = this.#folder;
     try {
       await this.#read();
     } catch (error) {
@@ -130,8 +139,10 @@ export class FunctionHost {
       return;
     }
     const old = [...this.#processes.values()].flat();
-    this.#processes = new Map();
-    for (const process of old) process.retire();
+    const removal = Promise.all(old.map((process) => process.retire()))
+      .then(() => folder?.remove())
+      .catch(({ message }: Error) => log(`a copy of the folder remains: ${message}`));
+    this.#removals = Promise.all([this.#removals, removal]);
     log(`folder reloaded: ${this.#files.size} functions and hooks`);
   }
 
@@ -201,7 +212,8 @@ export class FunctionHost {
   }
 
   #processFor({ path }: FunctionFile): FunctionProcess | undefined {
-    const processes = (this.#processes.get(path) ?? []).filter(({ isRetired }) => !isRetired);
+    const all = this.#processes.get(path) ?? [];
+    const processes = all.filter(({ isRetired }) => !isRetired);
     const load = processes.reduce((sum, process) => sum + process.load, 0);
     if (load >= maxLoad) return undefined;
     const leastLoaded = processes.toSorted((a, b) => a.load - b.load)[0];
@@ -209,7 +221,7 @@ export class FunctionHost {
     if (!this.#makeRoom()) return undefined;
     const onEnd = () => this.#remove(path, process);
     const process: FunctionProcess = new FunctionProcess(path, { ...this.#confinement(), onEnd });
-    this.#processes.set(path, [...processes, process]);
+    this.#processes.set(path, [...all, process]);
     return process;
   }
 
@@ -221,7 +233,7 @@ export class FunctionHost {
     const all = [...this.#processes.values()].flat().filter(({ isRetired }) => !isRetired);
     if (all.length < (this.#options.maxProcesses ?? defaultMaxProcesses)) return true;
     const idle = all.find(({ load }) => load === 0);
-    idle?.retire();
+    void idle?.retire();
     return idle !== undefined;
   }
 

@@ -141,10 +141,11 @@ export class FunctionProcess {
     });
   }
 
-  /** Ends the process after its running calls have finished. */
-  retire(): void {
+  /** Ends the process after its running calls have finished. Resolves when it has ended. */
+  retire(): Promise<void> {
     this.#isRetired = true;
     if (this.#pending.size === 0) this.#child.kill('SIGKILL');
+    return this.#ended;
   }
 
   async terminate(): Promise<void> {
@@ -173,7 +174,7 @@ export class FunctionProcess {
     pending.resolve(outcome);
     if (this.#pending.size > 0) return;
     if (this.#isRetired) this.#child.kill('SIGKILL');
-    else this.#idle = setTimeout(() => this.retire(), this.#options.limits.idleMs).unref();
+    else this.#idle = setTimeout(() => void this.retire(), this.#options.limits.idleMs).unref();
   }
 
   /**

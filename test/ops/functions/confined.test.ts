@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -214,6 +216,41 @@ describe('a folder of functions', () => {
       expect(await readdir(temporary)).toEqual([]);
     },
   );
+
+  test.runIf(isRoot)('that is copied keeps the files of a running call until it ends', async () => {
+    const closed = join(parent, 'closed-later');
+    const temporary = join(parent, 'temporary-later');
+    await mkdir(closed);
+    await mkdir(temporary);
+    await chmod(temporary, 0o755);
+    await writeFile(join(closed, 'one.js'), 'export default () => 1;');
+    await writeFile(join(closed, '_late.js'), 'export const value = 1;');
+    await writeFile(
+      join(closed, 'late.js'),
+      "export default async ({ url }) => { await fetch(url); return (await import('./_late.js')).value; };",
+    );
+    await chmod(closed, 0o700);
+    vi.stubEnv('TMPDIR', temporary);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const requested = Promise.withResolvers<ServerResponse>();
+    const server = createServer((_request, response) => requested.resolve(response));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    const { host, call } = await startHost(closed, false);
+    const late = call('late', { url: `http://127.0.0.1:${port}` });
+    const response = await requested.promise;
+    for (const value of [2, 3]) {
+      await writeFile(join(closed, 'one.js'), `export default () => ${value};`);
+      await expect.poll(async () => (await call('one')).result).toBe(value);
+    }
+    response.end();
+    expect(await late).toEqual({ status: 200, result: 1 });
+    await expect.poll(() => readdir(temporary)).toHaveLength(1);
+    await host.close();
+    expect(await readdir(temporary)).toEqual([]);
+  });
 
   test('with a star in its path is refused, because Node would allow more', async () => {
     const starred = join(parent, 'all*');
