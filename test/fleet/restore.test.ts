@@ -203,6 +203,23 @@ describe('a restore refuses', () => {
     );
   });
 
+  test('an interrupted backup, but no other backup in its folder', async () => {
+    const drafts = pathOf('drafts');
+    for (const [name, text] of [
+      ['.backup-1', '{"at":"2026-'],
+      ['backup-2026-12-01T00-00-00-000Z', ''],
+    ] as const)
+      for (const folder of [drafts, backups ?? '']) {
+        await mkdir(join(folder, name), { recursive: true });
+        await writeFile(join(folder, name, 'backup.json'), text);
+      }
+    await expect(restore(drafts, pathOf('other'), undefined)).rejects.toThrow(/holds no backup/);
+    const asOf = new Date('2020-01-01T00:00:00Z');
+    await expect(restore(backups ?? '', pathOf('other'), asOf)).rejects.toThrow(
+      /as old as 2020-01-01/,
+    );
+  });
+
   test('a data directory with another secret', async () => {
     await mkdir(pathOf('strange'));
     await writeFile(join(pathOf('strange'), 'secret'), 'another one\n');

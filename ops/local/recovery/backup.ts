@@ -63,14 +63,18 @@ async function copyAttributes(
   path: string,
   { mode, uid, gid }: { mode: number; uid: number; gid: number },
 ): Promise<void> {
+  await flush(path);
+  if (process.getuid?.() === 0) await chown(path, uid, gid);
+  await chmod(path, mode & 0o7777);
+}
+
+async function flush(path: string): Promise<void> {
   const file = await open(path, 'r');
   try {
     await file.sync();
   } finally {
     await file.close();
   }
-  if (process.getuid?.() === 0) await chown(path, uid, gid);
-  await chmod(path, mode & 0o7777);
 }
 
 /**
@@ -129,9 +133,12 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
     await writeFile(
       join(draft, 'backup.json'),
       `${JSON.stringify({ at: at.toISOString(), bytes })}\n`,
+      { flush: true },
     );
+    await flush(draft);
     const path = join(folder, `backup-${at.toISOString().replace(/[:.]/g, '-')}`);
     await rename(draft, path);
+    await flush(folder);
     return { path, at, bytes };
   } finally {
     await client.end().catch(() => undefined);
@@ -191,7 +198,7 @@ async function copyDatabase(client: Client, source: string, target: string): Pro
 /** Writes a file that belongs to the owner of the data, who runs the server. */
 async function ownedFile(folder: string, name: string, content: string): Promise<void> {
   const path = join(folder, name);
-  await writeFile(path, content, { mode: 0o600 });
+  await writeFile(path, content, { mode: 0o600, flush: true });
   const { uid, gid } = await stat(folder);
   if (process.getuid?.() === 0) await chown(path, uid, gid);
 }
@@ -209,5 +216,6 @@ async function copySecrets(dataDir: string, to: string): Promise<void> {
       continue;
     await copyFile(source, join(to, name));
     await chmod(join(to, name), 0o600);
+    await flush(join(to, name));
   }
 }

@@ -97,9 +97,14 @@ async function chooseBackup(folder: string, asOf: Date | undefined): Promise<Rea
 const oldest = (found: ReadBackup[]): string =>
   new Date(Math.min(...found.map(({ at }) => at.getTime()))).toISOString();
 
+/** Reads the time of a backup. Returns undefined for other folders and interrupted backups. */
 async function readBackup(path: string): Promise<ReadBackup | undefined> {
-  const text = await readFile(join(path, 'backup.json'), 'utf8').catch(() => undefined);
-  return text === undefined ? undefined : { path, at: backupFile.parse(JSON.parse(text)).at };
+  try {
+    const text = await readFile(join(path, 'backup.json'), 'utf8');
+    return { path, at: backupFile.parse(JSON.parse(text)).at };
+  } catch {
+    return undefined;
+  }
 }
 
 /** Throws if the secret of the data directory cannot decrypt the backup. */
