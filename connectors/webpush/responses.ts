@@ -104,6 +104,12 @@ export const responseRules: readonly WebPushRule[] = [
 const ruleFor: (code: string) => WebPushRule = responseTable(responseRules);
 const known = new Set(responseRules.map(({ code }) => code));
 
+/**
+ * Pages of proxies. Push services answer with JSON, a short text or nothing. Traefik and
+ * ingress-nginx answer 404 with these texts while the service behind them is away.
+ */
+const proxyPage = /^\s*(<|404 page not found\s*$|default backend - 404\s*$)/;
+
 /** The parts of an answer that decide about it. */
 export interface PushAnswer {
   status: number;
@@ -116,8 +122,7 @@ export interface PushAnswer {
 export function ruleForAnswer(service: PushService, answer: PushAnswer): WebPushRule {
   const { body, status } = answer;
   const detail = detailOf(service, answer);
-  // Push services answer with JSON, a short text or nothing. HTML is the page of a proxy.
-  if (status >= 400 && detail === '' && /^\s*</.test(body)) return ruleForPage(status);
+  if (status >= 400 && detail === '' && proxyPage.test(body)) return ruleForPage(status);
   const code = [`${service} ${status} ${detail}`, `${service} ${status}`, `${status}`].find((one) =>
     known.has(one),
   );

@@ -148,6 +148,9 @@ describe('answers', () => {
     ['google', 307, '', { reaction: 'fail', reason: 'redirected' }],
     ['other', 418, '', { reaction: 'fail' }],
     ['other', 404, '', { reaction: 'dead_token', isProof: true }],
+    // Traefik and ingress-nginx, while the service behind them is away.
+    ['other', 404, '404 page not found\n', { reaction: 'retry' }],
+    ['other', 404, 'default backend - 404', { reaction: 'retry' }],
     ['mozilla', 401, '{"errno":109,"message":"VAPID public key mismatch"}', otherKey],
     ['google', 403, 'the VAPID credentials … do not correspond to …', otherKey],
     ['apple', 400, '{"reason":"VapidPkHashMismatch"}', otherKey],
