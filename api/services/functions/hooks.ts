@@ -166,14 +166,15 @@ export class Hooks {
     if (reply.kind !== 'response') {
       if (reply.reason === 'timeout' || reply.reason === 'queue_timeout')
         throw failed('hookTimedOut', { text: timedOutText(hook) });
-      throw failed('unavailable', {
-        text: 'The function host is not there.',
-        retryAfterSeconds: 5,
-      });
+      if (reply.kind === 'not_sent')
+        throw failed('unavailable', {
+          text: 'The function host is not there.',
+          retryAfterSeconds: 5,
+        });
     }
-    const value = hostValue(reply.body);
-    // If the response is empty, incomplete or the page of a proxy, the decision is unknown.
-    if (value === undefined)
+    const value = reply.kind === 'response' ? hostValue(reply.body) : undefined;
+    // Without a complete JSON text, such as in the page of a proxy, the decision is unknown.
+    if (reply.kind !== 'response' || value === undefined)
       throw failed('badGateway', {
         text: `The function host gave no JSON for the hook ${hook} of _User.`,
       });
