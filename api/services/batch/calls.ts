@@ -111,8 +111,10 @@ const collectionLength = (parts: string[]): number => (parts[2] === 'classes' ? 
 
 /** Returns whether a call reads many objects, from a collection or by a query. */
 export function isListCall({ method, path }: InnerCall): boolean {
+  if (method !== 'GET') return false;
   const parts = path.split('/');
-  return method === 'GET' && (parts[2] === 'scan' || parts.length <= collectionLength(parts));
+  const isQuery = parts[2] === 'scan' || parts[3] === 'strictlyQuery';
+  return isQuery || parts.length <= collectionLength(parts);
 }
 
 /**

@@ -207,6 +207,7 @@ test('a batch with too many discarded reads reads no more, but still writes', as
 test.each([
   ['/1.1/installations', true],
   ['/1.1/users', true],
+  ['/1.1/users/strictlyQuery', true],
   ['/1.1/classes/_User', true],
   ['/1.1/scan/classes/_User', true],
   ['/1.1/cloudQuery', true],
