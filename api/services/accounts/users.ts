@@ -12,8 +12,14 @@ import {
   changedUser,
   readUserChanges,
   type UserChanges,
+  type UserRules,
 } from '../../../shared/domain/users/changes.ts';
-import { pickUserMembers, type User, userDocument } from '../../../shared/domain/users/user.ts';
+import {
+  pickUserMembers,
+  type User,
+  type UserDraft,
+  userDocument,
+} from '../../../shared/domain/users/user.ts';
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { userClass } from '../../../shared/query/schema.ts';
 import type { StoringCaller } from '../client-storage.ts';
@@ -110,7 +116,7 @@ export class UserService {
     );
     const hash = await this.#hash(caller.app, changes);
     const { touched } = changes;
-    const draft = () => changedUser(before, changes, rulesOf(caller));
+    const draft = () => changedUser(before, changes, this.#rulesOf(caller));
     await hooks.beforeUpdate(caller, before, { body, touched, draft });
     const change = async (tx: Handle) => {
       const current = await this.#require(tx, caller, objectId, true);
@@ -171,6 +177,11 @@ export class UserService {
     return password === undefined ? undefined : this.#parts.passwords.hash(appId, password);
   }
 
+  #rulesOf(caller: Caller): UserRules {
+    const stored = (draft: UserDraft) => this.#parts.store.sealed(caller.app.appId, draft);
+    return { ...rulesOf(caller), stored };
+  }
+
   async #write(
     tx: Handle,
     caller: Caller,
@@ -182,7 +193,7 @@ export class UserService {
   ): Promise<ChangedUser> {
     const { app } = caller;
     const { store, sessions } = this.#parts;
-    const draft = changedUser(current, changes, rulesOf(caller));
+    const draft = changedUser(current, changes, this.#rulesOf(caller));
     let user = await store.save(tx, app, { current, draft, by: caller });
     let token: string | undefined;
     if (hash !== undefined) {

@@ -164,6 +164,11 @@ export interface UserRules {
   isMaster: boolean;
   /** Maximum size of a user for callers with the app key (option `userBytes`). */
   maxBytes?: number | undefined;
+  /**
+   * Returns a user in its stored form, whose size is limited: the tokens of the current user are
+   * encrypted. By default, the user as it is.
+   */
+  stored?: ((draft: UserDraft) => UserDraft) | undefined;
 }
 
 /** Returns a new user. Throws error 117 for protected members, and the errors of `changedUser`. */
@@ -222,9 +227,13 @@ export function changedUser(
  * Throws error 116 if a user grows beyond the limit. A user that the master key made larger may
  * still change and shrink.
  */
-export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: UserRules): void {
-  if (maxBytes === undefined) return;
-  const bytes = draftBytes(draft);
+export function requireSize(
+  draft: UserDraft,
+  current: UserDraft,
+  { maxBytes, stored = (one) => one }: UserRules,
+): void {
+  if (maxBytes === undefined || draftBytes(draft) <= maxBytes) return;
+  const bytes = draftBytes(stored(draft));
   if (bytes > maxBytes && bytes > draftBytes(current))
     throw refuse('tooLarge', `A user is at most ${maxBytes} bytes.`);
 }
