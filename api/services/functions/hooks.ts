@@ -32,8 +32,12 @@ export type HookCaller = Pick<FunctionCaller, 'app'> & Partial<FunctionCaller>;
 const decidingTimeoutMs = 10_000;
 const otherTimeoutMs = 3_000;
 
-/** Maximum number of hooks that run in the background. Further hooks are dropped and counted. */
+/**
+ * Maximum number of hooks that run in the background, over all apps and for one app. Further hooks
+ * are dropped and counted.
+ */
 const maxInBackground = 1_000;
+const maxInBackgroundPerApp = maxInBackground / 2;
 /**
  * Maximum number of concurrent deciding hooks of one app that calls from its own host cause. This
  * is half of the connections to a host. The limit stops a hook whose writes trigger the hook again.
@@ -57,8 +61,9 @@ export class Hooks {
   readonly #clock: ApiDeps['clock'];
   readonly #metrics: ApiDeps['metrics'];
   readonly #background = new Set<Promise<void>>();
-  /** Number of running deciding hooks by app. Apps without running hooks are absent. */
-  readonly #nested = new Map<string, number>();
+  readonly #backgroundOf = new AppCounts();
+  /** Number of running deciding hooks by app. */
+  readonly #nested = new AppCounts();
 
   constructor(deps: Pick<ApiDeps, 'clock' | 'db' | 'metrics'>, hosts: FunctionHosts) {
     this.#hosts = hosts;
@@ -86,18 +91,15 @@ export class Hooks {
   async run(hook: HookName, caller: HookCaller, message: JsonObject): Promise<JsonObject> {
     if (!caller.hasHookKey) return this.#run(hook, caller, message);
     const { appId } = caller.app;
-    const nested = this.#nested.get(appId) ?? 0;
-    if (nested >= maxNested) {
+    if (this.#nested.of(appId) >= maxNested) {
       this.#count(hook, 'refused');
       throw refuse('tooManyHooks', `Too many hooks at a time: does ${hook} of _User call itself?`);
     }
-    this.#nested.set(appId, nested + 1);
+    this.#nested.add(appId, 1);
     try {
       return await this.#run(hook, caller, message);
     } finally {
-      const left = (this.#nested.get(appId) ?? 1) - 1;
-      if (left > 0) this.#nested.set(appId, left);
-      else this.#nested.delete(appId);
+      this.#nested.add(appId, -1);
     }
   }
 
@@ -126,14 +128,20 @@ export class Hooks {
     { body, message }: { body?: JsonObject; message: JsonObject },
   ): void {
     if (!this.#hosts.find(completeCaller(caller))) return;
-    if (this.#background.size >= maxInBackground) {
+    const { appId } = caller.app;
+    const isFull =
+      this.#background.size >= maxInBackground ||
+      this.#backgroundOf.of(appId) >= maxInBackgroundPerApp;
+    if (isFull) {
       this.#count(hook, 'dropped');
       return;
     }
-    const work = this.#runIfNeeded(hook, caller, { body, message }).finally(() =>
-      this.#background.delete(work),
-    );
+    const work = this.#runIfNeeded(hook, caller, { body, message }).finally(() => {
+      this.#background.delete(work);
+      this.#backgroundOf.add(appId, -1);
+    });
     this.#background.add(work);
+    this.#backgroundOf.add(appId, 1);
   }
 
   async #runIfNeeded(
@@ -193,6 +201,21 @@ export class Hooks {
   /** Resolves when the hooks in the background have ended. */
   async close(): Promise<void> {
     await Promise.all(this.#background);
+  }
+}
+
+/** Numbers by app. Apps with 0 use no memory. */
+class AppCounts {
+  readonly #counts = new Map<string, number>();
+
+  of(appId: string): number {
+    return this.#counts.get(appId) ?? 0;
+  }
+
+  add(appId: string, n: number): void {
+    const count = this.of(appId) + n;
+    if (count > 0) this.#counts.set(appId, count);
+    else this.#counts.delete(appId);
   }
 }
 

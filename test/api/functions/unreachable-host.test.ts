@@ -86,6 +86,21 @@ describe('an unreachable function host', () => {
   });
 });
 
+test('the hooks of a host that does not answer do not displace those of other apps', async () => {
+  const path = '/1.1/functions/_User/afterSave';
+  const [silent, other] = [await startFunctionHost(), await startFunctionHost()];
+  silent.answers.set(path, () => undefined);
+  for (const host of [silent, other])
+    host.answers.set(list, answerWith(200, { result: ['__after_save_for__User'] }));
+  const { hooks } = api.services;
+  const runAt = (app: App) => hooks.runInBackground('afterSave', { app }, { message: {} });
+  const app = await api.createApp({ functionsUrl: silent.url });
+  for (let i = 0; i < 1000; i++) runAt(app);
+  runAt(await api.createApp({ functionsUrl: other.url }));
+  await expect.poll(() => other.requests.map((request) => request.path)).toContain(path);
+  await Promise.all([silent.close(), other.close()]);
+});
+
 describe('a proxy in front of a function host', () => {
   const page = '<html><h1>404 page not found</h1></html>';
 
