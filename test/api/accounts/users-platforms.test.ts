@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose';
@@ -108,6 +108,30 @@ const issueToken = (owner: { id: string; app: string; unionid?: string }) => {
   platform.tokens.set(token, owner);
   return token;
 };
+
+test('the logins of one app do not wait for those of another app at its platform', async () => {
+  const held: ServerResponse[] = [];
+  const server = createServer((request, response) => {
+    if (request.url?.includes('held')) held.push(response);
+    else response.end(JSON.stringify({ errcode: 0, errmsg: 'ok' }));
+  });
+  onTestFinished(() => void server.close());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const weixin = { endpoint: `http://127.0.0.1:${port}`, appId: 'ours' };
+  const [one, other] = [
+    await api.createApp({ authPlatforms: { weixin } }),
+    await api.createApp({ authPlatforms: { weixin } }),
+  ];
+  const logIn = (app: App, access_token: string) =>
+    loginByPlatform(app, { weixin: { openid: newUid(), access_token } });
+  const waiting = Array.from({ length: 32 }, () => logIn(one, 'held'));
+  await expect.poll(() => held.length).toBe(16);
+  expect((await logIn(other, 'fast')).status).toBe(201);
+  expect(held.some(({ destroyed }) => destroyed)).toBe(false);
+  server.closeAllConnections();
+  await Promise.all(waiting);
+});
 
 describe('access tokens', () => {
   const names = ['weixin', 'qq', 'weibo'] as const;

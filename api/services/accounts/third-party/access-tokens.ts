@@ -9,7 +9,7 @@ import type {
   PlatformConfirmation,
 } from '../../../../shared/domain/users/auth-platforms.ts';
 import { formPost, type HttpRequest } from '../../../../shared/http/client.ts';
-import { type AnswerForm, codeText, type PlatformClients } from './platform-clients.ts';
+import { type AnswerForm, codeText, type PlatformClient } from './platform-clients.ts';
 
 /** Access token to check, with the app's settings for its platform. */
 interface AccessTokenRequest {
@@ -30,7 +30,7 @@ interface TokenClaim {
  * if it does not. Throws error 503 if the platform gives no clear answer.
  */
 export async function checkAccessToken(
-  clients: PlatformClients,
+  client: PlatformClient,
   { platform, entry, settings }: AccessTokenRequest,
 ): Promise<PlatformConfirmation | undefined> {
   const { access_token: token } = entry;
@@ -41,7 +41,7 @@ export async function checkAccessToken(
     hasUnion: entry.unionid !== undefined,
   };
   const check = { weixin: checkWeixin, qq: checkQq, weibo: checkWeibo }[platform];
-  return check(clients, settings, claim);
+  return check(client, settings, claim);
 }
 
 const get = (path: string): HttpRequest => ({ method: 'GET', path });
@@ -63,15 +63,15 @@ const weixinUser = weixinForm(z.object({ openid: z.string(), unionid: z.string()
 
 /** Checks token and openid by `sns/auth`, or by `sns/userinfo`, which also returns the UnionID. */
 async function checkWeixin(
-  clients: PlatformClients,
+  client: PlatformClient,
   { endpoint, ca }: AccessTokenCheck,
   { uid, token, hasUnion }: TokenClaim,
 ): Promise<PlatformConfirmation | undefined> {
   const at = { baseUrl: endpoint, ca };
   const members = query({ access_token: token, openid: uid });
   if (!hasUnion)
-    return (await clients.ask(at, get(`/sns/auth?${members}`), weixinToken)) ? {} : undefined;
-  const user = await clients.ask(at, get(`/sns/userinfo?${members}`), weixinUser);
+    return (await client.ask(at, get(`/sns/auth?${members}`), weixinToken)) ? {} : undefined;
+  const user = await client.ask(at, get(`/sns/userinfo?${members}`), weixinUser);
   return user?.openid === uid ? { unionid: user.unionid } : undefined;
 }
 
@@ -87,12 +87,12 @@ const qqForm: AnswerForm<{ client_id: string; openid: string; unionid?: string |
 
 /** Checks a token by `oauth2.0/me`, which returns the token's account and app. */
 async function checkQq(
-  clients: PlatformClients,
+  client: PlatformClient,
   { endpoint, ca, appId }: AccessTokenCheck,
   { uid, token }: TokenClaim,
 ): Promise<PlatformConfirmation | undefined> {
   const path = `/oauth2.0/me?${query({ access_token: token, fmt: 'json', unionid: '1' })}`;
-  const reply = await clients.ask({ baseUrl: endpoint, ca }, get(path), qqForm);
+  const reply = await client.ask({ baseUrl: endpoint, ca }, get(path), qqForm);
   if (reply?.openid !== uid || (appId !== undefined && reply.client_id !== appId)) return undefined;
   return { unionid: reply.unionid };
 }
@@ -118,12 +118,12 @@ const weiboForm: AnswerForm<z.infer<typeof weiboReply>> = {
  * seconds.
  */
 async function checkWeibo(
-  clients: PlatformClients,
+  client: PlatformClient,
   { endpoint, ca, appId }: AccessTokenCheck,
   { uid, token }: TokenClaim,
 ): Promise<PlatformConfirmation | undefined> {
   const request = formPost('/oauth2/get_token_info', { access_token: token });
-  const reply = await clients.ask({ baseUrl: endpoint, ca }, request, weiboForm);
+  const reply = await client.ask({ baseUrl: endpoint, ca }, request, weiboForm);
   const isValid = reply?.uid === uid && reply.appkey === appId && reply.expire_in > 0;
   return isValid ? {} : undefined;
 }
@@ -190,7 +190,7 @@ const paths = [
  * if the platform gives no clear answer (protocol/users.md#taptap).
  */
 export async function checkMacToken(
-  clients: PlatformClients,
+  client: PlatformClient,
   { platform, entry, settings, nowMs }: MacTokenRequest,
 ): Promise<PlatformConfirmation | undefined> {
   const { kid = entry.access_token, mac_key: key, mac_algorithm: algorithm = 'hmac-sha-1' } = entry;
@@ -202,12 +202,10 @@ export async function checkMacToken(
     const target = `${path}?${new URLSearchParams({ client_id: clientId })}`;
     const authorization = signature({ baseUrl, target, kid, key, hash, nowMs });
     const request = { method: 'GET', path: target, headers: { authorization } } as const;
-    const found = await clients
-      .ask({ baseUrl, ca }, request, answerForm)
-      .catch((error: unknown) => {
-        if (!(error instanceof Refusal)) throw error;
-        return error;
-      });
+    const found = await client.ask({ baseUrl, ca }, request, answerForm).catch((error: unknown) => {
+      if (!(error instanceof Refusal)) throw error;
+      return error;
+    });
     if (found instanceof Refusal) unknown = found;
     else if (found) return accountOf(found, identityOf(platform, entry).uid);
     else isRefused = true;

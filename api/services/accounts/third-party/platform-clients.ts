@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Clock } from '../../../../shared/clock.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import {
   isJsonObject,
@@ -16,7 +17,7 @@ import { isTemporaryStatus, PeerError, peerErrorOf } from '../../../../shared/ht
 
 /** The timeouts are short because a login waits for the reply. */
 const timing = { connectMs: 3000, requestMs: 5000, drainMs: 1000 };
-const maxClients = 100;
+const maxClients = 1000;
 
 /** Server of a platform. */
 export interface PlatformAddress {
@@ -37,13 +38,27 @@ export interface AnswerForm<T> {
   refusals: ReadonlySet<string>;
 }
 
-/** HTTP clients of platforms, cached by URL and certificate. */
+/** Asks platforms for an app. */
+export type PlatformClient = Pick<PlatformClients, 'ask'>;
+
+/**
+ * HTTP clients of platforms, cached by app, URL and certificate. Each app has its own connections,
+ * so that its logins do not wait for those of other apps.
+ */
 export class PlatformClients {
   readonly #clock: Clock;
-  readonly #clients = new Map<string, HttpClient>();
+  readonly #clients: Map<string, HttpClient>;
+  readonly #appId: string;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, clients = new Map<string, HttpClient>(), appId = '') {
     this.#clock = clock;
+    this.#clients = clients;
+    this.#appId = appId;
+  }
+
+  /** Returns the client of an app. */
+  of({ appId }: App): PlatformClient {
+    return new PlatformClients(this.#clock, this.#clients, appId);
   }
 
   /**
@@ -98,7 +113,7 @@ export class PlatformClients {
   }
 
   #client({ baseUrl, ca }: PlatformAddress): HttpClient {
-    const key = `${baseUrl} ${ca ?? ''}`;
+    const key = `${this.#appId} ${baseUrl} ${ca ?? ''}`;
     const cached = this.#clients.get(key);
     if (cached) {
       // Moves the client to the end, so that the least recently used client is closed first.

@@ -21,6 +21,13 @@ import { IdentityTokens } from './identity-tokens.ts';
 import { PlatformClients } from './platform-clients.ts';
 import { exchangeCode } from './third-party-login.ts';
 
+/** An entry that is verified, and how. */
+interface Question {
+  platform: string;
+  entry: JsonObject;
+  check: PlatformCheck;
+}
+
 /**
  * Verifies third-party authorization data with the platforms that an app configures
  * (protocol/users.md#checked-platforms, protocol/admin-api.md#platform-checks). Checks every
@@ -67,7 +74,7 @@ export class AuthPlatforms {
     requireToken(platform, entry);
     const check = checkOf(authPlatforms, platform);
     if (!check) requireUncheckedAllowed(app, platform, entry);
-    const confirmation = check && (await this.#confirm(platform, entry, check));
+    const confirmation = check && (await this.#confirm(app, { platform, entry, check }));
     // If the app verifies tokens, a UnionID counts only if the platform confirms it.
     const isChecking = Object.keys(authPlatforms).length > 0;
     if (isChecking && unionOf(entry) && confirmation?.unionid !== entry.unionid)
@@ -76,13 +83,13 @@ export class AuthPlatforms {
   }
 
   async #confirm(
-    platform: string,
-    entry: JsonObject,
-    check: PlatformCheck | 'unusable',
+    app: App,
+    { check, ...given }: Omit<Question, 'check'> & { check: PlatformCheck | 'unusable' },
   ): Promise<PlatformConfirmation> {
-    const confirmation = check === 'unusable' ? undefined : await this.#ask(platform, entry, check);
+    const confirmation =
+      check === 'unusable' ? undefined : await this.#ask(app, { ...given, check });
     if (!confirmation)
-      throw refuse(platform === 'weixin' ? 'invalidWeixinSession' : 'invalidLinkedSession');
+      throw refuse(given.platform === 'weixin' ? 'invalidWeixinSession' : 'invalidLinkedSession');
     return confirmation;
   }
 
@@ -90,25 +97,22 @@ export class AuthPlatforms {
    * Returns undefined if the platform rejects the entry. Throws error 503 if the platform gives no
    * clear answer.
    */
-  #ask(
-    platform: string,
-    entry: JsonObject,
-    check: PlatformCheck,
-  ): Promise<PlatformConfirmation | undefined> {
+  #ask(app: App, { platform, entry, check }: Question): Promise<PlatformConfirmation | undefined> {
+    const client = this.#clients.of(app);
     switch (check.kind) {
       case 'identity':
         return this.#identityTokens.check(entry, check.settings);
       case 'code':
-        return exchangeCode(this.#clients, entry, check.settings);
+        return exchangeCode(client, entry, check.settings);
       case 'mac':
-        return checkMacToken(this.#clients, {
+        return checkMacToken(client, {
           platform,
           entry,
           settings: check.settings,
           nowMs: this.#clock.now(),
         });
       default:
-        return checkAccessToken(this.#clients, {
+        return checkAccessToken(client, {
           platform: check.kind,
           entry,
           settings: check.settings,

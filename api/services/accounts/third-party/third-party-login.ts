@@ -23,7 +23,7 @@ import {
 import { type UserDraft, userDocument } from '../../../../shared/domain/users/user.ts';
 import type { LoginService } from '../login/login.ts';
 import type { UserStore } from '../user-store.ts';
-import { type AnswerForm, codeText, type PlatformClients } from './platform-clients.ts';
+import { type AnswerForm, codeText, type PlatformClient } from './platform-clients.ts';
 
 /** Maximum number of tries if concurrent sign-ups use the same account. */
 const maxTries = 10;
@@ -178,7 +178,7 @@ const form: AnswerForm<z.infer<typeof session>> = {
  * (protocol/users.md#mini-programs).
  */
 export async function exchangeCode(
-  clients: PlatformClients,
+  client: PlatformClient,
   entry: JsonObject,
   { endpoint, ca, appId, appSecret }: CodeExchange,
 ): Promise<PlatformConfirmation | undefined> {
@@ -191,7 +191,7 @@ export async function exchangeCode(
     grant_type: 'authorization_code',
   };
   const path = `/sns/jscode2session?${new URLSearchParams(members)}`;
-  const found = await clients.ask({ baseUrl: endpoint, ca }, { method: 'GET', path }, form);
+  const found = await client.ask({ baseUrl: endpoint, ca }, { method: 'GET', path }, form);
   if (!found) return undefined;
   // If the client names an account, it must be the account of the code.
   const isOther = [uid, openid].some((named) => named !== undefined && named !== found.openid);
