@@ -27,8 +27,11 @@ import type { Waking } from '../../shared/queue/waking.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { findProviderTemplate } from './provider-template.ts';
 
-/** Maximum mails, and maximum SMS, that are in progress at the same time. */
-const maxConcurrent = 16;
+/**
+ * Maximum mails, and maximum SMS, that are in progress at the same time. With 16 of them an app
+ * counts as busy (`Consumer`), so messages of other apps get the next free slot.
+ */
+const maxConcurrent = 24;
 /**
  * Priorities of SMS and of mails. Each has its own consumer, because mails that wait for a slow
  * server must not delay SMS codes.

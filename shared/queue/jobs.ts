@@ -61,7 +61,11 @@ export function deliverJob(connector: ConnectorId): JobKind<DeliverJob> {
 }
 
 /** Sends one message of the outbox through its provider. */
-export const messageJob: JobKind<MessageJob> = { queue: 'message', data: messageData };
+export const messageJob: JobKind<MessageJob> = {
+  queue: 'message',
+  data: messageData,
+  groupOf: ({ appId }) => appId,
+};
 
 /** All queues. Only `migrate` creates them. */
 export const queueNames = [

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startMessenger } from '../../dispatcher/messages/messenger.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -54,8 +57,8 @@ async function start(env: Record<string, string> = {}): Promise<ClosingStack> {
   return stack;
 }
 
-const post = (message: OutboxMessage & { expiresAt?: Date }) =>
-  db.transaction((tx) => enqueueMessage({ vault, queue }, tx, 'app1', message));
+const post = (message: OutboxMessage & { expiresAt?: Date }, appId = 'app1') =>
+  db.transaction((tx) => enqueueMessage({ vault, queue }, tx, appId, message));
 
 const smsTo = (to: string): OutboxMessage => ({
   kind: 'sms',
@@ -191,6 +194,36 @@ describe('a message', () => {
     await messenger.close();
     for (const release of held) release();
     await slowServer.close();
+  });
+
+  test('is sent while hundreds of messages of another app wait', async () => {
+    await messenger.close();
+    const sent: string[] = [];
+    const held: ServerResponse[] = [];
+    const server = createServer((request, response) => {
+      void text(request).then((body) => {
+        sent.push(JSON.parse(body).to);
+        held.push(response);
+      });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    messenger = await start({ SMS_WEBHOOK_URL: `http://127.0.0.1:${port}/` });
+    for (let i = 0; i < 200; i++) await post(smsTo(`+86138000${10_000 + i}`));
+    await expect.poll(() => held.length).toBeGreaterThan(0);
+    const own = '+8613800000009';
+    await post(smsTo(own), 'app2');
+    for (let n = 0; n < 100 && !sent.includes(own); n++) {
+      const before = sent.length;
+      held.shift()?.end('{}');
+      await expect.poll(() => sent.length, { interval: 10 }).toBeGreaterThan(before);
+    }
+    expect(sent).toContain(own);
+    server.closeAllConnections();
+    await messenger.close();
+    server.close();
+    await db.query('DELETE FROM outbox');
   });
 
   test('stays in the outbox without a provider', async () => {
