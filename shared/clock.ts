@@ -25,6 +25,20 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+/**
+ * Waits for `work`, but not longer than `ms`. Returns whether it has finished. Rejects if it rejects
+ * within this time.
+ */
+export async function isDoneWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>();
+  const timer = setTimeout(late.resolve, ms, false);
+  try {
+    return await Promise.race([work.then(() => true), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Durations in milliseconds. */
 export const minuteMs = 60_000;
 export const hourMs = 60 * minuteMs;

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { sleep } from '../../shared/clock.ts';
+import { isDoneWithin } from '../../shared/clock.ts';
 import type { Listener } from '../../shared/db/listener.ts';
 import { inboxTopic } from '../../shared/db/tables/channel-enqueue.ts';
 import { sessionTopic } from '../../shared/db/tables/channel-sessions.ts';
@@ -341,12 +341,10 @@ export class Channel {
 
   async #untilEmpty(withinMs: number): Promise<void> {
     if (this.#connections.size === 0) return;
-    const timer = new AbortController();
     const empty = new Promise<void>((resolve) => {
       this.#onEmpty = resolve;
     });
-    await Promise.race([empty, sleep(withinMs, timer.signal)]);
-    timer.abort();
+    await isDoneWithin(empty, withinMs);
   }
 }
 

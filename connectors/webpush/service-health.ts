@@ -2,8 +2,9 @@
  * Health of one push service of one profile. A profile sends to many services, and the messages of
  * one batch go to several of them. So a service that does not answer must not hold the batch.
  */
+
 import { setImmediate } from 'node:timers/promises';
-import { type Clock, sleep } from '../../shared/clock.ts';
+import { type Clock, isDoneWithin } from '../../shared/clock.ts';
 
 /** For this time after an answer, a service gets many messages at once. */
 const healthyForMs = 60_000;
@@ -84,12 +85,8 @@ export class ServiceHealth {
       const silentMs = this.#clock.monotonicMs() - this.#silentSinceMs;
       if (this.#inFlight === 0 || (this.#isHealthy && silentMs <= stalledMs)) return true;
       const leftMs = (this.#isHealthy ? stalledMs : firstAnswerMs) - silentMs;
-      const nextResult = this.#nextResult.promise.then(() => true);
       // The answer may wait in a socket that this busy process has not read yet.
-      const timeUp = new AbortController();
-      const timer = sleep(Math.max(leftMs, readMs), timeUp.signal).then(() => false);
-      const hasResult = await Promise.race([nextResult, timer]);
-      timeUp.abort();
+      const hasResult = await isDoneWithin(this.#nextResult.promise, Math.max(leftMs, readMs));
       if (!hasResult && !(await this.#hasResultSoon())) return false;
     }
   }

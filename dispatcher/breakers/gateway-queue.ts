@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { Breaker, type BreakerTiming } from '../../shared/breaker.ts';
-import { type Clock, sleep } from '../../shared/clock.ts';
+import { type Clock, isDoneWithin } from '../../shared/clock.ts';
 import { type BreakerKey, type BreakerState, breakerIdOf } from '../../shared/domain/breaker.ts';
 import type { DeliverResult } from '../sending/task.ts';
 
@@ -169,7 +169,7 @@ export class GatewayQueue {
       }
       if (atMs >= untilMs) return false;
       this.#batchEnd ??= Promise.withResolvers();
-      await Promise.race([this.#batchEnd.promise, sleep(answerPollMs)]);
+      await isDoneWithin(this.#batchEnd.promise, answerPollMs);
     }
   }
 

@@ -1,7 +1,8 @@
 /** Pacing of a batch: spreads its requests over a time slot, and detects a missed slot. */
+
 import type { AttemptResult, Sender, SendRequest } from '../../connectors/contract/connector.ts';
 import { isFailure } from '../../connectors/contract/gateway-health.ts';
-import { type Clock, sleep } from '../../shared/clock.ts';
+import { type Clock, isDoneWithin, sleep } from '../../shared/clock.ts';
 import type { OpenRecipients } from './recipients.ts';
 import type { SendSlot } from './task.ts';
 
@@ -139,15 +140,10 @@ class GroupedSend {
 
   /** Waits until the connector can take another group (`maxPending`, `maxSilentPending`). */
   async #untilNearlyDone(): Promise<void> {
-    const ready = Promise.race([this.#nearlyDone.promise, Promise.all(this.#sends)]).then(
-      () => true,
-    );
+    const ready = Promise.race([this.#nearlyDone.promise, Promise.all(this.#sends)]);
     for (;;) {
       const before = this.#pending;
-      const silence = Promise.withResolvers<boolean>();
-      const timer = setTimeout(silence.resolve, silentMs, false);
-      const isReady = await Promise.race([ready, silence.promise]);
-      clearTimeout(timer);
+      const isReady = await isDoneWithin(ready, silentMs);
       if (isReady || (this.#pending === before && before <= maxSilentPending)) return;
     }
   }

@@ -8,7 +8,7 @@ import type {
   TokenStore,
 } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
-import { type Clock, sleep } from '../../shared/clock.ts';
+import { type Clock, isDoneWithin } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
@@ -177,7 +177,7 @@ export class SenderCache {
     const times = { expiresAtMs: clock.now(), createdAtMs: clock.now() };
     lease.connector.render({ objectId: '', data: { alert: '' }, prod, ...times }, 'ios');
     const connected = lease.sender.warmUp?.({ prod });
-    await Promise.race([connected, sleep(connectMs)]).finally(() => lease.release());
+    await isDoneWithin(Promise.resolve(connected), connectMs).finally(() => lease.release());
   }
 
   /** Returns the answers of a profile's gateway since the last call. */

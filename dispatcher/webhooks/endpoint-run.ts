@@ -1,5 +1,5 @@
 import { Breaker, type BreakerTiming } from '../../shared/breaker.ts';
-import { minuteMs, sleep } from '../../shared/clock.ts';
+import { isDoneWithin, minuteMs, sleep } from '../../shared/clock.ts';
 import { retryDuringOutage } from '../../shared/db/outage.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import {
@@ -178,9 +178,7 @@ export class EndpointRun {
    * delay new deliveries or a change of the settings.
    */
   async #untilNews(): Promise<void> {
-    const news = new AbortController();
-    await Promise.race([...this.#inFlight.values(), sleep(lookAgainMs, news.signal)]);
-    news.abort();
+    await isDoneWithin(Promise.race(this.#inFlight.values()), lookAgainMs);
   }
 
   /**

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { BreakerTiming } from '../../shared/breaker.ts';
-import { minuteMs, sleep } from '../../shared/clock.ts';
+import { isDoneWithin, minuteMs, sleep } from '../../shared/clock.ts';
 import type { Listener } from '../../shared/db/listener.ts';
 import {
   claimEndpoints,
@@ -93,10 +93,7 @@ export class WebhookSender {
     this.#stop.abort();
     this.#wake.abort();
     await this.#loop;
-    await Promise.race([
-      Promise.all([...this.#runs.values()].map(({ done }) => done)),
-      sleep(graceMs),
-    ]);
+    await isDoneWithin(Promise.all([...this.#runs.values()].map(({ done }) => done)), graceMs);
     clearInterval(this.#renewal);
     await releaseEndpoints(this.#deps.db, this.#dispatcher).catch(() => undefined);
     await this.#states.forgetUnused(0);

@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module';
 import type { SecureContext } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
-import type { Clock } from '../clock.ts';
+import { type Clock, isDoneWithin } from '../clock.ts';
 import { type Exchange, HttpExchange, StreamedExchange } from './exchange.ts';
 import { addressAttemptMs, guardedLookup, requireAllowedAddress } from './outbound-addresses.ts';
 import type { ForwardResult, HttpResult } from './result.ts';
@@ -232,16 +232,10 @@ class ConnectionPool {
   async #drain(): Promise<void> {
     const pool = this.#pool;
     if (pool === null) return;
-    let late: NodeJS.Timeout | undefined;
+    const closed = pool.close().catch(() => undefined);
     // `close` of a pool that was destroyed may never settle.
-    const destroyed = new Promise<void>((resolve) => {
-      late = setTimeout(() => {
-        void pool.destroy().catch(() => undefined);
-        resolve();
-      }, this.#options.drainMs);
-    });
-    await Promise.race([pool.close().catch(() => undefined), destroyed]);
-    clearTimeout(late);
+    if (!(await isDoneWithin(closed, this.#options.drainMs)))
+      void pool.destroy().catch(() => undefined);
   }
 }
 

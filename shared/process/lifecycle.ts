@@ -1,3 +1,4 @@
+import { isDoneWithin } from '../clock.ts';
 import { isWritten, type Logger } from './logging.ts';
 
 type Closer = { name: string; close: () => Promise<unknown> | unknown };
@@ -49,21 +50,11 @@ export class ClosingStack {
     this.#isClosed = true;
   }
 
-  async #closeOne(closer: Closer, timeoutMs: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const expiry = new Promise<never>((_, reject) => {
-      timer = setTimeout(
-        () => reject(new Error(`not closed within ${Math.round(timeoutMs)} ms`)),
-        timeoutMs,
-      );
-    });
-    try {
-      await Promise.race([Promise.resolve().then(closer.close), expiry]);
-    } catch (error) {
-      this.#log.warn({ err: error, what: closer.name }, 'could not close in time');
-    } finally {
-      clearTimeout(timer);
-    }
+  async #closeOne({ name, close }: Closer, timeoutMs: number): Promise<void> {
+    const warn = (err: unknown) => this.#log.warn({ err, what: name }, 'could not close in time');
+    const closed = Promise.resolve().then(close).catch(warn);
+    if (!(await isDoneWithin(closed, timeoutMs)))
+      warn(new Error(`not closed within ${Math.round(timeoutMs)} ms`));
   }
 }
 

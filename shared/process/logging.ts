@@ -1,5 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
-import { sleep } from '../clock.ts';
+import { isDoneWithin } from '../clock.ts';
 
 export type { Logger };
 
@@ -102,8 +102,8 @@ const flushMs = 500;
 
 /** Waits briefly until the log is written. Resolves to true if it was written. */
 export function isWritten(log: Logger): Promise<boolean> {
-  const written = new Promise<boolean>((resolve) => log.flush(() => resolve(true)));
-  return Promise.race([written, sleep(flushMs).then(() => false)]);
+  const written = new Promise<void>((resolve) => log.flush(() => resolve()));
+  return isDoneWithin(written, flushMs);
 }
 
 /**

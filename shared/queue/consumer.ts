@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { sleep, systemClock } from '../clock.ts';
+import { isDoneWithin, sleep, systemClock } from '../clock.ts';
 import type { Logger } from '../process/logging.ts';
 import type { JobKind } from './jobs.ts';
 import type { FetchFilter, Job, JobQueue, PriorityRange } from './queue.ts';
@@ -172,7 +172,7 @@ export class Consumer<T extends object> {
     this.#wake.abort('woken');
     await this.#loop;
     const finished = Promise.all([...this.#active].map((entry) => entry.done));
-    await Promise.race([finished, sleep(graceMs)]);
+    await isDoneWithin(finished, graceMs);
     this.#interrupt.abort();
     await finished;
     clearInterval(this.#heartbeat);

@@ -1,7 +1,7 @@
 import { PgBoss } from 'pg-boss';
 import { z } from 'zod';
 import { Batcher } from '../batcher.ts';
-import { type Clock, sleep, systemClock } from '../clock.ts';
+import { type Clock, isDoneWithin, sleep, systemClock } from '../clock.ts';
 import type { Database, Handle } from '../db/pool.ts';
 import { PreparedStatements } from '../db/prepared.ts';
 import type { Logger } from '../process/logging.ts';
@@ -241,7 +241,7 @@ export class QueueSupervision {
   /** Waits for a pass in progress, but not if the database is unavailable. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.race([this.#running, sleep(stopMs)]);
+    await isDoneWithin(this.#running, stopMs);
   }
 
   /** Checks the database, and maintains the queues if it may. Never rejects. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { sleep } from '../clock.ts';
+import { isDoneWithin } from '../clock.ts';
 import { failureKinds } from '../db/limits/database-errors.ts';
 import type { Database, Handle } from '../db/pool.ts';
 import { query } from '../db/query.ts';
@@ -281,9 +281,10 @@ export async function waitForPart(
   part: Promise<unknown>,
   maxMs: number = partPatienceMs,
 ): Promise<void> {
-  const waited = new AbortController();
-  await Promise.race([part.catch(() => undefined), sleep(maxMs, waited.signal)]);
-  waited.abort();
+  await isDoneWithin(
+    part.catch(() => undefined),
+    maxMs,
+  );
 }
 
 /** Updates the metrics of connections, failed statements and the schema for a scrape. */

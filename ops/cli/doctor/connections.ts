@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/checks.ts';
-import { sleep } from '../../../shared/clock.ts';
+import { isDoneWithin } from '../../../shared/clock.ts';
 import type { Config } from '../../../shared/config/config.ts';
 import { connectionUrl } from '../../../shared/config/environment.ts';
 import { listenerName } from '../../../shared/db/listener.ts';
@@ -158,16 +158,14 @@ export async function checkNotifications(
   const subject = 'notifications';
   try {
     const hasArrived = await withClient(databaseDirectUrl, async (listening) => {
-      const end = new AbortController();
-      const arrived = new Promise<boolean>((resolve) =>
-        listening.once('notification', () => resolve(true)),
+      const arrived = new Promise<void>((resolve) =>
+        listening.once('notification', () => resolve()),
       );
       await listening.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
       await withClient(databaseUrl, (client) =>
         client.query('SELECT pg_notify($1, $2)', [channel, '']),
       );
-      const late = sleep(timeoutMs, end.signal).then(() => false);
-      return Promise.race([arrived, late]).finally(() => end.abort());
+      return isDoneWithin(arrived, timeoutMs);
     });
     return hasArrived
       ? found({ name: subject, status: 'ok', code: 'notificationsFine' })

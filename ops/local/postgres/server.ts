@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
+import { isDoneWithin } from '../../../shared/clock.ts';
 import { say } from '../../cli/language.ts';
 import { type Binaries, locateBinaries, programEnv, programPath } from './binaries.ts';
 import {
@@ -300,18 +301,13 @@ function asEmbeddedPostgres(server: ServerProcess, socketDir: string): EmbeddedP
 }
 
 async function end(server: ServerProcess, mode: keyof typeof SIGNALS): Promise<void> {
-  const hasExited = server.exited.then(() => true);
-  const within = (timeoutMs: number) => {
-    const timeout = new AbortController();
-    const isLate = sleep(timeoutMs, false, { signal: timeout.signal }).catch(() => false);
-    return Promise.race([hasExited, isLate]).finally(() => timeout.abort());
-  };
+  const { exited } = server;
   if (server.child.exitCode === null && server.child.signalCode === null)
     server.child.kill(SIGNALS[mode]);
-  if (mode === 'smart') await hasExited;
-  if (mode === 'fast' && !(await within(FAST_STOP_MS))) server.child.kill('SIGQUIT');
-  if (!(await within(IMMEDIATE_STOP_MS))) server.child.kill('SIGKILL');
-  await hasExited;
+  if (mode === 'smart') await exited;
+  if (mode === 'fast' && !(await isDoneWithin(exited, FAST_STOP_MS))) server.child.kill('SIGQUIT');
+  if (!(await isDoneWithin(exited, IMMEDIATE_STOP_MS))) server.child.kill('SIGKILL');
+  await exited;
 }
 
 async function explain(error: unknown, server: ServerProcess, dataDir: string): Promise<Error> {

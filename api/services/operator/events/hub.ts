@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { sleep } from '../../../../shared/clock.ts';
+import { isDoneWithin } from '../../../../shared/clock.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { Poller, type Topic } from './poller.ts';
@@ -177,7 +177,7 @@ export class EventHub {
     const streams = [...this.#streams].map(({ stream }) => stream);
     const ended = streams.map((stream) => new Promise((resolve) => stream.once('close', resolve)));
     for (const stream of streams) stream.endWith('restart');
-    await Promise.race([Promise.all(ended), sleep(this.#limits.lingerMs)]);
+    await isDoneWithin(Promise.all(ended), this.#limits.lingerMs);
     for (const stream of streams) stream.destroy();
     await Promise.all(ended);
   }
