@@ -182,7 +182,7 @@ describe('a device whose push was not sent', () => {
   });
 
   test('expired between two attempts: the last reply is shown', async () => {
-    const { app, token, objectId } = await putOff({ expiration_interval: 3 });
+    const { app, token, objectId } = await putOff({ expiration_interval: 8 });
     await service.untilDone(app, objectId);
     expect(await why(app, objectId, token)).toMatchObject({
       batch: { attempt: 1, settled: true },

@@ -110,7 +110,7 @@ describe('a gateway that is unavailable for a while', { timeout: 60_000 }, () =>
   test('and answers 503 until the push expires: all recipients expire', async () => {
     const { app, tokens } = await appOn(null, 1500);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
-    const record = await service.untilDone(app, await begin(app, { expiration_interval: 4 }));
+    const record = await service.untilDone(app, await begin(app, { expiration_interval: 8 }));
     expect(record).toMatchObject({ status: 'done', devices: 1500, outcomes: { expired: 1500 } });
     expect(record.errors).toMatch(/expired; the last try: ServiceUnavailable/);
     // After the first round, only the few recipients of each probe are sent to.
@@ -142,7 +142,7 @@ describe('a gateway that is unavailable for a while', { timeout: 60_000 }, () =>
     const restartable = await startRestartableGateway();
     const { app } = await appOn(restartable.own, 100);
     await restartable.stop();
-    const objectId = await begin(app, { expiration_interval: 3 });
+    const objectId = await begin(app, { expiration_interval: 8 });
     const record = await service.untilDone(app, objectId);
     expect(record).toMatchObject({ devices: 100, successes: 0, outcomes: { expired: 100 } });
     expect(record.errors).toMatch(/expired; the last try: connect_failed/);

@@ -87,7 +87,7 @@ describe('a gateway that refuses connections', () => {
     const restartable = await startRestartableGateway();
     const { app } = await createAppOn(service, restartable.own, 1);
     await restartable.stop();
-    const objectId = await beginPush(service, app, { expiration_interval: 5 });
+    const objectId = await beginPush(service, app, { expiration_interval: 10 });
     const record = await service.untilDone(app, objectId);
     expect(record.errors).toContain('expired; the last try: connect_failed ECONNREFUSED (1)');
   });
@@ -96,7 +96,7 @@ describe('a gateway that refuses connections', () => {
     const restartable = await startRestartableGateway();
     const { app, id } = await createAppOn(service, restartable.own, 60);
     await restartable.stop();
-    await beginPush(service, app, { expiration_interval: 5 });
+    await beginPush(service, app, { expiration_interval: 10 });
     const opened = () => logged.find(({ breaker, state }) => breaker === id && state === 'open');
     await expect.poll(opened, fastPoll).toMatchObject({ reason: 'ECONNREFUSED' });
   });

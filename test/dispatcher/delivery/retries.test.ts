@@ -142,7 +142,7 @@ describe('a retry', { timeout: 60_000 }, () => {
     const [token = ''] = tokens;
     const answer = { status: 503, reason: 'ServiceUnavailable', retryAfter: '600', token };
     service.apns.misbehave({ kind: 'answer', ...answer });
-    const record = await service.untilDone(app, await begin(app, { expiration_interval: 3 }));
+    const record = await service.untilDone(app, await begin(app, { expiration_interval: 8 }));
     expect(record).toMatchObject({ devices: 20, outcomes: { sent: 19, expired: 1 } });
     expect(record.errors).toContain('expired; the last try: ServiceUnavailable');
   });
