@@ -57,13 +57,15 @@ test('a log is shortened even if its oldest deliveries wait', async () => {
 
 test('an event that is sent once stays for 30 days, so that it is not sent again', async () => {
   await insert('once', 10, 'delivered');
-  await db.query(`UPDATE webhook_delivery SET once_key = 'key ' || id WHERE webhook = 'once'`);
+  await db.query(
+    `UPDATE webhook_delivery SET once_key = 'key ' || id::text WHERE webhook = 'once'`,
+  );
   await insert('once', 30, 'delivered');
   while ((await deleteOldDeliveries(db, { before, kept: 20, limit: 7 })) > 0);
   expect(await left('once')).toEqual({ delivered: 30 });
-  await db.query(
-    `UPDATE webhook_delivery SET created_at = now() - interval '31 days' WHERE once_key IS NOT NULL`,
-  );
+  await db.query('UPDATE webhook_delivery SET created_at = $1 WHERE once_key IS NOT NULL', [
+    new Date(Date.now() - 31 * dayMs),
+  ]);
   while ((await deleteOldDeliveries(db, { before, kept: 20, limit: 7 })) > 0);
   expect(await left('once')).toEqual({ delivered: 20 });
 });

@@ -5,6 +5,7 @@ import { insertManual } from '../../shared/db/tables/webhook-deliveries.ts';
 import { endRun } from '../../shared/db/tables/webhooks.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { webhookLimits } from '../../shared/domain/webhooks/endpoint.ts';
+import { countWaitingForLocks } from '../support/database.ts';
 import {
   startWebhookReceiver,
   status,
@@ -140,14 +141,7 @@ describe('the end of a run with a pause', () => {
     await service.db.transaction(async (tx) => {
       await tx.query(`SELECT FROM webhook WHERE app_id = $1 FOR NO KEY UPDATE`, [app.appId]);
       ended = end();
-      await expect
-        .poll(async () => {
-          const { rowCount } = await service.db.query(
-            `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%webhook%'`,
-          );
-          return rowCount;
-        })
-        .toBeGreaterThan(0);
+      await expect.poll(() => countWaitingForLocks(service.db)).toBeGreaterThan(0);
       await insertManual(tx, key(), { type: 'webhook.test', data: {} });
     });
     expect(await ended).toBe(false);
