@@ -9,6 +9,7 @@ import {
   type ResponseRule,
   responseTable,
   ruleForPage,
+  ruleForReply,
   ruleForStatus,
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
@@ -69,7 +70,7 @@ function ruleFor(status: number, code: string, message: unknown): ResponseRule {
   // Honor's codes equal HTTP statuses.
   return isTemporaryStatus(Number(code)) && code.length === 3
     ? ruleForStatus(Number(code))
-    : lookUp(code);
+    : ruleForReply(status, lookUp(code));
 }
 
 /** Text of a response without a code that refuses the access token. */

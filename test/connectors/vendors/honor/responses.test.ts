@@ -112,6 +112,7 @@ describe('every code of Honor', () => {
     [403, 403, 'profile_error', 'http_403'],
     [404, 404, 'profile_error', 'http_404'],
     [500, 200, 'retry', 'internal'],
+    [400, 200, 'retry', 'http_400'],
   ])('status %i with code %i deletes no token: %s', async (status, code, kind, reason) => {
     answer(code, { status });
     const { attempts } = await push(devices(3));
