@@ -71,6 +71,8 @@ const callWaits = { firstMs: 1000, maxMs: minuteMs, maxRequestedMs: dayMs };
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
   #current: StoredToken | null = null;
+  /** Token that the gateway refused and that the renewal in progress replaces. */
+  #refused: string | null = null;
   #inFlight: Promise<TokenResult> | null = null;
   /**
    * Failed token calls in a row: the last result, and when the next call is allowed (`untilMs`,
@@ -92,8 +94,8 @@ export class AccessTokens {
   current(): Promise<TokenResult> {
     const nowMs = this.#options.clock.now();
     const token = this.#current;
-    if (token === null || token.expiresAtMs <= nowMs) return this.#obtain(null);
-    if (renewAtMs(token) <= nowMs) void this.#obtain(null);
+    if (token === null || token.expiresAtMs <= nowMs) return this.#obtain();
+    if (renewAtMs(token) <= nowMs) void this.#obtain();
     return Promise.resolve({ ok: true, value: token.value });
   }
 
@@ -116,31 +118,34 @@ export class AccessTokens {
     if (kept?.value === value && kept.isReplacement && clock.now() - kept.madeAtMs < proofMs)
       return null;
     this.#current = null;
-    return this.#obtain(value);
+    // A renewal that is in progress must not fall back to this token.
+    this.#refused = value;
+    return this.#obtain();
   }
 
-  #obtain(refused: string | null): Promise<TokenResult> {
-    this.#inFlight ??= this.#share(refused)
+  #obtain(): Promise<TokenResult> {
+    this.#inFlight ??= this.#share()
       .catch(
         () => ({ ok: false, attempt: retry(0, 'token_store_unavailable') }) satisfies TokenResult,
       )
       .finally(() => {
         this.#inFlight = null;
+        this.#refused = null;
       });
     return this.#inFlight;
   }
 
   /** Returns the token that another thread has renewed, or renews the token for all threads. */
-  async #share(refused: string | null): Promise<TokenResult> {
+  async #share(): Promise<TokenResult> {
     const { clock, credential, store } = this.#options;
     const endsAtMs = clock.monotonicMs() + leaseMs;
     for (;;) {
       const kept = await store.read(credential);
-      if (this.#take(kept, refused)) break;
-      const result = await this.#tryRenew(refused);
+      if (this.#take(kept)) break;
+      const result = await this.#tryRenew();
       if (result?.ok) return result;
       // While no new token can be fetched, the old one is used until it expires.
-      if (result?.attempt.kind !== 'profile_error' && this.#take(kept, refused, expiryMs)) break;
+      if (result?.attempt.kind !== 'profile_error' && this.#take(kept, expiryMs)) break;
       if (result) return result;
       if (clock.monotonicMs() > endsAtMs)
         return { ok: false, attempt: retry(0, 'token_call_pending') };
@@ -153,26 +158,26 @@ export class AccessTokens {
    * Renews the token. Returns the last failure if it is too early for another call. Returns
    * undefined while another thread renews the token.
    */
-  async #tryRenew(refused: string | null): Promise<TokenResult | undefined> {
+  async #tryRenew(): Promise<TokenResult | undefined> {
     const { credential, store } = this.#options;
     const failure = this.#recentFailure();
     if (failure) return { ok: false, attempt: failure };
-    return (await store.claim(credential, leaseMs)) ? this.#renew(refused) : undefined;
+    return (await store.claim(credential, leaseMs)) ? this.#renew() : undefined;
   }
 
   /** Uses a stored token if the time that `endMs` returns has not come. */
-  #take(kept: StoredToken | null, refused: string | null, endMs = renewAtMs): boolean {
-    if (kept === null || kept.value === refused || endMs(kept) <= this.#options.clock.now())
+  #take(kept: StoredToken | null, endMs = renewAtMs): boolean {
+    if (kept === null || kept.value === this.#refused || endMs(kept) <= this.#options.clock.now())
       return false;
     this.#current = kept;
     return true;
   }
 
-  async #renew(refused: string | null): Promise<TokenResult> {
+  async #renew(): Promise<TokenResult> {
     const { clock, credential, fetch, store } = this.#options;
     try {
       // Another thread may have renewed the token between our read and our claim.
-      if (this.#take(await store.read(credential), refused)) {
+      if (this.#take(await store.read(credential))) {
         await store.release(credential);
         return { ok: true, value: this.#current?.value ?? '' };
       }
@@ -188,7 +193,7 @@ export class AccessTokens {
         value,
         madeAtMs,
         expiresAtMs: madeAtMs + Math.min(lifetimeMs, maxLifetimeMs),
-        isReplacement: refused !== null,
+        isReplacement: this.#refused !== null,
       };
       this.#current = token;
       await store.keep(credential, token);

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AccessTokens, type TokenFetch } from '../../../connectors/kit/access-token.ts';
 import { retry } from '../../../connectors/kit/response-rules.ts';
@@ -27,6 +28,7 @@ import {
   generationOfSecret,
 } from '../../../shared/http/outbound-addresses.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { MemoryTokens } from '../../support/gateways/sender-context.ts';
 
 const vault = new Vault([Buffer.alloc(32, 1)]);
 const appId = 'app';
@@ -121,6 +123,33 @@ describe('access tokens of two dispatchers', () => {
     await store.release('d');
     answer = { ok: true, value: 'new token', lifetimeMs: 60 * minuteMs };
     await expect.poll(() => tokens.current()).toEqual({ ok: true, value: 'new token' });
+  });
+
+  test('that were refused are not used again, although the renewal in progress fails', async () => {
+    const store = new MemoryTokens();
+    const madeAtMs = Date.now() - 58 * minuteMs;
+    const old = { value: 'old token', madeAtMs, expiresAtMs: madeAtMs + 60 * minuteMs };
+    await store.keep('e', { ...old, isReplacement: false });
+    const called = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<TokenFetch>();
+    const tokens = new AccessTokens({
+      store,
+      clock: systemClock,
+      credential: 'e',
+      fetch: () => {
+        called.resolve();
+        return answer.promise;
+      },
+    });
+    const renewing = tokens.current();
+    await called.promise;
+    const replaced = tokens.replace('old token');
+    // The store is in memory, so the replacement now waits for the renewal.
+    await setImmediate();
+    const attempt = retry(503, 'token_call_refused');
+    answer.resolve({ ok: false, attempt });
+    for (const result of await Promise.all([renewing, replaced]))
+      expect(result).toMatchObject({ ok: false, attempt: { kind: 'retry', status: 503 } });
   });
 
   test('differ between credentials, and are encrypted in the table', async () => {
