@@ -430,6 +430,18 @@ describe('receipts that report an invalid token', () => {
     expect((await idsLeft(app)).sort()).toEqual([...ids.slice(0, 3), ...ids.slice(25)].sort());
   });
 
+  test('delete as many devices as the push reached by receipts that came one by one', async () => {
+    const app = await vendors.app('vendor_b');
+    const ids = await vendors.add(app, 'vendor_b', 30);
+    const { xiaomi } = vendors.gateways;
+    await push(app);
+    for (const one of ids.slice(0, 12)) await xiaomi.sendReceipt(1, [one]);
+    await xiaomi.sendReceipt(invalidTokenType, ids.slice(12, 22));
+    expect((await idsLeft(app)).sort()).toEqual([...ids.slice(0, 12), ...ids.slice(22)].sort());
+    await xiaomi.sendReceipt(invalidTokenType, ids.slice(22, 25));
+    expect(await idsLeft(app)).toHaveLength(20);
+  });
+
   test('count devices that were deleted before', async () => {
     const app = await vendors.app('vendor_b');
     const ids = await vendors.add(app, 'vendor_b', 30);

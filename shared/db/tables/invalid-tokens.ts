@@ -283,15 +283,18 @@ export async function deleteReportedInvalid(
 ): Promise<Map<number, DeletedDevices>> {
   const devicesOf = new Map<number, DeletedDevices>();
   if (pushIds.length === 0) return devicesOf;
+  // Each row of a push has a part of its receipts. Its oldest rows have counted all its deletions.
   const reached = await query(tx).column<number>(
     `SELECT t.push_id FROM push_receipt_total t JOIN notification p ON p.app_id = $1
       AND p.id = t.push_id
       WHERE t.app_id = $1 AND t.connector = $2 AND t.push_id = ANY ($3::bigint[])
-        AND t.delivered > 0
-        AND (p.devices < ${minInvalidTokens} OR t.delivered >= t.deleted +
+      GROUP BY t.push_id, p.devices
+     HAVING sum(t.delivered) > 0
+        AND (p.devices < ${minInvalidTokens} OR sum(t.delivered) >= max(t.deleted) +
                (SELECT count(*) FROM dead_notice n
                  WHERE n.app_id = $1 AND n.push_id = t.push_id AND n.connector = $2
-                   AND n.is_sure))`,
+                   AND n.is_sure))
+      ORDER BY t.push_id`,
     [appId, connector, pushIds],
   );
   for (const pushId of reached) {
