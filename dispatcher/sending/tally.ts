@@ -227,10 +227,12 @@ export class RetryGroups {
     isReached: boolean,
     { status, reason, isRepeat = false }: Why & { isRepeat?: boolean },
   ): void {
-    const afterMs = bucketOf(wantedMs);
-    const key = `${afterMs} ${isReached} ${isRepeat}`;
-    const group = this.#groups.get(key) ?? { afterMs, isReached, isRepeat, indexes: [], why: [] };
+    const key = `${bucketOf(wantedMs)} ${isReached} ${isRepeat}`;
+    const found = this.#groups.get(key);
+    const group = found ?? { afterMs: wantedMs, isReached, isRepeat, indexes: [], why: [] };
     this.#groups.set(key, group);
+    // The longest wait of the group, which may be the exact start of the gateway's sending hours.
+    if (wantedMs !== null) group.afterMs = Math.max(wantedMs, group.afterMs ?? 0);
     group.indexes.push(index);
     group.why.push({ status, reason });
   }
@@ -253,8 +255,8 @@ export class RetryGroups {
 }
 
 /**
- * Rounds a wait up by at most a quarter. There are about 60 possible results between nothing and a
- * day.
+ * Returns the group of a wait. Waits of one group differ by at most a quarter. There are about 60
+ * groups between nothing and a day.
  */
 function bucketOf(afterMs: number | null): number | null {
   if (afterMs === null) return null;

@@ -306,6 +306,15 @@ describe('retries of single tokens', () => {
     }
   });
 
+  test('come no later than the longest wait of their batch, such as the start of sending hours', () => {
+    const groups = new RetryGroups();
+    const untilStartMs = 25_200_007;
+    for (const [i, afterMs] of [untilStartMs - 2, untilStartMs, untilStartMs - 1].entries())
+      groups.add(i, afterMs, true, { status: 200, reason: 'outside_sending_hours' });
+    const created = groups.of({ recipients: [7, 8, 9], badges: null });
+    expect(created).toMatchObject([{ recipients: [7, 8, 9], afterMs: untilStartMs }]);
+  });
+
   test('with the default back-off share a batch, apart from unsent tokens', () => {
     const groups = new RetryGroups();
     groups.add(0, null, true, { status: 503, reason: 'ServiceUnavailable' });
