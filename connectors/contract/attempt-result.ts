@@ -142,8 +142,11 @@ export class EqualRefusals {
     return existing.ending;
   }
 
-  /** Returns the result for the remaining recipients of a group; null if they may still succeed. */
+  /**
+   * Returns the result for the remaining recipients of a group; null if they may still succeed. A
+   * success may come after the refusals, also in the same response.
+   */
   endingOf(group: string): AttemptResult | null {
-    return this.#groups.get(group)?.ending ?? null;
+    return this.hasSuccess(group) ? null : (this.#groups.get(group)?.ending ?? null);
   }
 }

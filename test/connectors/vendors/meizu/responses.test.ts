@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { EqualRefusals } from '../../../../connectors/contract/attempt-result.ts';
+import type { AttemptResult } from '../../../../connectors/contract/connector.ts';
 import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
 import { callRules, targetRules } from '../../../../connectors/vendors/meizu/responses.ts';
 import {
@@ -28,7 +30,7 @@ afterEach(() => {
   gateway.targetCodes.clear();
 });
 
-const { makeRecipients, push } = vendorFixture<MeizuGateway>({
+const { makeRecipients, open, push } = vendorFixture<MeizuGateway>({
   connector: meizu,
   vendor: 'mz',
   deviceToken: pushIdOf,
@@ -213,6 +215,27 @@ describe('the gateway itself', () => {
     const { attempts } = await push({ to });
     expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'rejected', 'sent']);
     expect(gateway.seen(pushIdOf(7))).toBe(0);
+  });
+
+  test('gets the rest of a batch after a response with equal refusals and successes', async () => {
+    for (let n = 0; n < 25; n += 1) gateway.targetCodes.set(pushIdOf(n), 4711);
+    const sender = open();
+    const refusals = new EqualRefusals();
+    const attempts: AttemptResult[] = [];
+    const report = (_: number, attempt: AttemptResult) => void attempts.push(attempt);
+    const { signal } = new AbortController();
+    const all = makeRecipients(200);
+    for (const part of [all.slice(0, 100), all.slice(100)])
+      await sender.send({
+        pushId: 1,
+        message: aMessage(),
+        recipients: part,
+        report,
+        signal,
+        refusals,
+      });
+    expect(kinds({ attempts, reports: [] })).toEqual({ rejected: 25, sent: 175 });
+    await sender.close();
   });
 
   test('caps public messages for the day at their quota; private ones continue', async () => {
