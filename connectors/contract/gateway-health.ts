@@ -4,13 +4,15 @@ import type { AttemptResult } from './connector.ts';
 
 /**
  * Reasons of results without a response that say nothing about the gateway: this process aborted or
- * delayed the request, or the gateway redirected the connection.
+ * delayed the request, our database did not respond, or the gateway redirected the connection.
  */
 const ignoredReasons = new Set([
   'aborted',
   'closed',
   'stopped',
   'stopping',
+  'quota_unavailable',
+  'token_store_unavailable',
   'goaway',
   'TooManyProviderTokenUpdates',
   'outside_sending_hours',

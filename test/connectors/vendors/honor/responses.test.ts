@@ -4,6 +4,7 @@ import type {
   PushMessage,
   Recipient,
 } from '../../../../connectors/contract/connector.ts';
+import { isFailure } from '../../../../connectors/contract/gateway-health.ts';
 import { honor } from '../../../../connectors/vendors/honor/index.ts';
 import { responseRules } from '../../../../connectors/vendors/honor/responses.ts';
 import {
@@ -20,7 +21,7 @@ import {
   recipients,
   sendAll,
 } from '../../../support/gateways/apns.ts';
-import type { TestContext } from '../../../support/gateways/sender-context.ts';
+import { MemoryTokens, type TestContext } from '../../../support/gateways/sender-context.ts';
 import { honorToken } from './fixture.ts';
 
 let gateway: HonorGateway;
@@ -213,6 +214,17 @@ describe('the call', () => {
     expect(call?.headers.timestamp).toBe(String(clock.now()));
     expect(call?.path).toBe(`/api/v1/${gateway.memory.app.appId}/sendMessage`);
     expect(gateway.violations).toEqual([]);
+  });
+
+  test('is not made without our database, and the gateway is not blamed', async () => {
+    const tokens = new MemoryTokens();
+    tokens.read = () => Promise.reject(new Error('no database'));
+    const { attempts } = await push(devices(2), { context: aContext(systemClock, { tokens }) });
+    for (const attempt of attempts) {
+      expect(attempt).toMatchObject({ kind: 'retry', reason: 'token_store_unavailable' });
+      expect(isFailure(attempt)).toBeNull();
+    }
+    expect(gateway.total).toBe(0);
   });
 
   test.each<[string, Record<string, string>]>([

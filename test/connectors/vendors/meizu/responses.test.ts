@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { EqualRefusals } from '../../../../connectors/contract/attempt-result.ts';
 import type { AttemptResult } from '../../../../connectors/contract/connector.ts';
+import { isFailure } from '../../../../connectors/contract/gateway-health.ts';
 import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
 import { callRules, targetRules } from '../../../../connectors/vendors/meizu/responses.ts';
 import {
@@ -15,6 +16,7 @@ import {
   statusMeanings,
   vendorFixture,
 } from '../../../support/gateways/vendor-fixture.ts';
+import { MemoryQuota } from '../../../support/gateways/sender-context.ts';
 import { meizuApp, pushIdOf } from './fixture.ts';
 
 let gateway: MeizuGateway;
@@ -258,6 +260,17 @@ describe('the gateway itself', () => {
     expect(strict.total).toBe(total);
     expect(kinds(await by({ noticeMsgType: 1 }))).toEqual({ sent: 2 });
     await strict.close();
+  });
+
+  test('is not blamed if our database does not respond', async () => {
+    const quota = new MemoryQuota();
+    quota.closed = () => Promise.reject(new Error('no database'));
+    const { attempts } = await push({ context: aContext(undefined, { quota }) });
+    for (const attempt of attempts) {
+      expect(attempt).toMatchObject({ kind: 'retry', reason: 'quota_unavailable' });
+      expect(isFailure(attempt)).toBeNull();
+    }
+    expect(gateway.total).toBe(0);
   });
 
   test('drops messages that are too frequent for a device; they are not retried', async () => {
