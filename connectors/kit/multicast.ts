@@ -148,10 +148,13 @@ class MulticastSend {
   }
 
   async run(): Promise<void> {
-    const { message } = this.#request;
-    if (message.expiresAtMs <= this.#plan.clock.now()) this.#ending = expired;
+    if (this.#isExpired) this.#ending = expired;
     const workers = Math.min(this.#plan.concurrency ?? 4, this.#queue.length);
     await Promise.all(Array.from({ length: workers }, () => this.#runWorker()));
+  }
+
+  get #isExpired(): boolean {
+    return this.#request.message.expiresAtMs <= this.#plan.clock.now();
   }
 
   /**
@@ -220,7 +223,12 @@ class MulticastSend {
     return this.#handle(group, await this.#exchange(group, next.value));
   }
 
-  #exchange(group: Recipient[], token: string): Promise<ExchangeResult> {
+  /**
+   * Sends one request, unless the push has expired since the send began. Earlier requests and token
+   * calls may have taken long.
+   */
+  async #exchange(group: Recipient[], token: string): Promise<ExchangeResult> {
+    if (this.#isExpired) return { kind: 'attempt', attempt: expired };
     const deviceTokens = group.map(({ deviceToken }) => deviceToken);
     return this.#plan.exchange(deviceTokens, token, this.#request.signal);
   }

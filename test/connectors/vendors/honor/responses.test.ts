@@ -227,6 +227,21 @@ describe('the call', () => {
     expect(gateway.total).toBe(0);
   });
 
+  test('is not made if the push expires while the access token is fetched', async () => {
+    const clock = movableClock(systemClock.now());
+    const tokens = new MemoryTokens(clock);
+    const claim = tokens.claim.bind(tokens);
+    tokens.claim = (credential, leaseMs) => {
+      clock.moveMs(60_000);
+      return claim(credential, leaseMs);
+    };
+    const message = aMessage({ alert: 'a' }, { expiresAtMs: clock.now() + 60_000 });
+    const context = aContext(clock, { tokens });
+    const { attempts } = await push(devices(1), { context, message });
+    expect(attempts[0]).toMatchObject({ kind: 'rejected', outcome: 'expired' });
+    expect(gateway.total).toBe(0);
+  });
+
   test.each<[string, Record<string, string>]>([
     ['a wrong secret', { clientSecret: 'another' }],
     ['a wrong client', { clientId: 'another' }],

@@ -8,8 +8,9 @@ import {
   type MeizuGateway,
   startMeizuGateway,
 } from '../../../../ops/sandbox/vendors/meizu/server.ts';
+import { systemClock } from '../../../../shared/clock.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { aContext, aMessage, kinds } from '../../../support/gateways/apns.ts';
+import { aContext, aMessage, kinds, movableClock } from '../../../support/gateways/apns.ts';
 import {
   messageIdOf,
   receiptsDuring,
@@ -208,6 +209,19 @@ describe('the gateway itself', () => {
     for (const n of [7, 120, 249]) expect(outcome.attempts[n]?.kind).toBe('invalid_token');
     expect(gateway.requests.map(({ tokens }) => tokens.length).sort()).toEqual([100, 100, 50]);
     expect(gateway.violations).toEqual([]);
+  });
+
+  test('gets no request after the push expired, although earlier requests took long', async () => {
+    const clock = movableClock(systemClock.now());
+    const context = aContext(clock, { onCall: () => clock.moveMs(60_000) });
+    const message = aMessage({ alert: 'a' }, { expiresAtMs: clock.now() + 60_000 });
+    const { attempts } = await push({ to: makeRecipients(600), context, message });
+    // Four requests run at the same time.
+    expect(attempts.map(resultOf)).toEqual([
+      ...Array(400).fill('sent'),
+      ...Array(200).fill('expired'),
+    ]);
+    expect(gateway.total).toBe(4);
   });
 
   test('gets no device token that it would read as two', async () => {
