@@ -218,9 +218,10 @@ class MulticastSend {
     if (!tokens || result.kind !== 'parsed' || !renewsToken(result.rule))
       return this.#handle(group, result);
     const next = await tokens.replace(token.value);
-    if (next === null) return this.#handle(group, result);
-    if (!next.ok) return this.#handle(group, { kind: 'attempt', attempt: next.attempt });
-    return this.#handle(group, await this.#exchange(group, next.value));
+    if (next?.ok === false) return this.#handle(group, { kind: 'attempt', attempt: next.attempt });
+    // Without a next token, the refused token was new: another thread may have renewed it.
+    const last = next === null ? result : await this.#exchange(group, next.value);
+    return this.#handle(group, afterRenewal(last));
   }
 
   /**
@@ -310,6 +311,12 @@ class MulticastSend {
 
 const renewsToken = ({ reaction }: ResponseRule): boolean =>
   reaction === 'renew_token' || reaction === 'try_new_token';
+
+/** Returns the result of a request with a new access token. */
+const afterRenewal = (result: ExchangeResult): ExchangeResult =>
+  result.kind === 'parsed' && result.rule.withNewToken
+    ? { ...result, rule: result.rule.withNewToken }
+    : result;
 
 const endsSend = ({ reaction }: ResponseRule): boolean =>
   ['fail_push', 'throttle', 'profile_error', 'renew_token', 'cap'].includes(reaction);

@@ -75,6 +75,8 @@ export interface ResponseRule {
    * about other devices (`EqualRefusals`).
    */
   isOfDevice?: true;
+  /** For `renew_token`: the rule if a new access token does not help, instead of `profile_error`. */
+  withNewToken?: ResponseRule;
   /** Hint to the operator, for `profile_error` and `renew_token`. */
   hint?: Hint;
   /** Minimum wait for `retry` and `throttle`. The gateway cannot lower it. */

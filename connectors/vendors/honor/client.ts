@@ -117,9 +117,7 @@ class HonorSender implements Sender {
     const headers = { authorization: `Bearer ${token}`, timestamp: String(nowMs) };
     const reply = await client.request({ ...jsonPost(this.#path, body, headers), signal });
     const result =
-      reply.kind === 'response'
-        ? this.#classifier.classify(parseResponse(reply), token, nowMs)
-        : reply;
+      reply.kind === 'response' ? this.#classifier.classify(parseResponse(reply)) : reply;
     context.onCall(gatewayCall(result, reply.seconds));
     return result;
   }

@@ -29,10 +29,10 @@ export const responseRules: readonly ResponseRule[] = [
 ];
 
 /**
- * Rule for an error whose text mentions tokens or authorisation, with any code. The access token is
- * the most likely cause.
+ * Rule for an error whose text mentions tokens or authorisation, with any code, if a new access
+ * token does not help. The access token is the cause.
  */
-const authMessage: ResponseRule = {
+const tokenRefused: ResponseRule = {
   code: 'message',
   reason: 'auth_message',
   reaction: 'renew_token',
@@ -40,13 +40,12 @@ const authMessage: ResponseRule = {
 };
 
 /**
- * Rule for the same error if the access token is known to be valid. A device token is then invalid,
- * and halving the request finds it.
+ * Rule for the same error before a new access token is tried, which is the most likely cause. If it
+ * does not help, a device token is invalid, and halving the request finds it.
  */
-const ambiguousToken: ResponseRule = {
-  ...authMessage,
-  reaction: 'ambiguous',
-  singleTarget: 'fail',
+const authMessage: ResponseRule = {
+  ...tokenRefused,
+  withNewToken: { ...tokenRefused, reaction: 'ambiguous', singleTarget: 'fail' },
 };
 
 /** Rules for device tokens that a response with code 200 lists (protocol/honor.md#answers). */
@@ -126,29 +125,20 @@ const strings = (value: Json | undefined): string[] =>
  * a success, the access token is the cause.
  */
 const enoughRefusals = 12;
-const recentMs = 60_000;
 
 /**
- * Decides which token is meant by an error that does not say so (protocol/honor.md#answers). First
- * it is the access token. After the access token was renewed, it is a device token, so the request
- * is halved. If there is still no success, it is the access token again.
+ * Decides which token is meant by an error that does not say so (protocol/honor.md#answers): after
+ * too many refusals without a success, it is the access token.
  */
 export class TokenErrorClassifier {
-  #refused: { token: string; atMs: number } | null = null;
   #refusals = 0;
 
-  /** Returns the result with the rule that applies. `nowMs` is in epoch milliseconds. */
-  classify(result: ExchangeResult, token: string, nowMs: number): ExchangeResult {
+  /** Returns the result with the rule that applies. */
+  classify(result: ExchangeResult): ExchangeResult {
     if (result.kind !== 'parsed') return result;
     if (result.rule.reaction === 'sent') this.#refusals = 0;
-    if (result.rule.reason !== ambiguousToken.reason) return result;
+    if (result.rule !== authMessage) return result;
     this.#refusals += 1;
-    const isRenewed =
-      this.#refused !== null &&
-      this.#refused.token !== token &&
-      nowMs - this.#refused.atMs < recentMs;
-    if (isRenewed && this.#refusals <= enoughRefusals) return { ...result, rule: ambiguousToken };
-    if (!isRenewed) this.#refused = { token, atMs: nowMs };
-    return result;
+    return this.#refusals > enoughRefusals ? { ...result, rule: tokenRefused } : result;
   }
 }

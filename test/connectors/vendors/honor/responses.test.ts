@@ -179,6 +179,16 @@ describe('an error about a token', () => {
     expect(gateway.tokenCalls).toBe(2);
   });
 
+  test('concerns a device also if another thread has just renewed the access token', async () => {
+    gateway.memory.ambiguousTokens.add(honorToken(0));
+    const context = aContext();
+    for (const count of [1000, 900]) {
+      const outcome = await push(devices(count), { context });
+      expect(kinds(outcome)).toEqual({ sent: count - 1, rejected: 1 });
+    }
+    expect(gateway.tokenCalls).toBe(2);
+  });
+
   test('ends the push with a hint if no recipient succeeds', async () => {
     answer(1234, { message: 'no authority' });
     const { attempts } = await push(devices(1000));

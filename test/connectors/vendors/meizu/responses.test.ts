@@ -11,13 +11,13 @@ import {
 import { systemClock } from '../../../../shared/clock.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds, movableClock } from '../../../support/gateways/apns.ts';
+import { MemoryQuota } from '../../../support/gateways/sender-context.ts';
 import {
   messageIdOf,
   receiptsDuring,
   statusMeanings,
   vendorFixture,
 } from '../../../support/gateways/vendor-fixture.ts';
-import { MemoryQuota } from '../../../support/gateways/sender-context.ts';
 import { meizuApp, pushIdOf } from './fixture.ts';
 
 let gateway: MeizuGateway;
