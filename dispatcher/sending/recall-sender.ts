@@ -80,12 +80,16 @@ export class RecallSender implements Sender {
     await sender.send({
       ...request,
       recipients,
-      // A gateway that is busy gets both requests again, and a recall has no second effect. If the
-      // replacement is refused, the message is recalled nevertheless.
-      report: (index, attempt) => report(index, attempt.kind === 'retry' ? attempt : recalled),
+      // The gateway gets both requests again, and a recall has no second effect. If the replacement
+      // is refused, the message is recalled nevertheless.
+      report: (index, attempt) => report(index, isRepeated(attempt) ? attempt : recalled),
     });
   }
 }
+
+/** True if a message is certainly sent again after this result. */
+const isRepeated = (attempt: AttemptResult): boolean =>
+  attempt.kind === 'retry' || (attempt.kind === 'unknown' && attempt.isRepeatHidden);
 
 /**
  * Returns the report of a request. Marks replaced messages, and turns an invalid token into a

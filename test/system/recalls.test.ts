@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AttemptResult, Sender } from '../../connectors/contract/connector.ts';
+import { xiaomi } from '../../connectors/vendors/xiaomi/index.ts';
+import { RecallSender } from '../../dispatcher/sending/recall-sender.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { type ConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';
 import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
+import { aMessage, recipients, sendAll } from '../support/gateways/apns.ts';
 import { useTestService } from '../support/service.ts';
 import { countRows, insertDevices } from '../support/tables.ts';
 
@@ -366,3 +370,25 @@ test('one recall of a push runs at a time, and a slow one continues after the re
   await expect.poll(running, { timeout: 20_000 }).toBe('done');
   expect((await recall(app, push)).status).toBe(200);
 });
+
+test.each([true, false])(
+  'a replacement without an answer is sent again if the device hides a repeat: %s',
+  async (isRepeatHidden) => {
+    const reportAs =
+      (attempt: AttemptResult): Sender['send'] =>
+      async ({ recipients, report }) => {
+        for (const { index } of recipients) report(index, attempt);
+      };
+    const unanswered = { kind: 'unknown', reason: 'timeout', isRepeatHidden } as const;
+    const sender: Sender = {
+      recall: reportAs({ kind: 'sent' }),
+      send: reportAs(unanswered),
+      close: async () => undefined,
+    };
+    const messages = { earlier: aMessage(data), replacement: aMessage(replacement.data) };
+    const recalling = new RecallSender({ sender, connector: xiaomi }, { messages, pushId: 1 });
+    const to = recipients(2, { deviceType: 'android', vendor: 'mi' });
+    const expected = isRepeatHidden ? unanswered : { kind: 'sent', form: 'recalled' };
+    expect((await sendAll(recalling, to)).attempts).toEqual([expected, expected]);
+  },
+);
