@@ -479,6 +479,22 @@ describe('receipts that report an invalid token', () => {
   });
 });
 
+test('a suspicion about a token is confirmed by another push in the same call', async () => {
+  const app = await vendors.app('vendor_a');
+  const [deletedId = '', suspected = '', alive = ''] = await vendors.add(app, 'vendor_a', 3);
+  const [first, second] = [await push(app), await push(app)];
+  const statuses = [
+    { token: deletedId, biTag: first, status: 2 },
+    { token: deletedId, biTag: second, status: 2 },
+    { token: suspected, biTag: second, status: 2 },
+    { token: suspected, biTag: second, status: 2 },
+    { token: alive, biTag: first, status: 0 },
+    { token: alive, biTag: second, status: 0 },
+  ];
+  await vendors.gateways.huawei.sendReceipt(addressFor(app, 'vendor_a'), statuses);
+  expect((await idsLeft(app)).sort()).toEqual([suspected, alive].sort());
+});
+
 test('counts are deleted with their record', async () => {
   const app = await vendors.app('vendor_f');
   const tokens = await vendors.add(app, 'vendor_f', 2);

@@ -239,13 +239,14 @@ export async function recordInvalidTokens(
   if (notices.length === 0) return;
   await tx.query(
     `INSERT INTO dead_notice AS n (app_id, installation, push_id, connector, saved_at, is_sure)
-     SELECT DISTINCT ON (i.id) $1, i.id, t.push_id, $2, i.updated_at, t.is_sure
+     SELECT $1, i.id, max(t.push_id), $2, i.updated_at,
+            bool_or(t.is_sure) OR count(DISTINCT t.push_id) > 1
        FROM unnest($3::bigint[], $4::text[], $5::timestamptz[], $6::boolean[]) AS t (push_id,
          registration_id, as_of, is_sure)
        JOIN installation i ON i.app_id = $1 AND i.registration_id = t.registration_id
          AND i.vendor = $2
                           AND i.updated_at <= t.as_of
-      ORDER BY i.id, t.is_sure DESC, t.push_id
+      GROUP BY i.id, i.updated_at ORDER BY i.id
      ON CONFLICT (app_id, installation) DO UPDATE
         SET is_sure = excluded.is_sure
                    OR (n.saved_at = excluded.saved_at AND n.connector = excluded.connector
