@@ -32,11 +32,14 @@ export function Members({ document, update, mayChange }: MembersProps & { mayCha
   );
 }
 
-/** Form for the members. Only changed members are written. */
+/**
+ * Form for the members. Only the members that the person changed are written. The form compares with
+ * the document that it began with, because a device or another person may change it meanwhile.
+ */
 function EditMembers({ document, update, close }: MembersProps & { close: () => void }) {
   const { t } = useTranslation();
   const { mutate, isPending, error } = update;
-  const before = editableOf(document);
+  const [before] = useState(() => editableOf(document));
   const [text, setText] = useState(() => JSON.stringify(before, null, 2));
   const after = parsed(text);
   const changes = after && changesOf(before, after);
