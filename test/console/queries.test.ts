@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Queries } from '../../ops/console/src/api/queries.ts';
+import { Queries, showState } from '../../ops/console/src/api/queries.ts';
 
 interface Selected {
   queryKey: readonly unknown[];
@@ -21,5 +21,17 @@ test.each([
   await ended;
   replies.resolve('reply');
   expect(await apps).toBe('reply');
+  queries.clear();
+});
+
+test('the state of an event is not replaced by the older reply of a call', async () => {
+  const queries = new Queries();
+  const replies = Promise.withResolvers<string>();
+  const queryKey = ['progress'];
+  const call = queries.fetchQuery({ queryKey, queryFn: () => replies.promise });
+  showState(queries, queryKey, 'paused');
+  replies.resolve('sending');
+  expect(await call).toBe('paused');
+  expect(queries.getQueryData(queryKey)).toBe('paused');
   queries.clear();
 });

@@ -10,6 +10,7 @@ import type { CallInput, Input } from '../../../client/client.ts';
 import type { AppFilters } from '../search.ts';
 import { call } from './client.ts';
 import { useLive } from './live.ts';
+import { showState } from './queries.ts';
 
 /** Maximum number of rows of an exported list. */
 export const maxExported = 10_000;
@@ -140,11 +141,7 @@ export function useOverview(appId: string) {
   const client = useQueryClient();
   const handlers = useMemo(
     () => ({
-      overview: (data: unknown) => {
-        // Cancels running calls, because their replies would be older than the event.
-        void client.cancelQueries({ queryKey: ['overview', appId] });
-        client.setQueryData(['overview', appId], data);
-      },
+      overview: (data: unknown) => showState(client, ['overview', appId], data),
     }),
     [client, appId],
   );
@@ -193,7 +190,7 @@ export function useAppChange(appId: string) {
     mutationFn: (body: AppPatch) =>
       call('updateApp', { path: { appId }, query: { view: 'options' }, body }),
     onSuccess: (app) => {
-      client.setQueryData(['app', appId], app);
+      showState(client, ['app', appId], app);
       void client.invalidateQueries({ queryKey: ['apps'] });
       void client.invalidateQueries({ queryKey: ['overview', appId] });
     },

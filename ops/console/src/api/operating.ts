@@ -1,5 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { call } from './client.ts';
+import { showState } from './queries.ts';
 
 const refreshMs = 10_000;
 /** Poll interval for data that a person watches. */
@@ -125,6 +126,6 @@ export function useSecretRotation() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: () => call('rotateSecret'),
-    onSuccess: (state) => client.setQueryData(['secret'], state),
+    onSuccess: (state) => showState(client, ['secret'], state),
   });
 }

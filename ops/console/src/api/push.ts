@@ -6,6 +6,7 @@ import type { FailureFilters } from '../search.ts';
 import { exportPage, readPages } from './apps.ts';
 import { call } from './client.ts';
 import { useLive } from './live.ts';
+import { showState } from './queries.ts';
 
 const pollMs = 5000;
 /**
@@ -68,17 +69,17 @@ export function usePush(appId: string, pushId: string) {
   const handlers = useMemo(
     () => ({
       progress: (data: unknown) => {
-        client.setQueryData(['progress', appId, pushId], data);
+        showState(client, ['progress', appId, pushId], data);
         // If the push ends before the stream starts, no state event follows. So the record is
         // loaded again.
         if (!isOpenStatus(data))
           void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
       },
       state: (data: unknown) => {
-        client.setQueryData(['progress', appId, pushId], data);
+        showState(client, ['progress', appId, pushId], data);
         void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
       },
-      breakers: (data: unknown) => client.setQueryData(['breakers'], data),
+      breakers: (data: unknown) => showState(client, ['breakers'], data),
     }),
     [client, appId, pushId],
   );

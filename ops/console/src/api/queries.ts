@@ -1,4 +1,4 @@
-import { QueryClient } from '@tanstack/react-query';
+import { QueryClient, type QueryKey } from '@tanstack/react-query';
 import { ApiError } from './client.ts';
 
 const mayRetry = (failures: number, error: unknown) =>
@@ -26,4 +26,10 @@ export class Queries extends QueryClient {
     });
     await super.invalidateQueries(filters, options);
   }
+}
+
+/** Shows the state of a change or an event. Ends a running call, because its reply may be older. */
+export function showState(client: QueryClient, queryKey: QueryKey, state: unknown): void {
+  void client.cancelQueries({ queryKey, exact: true });
+  client.setQueryData(queryKey, state);
 }
