@@ -18,10 +18,10 @@ export interface Field {
 }
 
 /**
- * Text form of a member: `kept` is a text that may be empty, `count` a whole number, `list` names
- * separated by commas, `moment` a local time.
+ * Text form of a member: `kept` is a text that may be empty, `count` a number, `list` names separated
+ * by commas, `moment` and `wall` a local time, written with and without the zone.
  */
-type FieldKind = 'text' | 'kept' | 'count' | 'flag' | 'list' | 'moment' | 'badge';
+type FieldKind = 'text' | 'kept' | 'count' | 'flag' | 'list' | 'moment' | 'wall' | 'badge';
 
 /**
  * Returns the text of a member. Returns an empty text if the member is missing, and undefined if
@@ -33,9 +33,14 @@ export function readField(body: JsonRecord, { path, kind }: Field): string | und
   return readers[kind](value);
 }
 
-/** Returns the body with a changed member. An empty text removes the member. */
+/**
+ * Returns the body with a changed member. An empty text removes the member. An emptied time stays:
+ * without the member, a push for tomorrow would be sent at once.
+ */
 export function writeField(body: JsonRecord, { path, kind }: Field, text: string): JsonRecord {
-  return withValueAt(body, path, text === '' && kind !== 'kept' ? undefined : writers[kind](text));
+  const isTime = kind === 'moment' || kind === 'wall';
+  const isKept = kind === 'kept' || (isTime && valueAt(body, path) !== undefined);
+  return withValueAt(body, path, text === '' && !isKept ? undefined : writers[kind](text));
 }
 
 /**
@@ -63,7 +68,8 @@ const digitsOf: Reader = (value) => {
 const readers: Readonly<Record<FieldKind, Reader>> = {
   text: textOf,
   kept: textOf,
-  count: digitsOf,
+  wall: textOf,
+  count: (value) => digitsOf(value) ?? textOf(value),
   badge: (value) => digitsOf(value) ?? textOf(value),
   flag: (value) => (value === true ? 'true' : value === false ? '' : undefined),
   list: (value) => {
@@ -76,6 +82,7 @@ const readers: Readonly<Record<FieldKind, Reader>> = {
   },
   moment: (value) => {
     const iso = isRecord(value) && value.__type === 'Date' ? value.iso : value;
+    if (iso === '') return '';
     return typeof iso === 'string' && !Number.isNaN(Date.parse(iso))
       ? localMoment(new Date(iso))
       : undefined;
@@ -90,6 +97,8 @@ const numberOf = (digits: string): JsonValue =>
 const writers: Readonly<Record<FieldKind, (text: string) => JsonValue | undefined>> = {
   text: (text) => text,
   kept: (text) => text,
+  wall: (text) => text,
+  // The service refuses a text that is no number, and names the member.
   count: (text) => {
     const digits = text.replaceAll(/\D/g, '');
     return digits === '' ? undefined : numberOf(digits);
@@ -103,7 +112,7 @@ const writers: Readonly<Record<FieldKind, (text: string) => JsonValue | undefine
   },
   moment: (text) => {
     const time = new Date(text);
-    return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
+    return Number.isNaN(time.getTime()) ? text : time.toISOString();
   },
 };
 
@@ -181,7 +190,7 @@ export const settingFields = {
   deviceIds: field('list', 'device_ids'),
   vendor: field('text', 'vendor'),
   pushTime: field('moment', 'push_time'),
-  localTime: field('text', 'push_time'),
+  localTime: field('wall', 'push_time'),
   lifeSeconds: field('count', 'expiration_interval'),
   expirationTime: field('moment', 'expiration_time'),
   pace: field('count', 'flow_control'),

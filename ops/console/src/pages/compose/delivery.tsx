@@ -181,7 +181,7 @@ export function useStartText(start: Start): string {
   const { draft } = useForm();
   if (start !== 'later') return t(`start.${start}`);
   const time = draft.body.push_time;
-  if (typeof time !== 'string') return '–';
+  if (typeof time !== 'string' || Number.isNaN(Date.parse(time))) return '–';
   if (!isLocalTime(draft.body)) return formatTime(time);
   return `${time.replace('T', ' ')} · ${t('compose.local')}`;
 }
