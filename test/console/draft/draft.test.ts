@@ -207,10 +207,22 @@ describe('a field of the form', () => {
     expect(printJson(writeField({}, settingFields.channels, 'news，sale,'))).toBe(
       '{"channels":["news","sale"]}',
     );
+    expect(printJson(writeField({}, settingFields.pace, '1.5'))).toBe('{"flow_control":1.5}');
+    const unfit = writeField({}, settingFields.pace, '1e3');
+    expect(readField(unfit, settingFields.pace)).toBe('1e3');
     const time = writeField({}, settingFields.pushTime, '2030-05-06T07:08');
     expect(time.push_time).toBe(new Date(2030, 4, 6, 7, 8).toISOString());
     expect(readField(time, settingFields.pushTime)).toBe('2030-05-06T07:08');
   });
+});
+
+test('a time that is emptied while it is edited does not send the push at once', () => {
+  for (const field of [settingFields.pushTime, settingFields.localTime]) {
+    const emptied = writeField({ push_time: '2030-05-06T07:08' }, field, '');
+    expect(emptied).toEqual({ push_time: '' });
+    expect(readField(emptied, field)).toBe('');
+    expect(writeField({}, field, '')).toEqual({});
+  }
 });
 
 test('a time is one moment everywhere, or the local time of each device', () => {

@@ -100,8 +100,8 @@ const writers: Readonly<Record<FieldKind, (text: string) => JsonValue | undefine
   wall: (text) => text,
   // The service refuses a text that is no number, and names the member.
   count: (text) => {
-    const digits = text.replaceAll(/\D/g, '');
-    return digits === '' ? undefined : numberOf(digits);
+    const digits = text.replaceAll(/[,\s]/g, '');
+    return /^-?\d+(?:\.\d+)?$/.test(digits) ? numberOf(digits) : text;
   },
   badge: (text) => (/^\d+$/.test(text) ? numberOf(text) : text),
   flag: (text) => text === 'true',

@@ -20,10 +20,8 @@ function Pace({ appId, push }: { appId: string; push: PushDetail }) {
   const [typed, setTyped] = useState<string>();
   const draft = typed ?? (flowControl === null ? '' : String(flowControl));
   const pace = usePace(appId, objectId, () => setTyped(undefined));
-  const change = () => {
-    const digits = draft.replaceAll(/\D/g, '');
-    pace.mutate(digits === '' ? null : Number(digits));
-  };
+  const digits = draft.replaceAll(/[,\s]/g, '');
+  const change = () => pace.mutate(digits === '' ? null : Number(digits));
   const now =
     flowControl === null ? t('push.unlimited') : t('push.pace', { rate: formatCount(flowControl) });
   return (
@@ -36,6 +34,7 @@ function Pace({ appId, push }: { appId: string; push: PushDetail }) {
         title={t('push.changePace')}
         action={t('push.changePaceNow')}
         disabled={pace.isPending}
+        isBlocked={!/^\d*$/.test(digits)}
         onConfirm={change}
       >
         <p>{t('push.paceNow', { pace: now })}</p>
