@@ -100,4 +100,54 @@ describe.skipIf(!hasChromium)('the composer', () => {
     await page.getByText(/^The file has 501 IDs/).waitFor();
     expect(await body(page)).toMatchObject({ device_ids: ['aa11', 'bb22'] });
   });
+
+  test('keeps a scheduled push while its time is edited, in the JSON and in the form', async () => {
+    const page = await open();
+    await page.getByRole('tab', { name: 'JSON' }).click();
+    const draft = { where: {}, data: { alert: 'Later' }, push_time: 'tomorrow' };
+    await page.getByRole('textbox', { name: 'JSON' }).fill(JSON.stringify(draft));
+    await page
+      .getByText(/push_time/)
+      .first()
+      .waitFor();
+    await page.getByRole('tab', { name: 'Form' }).click();
+    await expect.poll(() => page.getByLabel('Schedule', { exact: true }).isChecked()).toBe(true);
+    await page.getByLabel('Now', { exact: true }).check();
+    await page.getByLabel('Schedule', { exact: true }).check();
+    const time = page.locator('input[type=datetime-local]');
+    await time.fill('');
+    await expect.poll(() => page.getByLabel('Schedule', { exact: true }).isChecked()).toBe(true);
+    await time.fill('2030-01-01T20:00');
+    expect(await body(page)).toMatchObject({
+      push_time: expect.stringMatching(/^20(30-01-01|29-12-31)T/),
+    });
+  });
+
+  test('changes a recurring push only after it is loaded', async () => {
+    const definition = {
+      name: 'Leap day',
+      expression: '0 9 29 2 *',
+      timeZone: 'Asia/Shanghai',
+      body: { where: {}, data: { alert: 'Leap' } },
+    };
+    const path = `/console/api/apps/${app.appId}/recurring-pushes`;
+    const created = await service.api.request('POST', path, { admin: true, body: definition });
+    const page = await browser.page();
+    await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
+    const [asked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await page.route('**/recurring-pushes?*', async (route) => {
+      asked.resolve();
+      await released.promise;
+      await route.continue();
+    });
+    await page.goto(
+      `${service.api.url}/console/apps/${app.appId}/pushes/new?repeat=${created.body.id}`,
+    );
+    await asked.promise;
+    await page.locator('main [aria-busy=true]').first().waitFor();
+    expect(await page.getByRole('button', { name: 'Create', exact: true }).count()).toBe(0);
+    released.resolve();
+    await page.getByRole('heading', { name: 'Change Leap day', level: 1 }).waitFor();
+    await expect.poll(() => page.getByLabel('Cron expression').inputValue()).toBe('0 9 29 2 *');
+  });
 });

@@ -20,7 +20,7 @@ import { FormProvider } from './draft-field.tsx';
 import { type Draft, emptyBody, storeDraft, useDraft } from './draft-state.ts';
 import { Message } from './message.tsx';
 import { Preview } from './preview/preview.tsx';
-import { type Repeat, SaveRepeat, useRepeat } from './repeat.tsx';
+import { type Repeat, SaveRepeat, useEdited, useRepeat } from './repeat.tsx';
 import { Templates } from './saved/saved-dialog.tsx';
 import { TestDevices } from './saved/test-devices.tsx';
 import { Target } from './target/target.tsx';
@@ -187,8 +187,11 @@ function Begin({ appId, children }: { appId: string; children: ReactNode }) {
       replace: true,
     });
   }, [data, isRequested, appId, navigate, search.view, search.definition, search.repeat]);
+  const edited = useEdited(appId);
   if (error && isRequested) return <Failure error={error} retry={() => void refetch()} />;
-  if (isRequested) return <Loading rows={8} />;
+  if (edited.error) return <Failure error={edited.error} retry={() => void edited.refetch()} />;
+  // Without the loaded push, the form would create another one with the usual schedule.
+  if (isRequested || edited.isLoading) return <Loading rows={8} />;
   return (
     <>
       {search.part && <p role="status">{t('compose.partOnly')}</p>}

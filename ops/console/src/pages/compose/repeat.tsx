@@ -27,12 +27,20 @@ export interface Repeat {
   change: (more: Partial<Entered>) => void;
 }
 
+/** Loads the recurring push that the address changes. Makes no call for a new or a single push. */
+export function useEdited(appId: string) {
+  const { repeat } = route.useSearch();
+  const isChange = repeat !== undefined && repeat !== 'new';
+  const { data, error, isFetchedAfterMount, refetch } = useRecurring(appId, isChange);
+  const edited = data?.results.find(({ id }) => String(id) === repeat);
+  const isLoading = isChange && !edited && !isFetchedAfterMount;
+  return { edited, isLoading, error: data ? null : error, refetch };
+}
+
 /** Returns the recurring push of the address. Undefined for a single push. */
 export function useRepeat(appId: string): Repeat | undefined {
   const { repeat } = route.useSearch();
-  const edited = useRecurring(appId, repeat !== undefined && repeat !== 'new').data?.results.find(
-    ({ id }) => String(id) === repeat,
-  );
+  const { edited } = useEdited(appId);
   const [typed, setTyped] = useState<Entered>();
   if (repeat === undefined) return undefined;
   const entered = typed ?? enteredOf(edited);
