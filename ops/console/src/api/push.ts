@@ -53,11 +53,15 @@ function isAwaited({ finishedAt }: PushDetail, progress?: PushProgress): boolean
   return waitingOf(progress) > 0 && Date.now() - Date.parse(finishedAt) < maxSettlingMs;
 }
 
-/** Record of a push. */
+const recallPollMs = 1000;
+
+/** Record of a push. It is polled while a recall of the push runs. */
 export function usePushRecord(appId: string, pushId: string) {
   return useQuery({
     queryKey: ['push', appId, pushId],
     queryFn: ({ signal }) => call('getAppPush', { path: { appId, id: pushId }, signal }),
+    refetchInterval: ({ state }) =>
+      state.data?.recall?.status === 'in-queue' ? recallPollMs : false,
   });
 }
 
@@ -324,17 +328,4 @@ export function useRecall({ appId, pushId }: PushId) {
       }),
     onSettled: () => client.invalidateQueries({ queryKey: ['push', appId, pushId] }),
   });
-}
-
-const recallPollMs = 1000;
-
-/** Reloads a push while a recall of it runs. */
-export function useRecallProgress({ appId, pushId }: PushId, isRunning: boolean): void {
-  const client = useQueryClient();
-  useEffect(() => {
-    if (!isRunning) return;
-    const reload = () => void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
-    const timer = setInterval(reload, recallPollMs);
-    return () => clearInterval(timer);
-  }, [client, appId, pushId, isRunning]);
 }

@@ -3,13 +3,7 @@ import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail } from '../../../../client/operations.ts';
 import { useDebounced } from '../../api/apps.ts';
-import {
-  isOpenPush,
-  type Replacement,
-  useRecall,
-  useRecallForecast,
-  useRecallProgress,
-} from '../../api/push.ts';
+import { isOpenPush, type Replacement, useRecall, useRecallForecast } from '../../api/push.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Checkbox, TextField } from '../../kit/controls/field.tsx';
@@ -135,7 +129,6 @@ function Numbers({ counts }: { counts: Counts }) {
 export function RecallState({ appId, push }: OfPush) {
   const { t } = useTranslation();
   const { recall, recallOf } = push;
-  useRecallProgress({ appId, pushId: push.objectId }, recall?.status === 'in-queue');
   const linkTo = (pushId: string) => (
     <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId }}>
       <code>{pushId}</code>
