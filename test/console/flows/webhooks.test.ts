@@ -45,4 +45,28 @@ describe.skipIf(!hasChromium)('webhooks in a browser', () => {
     const received = receiver.requests.map((request) => verified(secret ?? '', request).type);
     expect(new Set(received).size).toBe(1);
   });
+
+  test('show each new secret until the page is left', async () => {
+    const other = await service.api.createApp();
+    const page = await browser.page();
+    await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
+    await page.goto(`${service.api.url}/console/apps/${other.appId}/webhooks`);
+    const create = async (name: string) => {
+      await page.getByLabel('Name', { exact: true }).fill(name);
+      await page.getByLabel('URL', { exact: true }).fill(receiver.url);
+      await page.getByRole('button', { name: 'Create', exact: true }).click();
+      await page.getByRole('heading', { name, exact: true }).waitFor();
+    };
+    const shown = (name: string) =>
+      page.getByText(`The secret of ${name} is shown only now.`).waitFor();
+    await create('first');
+    await page.getByRole('button', { name: /^Replace the secret.*first/ }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Replace the secret' }).click();
+    await shown('first');
+    await create('second');
+    await shown('second');
+    await page.getByRole('button', { name: 'Switch off' }).first().click();
+    await page.getByRole('button', { name: 'Switch on' }).waitFor();
+    await Promise.all(['first', 'second'].map(shown));
+  });
 });

@@ -56,16 +56,23 @@ export function useDeliveries(owner: Owner, name: string, cursor: string | undef
   });
 }
 
-/** Changes of the webhooks of an owner. A secret is only in the result of its mutation. */
-export function useWebhookActions(owner: Owner) {
+/**
+ * Changes of the webhooks of an owner. `onSecret` is called with a webhook that has a new secret,
+ * because the service shows a secret once.
+ */
+export function useWebhookActions(owner: Owner, onSecret: (webhook: Webhook) => void) {
   const client = useQueryClient();
   const onSettled = () => client.invalidateQueries({ queryKey: ['webhooks', owner] });
+  const onSuccess = (webhook: Webhook) => {
+    if (webhook.secret !== undefined) onSecret(webhook);
+  };
   const put = useMutation({
     mutationFn: ({ name, ...body }: WebhookDraft): Promise<Webhook> =>
       owner === undefined
         ? call('putServiceWebhook', { path: { name }, body })
         : call('putWebhook', { path: { appId: owner, name }, body }),
     gcTime: 0,
+    onSuccess,
     onSettled,
   });
   const rotate = useMutation({
@@ -74,6 +81,7 @@ export function useWebhookActions(owner: Owner) {
         ? call('rotateServiceWebhook', { path: { name } })
         : call('rotateWebhook', { path: { appId: owner, name } }),
     gcTime: 0,
+    onSuccess,
     onSettled,
   });
   const remove = useMutation({

@@ -30,19 +30,21 @@ function Webhooks({ owner }: { owner: Owner }) {
   const title = t(owner === undefined ? 'webhooks.ofService' : 'nav.webhooks');
   const isOwner = useMay('owner');
   const { data, error, isPending, refetch } = useWebhooks(owner);
-  const { put, rotate, remove } = useWebhookActions(owner);
+  const [secrets, setSecrets] = useState<readonly Webhook[]>([]);
+  const { put, rotate, remove } = useWebhookActions(owner, (webhook) =>
+    setSecrets((shown) => [...shown.filter(({ name }) => name !== webhook.name), webhook]),
+  );
   const failure = put.error ?? rotate.error ?? remove.error;
-  const withSecret = [rotate.data, put.data].find((webhook) => webhook?.secret !== undefined);
   return (
     <>
       <PageHeader title={title}>{t('webhooks.about')}</PageHeader>
       {failure && <Failure error={failure} />}
-      {withSecret?.secret !== undefined && (
-        <Notice variant="warn">
-          {t('webhooks.secretOnce', { name: withSecret.name })}
-          <Snippet label={t('webhooks.secret')} text={withSecret.secret} />
+      {secrets.map(({ name, secret = '' }) => (
+        <Notice key={name} variant="warn">
+          {t('webhooks.secretOnce', { name })}
+          <Snippet label={t('webhooks.secret')} text={secret} />
         </Notice>
-      )}
+      ))}
       {isPending ? (
         <Loading rows={3} />
       ) : !data ? (
