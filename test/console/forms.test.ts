@@ -3,6 +3,10 @@ import { z } from 'zod';
 import { credentialsOf } from '../../connectors/registry.ts';
 import { shapesOf } from '../../ops/console/src/kit/form/schema.ts';
 import { changesOf, editableOf, objectOf, textOf } from '../../ops/console/src/kit/form/values.ts';
+import {
+  emptyEntered,
+  requestOf,
+} from '../../ops/console/src/pages/live-activities/activity-body.ts';
 import { readDroppedFile } from '../../ops/console/src/pages/manage/profiles/dropped-file.ts';
 import {
   connectorChanges,
@@ -134,4 +138,10 @@ test('a comparison highlights connectors that failed more, given enough recipien
     isSlower(null, 5000),
     isSlower(3000, 5000),
   ]).toEqual([false, true, false, false]);
+});
+
+test('a Live Activity has the priority that its form shows', () => {
+  const entered = { ...emptyEntered, action: 'broadcast', priority: '1' } as const;
+  expect(requestOf(entered)?.body).toMatchObject({ priority: 1 });
+  expect(requestOf({ ...entered, action: 'update' })?.body).not.toHaveProperty('priority');
 });

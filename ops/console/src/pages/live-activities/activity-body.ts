@@ -67,7 +67,10 @@ export function requestOf(entered: Entered): ActivityRequest | undefined {
     ...values,
     ...(event === 'start' ? { attributesType } : {}),
     ...(Object.keys(alert).length > 0 ? { alert } : {}),
-    ...(priority === '' ? {} : { priority: Number(priority) }),
+    // The form offers priority 1 for a broadcast only.
+    ...(priority === '' || (priority === '1' && action !== 'broadcast')
+      ? {}
+      : { priority: Number(priority) }),
     ...(staleDate === undefined ? {} : { staleDate }),
     ...(dismissalDate === undefined ? {} : { dismissalDate }),
   };
