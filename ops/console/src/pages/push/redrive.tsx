@@ -34,11 +34,13 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
   const maySend = useMay('sender');
   const isBegun = route.useSearch().redrive === true && maySend;
   const [isRequested, setRequested] = useState(isBegun);
-  const [cause, setCause] = useState<Cause>();
+  const [causeKey, setCauseKey] = useState('');
   const [isUnsureIncluded, includeUnsure] = useState(false);
-  const selection = selectionOf(cause, isUnsureIncluded);
   const ofPush = { appId, pushId: push.objectId };
   const all = useRedriveForecast(ofPush, {}, isRequested);
+  // A reloaded forecast contains other numbers of the same causes.
+  const cause = all.data?.causes.find((one) => keyOf(one) === causeKey);
+  const selection = selectionOf(cause, isUnsureIncluded);
   const { data, error, isPlaceholderData } = useRedriveForecast(ofPush, selection, isRequested);
   const redrive = useRedrive(ofPush, (pushId) =>
     navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId } }),
@@ -79,7 +81,7 @@ export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
         )}
         <p>{t('redrive.text')}</p>
         {all.data && all.data.causes.length > 1 && (
-          <CauseChoice causes={all.data.causes} chosen={cause} choose={setCause} />
+          <CauseChoice causes={all.data.causes} chosen={cause} choose={setCauseKey} />
         )}
         {all.data && all.data.failures.unsure > 0 && (
           <Checkbox
@@ -109,25 +111,30 @@ const selectionOf = (cause: Cause | undefined, includeUnsure: boolean): RedriveS
 interface CauseChoiceProps {
   causes: Cause[];
   chosen: Cause | undefined;
-  choose: (cause: Cause | undefined) => void;
+  /** Called with the key of a cause. Empty for all causes. */
+  choose: (key: string) => void;
 }
+
+const keyOf = ({ connector, outcome, reason }: Cause): string =>
+  `${connector} ${outcome} ${reason}`;
 
 function CauseChoice({ causes, chosen, choose }: CauseChoiceProps) {
   const { t } = useTranslation();
   return (
     <Choice
       label={t('redrive.cause')}
-      value={chosen === undefined ? '' : causes.indexOf(chosen)}
-      onChange={(event) =>
-        choose(event.target.value === '' ? undefined : causes[Number(event.target.value)])
-      }
+      value={chosen === undefined ? '' : keyOf(chosen)}
+      onChange={(event) => choose(event.target.value)}
     >
       <option value="">{t('redrive.anyCause')}</option>
-      {causes.map(({ connector, outcome, reason, n }, i) => (
-        <option key={`${connector} ${outcome} ${reason}`} value={i}>
-          {`${connectorName(connector)} · ${t(`outcome.${outcome}`)}: ${reason} (${formatCount(n)})`}
-        </option>
-      ))}
+      {causes.map((cause) => {
+        const { connector, outcome, reason, n } = cause;
+        return (
+          <option key={keyOf(cause)} value={keyOf(cause)}>
+            {`${connectorName(connector)} · ${t(`outcome.${outcome}`)}: ${reason} (${formatCount(n)})`}
+          </option>
+        );
+      })}
     </Choice>
   );
 }
