@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
@@ -108,6 +109,32 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
       .toBe(0);
   });
 
+  test('shows the end of a recall on a slow network', async () => {
+    const { objectId } = (
+      await admin('POST', app, '/push', { where: {}, data: { alert: 'Wrong price' } })
+    ).body;
+    await service.untilDone(app, objectId);
+    const page = await openApp(`/pushes/${objectId}`);
+    await page.getByRole('heading', { name: 'Wrong price', level: 1 }).waitFor();
+    let isFirst = true;
+    await page.route(`**/notifications/${objectId}`, async (route) => {
+      const reply = await route.fetch();
+      const record = await reply.json();
+      if (isFirst) record.recall.status = 'in-queue';
+      // Later replies take longer than the page waits before it asks again.
+      else await sleep(1500);
+      isFirst = false;
+      await route.fulfill({ response: reply, json: record });
+    });
+    await press(page, 'Recall');
+    const dialog = page.getByRole('alertdialog');
+    await dialog.getByLabel('Replace it where it cannot be recalled').check();
+    await dialog.getByLabel('New text').fill('Right price');
+    await confirm(page, 'Recall from 3 devices');
+    await page.getByText('A recall is running:').waitFor();
+    await page.getByText('Recalled by').waitFor();
+  });
+
   test('processes a refused receipt of a gateway again', async () => {
     const digest = 'refused';
     const vault = new Vault(testConfig(service.databaseUrl).secrets);
@@ -194,6 +221,24 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await page.getByText('Healthy', { exact: true }).first().waitFor();
   });
 
+  test('shows why a gateway could not be stopped, and a freeze not be ended', async () => {
+    const page = await open('/operating');
+    const json = { code: 1, error: 'Cannot reach the database.' };
+    await page.route('**/breakers/*/open', (route) => route.fulfill({ status: 503, json }));
+    await press(page, 'Stop sending by APNs · _default');
+    await page.getByRole('alert').getByText(json.error).waitFor();
+    const body = { reason: 'a try' };
+    const freeze = `/console/api/apps/${app.appId}/freeze`;
+    await service.api.request('PUT', freeze, { admin: true, body });
+    await page.route('**/freeze', (route) => route.fulfill({ status: 503, json }));
+    await browser.show(page, `${service.api.url}/console/apps/${app.appId}/pushes`);
+    await press(page, 'Release the app');
+    await page.getByRole('alert').getByText(json.error).waitFor();
+    await page.unroute('**/freeze');
+    await press(page, 'Release the app');
+    await page.getByText('This app is frozen: its pushes wait.').waitFor({ state: 'detached' });
+  });
+
   test('freezes an app with a reason, shows it on its pages, and ends the freeze', async () => {
     const page = await openApp('/settings?tab=freeze');
     await page.getByLabel('Reason, for the other operators').fill('the text is wrong');
@@ -207,6 +252,29 @@ describe.skipIf(!hasChromium)('operating the service in a browser', () => {
     await press(page, 'Release the app');
     await page.getByText('This app is frozen: its pushes wait.').waitFor({ state: 'detached' });
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 3 });
+  });
+
+  test('keeps an option that is changed while others are saved', async () => {
+    const other = await service.api.createApp();
+    const page = await open(`/apps/${other.appId}/settings?tab=rights`);
+    const [asked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await page.route(`**/apps/${other.appId}?*`, async (route) => {
+      if (route.request().method() === 'PATCH') {
+        asked.resolve();
+        await released.promise;
+      }
+      await route.continue();
+    });
+    await page.getByLabel('Number of roles').fill('13');
+    await press(page, 'Save the changes');
+    await asked.promise;
+    const option = page.getByRole('switch').first();
+    const isOn = await option.isChecked();
+    await option.setChecked(!isOn);
+    released.resolve();
+    const changes = page.getByRole('region', { name: 'Changes that are not saved' });
+    await expect.poll(() => changes.getByRole('row').count()).toBe(2);
+    expect(await option.isChecked()).toBe(!isOn);
   });
 
   test('saves options after showing the changes, and shows keys on a click only', async () => {

@@ -194,25 +194,18 @@ function Force({ breaker }: { breaker: Breaker }) {
   const { t } = useTranslation();
   const force = useBreakerAct(breaker.id);
   const name = `${connectorName(breaker.connector)} · ${breaker.profile}`;
-  if (breaker.forced)
-    return (
+  const verb = breaker.forced ? 'release' : breaker.state === 'closed' ? 'open' : 'close';
+  return (
+    <>
       <Button
         isBusy={force.isPending}
-        onClick={() => force.mutate('release')}
-        aria-label={t('operating.releaseOf', { name })}
+        onClick={() => force.mutate(verb)}
+        aria-label={t(`operating.${verb}Of`, { name })}
       >
-        {t('operating.release')}
+        {t(`operating.${verb}`)}
       </Button>
-    );
-  const verb = breaker.state === 'closed' ? 'open' : 'close';
-  return (
-    <Button
-      isBusy={force.isPending}
-      onClick={() => force.mutate(verb)}
-      aria-label={t(`operating.${verb}Of`, { name })}
-    >
-      {t(`operating.${verb}`)}
-    </Button>
+      {force.error && <Failure error={force.error} />}
+    </>
   );
 }
 

@@ -6,6 +6,7 @@ import { useIsOfService, useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Icon } from '../../kit/icon.tsx';
 import { Notice } from '../../kit/panel.tsx';
+import { Failure } from '../../kit/states.tsx';
 import { formatTime } from '../../text/format.ts';
 
 /**
@@ -25,18 +26,21 @@ function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) 
   const release = useRelease(appId);
   const scope = appId === null ? 'service' : 'app';
   return (
-    <Notice variant="warn">
-      <span>
-        <strong>{t(`freeze.${scope}Frozen`)}</strong>{' '}
-        {t('freeze.since', { at: formatTime(since), by })}
-        {reason !== '' && ` ${t('freeze.because', { reason })}`}
-      </span>
-      {mayRelease && (
-        <Button isBusy={release.isPending} onClick={() => release.mutate()}>
-          {t(`freeze.release${scope === 'service' ? 'Service' : 'App'}`)}
-        </Button>
-      )}
-    </Notice>
+    <>
+      <Notice variant="warn">
+        <span>
+          <strong>{t(`freeze.${scope}Frozen`)}</strong>{' '}
+          {t('freeze.since', { at: formatTime(since), by })}
+          {reason !== '' && ` ${t('freeze.because', { reason })}`}
+        </span>
+        {mayRelease && (
+          <Button isBusy={release.isPending} onClick={() => release.mutate()}>
+            {t(`freeze.release${scope === 'service' ? 'Service' : 'App'}`)}
+          </Button>
+        )}
+      </Notice>
+      {release.error && <Failure error={release.error} />}
+    </>
   );
 }
 
