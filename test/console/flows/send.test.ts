@@ -406,6 +406,14 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     if (soon.getMonth() !== new Date().getMonth()) await turn();
     await days.getByRole('link', { name: 'In an hour' }).waitFor();
     await page.getByRole('link', { name: '↻ Every night' }).first().waitFor();
+    // A push at local time is on its day at its time, not at the moment of the first time zone.
+    const day = new Date(soon.getTime() + 86_400_000).toISOString().slice(0, 10);
+    const local = { data: { alert: 'Local' }, push_time: `${day}T20:30`, push_time_local: true };
+    await service.api.request('POST', '/1.1/push', { app: planned, master: true, body: local });
+    await page.reload();
+    if (day.slice(0, 7) !== new Date().toISOString().slice(0, 7)) await turn();
+    const localDay = page.getByRole('listitem').filter({ hasText: 'Local' });
+    await localDay.getByText('20:30').first().waitFor();
     await page.getByRole('button', { name: 'Previous month' }).waitFor();
   });
 

@@ -26,10 +26,11 @@ export function Calendar({ appId }: { appId: string }) {
   const [months, setMonths] = useState(0);
   const scheduled = useScheduled(appId, undefined).data?.results ?? [];
   const runs = useRuns(appId);
+  // A time without a zone is the local time of each device. It is on its own day in every zone.
   const entries: Entry[] = [
-    ...scheduled.map((push) => ({ at: push['push-time'], push })),
+    ...scheduled.map((push) => ({ at: push.localTime ?? push['push-time'], push })),
     ...runs,
-  ].toSorted((a, b) => (a.at < b.at ? -1 : 1));
+  ].toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
   const today = new Date();
   const first = new Date(today.getFullYear(), today.getMonth() + months, 1);
   const days = daysOf(first);
@@ -109,8 +110,9 @@ function daysOf(first: Date): Date[] {
 function useRuns(appId: string): Entry[] {
   const recurring = useRecurring(appId).data?.results.filter(({ nextAt }) => nextAt !== null) ?? [];
   const queries = useQueries({
-    queries: recurring.map(({ id, expression, timeZone, startsAt, endsAt }) => ({
-      queryKey: ['recurring-times', appId, id, expression, timeZone, startsAt, endsAt],
+    queries: recurring.map(({ id, expression, timeZone, startsAt, endsAt, nextAt }) => ({
+      // After each run, the next runs are others.
+      queryKey: ['recurring-times', appId, id, expression, timeZone, startsAt, endsAt, nextAt],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
         call('previewRecurringPush', {
           path: { appId },
