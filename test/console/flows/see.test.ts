@@ -281,3 +281,12 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await expect.poll(() => page.evaluate('document.activeElement?.type')).toBe('search');
   });
 });
+    await page.keyboard.press('g');
+    await page.keyboard.press('o');
+    await page.getByText('● Live').waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement?.textContent')).toBe('Test app');
+    await page.keyboard.press('.');
+    await page.getByText(/^‖ Held/).waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('p');
+    await expect.poll(() => page.evaluate('document.activeElement?.textContent')).toBe('Pushes');

@@ -12,6 +12,7 @@ import { Commands } from '../../kit/controls/copy.tsx';
 import { Tabs } from '../../kit/controls/tabs.tsx';
 import { PageHeader } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { isTyping } from '../../kit/typing.ts';
 import type { PushTab } from '../../search.ts';
 import { formatTime } from '../../text/format.ts';
 import { StateBadge, titleOf } from '../pushes/shown-push.tsx';
@@ -34,7 +35,8 @@ export function LiveState({ live, updatedAtMs }: { live: Live; updatedAtMs: numb
   const { isOpen, isPaused, setPaused } = live;
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (event.key === '.' && event.target === document.body) setPaused(!isPaused);
+      // After a navigation, the heading has the focus.
+      if (event.key === '.' && !isTyping(event.target)) setPaused(!isPaused);
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);

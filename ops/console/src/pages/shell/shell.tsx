@@ -6,6 +6,7 @@ import { useAppName } from '../../api/apps.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Bell, Icon } from '../../kit/icon.tsx';
 import { Notice, TitleScope } from '../../kit/panel.tsx';
+import { isTyping } from '../../kit/typing.ts';
 import { FreezeButton, FreezeNotice, FreezeRequest, type FreezeScope } from './freeze.tsx';
 import { AppMenu, LanguageChoice, Navigation, PersonMenu, ThemeChoice } from './navigation.tsx';
 import { appPages, servicePages } from './page-entries.ts';
@@ -13,10 +14,6 @@ import { SearchButton } from './search/search-button.tsx';
 import styles from './shell.module.css';
 
 const chordMs = 1200;
-
-const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement &&
-  (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /**
  * Shortcuts on every page: `g` and a page's key open the page, `c` composes a push, `/` focuses the
