@@ -63,6 +63,19 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(cookie?.value).not.toContain(token());
   });
 
+  test('copies a text also over http, where browsers have no clipboard for scripts', async () => {
+    const page = await browser.page();
+    await page.addInitScript("Object.defineProperty(navigator, 'clipboard', { value: undefined })");
+    await page.addInitScript(
+      "window.addEventListener('copy', (event) => { window.copied = event.clipboardData.getData('text/plain'); })",
+    );
+    await browser.login(page, service.api.url, token());
+    await page.goto(`${service.api.url}/console/people`);
+    await page.getByRole('button', { name: 'Copy' }).first().click();
+    await page.getByText('Copied').first().waitFor();
+    await expect.poll(() => page.evaluate('window.copied')).toBe('npx carillon login-link');
+  });
+
   test('logs in once by a link', async () => {
     const reply = await service.api.request('POST', '/console/api/login-links', {
       admin: true,
@@ -277,10 +290,6 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const heading = page.getByRole('heading', { name: 'Pushes', level: 1 });
     await heading.waitFor();
     await expect.poll(() => page.evaluate('document.activeElement?.textContent')).toBe('Pushes');
-    await page.keyboard.press('/');
-    await expect.poll(() => page.evaluate('document.activeElement?.type')).toBe('search');
-  });
-});
     await page.keyboard.press('g');
     await page.keyboard.press('o');
     await page.getByText('● Live').waitFor();
@@ -290,3 +299,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.keyboard.press('g');
     await page.keyboard.press('p');
     await expect.poll(() => page.evaluate('document.activeElement?.textContent')).toBe('Pushes');
+    await page.keyboard.press('/');
+    await expect.poll(() => page.evaluate('document.activeElement?.type')).toBe('search');
+  });
+});

@@ -11,7 +11,7 @@ export function Copy({ text, label }: { text: string; label?: string }) {
   const { t } = useTranslation();
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
+    await writeClipboard(text);
     setCopied(true);
     setTimeout(() => setCopied(false), confirmationMs);
   };
@@ -20,6 +20,17 @@ export function Copy({ text, label }: { text: string; label?: string }) {
       <span aria-live="polite">{isCopied ? t('action.copied') : (label ?? t('action.copy'))}</span>
     </Button>
   );
+}
+
+/** Copies a text. A page over http has no `navigator.clipboard`, except on this machine. */
+async function writeClipboard(text: string): Promise<void> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const onCopy = (event: ClipboardEvent) => {
+    event.clipboardData?.setData('text/plain', text);
+    event.preventDefault();
+  };
+  document.addEventListener('copy', onCopy, { once: true });
+  document.execCommand('copy');
 }
 
 /** Text to paste into a terminal. */
