@@ -30,7 +30,8 @@ interface ChangesProps {
   app: ShownApp;
   fields: SchemaField[];
   draft: Draft;
-  clear: () => void;
+  /** Removes the texts of a draft that were not changed since. */
+  clear: (saved: Draft) => void;
 }
 
 interface Change {
@@ -82,7 +83,7 @@ export function Changes({ app, fields, draft, clear }: ChangesProps) {
       cell: ({ after, fault }) => fault ?? <ins>{valueText(after)}</ins>,
     },
   ];
-  const save = () => patch.mutate({ options: object }, { onSuccess: clear });
+  const save = () => patch.mutate({ options: object }, { onSuccess: () => clear(draft) });
   return (
     <div className={styles.changes}>
       <Panel title={t('settings.changes')}>
@@ -102,7 +103,7 @@ export function Changes({ app, fields, draft, clear }: ChangesProps) {
           >
             {t('settings.save')}
           </Button>
-          <Button onClick={clear}>{t('settings.discard')}</Button>
+          <Button onClick={() => clear(draft)}>{t('settings.discard')}</Button>
         </div>
       </Panel>
     </div>

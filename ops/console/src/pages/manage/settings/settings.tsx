@@ -179,10 +179,18 @@ function Options({ app, meta }: { app: ShownApp; meta: Meta }) {
         onChange={open}
         tabs={tabs}
       />
-      <Changes app={app} fields={fields} draft={draft} clear={() => setDraft({})} />
+      <Changes
+        app={app}
+        fields={fields}
+        draft={draft}
+        clear={(saved) => setDraft((entered) => without(entered, saved))}
+      />
     </>
   );
 }
+
+const without = (entered: Draft, saved: Draft): Draft =>
+  Object.fromEntries(Object.entries(entered).filter(([name, text]) => text !== saved[name]));
 
 /** Options by topic, in the order of the page. Unknown options come last. */
 const groups = {
