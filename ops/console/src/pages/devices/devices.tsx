@@ -116,8 +116,8 @@ function JsonCondition({ draft, apply }: { draft: Draft; apply: () => void }) {
   const isFaulty = typed !== undefined;
   const change = (text: string) => {
     const where = parsedOrUndefined(text);
-    setTyped(where === undefined ? text : undefined);
-    if (where !== undefined) draft.edit((body) => ({ ...body, where }));
+    setTyped(isRecord(where) ? undefined : text);
+    if (isRecord(where)) draft.edit((body) => ({ ...body, where }));
   };
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
