@@ -67,7 +67,7 @@ function Tokens() {
   const remove = useRemove('tokens');
   if (isPending) return <Loading />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
-  if (data.results.length === 0)
+  if (data.results.length === 0 && cursor === undefined)
     return (
       <Empty title={t('people.noTokens')}>
         <p>{t('people.noTokensHint')}</p>
@@ -136,7 +136,8 @@ function Sessions() {
   const remove = useRemove('sessions');
   if (isPending) return <Loading />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
-  if (data.results.length === 0) return <Empty title={t('people.noSessions')} />;
+  if (data.results.length === 0 && cursor === undefined)
+    return <Empty title={t('people.noSessions')} />;
   const columns: Column<ConsoleSession>[] = [
     ...holder,
     { key: 'address', title: t('people.address'), cell: ({ address }) => <code>{address}</code> },

@@ -192,7 +192,7 @@ function DeviceTable({ appId, filters, change, columns, ...selection }: DeviceTa
   if (error) return <Failure error={error} retry={() => void refetch()} />;
   const labelOf = ({ objectId }: Installation) => t('devices.selectOne', { id: objectId });
   const isFiltered = filters.q !== undefined || filters.where !== undefined;
-  if (data.results.length === 0)
+  if (data.results.length === 0 && filters.cursor === undefined)
     return (
       <Empty title={t(isFiltered ? 'devices.noMatch' : 'devices.empty')}>
         {isFiltered ? (

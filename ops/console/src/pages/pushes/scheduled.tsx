@@ -67,7 +67,8 @@ function List({ appId, cursor }: { appId: string; cursor: string | undefined }) 
   const columns = useColumns(appId, actions);
   if (isPending) return <Loading rows={6} />;
   if (!data) return <Failure error={error} retry={() => void refetch()} />;
-  if (data.results.length === 0) return <Empty title={t('scheduled.empty')} />;
+  if (data.results.length === 0 && cursor === undefined)
+    return <Empty title={t('scheduled.empty')} />;
   const failure = actions.move.error ?? actions.cancel.error;
   const open = (next: string | undefined) =>
     void navigate({

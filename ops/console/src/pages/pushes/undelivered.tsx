@@ -60,7 +60,7 @@ function List({ appId, search: { reason, cursor }, show }: ListProps) {
   const { data, error, isPending, refetch } = useUndelivered(appId, { reason, cursor });
   if (isPending) return <Loading rows={6} />;
   if (!data) return <Failure error={error} retry={() => void refetch()} />;
-  if (data.results.length === 0)
+  if (data.results.length === 0 && cursor === undefined)
     return (
       <Empty title={t(reason === undefined ? 'undelivered.none' : 'undelivered.noMatch')}>
         {reason === undefined ? (

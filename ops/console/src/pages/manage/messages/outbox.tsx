@@ -136,7 +136,7 @@ function MessageTable({ appId, filters }: OutboxProps) {
   const { data, error, isPending, refetch } = useOutbox(appId, filters);
   if (isPending) return <Loading rows={6} />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
-  if (data.results.length === 0)
+  if (data.results.length === 0 && filters.cursor === undefined)
     return (
       <Empty title={t('messages.empty')}>
         <p>{t('messages.emptyHint')}</p>

@@ -95,7 +95,7 @@ function UserTable({ appId, filters, change }: UserTableProps) {
   if (isPending) return <Loading rows={8} />;
   if (error) return <Failure error={error} retry={() => void refetch()} />;
   const isFiltered = filters.q !== undefined || filters.where !== undefined;
-  if (data.results.length === 0)
+  if (data.results.length === 0 && filters.cursor === undefined)
     return (
       <Empty title={t(isFiltered ? 'users.noMatch' : 'users.empty')}>
         {isFiltered ? (
