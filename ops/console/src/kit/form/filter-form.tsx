@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../controls/button.tsx';
 import { Choice, TextField } from '../controls/field.tsx';
@@ -24,6 +24,16 @@ export function FoldedSearch({ active, children }: FoldedSearchProps) {
       <div className={styles.content}>{children}</div>
     </search>
   );
+}
+
+/**
+ * Returns the text of a filter while it is entered, and a function that changes it. Another address,
+ * for example by "Clear the filters" or the browser's back button, replaces the text.
+ */
+export function useFilterText(applied = ''): [string, (text: string) => void] {
+  const [text, setText] = useState(applied);
+  useEffect(() => setText(applied), [applied]);
+  return [text, setText];
 }
 
 interface FilterFormProps {

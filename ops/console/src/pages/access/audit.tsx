@@ -1,5 +1,5 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { AuditEntry } from '../../../../client/operations.ts';
@@ -187,13 +187,12 @@ interface FiltersProps {
 /** Filters of the audit log. The app filter applies immediately, the others on Enter. */
 export function AuditFilterForm({ filters, change }: FiltersProps) {
   const { t } = useTranslation();
-  const [draft, setDraft] = useState({
-    actor: filters.actor ?? '',
-    action: filters.action ?? '',
-    target: filters.target ?? '',
-    from: localTime(filters.from),
-    to: localTime(filters.to),
-  });
+  const { actor = '', action = '', target = '', from, to } = filters;
+  const applied = { actor, action, target, from: localTime(from), to: localTime(to) };
+  const [draft, setDraft] = useState(applied);
+  // Another address, for example by "Clear the filters", replaces the inputs.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the object is another in each render.
+  useEffect(() => setDraft(applied), [actor, action, target, from, to]);
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
     const { from, to, ...others } = draft;

@@ -20,7 +20,7 @@ import { TextField } from '../../kit/controls/field.tsx';
 import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Column, type Selection, selectionColumn, Table } from '../../kit/data/table.tsx';
 import { Badge, Time } from '../../kit/data/values.tsx';
-import { FilterForm, FilterText } from '../../kit/form/filter-form.tsx';
+import { FilterForm, FilterText, useFilterText } from '../../kit/form/filter-form.tsx';
 import { FoldedPanel, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { DeviceFilters } from '../../search.ts';
@@ -70,7 +70,7 @@ export function Devices() {
 /** Search by id, and the condition builder of the composer. */
 function Filters({ appId, filters, change }: FiltersProps & { appId: string }) {
   const { t } = useTranslation();
-  const [query, setQuery] = useState(filters.q ?? '');
+  const [query, setQuery] = useFilterText(filters.q);
   const draft = useConditionDraft(filters.where);
   const [isIncomplete, setIncomplete] = useState(false);
   const where = isRecord(draft.body.where) ? draft.body.where : {};

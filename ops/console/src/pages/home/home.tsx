@@ -1,5 +1,5 @@
 import { CatchBoundary, getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { type FormEvent, lazy, Suspense, useEffect, useState } from 'react';
+import { type FormEvent, lazy, Suspense, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { AppSummary } from '../../../../client/operations.ts';
@@ -11,7 +11,7 @@ import { Choice, TextField } from '../../kit/controls/field.tsx';
 import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/values.tsx';
-import { FilterForm, FilterText } from '../../kit/form/filter-form.tsx';
+import { FilterForm, FilterText, useFilterText } from '../../kit/form/filter-form.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { AppFilters } from '../../search.ts';
@@ -106,8 +106,7 @@ type Show = (search: AppFilters) => void;
 
 function Search({ q, show }: { q: string; show: (q: string | undefined) => void }) {
   const { t } = useTranslation();
-  const [draft, setDraft] = useState(q);
-  useEffect(() => setDraft(q), [q]);
+  const [draft, setDraft] = useFilterText(q);
   return (
     <FilterForm apply={() => show(draft.trim() || undefined)}>
       <FilterText label={t('apps.find')} value={draft} change={setDraft} />

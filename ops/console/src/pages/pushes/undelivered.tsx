@@ -1,6 +1,5 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
-import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { UndeliveredPush } from '../../../../client/operations.ts';
@@ -11,7 +10,7 @@ import { Commands } from '../../kit/controls/copy.tsx';
 import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/values.tsx';
-import { FilterForm, FilterText } from '../../kit/form/filter-form.tsx';
+import { FilterForm, FilterText, useFilterText } from '../../kit/form/filter-form.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { UndeliveredSearch } from '../../search.ts';
@@ -26,9 +25,7 @@ export function Undelivered() {
   const { appId } = route.useParams();
   const search = route.useSearch();
   const navigate = useNavigate();
-  const { reason = '' } = search;
-  const [draft, setDraft] = useState(reason);
-  useEffect(() => setDraft(reason), [reason]);
+  const [draft, setDraft] = useFilterText(search.reason);
   const show = (next: UndeliveredSearch) =>
     void navigate({ to: '/apps/$appId/pushes/undelivered', params: { appId }, search: next });
   return (

@@ -15,7 +15,12 @@ import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Pager } from '../../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Reason, Time, type Tone } from '../../../kit/data/values.tsx';
-import { FilterChoice, FilterForm, FilterText } from '../../../kit/form/filter-form.tsx';
+import {
+  FilterChoice,
+  FilterForm,
+  FilterText,
+  useFilterText,
+} from '../../../kit/form/filter-form.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { messageKinds, messageStates, type OutboxFilters } from '../../../search.ts';
@@ -101,7 +106,7 @@ const tones: Record<ListedMessage['state'], Tone> = {
 function Filters({ appId, filters }: OutboxProps) {
   const { t } = useTranslation();
   const navigate = useNavigate();
-  const [to, setTo] = useState(filters.to ?? '');
+  const [to, setTo] = useFilterText(filters.to);
   const change = (more: OutboxFilters) =>
     void navigate({
       to: '/apps/$appId/messages',

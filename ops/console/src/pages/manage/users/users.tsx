@@ -11,7 +11,7 @@ import { TextField } from '../../../kit/controls/field.tsx';
 import { Pager } from '../../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Badge, Time } from '../../../kit/data/values.tsx';
-import { FilterForm, FilterText } from '../../../kit/form/filter-form.tsx';
+import { FilterForm, FilterText, useFilterText } from '../../../kit/form/filter-form.tsx';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import type { UserFilters } from '../../../search.ts';
@@ -51,8 +51,8 @@ interface FiltersProps {
 /** Search by id or by a JSON condition. Both apply on Enter. */
 function Filters({ filters, change }: FiltersProps) {
   const { t } = useTranslation();
-  const [query, setQuery] = useState(filters.q ?? '');
-  const [where, setWhere] = useState(filters.where ?? '');
+  const [query, setQuery] = useFilterText(filters.q);
+  const [where, setWhere] = useFilterText(filters.where);
   const [error, setError] = useState<string>();
   const apply = () => {
     const condition = where.trim() || undefined;
