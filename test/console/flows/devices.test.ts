@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('the list of devices', () => {
       })
       .toBe(1);
     await page.getByRole('button', { name: 'Save the changes' }).click();
-    await page.getByText('"city": "Wien"').waitFor();
+    await members.waitFor({ state: 'detached' });
     const { installation } = await admin('GET', `/${first}`);
     expect(installation).toMatchObject({ city: 'Wien', badge: 77 });
     const find = async (id: string) => {
