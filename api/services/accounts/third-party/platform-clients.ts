@@ -23,6 +23,8 @@ const maxClients = 1000;
 export interface PlatformAddress {
   baseUrl: string;
   ca?: string | undefined;
+  /** App whose connections are used. Absent if all apps share them. */
+  appId?: string;
 }
 
 /** Form of a platform's replies. */
@@ -47,18 +49,15 @@ export type PlatformClient = Pick<PlatformClients, 'ask'>;
  */
 export class PlatformClients {
   readonly #clock: Clock;
-  readonly #clients: Map<string, HttpClient>;
-  readonly #appId: string;
+  readonly #clients = new Map<string, HttpClient>();
 
-  constructor(clock: Clock, clients = new Map<string, HttpClient>(), appId = '') {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#clients = clients;
-    this.#appId = appId;
   }
 
   /** Returns the client of an app. */
   of({ appId }: App): PlatformClient {
-    return new PlatformClients(this.#clock, this.#clients, appId);
+    return { ask: (at, request, form) => this.ask({ ...at, appId }, request, form) };
   }
 
   /**
@@ -112,8 +111,8 @@ export class PlatformClients {
     return { status, body };
   }
 
-  #client({ baseUrl, ca }: PlatformAddress): HttpClient {
-    const key = `${this.#appId} ${baseUrl} ${ca ?? ''}`;
+  #client({ baseUrl, ca, appId = '' }: PlatformAddress): HttpClient {
+    const key = `${appId} ${baseUrl} ${ca ?? ''}`;
     const cached = this.#clients.get(key);
     if (cached) {
       // Moves the client to the end, so that the least recently used client is closed first.
