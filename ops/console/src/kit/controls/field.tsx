@@ -8,6 +8,11 @@ import {
 import { Marked } from '../data/values.tsx';
 import styles from './field.module.css';
 
+/** True if keys belong to an element in which a person types or chooses. */
+export const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+
 /** Texts of a field. */
 export interface Labelled {
   label: string;

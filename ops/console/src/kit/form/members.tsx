@@ -34,7 +34,8 @@ export function Members({ document, update, mayChange }: MembersProps & { mayCha
 
 /**
  * Form for the members. Only the members that the person changed are written. The form compares with
- * the document that it began with, because a device or another person may change it meanwhile.
+ * the document that it began with, because a device or another person may change it while the form
+ * is open.
  */
 function EditMembers({ document, update, close }: MembersProps & { close: () => void }) {
   const { t } = useTranslation();

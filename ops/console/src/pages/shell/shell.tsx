@@ -4,9 +4,9 @@ import { lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next';
 import { useAppName } from '../../api/apps.ts';
 import { Button } from '../../kit/controls/button.tsx';
+import { isTyping } from '../../kit/controls/field.tsx';
 import { Bell, Icon } from '../../kit/icon.tsx';
 import { Notice, TitleScope } from '../../kit/panel.tsx';
-import { isTyping } from '../../kit/typing.ts';
 import { FreezeButton, FreezeNotice, FreezeRequest, type FreezeScope } from './freeze.tsx';
 import { AppMenu, LanguageChoice, Navigation, PersonMenu, ThemeChoice } from './navigation.tsx';
 import { appPages, servicePages } from './page-entries.ts';
