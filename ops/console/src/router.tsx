@@ -334,8 +334,8 @@ export const router = createRouter({
   ]),
   basepath: '/console',
   defaultPreload: 'intent',
-  // A page of another app, push or device begins anew. Entered texts, open dialogs and replies of
-  // the previous object would otherwise stay.
+  // The page of another app, push or device is a new page. Entered texts, open dialogs and replies
+  // of the previous object would otherwise stay.
   defaultRemountDeps: ({ params }) => params,
   defaultErrorComponent: PageFailure,
   scrollRestoration: true,

@@ -62,7 +62,7 @@ describe.skipIf(!hasChromium)('the list of devices', () => {
     await expect.poll(() => page.getByRole('columnheader', { name: 'Registered' }).count()).toBe(0);
   });
 
-  test('changes only what a person entered, and begins anew on the page of another', async () => {
+  test('changes only what a person entered, and shows no form of another device', async () => {
     const [first, second] = (await admin('GET', '')).results.map(
       ({ objectId }: { objectId: string }) => objectId,
     );
@@ -70,7 +70,7 @@ describe.skipIf(!hasChromium)('the list of devices', () => {
     const members = page.getByLabel('Members as JSON');
     await page.getByRole('button', { name: 'Edit', exact: true }).click();
     await members.fill((await members.inputValue()).replace('Oslo', 'Wien'));
-    // The device itself saves another member meanwhile, and the page loads it.
+    // The device itself saves another member while the form is open, and the page loads it.
     const save = { app, master: true, body: { badge: 77 } };
     const saved = await service.api.request('PUT', `/1.1/installations/${first}`, save);
     expect(saved.status).toBe(200);

@@ -51,7 +51,7 @@ export class EventService {
     const { identities } = this.#services;
     const { session, tokenId, role, apps } = operator;
     const holder = session ? `session ${session.id}` : `token ${tokenId ?? ''}`;
-    // Streams with rights of before are checked by themselves.
+    // A login may change the rights. Streams with the earlier rights have another check.
     const key = `${holder} ${JSON.stringify([role, apps])}`;
     const token = String(tokenId);
     return this.hub.open(topics, { key, token, hasAccess: () => identities.isCurrent(operator) });
